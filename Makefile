@@ -1,0 +1,38 @@
+# One word per chore. The first one makes .venv; the others use it again.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test lint format bench docs clean
+
+demo: $(READY)  ## one private question, end to end
+	@$(BIN)/blowfishdb demo
+
+test: $(READY)  ## every test, on two cores, with coverage
+	@$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=term
+
+lint: $(READY)  ## style, types, layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(READY)  ## what lint would complain about, mended where a tool can
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(READY)  ## the benchmarks, each a table of ratios within one run
+	@$(BIN)/python -m benchmarks
+
+docs: $(READY)  ## the pictures that the documentation shows
+	@$(BIN)/python -m benchmarks.pictures
+
+clean:
+	rm -rf $(VENV) .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo
+
+$(READY): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing BlowfishDB and its tools into $(VENV) …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $(READY)

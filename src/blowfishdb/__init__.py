@@ -1,0 +1,1 @@
+"""BlowfishDB: private answers from any relational database, under a policy."""

@@ -1,0 +1,136 @@
+"""Accuracy: what an analyst asks for, and the privacy loss that it needs.
+
+(α, β) means: with probability at least 1−β every answer that is not exact is within ±α of the
+truth, bounds included. Noise is discrete, so only m = ⌊α⌋ matters, and the exact discrete tail
+P(|Z| > m) = 2q^{m+1}/(1+q) is used; the familiar continuous formula is wrong for fractional α.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+import numpy as np
+from scipy.stats import binom
+
+from blowfishdb.core.arrays import FloatArray
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.discrete_laplace import tail
+from blowfishdb.core.errors import Infeasible, InvalidAlpha, InvalidBeta
+
+LARGEST_EPSILON = Epsilon(10**6)
+"""Beyond this nothing is hidden in any sense; a request that needs more is refused."""
+
+_ROUNDING = 1e-12  # relative, against the analyst: far above float error, far below notice
+
+
+@final
+@dataclass(frozen=True)
+class Accuracy:
+    """Within ±``alpha`` with probability 1 − ``beta``: all answers at once, or each by itself."""
+
+    alpha: float
+    beta: float
+    simultaneous: bool = True
+
+    def __post_init__(self) -> None:
+        check_alpha(self.alpha)
+        check_beta(self.beta)
+
+
+def check_alpha(alpha: object) -> float:
+    """A finite positive half-width."""
+    number = isinstance(alpha, (int, float, Fraction, np.integer, np.floating)) and not isinstance(alpha, bool)
+    if not number or not math.isfinite(alpha) or alpha <= 0:  # type: ignore[arg-type, operator]
+        raise InvalidAlpha(
+            f"An accuracy must be a positive number of people, not {alpha!r}.",
+            fixes=("ask for ±50, say",),
+        )
+    return float(alpha)  # type: ignore[arg-type]
+
+
+def check_beta(beta: object) -> float:
+    """A probability strictly between 0 and 1."""
+    number = isinstance(beta, (int, float, Fraction, np.floating)) and not isinstance(beta, bool)
+    if not number or not 0 < beta < 1:  # type: ignore[operator]
+        raise InvalidBeta(
+            f"A failure probability must lie strictly between 0 and 1, not {beta!r}.",
+            fixes=("use 0.05 for answers that hold 95 times in 100",),
+        )
+    return float(beta)  # type: ignore[arg-type]
+
+
+def failure(unit_scales: FloatArray, bound: int, epsilon: Epsilon, *, simultaneous: bool) -> float:
+    """P(some |Z_r| > bound), or the largest P(|Z_r| > bound); Z_r independent with scale c_r/ε."""
+    each = np.asarray(tail(bound, unit_scales / float(epsilon)))
+    return -math.expm1(np.log1p(-each).sum()) if simultaneous else float(each.max())
+
+
+def independent_epsilon(unit_scales: FloatArray, accuracy: Accuracy) -> Epsilon:
+    """The least ε at which independent noise of scale c_r/ε meets ``accuracy``."""
+    if unit_scales.size == 0:
+        return Epsilon(0)
+    bound, allowed = math.floor(accuracy.alpha), accuracy.beta * (1 - _ROUNDING)
+    return least_epsilon(
+        lambda epsilon: failure(unit_scales, bound, epsilon, simultaneous=accuracy.simultaneous) <= allowed
+    )
+
+
+def independent_alpha(
+    unit_scales: FloatArray, epsilon: Epsilon, beta: float, *, simultaneous: bool = True
+) -> int:
+    """The least whole α that independent noise of scale c_r/ε meets with probability 1 − β."""
+    if unit_scales.size == 0:
+        return 0
+    allowed = check_beta(beta) * (1 - _ROUNDING)
+    return least_integer(
+        lambda bound: failure(unit_scales, bound, epsilon, simultaneous=simultaneous) <= allowed
+    )
+
+
+def least_epsilon(holds: Callable[[Epsilon], bool]) -> Epsilon:
+    """The least whole nano-ε at which a condition that is monotone in ε holds."""
+    if not holds(LARGEST_EPSILON):
+        raise Infeasible(
+            "No reasonable privacy loss reaches this accuracy.",
+            fixes=("allow a larger error", "accept a lower confidence"),
+        )
+    return Epsilon.from_nano(
+        least_integer(lambda nano: holds(Epsilon.from_nano(nano)), low=1, high=LARGEST_EPSILON.nano)
+    )
+
+
+def least_integer(holds: Callable[[int], bool], low: int = 0, high: int | None = None) -> int:
+    """The least integer from ``low`` on at which a monotone condition holds: doubling, then bisection."""
+    step = 1
+    below = low - 1
+    while not holds(probe := low + step - 1 if high is None else min(high, low + step - 1)):
+        below, step = probe, 2 * step
+    above = probe
+    while above - below > 1:
+        middle = (above + below) // 2
+        below, above = (below, middle) if holds(middle) else (middle, above)
+    return above
+
+
+def order_statistic(samples: int, beta: float, gamma: float) -> int | None:
+    """r such that the r-th smallest of ``samples`` draws is ≥ their (1−β)-quantile, but for γ.
+
+    The smallest r with P(Bin(N, 1−β) ≤ r−1) ≥ 1−γ; None if N is too small for any.
+    """
+    rank = int(binom.ppf(1 - gamma, samples, 1 - beta)) + 1
+    while rank > 1 and binom.sf(rank - 2, samples, 1 - beta) <= gamma:
+        rank -= 1
+    while rank <= samples and binom.sf(rank - 1, samples, 1 - beta) > gamma:
+        rank += 1
+    return rank if rank <= samples else None
+
+
+def continuous_epsilon(sensitivity: float, answers: int, accuracy: Accuracy) -> float:
+    """S·ln(1/(1−(1−β)^{1/L}))/α: the textbook formula, an upper bound for whole α only."""
+    return sensitivity * -math.log(-math.expm1(math.log1p(-accuracy.beta) / answers)) / accuracy.alpha
+
+

@@ -1,0 +1,354 @@
+"""Attribute: one column of a domain, divided into numbered cells.
+
+Every kind of column is the same thing underneath: a finite row of *ticks* (the values it tells apart: whole
+numbers, grid points, seconds, days, listed categories), of which a fixed number make a *cell*. A subclass
+says how a value becomes a tick and back; everything else (encoding data, bins, thresholds, labels) is here.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blowfishdb.core.arrays import BoolArray, IntArray, ceil_div, whole
+from blowfishdb.core.bins import LIMIT, Bins, single_cells
+from blowfishdb.core.errors import (
+    InvalidAttribute,
+    InvalidBins,
+    InvalidThreshold,
+    InvalidValue,
+    NotFinite,
+    TooLarge,
+)
+from blowfishdb.core.values import Value, as_column, is_null, text
+
+Outside = Literal["clamp", "drop"]
+Missing = Literal["clamp", "drop", "value"]
+Ticks = tuple[NDArray[Any], BoolArray]
+"""The tick of every row of a column (beyond either end when outside), and which rows are NULL."""
+
+MOST_CELLS = 2**62
+"""Cell numbers are 64-bit integers; half the range leaves room for arithmetic on them."""
+
+_MISSING_WORDS: dict[Missing, str] = {
+    "clamp": "missing values count as {fallback}",
+    "drop": "rows with a missing value are dropped",
+    "value": "missing values have a cell of their own",
+}
+_OUTSIDE_WORDS: dict[Outside, str] = {
+    "clamp": "values outside are clamped",
+    "drop": "rows with a value outside are dropped",
+}
+
+
+class Attribute(ABC):
+    """A column with declared bounds.
+
+    ``outside`` says what becomes of a value beyond the bounds: ``"clamp"`` moves it to the nearest end,
+    ``"drop"`` sends its row to *outside* (cell -1). ``missing`` says what becomes of NULL and NaN: the lowest
+    value (``"clamp"``), *outside* (``"drop"``), or a cell of its own behind all others (``"value"``).
+
+    Clamping keeps a distance threshold meaningful: values that were close stay close. Dropping makes
+    *outside* adjacent to every value, because nothing bounds how far a dropped value was, and that costs
+    accuracy; the same holds for the cell of missing values.
+    """
+
+    __slots__ = ()
+
+    missing: Missing
+    outside: Outside
+
+    # --- what each kind of column says ------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def ticks(self) -> int:
+        """How many values the column tells apart."""
+
+    @property
+    @abstractmethod
+    def ticks_per_cell(self) -> int:
+        """How many ticks make a cell; the last cell may be short."""
+
+    @property
+    @abstractmethod
+    def ordered(self) -> bool:
+        """Whether the cells of values lie on a line (the cell of missing values never does)."""
+
+    @abstractmethod
+    def at(self, tick: int) -> Value:
+        """The value of a tick, in the column's own type."""
+
+    @abstractmethod
+    def span(self, value: object) -> tuple[int, int]:
+        """The ticks ``first … stop-1`` that a typed value names, wherever they lie.
+
+        None (``first == stop``) when the value falls between two ticks; several for a day among seconds.
+        """
+
+    @abstractmethod
+    def in_cells(self, distance: object) -> Fraction:
+        """A distance in data units as a number of cells, not rounded."""
+
+    @abstractmethod
+    def _tick(self, value: object) -> int:
+        """The tick of one value in the data, rounded to the column's resolution; may lie beyond the ends."""
+
+    @abstractmethod
+    def _array_ticks(self, column: NDArray[Any]) -> Ticks | None:
+        """The same for a whole array where that is exact and fast; None to go value by value."""
+
+    @property
+    @abstractmethod
+    def _null_tick(self) -> int:
+        """The tick that stands for NULL under ``missing="clamp"``."""
+
+    @abstractmethod
+    def _words(self) -> str:
+        """The values of the column in words."""
+
+    # --- cells ------------------------------------------------------------------------------------
+
+    @property
+    def value_count(self) -> int:
+        """How many cells hold values."""
+        return ceil_div(self.ticks, self.ticks_per_cell)
+
+    @property
+    def size(self) -> int:
+        """How many cells there are, the one for missing values included."""
+        return self.value_count + self.has_missing_cell
+
+    @property
+    def has_missing_cell(self) -> bool:
+        """Whether missing values have a cell of their own, the last one."""
+        return self.missing == "value"
+
+    @property
+    def may_drop(self) -> bool:
+        """Whether a row can end up outside."""
+        return "drop" in (self.missing, self.outside)
+
+    def encode(self, values: Iterable[object]) -> IntArray:
+        """The cell of every value of a column of data; -1 for rows that are dropped."""
+        column = as_column(values)
+        found = self._array_ticks(column) if isinstance(column, np.ndarray) else None
+        ticks, null = found or self._scan(column)
+        last = self.ticks - 1
+        cells = np.clip(ticks, 0, last) // self.ticks_per_cell
+        if self.outside == "drop":
+            cells = np.where((ticks < 0) | (ticks > last), -1, cells)
+        return np.where(null, self._null_cell, cells).astype(np.int64)
+
+    def _scan(self, column: NDArray[Any] | list[object]) -> Ticks:
+        """Value by value, in Python integers of any size."""
+        items = column.tolist() if isinstance(column, np.ndarray) else column
+        null = np.array([is_null(item) for item in items], dtype=np.bool_)
+        ticks = [0 if lost else self._tick(item) for item, lost in zip(items, null, strict=True)]
+        return np.array(ticks, dtype=object), null
+
+    @property
+    def _null_cell(self) -> int:
+        if self.missing == "clamp":
+            return self._null_tick // self.ticks_per_cell
+        return -1 if self.missing == "drop" else self.value_count
+
+    def cell(self, value: object) -> int:
+        """The cell of one value of the domain; anything else is refused."""
+        if is_null(value):
+            if self.has_missing_cell:
+                return self.value_count
+            raise InvalidValue("A missing value has no cell here.", fixes=('declare missing="value"',))
+        first, stop = self.span(value)
+        cell = first // self.ticks_per_cell
+        if not 0 <= first < stop <= self.ticks or (stop - 1) // self.ticks_per_cell != cell:
+            raise InvalidValue(f"{value} is not one of the column's values: {self._words()}.")
+        return cell
+
+    def lower(self, cell: int) -> Value:
+        """The first value of a cell."""
+        return self.at(self._value_cell(cell) * self.ticks_per_cell)
+
+    def upper(self, cell: int) -> Value:
+        """The last value of a cell."""
+        return self.at(min((self._value_cell(cell) + 1) * self.ticks_per_cell, self.ticks) - 1)
+
+    def _value_cell(self, cell: int) -> int:
+        index = whole(cell, "A cell", InvalidValue)
+        if self.has_missing_cell and index == self.value_count:
+            raise InvalidValue("The cell of missing values has no lowest or highest value.")
+        if not 0 <= index < self.value_count:
+            raise InvalidValue(f"There is no cell {index}: cells are numbered 0 to {self.size - 1}.")
+        return index
+
+    def label(self, cell: int) -> str:
+        """A cell in words: ``"35"``, ``"30–39"``, ``"missing"``."""
+        if self.has_missing_cell and cell == self.value_count:
+            return "missing"
+        lower, upper = text(self.lower(cell)), text(self.upper(cell))
+        return lower if lower == upper else f"{lower}–{upper}"
+
+    def describe(self) -> str:
+        """The column in one line."""
+        missing = _MISSING_WORDS[self.missing].format(fallback=text(self.at(self._null_tick)))
+        return f"{self._words()}; {_OUTSIDE_WORDS[self.outside]}; {missing}"
+
+    # --- distances and bins -----------------------------------------------------------------------
+
+    def threshold(self, distance: object) -> int:
+        """A distance in data units as whole cells, rounded up: rounding to cells can widen a gap."""
+        if not self.ordered:
+            raise InvalidThreshold(
+                "Unordered categories have no distance.",
+                fixes=("declare the category with ordered=True", "use a full or partitioned graph"),
+            )
+        try:
+            cells = self.in_cells(distance)
+        except (InvalidValue, NotFinite) as error:
+            raise InvalidThreshold(error.message) from None
+        if cells <= 0:
+            raise InvalidThreshold(f"A distance threshold must be positive, not {distance}.")
+        return math.ceil(cells)
+
+    def bins(
+        self,
+        count: int | None = None,
+        width: object = None,
+        edges: Sequence[object] | None = None,
+        groups: Mapping[str, Iterable[object]] | None = None,
+    ) -> Bins:
+        """Bins in data units; without an argument every cell is alone.
+
+        ``count`` bins of equal width (the last may be short), bins of a ``width``, bins that begin at the
+        values ``edges``, or named ``groups`` of values, numbered in the order of the mapping. Missing values
+        with a cell of their own are always the last bin.
+        """
+        if sum(argument is not None for argument in (count, width, edges, groups)) > 1:
+            raise InvalidBins("Bins are given by one of count, width, edges and groups, not by several.")
+        if count is not None:
+            if whole(count, "The number of bins", InvalidBins) < 1:
+                raise InvalidBins(f"There must be at least one bin, not {count}.")
+            return self._equal_bins(ceil_div(self.value_count, count))
+        if width is not None:
+            return self._equal_bins(self._cells_wide(width))
+        if edges is not None:
+            return self._bins_from(self._starts(edges))
+        return single_cells(self.size) if groups is None else self._grouped_bins(groups)
+
+    def _cells_wide(self, width: object) -> int:
+        try:
+            cells = self.in_cells(width)
+        except (InvalidValue, NotFinite) as error:
+            raise InvalidBins(error.message) from None
+        if cells <= 0:
+            raise InvalidBins(f"A bin must be wider than zero, and {width} is not.")
+        if cells.denominator != 1:
+            nearest = sorted({max(1, math.floor(cells)), math.ceil(cells)})
+            choices = " or ".join(self._distance_text(near) for near in nearest)
+            raise InvalidBins(f"A bin of width {width} would cut through cells.", fixes=(f"width {choices}",))
+        return int(cells)
+
+    def _distance_text(self, cells: int) -> str:
+        return text(Fraction(cells) / self.in_cells(1))
+
+    def _equal_bins(self, cells: int) -> Bins:
+        if cells > 1 and not self.ordered:
+            raise InvalidBins(
+                "Unordered categories have no neighbours to share a bin with.",
+                fixes=("name the bins with groups={'name': [values]}", "declare ordered=True"),
+            )
+        cells = min(cells, self.value_count)
+        if not self.has_missing_cell or self.value_count % cells == 0:
+            return Bins.width(self.size, cells)
+        if self.value_count // cells > LIMIT:
+            raise TooLarge(f"More than {LIMIT:,} bins beside a bin for missing values; choose wider bins.")
+        return self._bins_from(np.arange(0, self.value_count, cells, dtype=np.int64))
+
+    def _starts(self, edges: Sequence[object]) -> IntArray:
+        """The first cell of each bin; a last edge just past the end closes the last bin and is let go."""
+        if not self.ordered:
+            raise InvalidBins("Unordered categories have no edges.", fixes=("use groups",))
+        if isinstance(edges, str) or not isinstance(edges, Iterable):
+            raise InvalidBins(f"Edges are a list of values, not {edges!r}.")
+        starts = [self._aligned(edge) for edge in edges]
+        if len(starts) > 1 and starts[-1] == self.value_count:
+            starts.pop()
+        for edge, start in zip(edges, starts, strict=False):
+            if not 0 <= start < self.value_count:
+                raise InvalidBins(f"The edge {edge} lies outside the column: {self._words()}.")
+        return np.array(starts, dtype=np.int64)
+
+    def _aligned(self, edge: object) -> int:
+        try:
+            first, stop = self.span(edge)
+        except InvalidValue as error:
+            raise InvalidBins(error.message) from None
+        cell, rest = divmod(first, self.ticks_per_cell)
+        if rest or first == stop:
+            near = (cell if rest else cell - 1, cell + 1 if rest else cell)
+            choices = " or ".join(text(self.lower(c)) for c in near if 0 <= c < self.value_count)
+            raise InvalidBins(f"The edge {edge} would cut through a cell.", fixes=(f"an edge at {choices}",))
+        return cell
+
+    def _bins_from(self, starts: IntArray) -> Bins:
+        return Bins.edges(self.size, np.append(starts, self.value_count) if self.has_missing_cell else starts)
+
+    def _grouped_bins(self, groups: Mapping[str, Iterable[object]]) -> Bins:
+        if self.size > LIMIT:
+            raise TooLarge(f"Groups of single values are for at most {LIMIT:,} cells.", fixes=("use edges",))
+        labels = np.full(self.size, -1, dtype=np.int64)
+        for index, (name, members) in enumerate(_items(groups)):
+            for value in members:
+                if is_null(value):
+                    raise InvalidBins(f"In the group {name!r}: missing values cannot be grouped with others.")
+                try:
+                    cell = self.cell(value)
+                except InvalidValue as error:
+                    raise InvalidBins(f"In the group {name!r}: {error.message}") from None
+                if labels[cell] >= 0:
+                    raise InvalidBins(f"{self.label(cell)} is in two groups, or twice in one.")
+                labels[cell] = index
+        if self.has_missing_cell:
+            labels[-1] = len(groups)
+        if (labels < 0).any():
+            rest = ", ".join(self.label(int(cell)) for cell in np.flatnonzero(labels < 0)[:5])
+            raise InvalidBins(f"Groups must cover every value; without a group: {rest}.")
+        return Bins.labels(labels)
+
+
+def _items(groups: Mapping[str, Iterable[object]]) -> list[tuple[str, list[object]]]:
+    if not isinstance(groups, Mapping):
+        raise InvalidBins("Groups are written as {'name': [values], …}.")
+    for name, members in groups.items():
+        if isinstance(members, str) or not isinstance(members, Iterable):
+            raise InvalidBins(f"The group {name!r} must be a list of values.")
+    items = [(name, list(members)) for name, members in groups.items()]
+    for name, values in items:
+        if not values:
+            raise InvalidBins(f"The group {name!r} is empty, and no bin may be.")
+    return items
+
+
+def freeze(attribute: Attribute, **fields: object) -> None:
+    """Set the fields of a frozen attribute once, from its constructor."""
+    for name, value in fields.items():
+        object.__setattr__(attribute, name, value)
+
+
+def check_choices(missing: object, outside: object) -> None:
+    """Both words are known."""
+    for name, value, known in (("missing", missing, Missing), ("outside", outside, Outside)):
+        if value not in get_args(known):
+            raise InvalidAttribute(f"{name} must be one of {', '.join(get_args(known))}, not {value!r}.")
+
+
+def check_cells(cells: int) -> None:
+    """The cells can be numbered."""
+    if cells > MOST_CELLS:
+        raise InvalidAttribute(f"{cells:,} cells are too many.", fixes=("a larger step", "narrower bounds"))

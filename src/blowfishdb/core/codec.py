@@ -1,0 +1,194 @@
+"""Domains, bins, graphs and policies as plain data and back.
+
+What a catalogue stores and what a question's identity is made of. Every value is written as
+``{"kind": …}`` with the arguments of its constructor, and read by calling that constructor, so
+stored text is validated like anything a user types.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from datetime import date
+from fractions import Fraction
+from functools import singledispatch
+from typing import Any, TypeVar
+
+import numpy as np
+
+from blowfishdb.core import bins, graphs
+from blowfishdb.core.attribute import Attribute
+from blowfishdb.core.attributes import Boolean, Category, Integer, Real
+from blowfishdb.core.dates import Date
+from blowfishdb.core.domain import Domain
+from blowfishdb.core.errors import InvalidInput
+from blowfishdb.core.policy import Policy
+
+Plain = dict[str, Any]
+T = TypeVar("T")
+
+_ATTRIBUTES: dict[str, type[Attribute]] = {
+    "integer": Integer,
+    "real": Real,
+    "category": Category,
+    "date": Date,
+    "boolean": Boolean,
+}
+
+
+@singledispatch
+def plain(value: Any) -> Any:
+    """``value`` as JSON-ready data."""
+    raise InvalidInput(f"{type(value).__name__} cannot be stored.")
+
+
+@plain.register
+def _(value: Attribute) -> Plain:
+    kind = next(kind for kind, known in _ATTRIBUTES.items() if isinstance(value, known))
+    fields = {f.name: _scalar(getattr(value, f.name)) for f in dataclasses.fields(value) if f.init}  # type: ignore[arg-type]
+    return {"kind": kind, **fields}
+
+
+@plain.register
+def _(value: Domain) -> Plain:
+    return {name: plain(value[name]) for name in value.names}
+
+
+@plain.register
+def _(value: bins.EqualBins) -> Plain:
+    return {"kind": "width", "size": value.size, "cells": value.cells}
+
+
+@plain.register
+def _(value: bins.EdgeBins) -> Plain:
+    return {"kind": "edges", "size": value.size, "starts": value.starts.tolist()}
+
+
+@plain.register
+def _(value: bins.LabelBins) -> Plain:
+    return {"kind": "labels", "labels": value.table.tolist()}
+
+
+@plain.register
+def _(value: bins.ProductBins) -> Plain:
+    return {"kind": "product", "factors": [plain(factor) for factor in value.factors]}
+
+
+@plain.register
+def _(value: graphs.Full) -> Plain:
+    return {"kind": "full", "size": value.size}
+
+
+@plain.register
+def _(value: graphs.Threshold) -> Plain:
+    return {"kind": "threshold", "size": value.size, "theta": value.theta}
+
+
+@plain.register
+def _(value: graphs.Partitioned) -> Plain:
+    return {"kind": "partitioned", "parts": plain(value.parts)}
+
+
+@plain.register
+def _(value: graphs.Grid) -> Plain:
+    return {"kind": "grid", "shape": list(value.shape), "theta": value.theta, "widths": list(value.widths)}
+
+
+@plain.register
+def _(value: graphs.Explicit) -> Plain:
+    return {"kind": "explicit", "size": value.size, "edges": value.pairs.tolist()}
+
+
+@plain.register
+def _(value: graphs.Banded) -> Plain:
+    return {"kind": "banded", "reach": value.right.tolist()}
+
+
+@plain.register
+def _(value: graphs.Cone) -> Plain:
+    return {"kind": "cone", "base": plain(value.base), "apex": value.apex.name.lower()}
+
+
+@plain.register
+def _(value: graphs.Product) -> Plain:
+    return {"kind": "product", "factors": [plain(graph) for graph in value.factors], "joint": value.joint}
+
+
+@plain.register
+def _(value: Policy) -> Plain:
+    return {"domain": plain(value.domain), "graph": plain(value.graph)}
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    return list(value) if isinstance(value, tuple) else value
+
+
+# --- and back -----------------------------------------------------------------------------------
+
+
+def attribute(stored: Mapping[str, Any]) -> Attribute:
+    """An attribute from its plain form."""
+    fields = dict(stored)
+    build = _known(_ATTRIBUTES, fields.pop("kind", None), "column")
+    for name in ("lo", "hi", "grid"):
+        if build is Real and name in fields:
+            fields[name] = Fraction(fields[name])
+    return build(**fields)
+
+
+def domain(stored: Mapping[str, Mapping[str, Any]]) -> Domain:
+    """A domain from its plain form."""
+    return Domain.of({name: attribute(body) for name, body in stored.items()})
+
+
+def partition(stored: Mapping[str, Any]) -> bins.Bins:
+    """Bins from their plain form."""
+    builders: dict[str, Callable[[Mapping[str, Any]], bins.Bins]] = {
+        "width": lambda s: bins.Bins.width(s["size"], s["cells"]),
+        "edges": lambda s: bins.Bins.edges(s["size"], s["starts"]),
+        "labels": lambda s: bins.Bins.labels(s["labels"]),
+        "product": lambda s: bins.Bins.product(*(partition(factor) for factor in s["factors"])),
+    }
+    return _known(builders, stored.get("kind"), "bins")(stored)
+
+
+def graph(stored: Mapping[str, Any]) -> graphs.PolicyGraph:
+    """A policy graph from its plain form."""
+    builders: dict[str, Callable[[Mapping[str, Any]], graphs.PolicyGraph]] = {
+        "full": lambda s: graphs.Full(s["size"]),
+        "threshold": lambda s: graphs.Threshold(s["size"], s["theta"]),
+        "partitioned": lambda s: graphs.Partitioned(partition(s["parts"])),
+        "grid": lambda s: graphs.Grid(s["shape"], s["theta"], s["widths"]),
+        "explicit": lambda s: graphs.Explicit(s["size"], np.array(s["edges"], dtype=np.int64)),
+        "banded": lambda s: graphs.Banded(s["reach"]),
+        "cone": lambda s: graphs.Cone(graph(s["base"]), graphs.Apex[s["apex"].upper()]),
+        "product": lambda s: graphs.Product(*(graph(factor) for factor in s["factors"]), joint=s["joint"]),
+    }
+    return _known(builders, stored.get("kind"), "policy graph")(stored)
+
+
+def policy(stored: Mapping[str, Any]) -> Policy:
+    """A policy from its plain form."""
+    return Policy(domain(stored["domain"]), graph(stored["graph"]))
+
+
+def _known(table: Mapping[str, T], kind: object, what: str) -> T:
+    if not isinstance(kind, str) or kind not in table:
+        raise InvalidInput(f"There is no {what} of kind {kind!r}; known kinds are {', '.join(table)}.")
+    return table[kind]
+
+
+def canonical(data: Any) -> str:
+    """One text per value: sorted keys, no spaces."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def digest(data: Any) -> str:
+    """A name for plain data that differs whenever the data does."""
+    return hashlib.sha256(canonical(data).encode()).hexdigest()

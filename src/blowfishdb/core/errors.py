@@ -1,0 +1,164 @@
+"""The one error tree.
+
+Every message says what happened, why, and what to try, in the user's words, and never contains a
+value from the data. Unless ``charged`` says otherwise, nothing was charged.
+"""
+
+from __future__ import annotations
+
+
+class BlowfishError(Exception):
+    """The root of every error that BlowfishDB raises on purpose.
+
+    ``fixes`` lists what the user can try, most promising first; ``charged`` says whether budget
+    was spent although no answer came back.
+    """
+
+    charged: bool = False
+
+    def __init__(self, message: str, *, fixes: tuple[str, ...] = ()) -> None:
+        self.message = message
+        self.fixes = fixes
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        return " ".join((self.message, *(f"Try: {fix}." for fix in self.fixes)))
+
+
+# --- what a user typed ------------------------------------------------------------------------
+
+
+class InvalidInput(BlowfishError, ValueError):
+    """Something that was typed cannot be used; nothing ran."""
+
+
+class EmptyDomain(InvalidInput):
+    """A domain, attribute, graph or workload without a single cell."""
+
+
+class ReversedBounds(InvalidInput):
+    """A lower bound above its upper bound."""
+
+
+class NotFinite(InvalidInput):
+    """NaN or infinity where a finite number is needed."""
+
+
+class InvalidAttribute(InvalidInput):
+    """An attribute that contradicts itself (a step of zero, the same category twice)."""
+
+
+class InvalidValue(InvalidInput):
+    """A value that is not in the declared domain."""
+
+
+class InvalidThreshold(InvalidInput):
+    """A distance threshold that is not a positive number."""
+
+
+class InvalidGraph(InvalidInput):
+    """Edges, labels or reaches that do not describe a policy graph."""
+
+
+class InvalidBins(InvalidInput):
+    """Bins that do not cover the domain, overlap, or are empty."""
+
+
+class InvalidWorkload(InvalidInput):
+    """A set of counting questions that cannot be formed."""
+
+
+class InvalidPredicate(InvalidInput):
+    """A condition that does not fit the column it is about."""
+
+
+class SizeMismatch(InvalidInput):
+    """Two parts that speak of different numbers of cells."""
+
+
+class UnknownColumn(InvalidInput):
+    """A column that the dataset does not declare."""
+
+
+class UnknownDataset(InvalidInput):
+    """A dataset that the workspace does not hold."""
+
+
+class InvalidAlpha(InvalidInput):
+    """An accuracy that is not a positive number."""
+
+
+class InvalidBeta(InvalidInput):
+    """A failure probability outside (0, 1)."""
+
+
+class InvalidEpsilon(InvalidInput):
+    """A privacy loss that is not a positive number, or is finer than one billionth."""
+
+
+class InvalidScale(InvalidInput):
+    """A noise scale that is not a positive rational number."""
+
+
+class TooLarge(InvalidInput):
+    """Materialising this would need more memory or time than the caller allowed."""
+
+
+# --- what the policy or the budget forbids ----------------------------------------------------
+
+
+class Refused(BlowfishError):
+    """The request is well formed, but answering it is not allowed or not possible."""
+
+
+class NotProven(Refused):
+    """No proof covers this mechanism under this policy, so it does not run."""
+
+
+class NoGuarantee(Refused):
+    """The mechanism cannot promise an error before it sees the data."""
+
+
+class Infeasible(Refused):
+    """No privacy loss that can be expressed reaches the requested accuracy."""
+
+
+class BudgetExhausted(Refused):
+    """The question costs more than is left."""
+
+
+class MaxCostExceeded(Refused):
+    """The question costs more than the caller was willing to spend."""
+
+
+class PolicyConflict(Refused):
+    """A policy change that would break a promise already made."""
+
+
+# --- what the world did -----------------------------------------------------------------------
+
+
+class SourceError(BlowfishError):
+    """The data source could not be used."""
+
+
+class SourceMissing(SourceError):
+    """The file or table is not there."""
+
+
+class SourceCorrupt(SourceError):
+    """The file is there but is not a readable database."""
+
+
+class QueryFailed(SourceError):
+    """The database refused or lost the query after the budget had been committed."""
+
+    charged = True
+
+
+class WorkspaceError(BlowfishError):
+    """The workspace file could not be used."""
+
+
+class SecretLeak(BlowfishError, TypeError):
+    """Code tried to print, serialise or compare a true value."""

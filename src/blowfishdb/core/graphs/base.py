@@ -1,0 +1,138 @@
+"""What every policy graph can do.
+
+A policy graph G has one vertex per cell of a domain; an edge (u, v) means that an attacker must
+not be able to tell whether someone's value is u or v ([B14] Def. 3.1: a *secret pair*).
+Neighbouring databases differ in one record that moves along one edge.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from blowfishdb.core.arrays import IntArray, whole
+from blowfishdb.core.bins import LIMIT, Bins, as_bins
+from blowfishdb.core.errors import EmptyDomain, InvalidGraph, InvalidValue, TooLarge
+
+if TYPE_CHECKING:
+    from blowfishdb.core.graphs.cone import Cone
+
+
+class PolicyGraph(ABC):
+    """An undirected graph over cells ``0 … size-1``, implicit unless it has to be written out."""
+
+    size: int
+
+    # --- facts, exact at any size -------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def edge_count(self) -> int:
+        """The number of edges, as an exact integer of any size."""
+
+    @abstractmethod
+    def components(self) -> Bins:
+        """The connected components. How many people are in each is not hidden by this policy."""
+
+    @property
+    def reach(self) -> int | None:
+        """d, if the index distances |u−v| of the edges are exactly 1, 2, …, d; None if unknown."""
+        return None
+
+    @property
+    def span(self) -> int | None:
+        """The largest index distance |u−v| of an edge; None if unknown."""
+        return self.reach
+
+    @property
+    def absent(self) -> bool:
+        """Whether the last vertex stands for "not counted" (⊥ or *outside*), with a zero column."""
+        return False
+
+    @abstractmethod
+    def describe(self) -> str:
+        """What the graph hides, in words."""
+
+    # --- pairs --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def adjacent(self, u: ArrayLike, v: ArrayLike) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+        """Whether each pair is an edge (vectorised, unchecked)."""
+
+    @abstractmethod
+    def steps(self, u: int, v: int) -> int | float:
+        """The graph distance of two distinct vertices (unchecked)."""
+
+    def has_edge(self, u: int, v: int) -> bool:
+        """Whether the policy hides which of ``u`` and ``v`` a person has."""
+        return bool(self.adjacent(self._vertex(u), self._vertex(v)))
+
+    def distance(self, u: int, v: int) -> int | float:
+        """The number of edges between two values; ``math.inf`` if nothing joins them."""
+        u, v = self._vertex(u), self._vertex(v)
+        return 0 if u == v else self.steps(u, v)
+
+    def _vertex(self, vertex: int) -> int:
+        index = whole(vertex, "A vertex", InvalidValue)
+        if not 0 <= index < self.size:
+            raise InvalidValue(f"There is no cell {index}: cells are numbered 0 to {self.size - 1:,}.")
+        return index
+
+    # --- edges --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def edge_blocks(self) -> Iterator[IntArray]:
+        """Every edge once, as arrays of rows (u, v) with u < v, a bounded number at a time."""
+
+    def edges(self, limit: int = LIMIT) -> IntArray:
+        """All edges as an (m, 2) array with u < v, in lexicographic order."""
+        if self.edge_count > limit:
+            raise TooLarge(
+                f"This policy graph has {self.edge_count:,} edges, above the limit of {limit:,}.",
+                fixes=("project the graph onto fewer bins first", "raise the limit"),
+            )
+        blocks = [np.empty((0, 2), dtype=np.int64), *self.edge_blocks()]
+        edges = np.concatenate(blocks)
+        return edges[np.lexsort((edges[:, 1], edges[:, 0]))]
+
+    # --- derived graphs -----------------------------------------------------------------------
+
+    @abstractmethod
+    def project_closed(self, bins: Bins) -> PolicyGraph | None:
+        """The projection where its structure is known, otherwise None."""
+
+    def project(self, bins: Bins | ArrayLike) -> PolicyGraph:
+        """The policy over bins: two bins adjoin iff some pair of their members does ([BDB] Def. 4)."""
+        partition = as_bins(bins, self.size)
+        closed = self.project_closed(partition)
+        return self.project_edges(partition) if closed is None else closed
+
+    def project_edges(self, bins: Bins) -> PolicyGraph:
+        """The projection by its definition, edge by edge."""
+        from blowfishdb.core.graphs.explicit import Explicit, unique_edges
+
+        if self.edge_count > LIMIT:
+            raise TooLarge(
+                f"Projecting {self.edge_count:,} edges onto irregular bins is above the limit of {LIMIT:,}.",
+                fixes=("use contiguous bins", "use products of bins for several columns"),
+            )
+        found = [unique_edges(bins.assign(block)) for block in self.edge_blocks()]
+        return Explicit(bins.count, np.concatenate([np.empty((0, 2), dtype=np.int64), *found]))
+
+    def hide_presence(self) -> Cone:
+        """This policy, hiding also whether a person is in the data at all: ⊥ joins every value."""
+        from blowfishdb.core.graphs.cone import Apex, Cone
+
+        return Cone(self, Apex.PRESENCE)
+
+
+def check_size(size: object) -> int:
+    """A number of vertices, at least one."""
+    vertices = whole(size, "The number of cells", InvalidGraph)
+    if vertices < 1:
+        raise EmptyDomain(f"A policy graph needs at least one cell, not {vertices}.")
+    return vertices

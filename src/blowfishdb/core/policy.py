@@ -1,0 +1,95 @@
+"""Policy: a domain and the graph of what must stay hidden in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self, final
+
+from blowfishdb.core.bins import Bins, ProductBins
+from blowfishdb.core.domain import Domain
+from blowfishdb.core.errors import SizeMismatch
+from blowfishdb.core.graphs import Apex, Cone, Full, PolicyGraph, Product
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """Which differences between people must stay hidden ([B14] Def. 3.1, without constraints).
+
+    The graph has one vertex per record of the domain, and one more if it hides presence.
+    """
+
+    domain: Domain
+    graph: PolicyGraph
+
+    def __post_init__(self) -> None:
+        records = self.graph.size - self.graph.absent
+        if records != self.domain.size:
+            raise SizeMismatch(
+                f"The policy graph is about {records:,} values, but the domain has {self.domain.size:,}.",
+                fixes=("build it with Policy.by_column, which fits the columns",),
+            )
+
+    @classmethod
+    def differential_privacy(cls, domain: Domain) -> Self:
+        """Everything about a record stays hidden: the safe default."""
+        return cls(domain, Full(domain.size))
+
+    @classmethod
+    def by_column(
+        cls,
+        domain: Domain,
+        graphs: Mapping[str, PolicyGraph],
+        *,
+        joint: bool = True,
+        hide_presence: bool = False,
+    ) -> Self:
+        """One graph per column; columns that are not named stay hidden entirely.
+
+        A graph speaks of the values of its column; if the column has a cell for missing values,
+        that cell is joined to every value.
+        """
+        for name in graphs:
+            _ = domain[name]
+        factors = [
+            _column_graph(domain, name, graphs[name]) if name in graphs else Full(domain[name].size)
+            for name in domain.names
+        ]
+        graph: PolicyGraph = factors[0] if len(factors) == 1 else Product(*factors, joint=joint)
+        return cls(domain, graph.hide_presence() if hide_presence else graph)
+
+    @property
+    def hides_presence(self) -> bool:
+        """Whether an attacker must not learn that someone is in the data; the row count is then private."""
+        return self.graph.absent
+
+    def project(self, cells: Mapping[str, Bins]) -> PolicyGraph:
+        """The policy over boxes of the named columns, row-major in the order of the domain."""
+        whole = {name: Bins.width(self.domain[name].size, self.domain[name].size) for name in self.domain}
+        boxes = ProductBins(tuple(cells.get(name, whole[name]) for name in self.domain.names))
+        single = boxes.factors[0] if len(boxes.factors) == 1 else boxes
+        return without_trivial_factors(self.graph.project(single))
+
+
+def _column_graph(domain: Domain, name: str, graph: PolicyGraph) -> PolicyGraph:
+    attribute = domain[name]
+    if graph.size == attribute.size and not attribute.has_missing_cell:
+        return graph
+    if attribute.has_missing_cell and graph.size == attribute.value_count:
+        return Cone(graph, Apex.MISSING)
+    raise SizeMismatch(
+        f"The graph for '{name}' is about {graph.size:,} values, but the column has {attribute.value_count:,}."
+    )
+
+
+def without_trivial_factors(graph: PolicyGraph) -> PolicyGraph:
+    """Attributes with a single cell cannot move; what is left reads as the graph it is."""
+    if isinstance(graph, Cone):
+        return Cone(without_trivial_factors(graph.base), graph.apex)
+    if not isinstance(graph, Product):
+        return graph
+    moving = tuple(factor for factor in graph.factors if factor.size > 1)
+    if not moving:
+        return Full(1)
+    return moving[0] if len(moving) == 1 else Product(*moving, joint=graph.joint)

@@ -1,0 +1,235 @@
+"""Sensitivity: the one definition, exact.
+
+    S(W, G) = max over edges (u, v) of G of ‖W(e_u − e_v)‖₁
+
+which is by how much the answers can change when one record moves along one edge ([B14] Def. 5.1
+without constraints). ``sensitivity`` tries an ordered tuple of rules, cheapest first; each is exact
+or says None. The last one enumerates edges.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from blowfishdb.core.arrays import IntArray
+from blowfishdb.core.bins import LIMIT, ProductBins
+from blowfishdb.core.errors import SizeMismatch, TooLarge
+from blowfishdb.core.graphs import Cone, Full, Grid, Partitioned, PolicyGraph, Threshold
+from blowfishdb.core.graphs import Product as ProductGraph
+from blowfishdb.core.workloads import Cumulative, Histogram, Marginals, Workload
+from blowfishdb.core.workloads import Product as ProductWorkload
+from blowfishdb.core.workloads.base import Numbers, exact
+
+STREAM_LIMIT = 10**8
+_SAFE = 2**62
+
+
+def sensitivity(workload: Workload, graph: PolicyGraph) -> int | Fraction:
+    """The exact policy-specific sensitivity of ``workload`` under ``graph``.
+
+    A vertex that stands for "not counted" (⊥, *outside*) may be left out of the workload; its
+    column is zero.
+    """
+    return exact(scaled_sensitivity(workload, graph), workload.denominator)
+
+
+def scaled_sensitivity(workload: Workload, graph: PolicyGraph) -> int:
+    """The sensitivity times ``workload.denominator``, a whole number."""
+    if workload.size != graph.size - graph.absent:
+        raise SizeMismatch(
+            f"The questions are about {workload.size:,} cells, but the policy is about "
+            f"{graph.size - graph.absent:,}."
+        )
+    for rule in _RULES:
+        value = rule(workload, graph)
+        if value is not None:
+            return int(value)
+    raise TooLarge(
+        f"The exact sensitivity would need all {graph.edge_count:,} edges of the policy graph.",
+        fixes=("ask about fewer or larger bins",),
+    )
+
+
+# --- rules, cheapest first --------------------------------------------------------------------
+
+
+def _without_edges(_: Workload, graph: PolicyGraph) -> int | None:
+    return 0 if graph.edge_count == 0 else None
+
+
+def _within_reach(workload: Workload, graph: PolicyGraph) -> int | None:
+    """Where a move costs by its length alone, only the lengths that occur matter."""
+    reach = graph.span if workload.grows_with_distance else graph.reach
+    return None if reach is None else workload.within_reach(reach)
+
+
+def _uncounted_vertex(workload: Workload, graph: PolicyGraph) -> int | None:
+    """A move from u to ⊥ costs the column norm of u."""
+    if not (isinstance(graph, Cone) and graph.absent):
+        return None
+    return max(scaled_sensitivity(workload, graph.base), workload.largest_norm)
+
+
+def _marginals(workload: Workload, graph: PolicyGraph) -> int | None:
+    """A marginal changes by 2 as soon as one of its attributes moves, however far."""
+    if not isinstance(workload, Marginals):
+        return None
+    structured = _as_product(graph, workload.shape)
+    if structured is not None:
+        movable = [axis for axis, factor in enumerate(structured.factors) if factor.edge_count]
+        return workload.moved(movable) if structured.joint else max(workload.moved([a]) for a in movable)
+    if isinstance(graph, Grid) and graph.shape == workload.shape:
+        movable = [axis for axis, n in enumerate(graph.shape) if n > 1]
+        together = itertools.combinations(movable, min(graph.theta, len(movable)))
+        return max(workload.moved(axes) for axes in together)
+    return None
+
+
+def _one_attribute_moves(workload: Workload, graph: PolicyGraph) -> int | None:
+    """‖(a − a′) ⊗ b‖₁ = ‖a − a′‖₁·‖b‖₁, so the Cartesian product separates."""
+    if not (isinstance(workload, ProductWorkload) and isinstance(graph, ProductGraph)):
+        return None
+    if graph.joint or graph.shape != workload.shape:
+        return None
+    return max(
+        scaled_sensitivity(factor, policy) * (workload.largest_norm // factor.largest_norm)
+        for factor, policy in zip(workload.factors, graph.factors, strict=True)
+        if factor.largest_norm
+    )
+
+
+def _attributes_move_jointly(workload: Workload, graph: PolicyGraph) -> int | None:
+    """Fold the best (‖a_u‖, ‖a_v‖, ‖a_u − a_v‖) of each attribute; see ``_frontier``."""
+    if not (isinstance(workload, ProductWorkload) and workload.binary):
+        return None
+    structured = _as_product(graph, workload.shape)
+    if structured is None or not structured.joint:
+        return None
+    best = np.array([[1, 1, 0]], dtype=object)
+    for factor, policy in zip(workload.factors, structured.factors, strict=True):
+        moves = _axis_moves(factor, policy)
+        if moves is None or len(best) * len(moves) > LIMIT:
+            return None
+        best = _frontier(_combine(best, moves))
+    return int(best[:, 2].max())
+
+
+def _l1_moves(workload: Workload, graph: PolicyGraph) -> int | None:
+    """As above, but the attributes share one L1 budget: fold per amount used."""
+    if not (isinstance(workload, ProductWorkload) and workload.binary and isinstance(graph, Grid)):
+        return None
+    if graph.shape != workload.shape or sum(n * graph.axis_reach(a) for a, n in enumerate(graph.shape)) > LIMIT:
+        return None
+    best: dict[int, Numbers] = {0: np.array([[1, 1, 0]], dtype=object)}
+    for axis, factor in enumerate(workload.factors):
+        steps = {int(graph.cost(axis, d)): _step_moves(factor, d) for d in range(graph.axis_reach(axis) + 1)}
+        grown: dict[int, list[Numbers]] = {}
+        for (used, points), (more, moves) in itertools.product(best.items(), steps.items()):
+            if used + more <= graph.theta:
+                grown.setdefault(used + more, []).append(_combine(points, moves))
+        best = {used: _frontier(np.concatenate(points)) for used, points in grown.items()}
+    return max(int(points[:, 2].max()) for points in best.values())
+
+
+def _on_merged_cells(workload: Workload, graph: PolicyGraph) -> int | None:
+    """Cells with equal columns can be merged: W = W*·T, and G projects along T."""
+    cells = workload.cells()
+    if cells.count == workload.size:
+        return None
+    return scaled_sensitivity(workload.merged(), graph.project(cells))
+
+
+def _edge_by_edge(workload: Workload, graph: PolicyGraph) -> int | None:
+    if graph.edge_count > STREAM_LIMIT:
+        return None
+    rows_at_once = max(1, LIMIT // max(1, workload.count if not workload.binary else 100))
+    largest = 0
+    for block in graph.edge_blocks():
+        for start in range(0, len(block), rows_at_once):
+            some = block[start : start + rows_at_once]
+            largest = max(largest, int(workload.moves(some[:, 0], some[:, 1]).max()))
+    return largest
+
+
+_RULES: tuple[Callable[[Workload, PolicyGraph], int | None], ...] = (
+    _without_edges,
+    _within_reach,
+    _uncounted_vertex,
+    _marginals,
+    _one_attribute_moves,
+    _attributes_move_jointly,
+    _l1_moves,
+    _on_merged_cells,
+    _edge_by_edge,
+)
+
+
+# --- moves of one attribute ---------------------------------------------------------------------
+
+
+def _as_product(graph: PolicyGraph, shape: tuple[int, ...]) -> ProductGraph | None:
+    """The same graph as a product over ``shape``, where it is one."""
+    if isinstance(graph, Full):
+        return ProductGraph(*(Full(n) for n in shape))
+    if isinstance(graph, Partitioned) and isinstance(graph.parts, ProductBins):
+        graph = ProductGraph(*(Partitioned(factor) for factor in graph.parts.factors))
+    return graph if isinstance(graph, ProductGraph) and graph.shape == shape else None
+
+
+def _axis_moves(workload: Workload, graph: PolicyGraph) -> Numbers | None:
+    """The frontier of (‖a_u‖, ‖a_v‖, ‖a_u − a_v‖) over staying and over every edge, either way."""
+    if workload.merged() is not workload:
+        return _axis_moves(workload.merged(), graph.project(workload.cells()))
+    if isinstance(workload, Histogram):
+        return np.array([[1, 1, 2 if graph.edge_count else 0]], dtype=object)
+    if isinstance(workload, Cumulative) and isinstance(graph, Full | Threshold):
+        assert graph.reach is not None
+        u, v = np.zeros(graph.reach + 1, dtype=np.int64), np.arange(graph.reach + 1)
+    elif graph.edge_count + graph.size > LIMIT:
+        return None
+    else:
+        stay = np.repeat(np.arange(graph.size)[:, None], 2, axis=1)
+        u, v = np.concatenate((stay, graph.edges())).T
+    return _both_ways(workload, u, v)
+
+
+def _step_moves(workload: Workload, distance: int) -> Numbers:
+    """The frontier over moves of exactly ``distance`` cells along one axis."""
+    u = np.arange(workload.size - distance, dtype=np.int64)
+    return _both_ways(workload, u, u + distance)
+
+
+def _both_ways(workload: Workload, u: IntArray, v: IntArray) -> Numbers:
+    here, there, moved = workload.norms(u), workload.norms(v), workload.moves(u, v)
+    points = np.column_stack((np.concatenate((here, there)), np.concatenate((there, here)), np.tile(moved, 2)))
+    return _frontier(points.astype(object))
+
+
+def _combine(left: Numbers, right: Numbers) -> Numbers:
+    """Norms and common parts multiply: D = A + B − 2C with C the product of (A + B − D)/2."""
+    if float(left.max()) * float(right.max()) < _SAFE / 4:
+        left, right = left.astype(np.int64), right.astype(np.int64)
+    here = np.multiply.outer(left[:, 0], right[:, 0]).ravel()
+    there = np.multiply.outer(left[:, 1], right[:, 1]).ravel()
+    shared = [(side[:, 0] + side[:, 1] - side[:, 2]) // 2 for side in (left, right)]
+    common = np.multiply.outer(*shared).ravel()
+    return np.column_stack((here, there, here + there - 2 * common))
+
+
+def _frontier(points: Numbers) -> Numbers:
+    """Points (A, B, D) that no other point equals or exceeds in all three.
+
+    The final cost A₁A₂ + B₁B₂ − 2C₁C₂ equals A₁(A₂−C₂) + B₁(B₂−C₂) + D₁C₂, which increases in each
+    of A₁, B₁ and D₁ because C₂ ≤ min(A₂, B₂): a dominated point can never be part of the maximum.
+    """
+    values = points if points.dtype != object or int(points.max()) >= _SAFE else points.astype(np.int64)
+    left = values[np.argsort(-values.sum(axis=1), kind="stable")]
+    kept = []
+    while len(left):
+        kept.append(left[0])
+        left = left[~(left <= left[0]).all(axis=1)]
+    return np.stack(kept).astype(object)

@@ -1,0 +1,161 @@
+"""Raw values, as a column or a user writes them: NULL, exact numbers, moments, readable text.
+
+A float stands for the decimal that was typed (0.1 is 1/10, not its binary neighbour), so a grid of 0.1 is
+exact. Messages name types and never values: the same functions read data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blowfishdb.core.errors import InvalidInput, InvalidValue, NotFinite
+
+Number = int | float | str | Fraction | Decimal
+"""What a user may type for a number."""
+
+Value = bool | int | Fraction | str | date
+"""What a cell of an attribute stands for (a ``datetime`` is a ``date``)."""
+
+_LONGEST_EXPONENT = 1000  # "1e999999999" is short to type and fills the memory
+
+
+def is_null(value: object) -> bool:
+    """None, NaN, NaT and pandas.NA: the ways in which a column says that it does not know."""
+    if value is None:
+        return True
+    if isinstance(value, (str, int, Fraction, np.ndarray)):
+        return False
+    try:
+        return bool(value != value)  # noqa: PLR0124 - only NaN and NaT differ from themselves
+    except (TypeError, ArithmeticError):  # pandas.NA, a signalling NaN
+        return True
+
+
+def plain(value: object) -> object:
+    """NumPy and pandas scalars as the Python values they stand for; anything else unchanged."""
+    if isinstance(value, np.datetime64):
+        whole_days = np.datetime_data(value.dtype)[0] in ("Y", "M", "W", "D")
+        return value.astype("datetime64[D]" if whole_days else "datetime64[us]").item()
+    if isinstance(value, np.timedelta64):
+        return value.astype("timedelta64[us]").item()
+    if isinstance(value, np.floating):
+        return float(value)
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, datetime) and type(value) is not datetime and not is_null(value):
+        return datetime.combine(value.date(), value.timetz())
+    return value
+
+
+def exact(value: object) -> Fraction | float | None:
+    """A number as the fraction its decimal text says; infinities and NaN as floats; None if not a number."""
+    value = plain(value)
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float):
+        return Fraction(repr(value)) if math.isfinite(value) else value
+    if isinstance(value, Decimal):
+        return Fraction(value) if value.is_finite() else math.nan if value.is_nan() else float(value)
+    return Fraction(value) if isinstance(value, (int, Fraction)) else None
+
+
+def data_number(value: object, column: str) -> Fraction | float:
+    """A number in a column of data; infinities stay floats."""
+    found = exact(value)
+    if found is None:
+        raise InvalidValue(f"{column} holds numbers, not {type(value).__name__}.")
+    return found
+
+
+def finite(value: object, column: str) -> Fraction:
+    """A number that a user compares a column with."""
+    found = data_number(value, column)
+    if isinstance(found, float):
+        raise InvalidValue(f"{column} holds finite numbers, not {found}.")
+    return found
+
+
+def number(value: object, what: str, error: type[InvalidInput]) -> Fraction:
+    """A finite number that a user typed, perhaps as text (``"0.1"``, ``"1/3"``)."""
+    parsed = _from_text(value) if isinstance(value, str) else exact(value)
+    if parsed is None:
+        raise error(f"{what} must be a number, not {value!r}.")
+    if isinstance(parsed, float):
+        raise NotFinite(f"{what} must be a finite number, not {value}.")
+    return parsed
+
+
+def _from_text(text: str) -> Fraction | float | None:
+    try:
+        if "/" in text:
+            return Fraction(text)
+        decimal = Decimal(text)
+    except (InvalidOperation, ValueError, ZeroDivisionError):
+        return None
+    if not decimal.is_finite():
+        return math.nan
+    return Fraction(decimal) if abs(decimal.adjusted()) <= _LONGEST_EXPONENT else None
+
+
+def moment(value: object, what: str, error: type[InvalidInput]) -> date:
+    """A date or a datetime without time zone, perhaps as ISO text."""
+    value = plain(value)
+    if is_null(value):
+        raise error(f"{what} is missing.")
+    if isinstance(value, str):
+        try:
+            value = date.fromisoformat(value)
+        except ValueError:
+            try:
+                value = datetime.fromisoformat(str(value))
+            except ValueError:
+                raise error(f"{what} is text that is not a date; write it as '2024-12-31'.") from None
+    if not isinstance(value, date):
+        raise error(f"{what} must be a date, a datetime or ISO text, not {type(value).__name__}.")
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        raise error(
+            f"{what} has a time zone; the same moment would fall in different cells for different zones.",
+            fixes=("convert everything to one zone and drop it with .replace(tzinfo=None)",),
+        )
+    return value
+
+
+def as_column(values: object) -> NDArray[Any] | list[object]:
+    """One column of data: a NumPy array where that loses nothing, a list otherwise."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise InvalidValue(f"A column is a list or an array of values, not {type(values).__name__}.")
+    if hasattr(values, "to_pylist"):  # Arrow: its scalars are not Python values
+        return list(values.to_pylist())
+    if not isinstance(getattr(values, "dtype", None), np.dtype):  # a list, Polars, nullable pandas
+        return list(values)
+    array: NDArray[Any] = np.asarray(values)
+    if array.ndim != 1:
+        raise InvalidValue(f"A column has one dimension, and this array has {array.ndim}.")
+    return array
+
+
+def text(value: Value) -> str:
+    """How a value is shown to people: 0.25 rather than 1/4, ISO dates."""
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ")
+    if isinstance(value, Fraction):
+        return _decimal_text(value)
+    if isinstance(value, str):
+        return value if value.strip() else repr(value)  # a blank would not be seen
+    return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def _decimal_text(value: Fraction) -> str:
+    digits = next((k for k in range(40) if 10**k % value.denominator == 0), None)
+    if digits is None:
+        return str(value)
+    whole, rest = divmod(abs(value.numerator) * 10**digits // value.denominator, 10**digits)
+    return f"{'-' if value < 0 else ''}{whole}" + (f".{rest:0{digits}d}" if digits else "")

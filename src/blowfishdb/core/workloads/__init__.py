@@ -1,0 +1,19 @@
+"""Workloads: sets of counting questions, as implicit matrices."""
+
+from blowfishdb.core.workloads.base import Workload
+from blowfishdb.core.workloads.boxes import Marginals, Product, Rectangles
+from blowfishdb.core.workloads.general import Matrix, Predicates
+from blowfishdb.core.workloads.line import AllRanges, Cumulative, Histogram, Ranges
+
+__all__ = [
+    "AllRanges",
+    "Cumulative",
+    "Histogram",
+    "Marginals",
+    "Matrix",
+    "Predicates",
+    "Product",
+    "Ranges",
+    "Rectangles",
+    "Workload",
+]

@@ -1,0 +1,223 @@
+"""Workloads on a line of cells: histogram, cumulative histogram, ranges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array, eye_array
+
+from blowfishdb.core.arrays import IntArray, integers
+from blowfishdb.core.bins import Bins, EdgeBins
+from blowfishdb.core.errors import InvalidWorkload
+from blowfishdb.core.workloads.base import Numbers, Workload, check_cells, interval_rows, vector
+
+
+@final
+@dataclass(frozen=True)
+class Histogram(Workload):
+    """How many records are in each cell."""
+
+    size: int
+
+    def __post_init__(self) -> None:
+        check_cells(self.size)
+
+    @property
+    def count(self) -> int:
+        return self.size
+
+    def answer(self, x: ArrayLike) -> Numbers:
+        return vector(x, self.size).copy()
+
+    def transpose(self, y: ArrayLike) -> Numbers:
+        return vector(y, self.size).copy()
+
+    def sparse(self) -> csr_array:
+        return csr_array(eye_array(self.size, dtype=np.int64))
+
+    def describe(self) -> str:
+        return f"histogram of {self.size:,} cells"
+
+    def norms(self, cells: ArrayLike) -> Numbers:
+        return np.ones(np.shape(cells), dtype=np.int64)
+
+    def moves(self, u: ArrayLike, v: ArrayLike) -> Numbers:
+        return np.where(np.equal(u, v), 0, 2)
+
+    @property
+    def largest_norm(self) -> int:
+        return 1
+
+    def within_reach(self, reach: int) -> int:
+        return 2 if reach else 0
+
+    @property
+    def grows_with_distance(self) -> bool:
+        return True
+
+
+@final
+@dataclass(frozen=True)
+class Cumulative(Workload):
+    """How many records are in each cell or to its left."""
+
+    size: int
+
+    def __post_init__(self) -> None:
+        check_cells(self.size)
+
+    @property
+    def count(self) -> int:
+        return self.size
+
+    def answer(self, x: ArrayLike) -> Numbers:
+        return np.cumsum(vector(x, self.size), axis=-1)
+
+    def transpose(self, y: ArrayLike) -> Numbers:
+        return np.flip(np.cumsum(np.flip(vector(y, self.size), axis=-1), axis=-1), axis=-1)
+
+    def sparse(self) -> csr_array:
+        return interval_rows(self.size, np.zeros(self.size, dtype=np.int64), np.arange(self.size))
+
+    def _gram(self) -> Numbers:
+        cells = np.arange(self.size)
+        return self.size - np.maximum.outer(cells, cells)
+
+    def describe(self) -> str:
+        return f"cumulative histogram of {self.size:,} cells"
+
+    def norms(self, cells: ArrayLike) -> Numbers:
+        return self.size - np.asarray(cells, dtype=np.int64)
+
+    def moves(self, u: ArrayLike, v: ArrayLike) -> Numbers:
+        return np.abs(np.subtract(u, v))
+
+    @property
+    def largest_norm(self) -> int:
+        return self.size
+
+    def within_reach(self, reach: int) -> int:
+        return reach
+
+    @property
+    def grows_with_distance(self) -> bool:
+        return True
+
+
+@final
+@dataclass(frozen=True)
+class AllRanges(Workload):
+    """Every interval of cells, ordered by first and then by last cell."""
+
+    size: int
+
+    def __post_init__(self) -> None:
+        check_cells(self.size)
+
+    @property
+    def count(self) -> int:
+        return self.size * (self.size + 1) // 2
+
+    def _ends(self) -> tuple[IntArray, IntArray]:
+        starts, ends = np.triu_indices(self.size)
+        return starts.astype(np.int64), ends.astype(np.int64)
+
+    def answer(self, x: ArrayLike) -> Numbers:
+        return prefix_differences(vector(x, self.size), *self._ends())
+
+    def transpose(self, y: ArrayLike) -> Numbers:
+        return scatter_ranges(vector(y, self.count), self.size, *self._ends())
+
+    def sparse(self) -> csr_array:
+        return interval_rows(self.size, *self._ends())
+
+    def _gram(self) -> Numbers:
+        cells = np.arange(self.size)
+        return (np.minimum.outer(cells, cells) + 1) * (self.size - np.maximum.outer(cells, cells))
+
+    def describe(self) -> str:
+        return f"all ranges of {self.size:,} cells"
+
+    def norms(self, cells: ArrayLike) -> Numbers:
+        cell = np.asarray(cells, dtype=np.int64)
+        return (cell + 1) * (self.size - cell)
+
+    def moves(self, u: ArrayLike, v: ArrayLike) -> Numbers:
+        distance = np.abs(np.subtract(u, v))
+        return distance * (self.size + 1 - distance)
+
+    @property
+    def largest_norm(self) -> int:
+        return ((self.size + 1) // 2) * ((self.size + 2) // 2)
+
+    def within_reach(self, reach: int) -> int:
+        """A move over d cells crosses d·(k+1−d) ranges: concave in d, largest at (k+1)/2."""
+        distance = min(reach, (self.size + 1) // 2)
+        return distance * (self.size + 1 - distance)
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class Ranges(Workload):
+    """Given intervals of cells, both ends included."""
+
+    size: int
+    starts: IntArray
+    ends: IntArray
+
+    def __init__(self, size: int, starts: ArrayLike, ends: ArrayLike) -> None:
+        check_cells(size)
+        first = integers(starts, "Range starts", InvalidWorkload)
+        last = integers(ends, "Range ends", InvalidWorkload)
+        if first.ndim != 1 or first.shape != last.shape or first.size == 0:
+            raise InvalidWorkload("Ranges need as many ends as starts, and at least one.")
+        if (first > last).any() or first.min() < 0 or last.max() >= size:
+            raise InvalidWorkload(
+                f"Each range must run from a first to a last cell within 0 … {size - 1:,}."
+            )
+        object.__setattr__(self, "size", int(size))
+        object.__setattr__(self, "starts", first)
+        object.__setattr__(self, "ends", last)
+
+    @property
+    def count(self) -> int:
+        return int(self.starts.size)
+
+    def answer(self, x: ArrayLike) -> Numbers:
+        return prefix_differences(vector(x, self.size), self.starts, self.ends)
+
+    def transpose(self, y: ArrayLike) -> Numbers:
+        return scatter_ranges(vector(y, self.count), self.size, self.starts, self.ends)
+
+    def sparse(self) -> csr_array:
+        return interval_rows(self.size, self.starts, self.ends)
+
+    def describe(self) -> str:
+        return f"{self.count:,} ranges over {self.size:,} cells"
+
+    def cells(self) -> Bins:
+        cuts = np.unique(np.concatenate(([0], self.starts, self.ends + 1)))
+        return EdgeBins(self.size, cuts[cuts < self.size])
+
+    def merged(self) -> Workload:
+        segments = self.cells()
+        if segments.count == self.size:
+            return self
+        return Ranges(segments.count, segments.assign(self.starts), segments.assign(self.ends))
+
+
+def prefix_differences(x: Numbers, starts: IntArray, ends: IntArray) -> Numbers:
+    """Σ x[starts … ends] for each range, along the last axis."""
+    prefix = np.concatenate((np.zeros_like(x[..., :1]), np.cumsum(x, axis=-1)), axis=-1)
+    return np.asarray(prefix[..., ends + 1] - prefix[..., starts])
+
+
+def scatter_ranges(y: Numbers, size: int, starts: IntArray, ends: IntArray) -> Numbers:
+    """The transpose of ``prefix_differences``."""
+    steps = np.zeros((*y.shape[:-1], size + 1), dtype=y.dtype)
+    np.add.at(steps, (..., starts), y)
+    np.subtract.at(steps, (..., ends + 1), y)
+    return np.cumsum(steps, axis=-1)[..., :-1]

@@ -1,0 +1,153 @@
+"""Mechanism and Plan: everything about cost and accuracy is known before the data is read.
+
+``mechanism.plan(workload, graph)`` sees no data. A linear plan answers W·x by measuring integer
+rows with independent discrete Laplace noise η and combining them; its error is T·η for a public
+matrix T, so the exact error and the privacy loss for an accuracy follow without data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
+
+from blowfishdb.core.accuracy import Accuracy, check_beta, independent_alpha, independent_epsilon
+from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray, integers
+from blowfishdb.core.budget import Epsilon, positive
+from blowfishdb.core.errors import SizeMismatch
+from blowfishdb.core.graphs import PolicyGraph
+from blowfishdb.core.noise import Noise
+from blowfishdb.core.secret import Secret
+from blowfishdb.core.workloads import Workload
+from blowfishdb.core.workloads.base import Numbers
+from blowfishdb.mechanisms.scales import UnitScales
+from blowfishdb.mechanisms.simulation import Simulation
+
+AnyEpsilon = Epsilon | str | Fraction | int | float
+
+
+class Mechanism(ABC):
+    """A way to answer workloads privately."""
+
+    @abstractmethod
+    def plan(self, workload: Workload, graph: PolicyGraph) -> Plan:
+        """How this mechanism would answer ``workload`` under ``graph``; NotProven if no proof covers it."""
+
+
+class Plan(ABC):
+    """One mechanism, one workload, one policy: its cost, its error, and its release."""
+
+    name: str
+    workload: Workload
+    graph: PolicyGraph
+
+    # --- what a plan defines ------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def scales(self) -> UnitScales:
+        """The noise variables η."""
+
+    @abstractmethod
+    def measure(self, x: IntArray) -> Numbers:
+        """What the data contributes, before noise: one number per noise variable."""
+
+    @abstractmethod
+    def decode(self, measured: Numbers, x: IntArray) -> Numbers:
+        """The answers from noisy measurements; of ``x`` only what is invariant may be used."""
+
+    @abstractmethod
+    def spread(self, noise: Numbers) -> Numbers:
+        """T·η: the error of every answer, for a batch of noise vectors (last axis)."""
+
+    @abstractmethod
+    def variances(self, of_noise: FloatArray) -> FloatArray:
+        """The variance of every answer, given the variance of every noise variable."""
+
+    @property
+    @abstractmethod
+    def one_to_one(self) -> bool:
+        """Whether each answer carries exactly one noise variable of its own: then T is the identity."""
+
+    @abstractmethod
+    def rows(self, *, epsilon: AnyEpsilon) -> tuple[csr_array, list[Fraction]]:
+        """The measured integer rows and their scales, leaving out rows that no edge changes.
+
+        Anyone can check that max over edges of Σ_r |row_r·(e_u − e_v)| / scale_r ≤ ε.
+        """
+
+    @abstractmethod
+    def explain(self) -> str:
+        """What the plan does and why it costs what it costs, in a sentence or two."""
+
+    # --- what follows -------------------------------------------------------------------------
+
+    @cached_property
+    def exact(self) -> BoolArray:
+        """Which answers carry no noise at all."""
+        return np.asarray(self.variances((self.scales.floats() > 0).astype(np.float64)) <= 0)
+
+    def squared_errors(self, *, epsilon: AnyEpsilon) -> FloatArray:
+        """The expected squared error of every answer, exact for the discrete noise."""
+        return self.variances(self.scales.variances(positive(epsilon)))
+
+    def squared_error(self, *, epsilon: AnyEpsilon) -> float:
+        """The mean of ``squared_errors``."""
+        return float(self.squared_errors(epsilon=epsilon).mean())
+
+    def epsilon_for(self, *, alpha: float, beta: float, simultaneous: bool = True) -> Epsilon:
+        """The least ε known to meet (α, β); zero if every answer is exact."""
+        accuracy = Accuracy(alpha, beta, simultaneous)
+        if self.exact.all():
+            return Epsilon(0)
+        if self.one_to_one:
+            return independent_epsilon(self._noisy_scales, accuracy)
+        return self.simulation.epsilon(accuracy)
+
+    def alpha_for(self, *, epsilon: AnyEpsilon, beta: float, simultaneous: bool = True) -> float:
+        """The least α known to hold with probability 1 − β at ``epsilon``."""
+        check_beta(beta)
+        if self.exact.all():
+            return 0
+        if self.one_to_one:
+            return independent_alpha(self._noisy_scales, positive(epsilon), beta, simultaneous=simultaneous)
+        return self.simulation.alpha(positive(epsilon), beta, simultaneous=simultaneous)
+
+    @property
+    def _noisy_scales(self) -> FloatArray:
+        floats = self.scales.floats()
+        return floats[floats > 0]
+
+    @cached_property
+    def simulation(self) -> Simulation:
+        """The law of the largest error, simulated once on a stream of the plan's own."""
+        return Simulation(self.spread, self.scales.floats(), key=self.fingerprint)
+
+    @cached_property
+    def fingerprint(self) -> int:
+        """Names the plan's simulation stream, so that a quote is reproducible."""
+        text = f"{self.name}|{self.workload.describe()}|{self.graph.describe()}|{len(self.scales)}"
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
+
+    def release(self, x: Secret[IntArray] | ArrayLike, *, epsilon: AnyEpsilon, noise: Noise) -> Numbers:
+        """Private answers to the workload at exactly ``epsilon``: the one place where data is opened."""
+        counts = integers(x.reveal() if isinstance(x, Secret) else x, "Counts", SizeMismatch)  # type: ignore[arg-type]
+        if counts.shape != (self.workload.size,):
+            raise SizeMismatch(f"Expected {self.workload.size:,} counts, got shape {counts.shape}.")
+        measured = self.measure(counts)
+        if self.exact.all():
+            return self.decode(measured, counts)
+        return self.decode(measured + self.scales.draw(noise, positive(epsilon)), counts)
+
+
+def shown(value: Any) -> str:
+    """A number as people write it: whole where it is whole, otherwise three digits."""
+    number = float(value)
+    return f"{number:,.0f}" if math.isclose(number, round(number)) else f"{number:,.3g}"
