@@ -6,6 +6,7 @@ import ast
 import copy
 import os
 import pickle
+import signal
 import threading
 from pathlib import Path
 
@@ -26,6 +27,7 @@ def words_of_a_child(source: SecureBits, count: int) -> NDArray[np.uint64]:
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
+        signal.alarm(10)  # a child that hangs fails the test instead of outliving it
         try:
             os.write(writer, source.words(count).tobytes())
         finally:
@@ -63,6 +65,7 @@ def test_a_stream_does_not_repeat_itself() -> None:
 
 
 @needs_fork
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_child_does_not_replay_its_parent() -> None:
     source = SecureBits()
     source.words(5)
@@ -73,6 +76,7 @@ def test_a_forked_child_does_not_replay_its_parent() -> None:
 
 
 @needs_fork
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_child_forked_while_the_lock_is_held_does_not_hang() -> None:
     source = SecureBits()
     with source._lock:
@@ -131,6 +135,22 @@ def test_threads_never_get_the_same_words(source: SecureBits | SeededBits) -> No
         thread.join()
     together = np.concatenate(drawn)
     assert np.unique(together).size == together.size == 4 * 17 * 1000
+
+
+@pytest.mark.parametrize("source", [SecureBits(), SeededBits(1)], ids=["secure", "seeded"])
+def test_a_draw_waits_for_the_one_before(source: SecureBits | SeededBits) -> None:
+    done = threading.Event()
+
+    def draw() -> None:
+        source.words(1)
+        done.set()
+
+    thread = threading.Thread(target=draw)
+    with source._lock:
+        thread.start()
+        assert not done.wait(0.05)
+    assert done.wait(5)
+    thread.join()
 
 
 def test_the_key_is_neither_shown_nor_kept() -> None:

@@ -66,7 +66,8 @@ def date_attributes(draw):
     moments = st.one_of(st.dates(), st.datetimes().map(lambda m: m.replace(microsecond=0)))
     lo = draw(moments)
     start = lo if isinstance(lo, datetime) else datetime.combine(lo, datetime.min.time())
-    hi = start + draw(st.timedeltas(timedelta(0), min(timedelta(days=60), datetime.max - start)))
+    most = timedelta(**{f"{unit}s": 60})
+    hi = start + draw(st.timedeltas(timedelta(0), min(most, datetime.max - start)))
     if draw(st.booleans()):
         hi = hi.date()
     return Date(lo, hi, unit, missing=draw(missing_choices), outside=draw(outside_choices))
@@ -493,6 +494,10 @@ def test_category_refusals_say_why() -> None:
         unordered.threshold(1)
     with pytest.raises(InvalidBins, match="groups"):
         unordered.bins(edges=["a"])
+    for wider in ({"count": 2}, {"width": 2}):
+        with pytest.raises(InvalidBins, match="groups"):
+            unordered.bins(**wider)
+    assert unordered.bins(count=5).count == unordered.bins(width=1).count == 3
     with pytest.raises(InvalidValue, match="'z' is not one of"):
         unordered.cell("z")
     with pytest.raises(InvalidValue):

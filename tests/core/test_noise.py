@@ -24,7 +24,7 @@ from blowfishdb.core.errors import InvalidInput, InvalidScale, SizeMismatch, Too
 from blowfishdb.core.noise import Coin, Noise, digit, exp_bounds, flip, floor_bounds
 from blowfishdb.noise import seeded
 
-SCALES = [
+SCALES: list[int | Fraction] = [
     Fraction(1, 3),
     Fraction(1, 2),
     1,
@@ -177,6 +177,17 @@ def test_floor_bounds_hold_for_every_exponential_with_these_digits(
     assert -(-scale * (e + 1) // unit) - 1 <= int(high[0])
 
 
+@pytest.mark.parametrize("digits", [24, 37, 48])
+def test_floor_bounds_hold_where_every_rounding_counts(digits: int) -> None:
+    """A mantissa that is cut by almost one unit, under a scale so large that a floor is eight units wide."""
+    scale = (2**38 + 12_345_678_901 - Fraction(1, 2**60)) * 2**17
+    e = [int(x) for x in np.random.default_rng(digits).integers(0, 2**digits, 3000)]
+    low, high = floor_bounds(np.array(e, np.uint64), digits, fixed_point(scale))
+    unit = 2 ** (digits - 4)
+    assert all(int(bound) <= scale * x // unit for bound, x in zip(low, e, strict=True))
+    assert all(int(bound) >= -(-scale * (x + 1) // unit) - 1 for bound, x in zip(high, e, strict=True))
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.lists(short_scales, min_size=2, max_size=5))
 def test_long_division_in_words_agrees_with_integers(scales: list[Fraction]) -> None:
@@ -196,15 +207,18 @@ def test_the_mantissa_encloses_the_scale(scale: Fraction) -> None:
         assert mantissa <= scale * Fraction(2) ** (shift - 20) < mantissa + 1
 
 
-@pytest.mark.parametrize("scale", [*SCALES, 10**9, Fraction(10**9 * 12345, 118_299_999)])
-def test_the_fast_path_equals_the_exact_path(scale: int | Fraction, monkeypatch: pytest.MonkeyPatch) -> None:
-    fast = seeded(5).discrete_laplace(scale, 4000)
+def test_the_fast_path_equals_the_exact_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    scales: list[int | Fraction] = [*SCALES, 10**9, Fraction(10**9 * 12345, 118_299_999)]
+    alike = [seeded(5).discrete_laplace(scale, 2000) for scale in scales]
+    mixed = seeded(5).discrete_laplace(scales * 200)
 
-    def undecided(exponential: core.Words, digits: int, _: object) -> tuple[core.Words, core.Words]:
+    def undecided(exponential: core.Words, _: int, __: object) -> tuple[core.Words, core.Words]:
         return np.zeros_like(exponential), np.ones_like(exponential)
 
     monkeypatch.setattr(core, "floor_bounds", undecided)
-    np.testing.assert_array_equal(fast, seeded(5).discrete_laplace(scale, 4000))
+    for scale, fast in zip(scales, alike, strict=True):
+        np.testing.assert_array_equal(fast, seeded(5).discrete_laplace(scale, 2000))
+    np.testing.assert_array_equal(mixed, seeded(5).discrete_laplace(scales * 200))
 
 
 # --- every branch, by chosen words ------------------------------------------------------------
@@ -245,6 +259,17 @@ def test_an_undecided_floor_draws_digits_until_it_is_decided() -> None:
 
 FIRST_BEYOND = [0, 0xFFFF, 0xFFFF, 0xFFFF, *padded([0])]  # the first E passes 16 and the second does not
 AGAIN, ENOUGH = padded([0]) * 2, padded([0xFFFF])  # e^{−16} begins with the digits 0 and 483
+
+
+def test_further_digits_use_their_own_coins() -> None:
+    # The next digit has weight 2^−21; only the second digit of its coin tells it from its neighbours'.
+    coin, nearer, farther = ([int(digit(Coin(k), level)) for level in (0, 1)] for k in (-21, -20, -22))
+    assert nearer[0] == coin[0] == farther[0]
+    assert nearer[1] < coin[1] < farther[1]
+    start = spelled((2**20 - 1) // 3, 9)
+    for second, floor in [(coin[1] - 1, 1), (coin[1] + 1, 0)]:
+        script = Script(start + [coin[0]] + [0xFFFF] * 7 + padded([second]))
+        assert Noise(script).discrete_laplace(3) == floor
 
 
 def test_an_exponential_beyond_sixteen() -> None:

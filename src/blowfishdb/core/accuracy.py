@@ -43,7 +43,9 @@ class Accuracy:
 
 def check_alpha(alpha: object) -> float:
     """A finite positive half-width."""
-    number = isinstance(alpha, (int, float, Fraction, np.integer, np.floating)) and not isinstance(alpha, bool)
+    number = isinstance(alpha, (int, float, Fraction, np.integer, np.floating)) and not isinstance(
+        alpha, bool
+    )
     if not number or not math.isfinite(alpha) or alpha <= 0:  # type: ignore[arg-type, operator]
         raise InvalidAlpha(
             f"An accuracy must be a positive number of people, not {alpha!r}.",
@@ -132,5 +134,3 @@ def order_statistic(samples: int, beta: float, gamma: float) -> int | None:
 def continuous_epsilon(sensitivity: float, answers: int, accuracy: Accuracy) -> float:
     """S·ln(1/(1−(1−β)^{1/L}))/α: the textbook formula, an upper bound for whole α only."""
     return sensitivity * -math.log(-math.expm1(math.log1p(-accuracy.beta) / answers)) / accuracy.alpha
-
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +15,7 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
 
-def integers(values: ArrayLike | Iterable[int], what: str, error: type[InvalidInput]) -> IntArray:
+def integers(values: ArrayLike | Iterable[Any], what: str, error: type[InvalidInput]) -> IntArray:
     """A read-only int64 copy of ``values``; anything that is not a whole number is refused."""
     array = np.asarray(values if isinstance(values, np.ndarray) else list(values))  # type: ignore[arg-type]
     if array.size == 0:

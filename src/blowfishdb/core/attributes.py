@@ -84,7 +84,7 @@ class Integer(Attribute):
             return ticks, np.zeros(column.size, dtype=np.bool_)
         if column.dtype.kind == "f":
             null = np.isnan(column)
-            floor = np.floor(np.where(null, self.lo, column).astype(np.float64))
+            floor = np.floor(np.where(null, self.lo, column.astype(np.float64)))
             return np.clip(floor, self.lo - 1, self.hi + 1).astype(np.int64) - self.lo, null
         return None
 
@@ -164,7 +164,7 @@ class Real(Attribute):
         if column.dtype.kind not in "iuf" or self.ticks >= _SAFE or largest > 10**100:
             return None
         null = np.isnan(column)
-        values = np.where(null, 0, column).astype(np.float64)
+        values = np.where(null, 0.0, column.astype(np.float64))
         lo, grid = float(self.lo), float(self.grid)
         with np.errstate(over="ignore", invalid="ignore"):
             places = (values - lo) / grid + 0.5

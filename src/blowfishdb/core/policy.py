@@ -79,7 +79,8 @@ def _column_graph(domain: Domain, name: str, graph: PolicyGraph) -> PolicyGraph:
     if attribute.has_missing_cell and graph.size == attribute.value_count:
         return Cone(graph, Apex.MISSING)
     raise SizeMismatch(
-        f"The graph for '{name}' is about {graph.size:,} values, but the column has {attribute.value_count:,}."
+        f"The graph for '{name}' is about {graph.size:,} values, but the column has "
+        f"{attribute.value_count:,}."
     )
 
 

@@ -7,7 +7,7 @@ graph G* over those bins. Everything after this works on the small problem.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import final
 
@@ -70,7 +70,7 @@ class CellQuery:
     """
 
     axes: tuple[Axis, ...]
-    where: Predicate = Everything()
+    where: Predicate = field(default_factory=Everything)
 
     @property
     def shape(self) -> tuple[int, ...]:

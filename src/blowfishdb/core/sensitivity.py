@@ -122,7 +122,10 @@ def _l1_moves(workload: Workload, graph: PolicyGraph) -> int | None:
     """As above, but the attributes share one L1 budget: fold per amount used."""
     if not (isinstance(workload, ProductWorkload) and workload.binary and isinstance(graph, Grid)):
         return None
-    if graph.shape != workload.shape or sum(n * graph.axis_reach(a) for a, n in enumerate(graph.shape)) > LIMIT:
+    if (
+        graph.shape != workload.shape
+        or sum(n * graph.axis_reach(a) for a, n in enumerate(graph.shape)) > LIMIT
+    ):
         return None
     best: dict[int, Numbers] = {0: np.array([[1, 1, 0]], dtype=object)}
     for axis, factor in enumerate(workload.factors):
@@ -205,7 +208,9 @@ def _step_moves(workload: Workload, distance: int) -> Numbers:
 
 def _both_ways(workload: Workload, u: IntArray, v: IntArray) -> Numbers:
     here, there, moved = workload.norms(u), workload.norms(v), workload.moves(u, v)
-    points = np.column_stack((np.concatenate((here, there)), np.concatenate((there, here)), np.tile(moved, 2)))
+    points = np.column_stack(
+        (np.concatenate((here, there)), np.concatenate((there, here)), np.tile(moved, 2))
+    )
     return _frontier(points.astype(object))
 
 

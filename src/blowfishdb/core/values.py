@@ -29,14 +29,11 @@ _LONGEST_EXPONENT = 1000  # "1e999999999" is short to type and fills the memory
 
 def is_null(value: object) -> bool:
     """None, NaN, NaT and pandas.NA: the ways in which a column says that it does not know."""
-    if value is None:
-        return True
-    if isinstance(value, (str, int, Fraction, np.ndarray)):
-        return False
-    try:
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    if isinstance(value, (float, date, np.generic)):
         return bool(value != value)  # noqa: PLR0124 - only NaN and NaT differ from themselves
-    except (TypeError, ArithmeticError):  # pandas.NA, a signalling NaN
-        return True
+    return value is None or type(value).__name__ == "NAType"  # pandas.NA, without importing pandas
 
 
 def plain(value: object) -> object:

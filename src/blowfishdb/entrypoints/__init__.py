@@ -1,0 +1,1 @@
+"""Ways in: they parse what people type and render what the service says."""

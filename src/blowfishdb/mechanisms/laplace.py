@@ -64,7 +64,7 @@ class LaplaceOnWorkload(Plan):
         return unchanging_rows(self.workload, self.graph)
 
     @cached_property
-    def scales(self) -> UnitScales:  # type: ignore[override]
+    def scales(self) -> UnitScales:
         return UnitScales((Fraction(self.sensitivity), Fraction(0)), self._unchanging.astype(np.int64))
 
     @property
@@ -122,7 +122,7 @@ class LaplaceOnCells(Plan):
         return invariant_components(self.graph)
 
     @cached_property
-    def scales(self) -> UnitScales:  # type: ignore[override]
+    def scales(self) -> UnitScales:
         alone = unchanging_rows(Histogram(self.workload.size), self.graph)
         return UnitScales((Fraction(self.sensitivity), Fraction(0)), alone.astype(np.int64))
 
@@ -154,13 +154,13 @@ class LaplaceOnCells(Plan):
         common = float(of_noise.max(initial=0.0))
         squares = self._squared_row_sums()
         if self._components is None:
-            return common * squares
+            return np.asarray(common * squares)
         if self._components.count == 1:
             sums = self.workload.answer(np.ones(self.workload.size))
-            return np.maximum(0.0, common * (squares - sums**2 / self.workload.size))
+            return np.asarray(np.maximum(0.0, common * (squares - sums**2 / self.workload.size)))
         sums = self._component_row_sums(self._components)
         sizes = np.bincount(self._components.assignment())
-        return np.maximum(0.0, common * (squares - np.asarray((sums**2 / sizes).sum(axis=1))))
+        return np.asarray(np.maximum(0.0, common * (squares - (sums**2 / sizes).sum(axis=1))))
 
     def _squared_row_sums(self) -> FloatArray:
         if self.workload.binary:
@@ -187,4 +187,6 @@ class LaplaceOnCells(Plan):
 
 def _membership(components: Bins) -> csr_array:
     labels = components.assignment()
-    return csr_array((np.ones(labels.size), (np.arange(labels.size), labels)), shape=(labels.size, components.count))
+    return csr_array(
+        (np.ones(labels.size), (np.arange(labels.size), labels)), shape=(labels.size, components.count)
+    )

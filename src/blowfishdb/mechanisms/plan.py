@@ -27,6 +27,7 @@ from blowfishdb.core.noise import Noise
 from blowfishdb.core.secret import Secret
 from blowfishdb.core.workloads import Workload
 from blowfishdb.core.workloads.base import Numbers
+from blowfishdb.mechanisms.certificate import Certificate
 from blowfishdb.mechanisms.scales import UnitScales
 from blowfishdb.mechanisms.simulation import Simulation
 
@@ -83,6 +84,10 @@ class Plan(ABC):
         Anyone can check that max over edges of Σ_r |row_r·(e_u − e_v)| / scale_r ≤ ε.
         """
 
+    def certificate(self, *, epsilon: AnyEpsilon) -> Certificate:
+        """The release in the form A·x + N·η, checkable by anyone in exact arithmetic."""
+        return Certificate.of_rows(*self.rows(epsilon=epsilon))
+
     @abstractmethod
     def explain(self) -> str:
         """What the plan does and why it costs what it costs, in a sentence or two."""
@@ -138,7 +143,7 @@ class Plan(ABC):
 
     def release(self, x: Secret[IntArray] | ArrayLike, *, epsilon: AnyEpsilon, noise: Noise) -> Numbers:
         """Private answers to the workload at exactly ``epsilon``: the one place where data is opened."""
-        counts = integers(x.reveal() if isinstance(x, Secret) else x, "Counts", SizeMismatch)  # type: ignore[arg-type]
+        counts = integers(x.reveal() if isinstance(x, Secret) else x, "Counts", SizeMismatch)
         if counts.shape != (self.workload.size,):
             raise SizeMismatch(f"Expected {self.workload.size:,} counts, got shape {counts.shape}.")
         measured = self.measure(counts)

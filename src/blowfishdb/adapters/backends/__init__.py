@@ -1,0 +1,1 @@
+"""Databases that can be asked for counts."""

@@ -41,7 +41,7 @@ class Banded(PolicyGraph):
     size: int = field(init=False)
 
     def __init__(self, reach: ArrayLike) -> None:
-        right = integers(reach, "Reaches", InvalidGraph)  # type: ignore[arg-type]
+        right = integers(reach, "Reaches", InvalidGraph)
         cells = np.arange(right.size)
         check_size(int(right.size))
         if right.ndim != 1 or (right < cells).any() or (np.diff(right) < 0).any() or right[-1] >= right.size:

@@ -24,12 +24,12 @@ def unique_edges(pairs: IntArray) -> IntArray:
     ordered = np.sort(pairs.reshape(-1, 2), axis=1)
     kept = ordered[ordered[:, 0] != ordered[:, 1]]
     if kept.size == 0:
-        return kept
+        return np.asarray(kept, dtype=np.int64)
     span = int(kept.max()) + 1
     if span < 2**31:  # one integer per edge sorts several times faster than rows
         keys = np.unique(kept[:, 0] * span + kept[:, 1])
         return np.column_stack((keys // span, keys % span))
-    return np.unique(kept, axis=0)
+    return np.asarray(np.unique(kept, axis=0), dtype=np.int64)
 
 
 @final

@@ -93,4 +93,3 @@ class Partitioned(PolicyGraph):
         except TooLarge:
             return self.project_edges(bins)
         return Explicit(bins.count, unique_edges(pairs[:, 1][meetings]))
-

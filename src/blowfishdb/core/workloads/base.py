@@ -65,10 +65,11 @@ class Workload(ABC):
         """W written out, one row per question."""
         if self.count * self.size > limit:
             raise TooLarge(
-                f"A matrix of {self.count:,} questions by {self.size:,} cells is above the limit of {limit:,}.",
+                f"A matrix of {self.count:,} by {self.size:,} entries is above the limit of {limit:,}.",
                 fixes=("use answer() instead", "raise the limit"),
             )
-        return np.asarray(self.sparse().toarray())
+        rows = np.asarray(self.sparse().toarray())
+        return rows if self.denominator == 1 else _over(rows, self.denominator)
 
     def gram(self, limit: int = LIMIT) -> Numbers:
         """WᵀW, times ``denominator`` squared."""
@@ -140,6 +141,9 @@ def vector(x: ArrayLike, size: int) -> Numbers:
     return array
 
 
+_over = np.vectorize(lambda entry, denominator: Fraction(int(entry), denominator), otypes=[object])
+
+
 def exact(value: int, denominator: int) -> int | Fraction:
     """value / denominator, as an int where it is one."""
     quotient = Fraction(value, denominator)
@@ -154,6 +158,4 @@ def interval_rows(size: int, starts: IntArray, ends: IntArray) -> csr_array:
         raise TooLarge(f"Writing out ranges with {int(pointers[-1]):,} entries is above the limit.")
     offsets = np.arange(pointers[-1]) - np.repeat(pointers[:-1], lengths)
     columns = np.repeat(starts, lengths) + offsets
-    return csr_array(
-        (np.ones(columns.size, dtype=np.int64), columns, pointers), shape=(starts.size, size)
-    )
+    return csr_array((np.ones(columns.size, dtype=np.int64), columns, pointers), shape=(starts.size, size))

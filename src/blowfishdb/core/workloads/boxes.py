@@ -68,7 +68,7 @@ class Product(Workload):
         return box.reshape(*rows.shape[:-1], self.size)
 
     def sparse(self) -> csr_array:
-        return csr_array(reduce(kron, (factor.sparse() for factor in self.factors)))
+        return kronecker([factor.sparse() for factor in self.factors])
 
     def _gram(self) -> Numbers:
         return np.asarray(reduce(np.kron, (factor.gram() for factor in self.factors)))
@@ -151,24 +151,24 @@ class Rectangles(Workload):
 
     def transpose(self, y: ArrayLike) -> Numbers:
         rows = vector(y, self.count)
-        table = np.zeros((*rows.shape[:-1], *(n + 1 for n in self.shape)), dtype=rows.dtype)
+        by_box = np.moveaxis(rows, -1, 0)
+        table = np.zeros((*(n + 1 for n in self.shape), *rows.shape[:-1]), dtype=rows.dtype)
         for corner in itertools.product((0, 1), repeat=len(self.shape)):
             at = np.where(np.asarray(corner, dtype=bool), self.highs + 1, self.lows)
-            np.add.at(table, (..., *at.T), (-1) ** sum(corner) * rows)
-        for axis in range(-len(self.shape), 0):
+            np.add.at(table, tuple(at.T), (-1) ** sum(corner) * by_box)
+        for axis in range(len(self.shape)):
             table = np.cumsum(table, axis=axis)
-        return table[(..., *(slice(0, -1),) * len(self.shape))].reshape(*rows.shape[:-1], self.size)
+        inside = table[(slice(0, -1),) * len(self.shape)]
+        return np.moveaxis(inside.reshape(self.size, *rows.shape[:-1]), 0, -1)
 
     def sparse(self) -> csr_array:
         volumes = math.prod((self.highs - self.lows + 1).T)
         if int(np.sum(volumes)) > 10 * LIMIT:
-            raise TooLarge(f"Writing out rectangles with {int(np.sum(volumes)):,} entries is above the limit.")
-        axes = [
-            Ranges(n, self.lows[:, a], self.highs[:, a]).sparse() for a, n in enumerate(self.shape)
-        ]
-        boxes = [
-            reduce(kron, (axis[row : row + 1] for axis in axes)) for row in range(self.count)
-        ]
+            raise TooLarge(
+                f"Writing out rectangles with {int(np.sum(volumes)):,} entries is above the limit."
+            )
+        axes = [Ranges(n, self.lows[:, a], self.highs[:, a]).sparse() for a, n in enumerate(self.shape)]
+        boxes = [kronecker([axis[row : row + 1] for axis in axes]) for row in range(self.count)]
         return csr_array(vstack(boxes))
 
     def describe(self) -> str:
@@ -205,7 +205,9 @@ class Marginals(Workload):
             for subset in subsets
         )
         if not wanted or any(not 0 <= axis < len(axes) for subset in wanted for axis in subset):
-            raise InvalidWorkload(f"Marginals need subsets of the attributes 0 … {len(axes) - 1}, at least one.")
+            raise InvalidWorkload(
+                f"Marginals need subsets of the attributes 0 … {len(axes) - 1}, at least one."
+            )
         object.__setattr__(self, "shape", axes)
         object.__setattr__(self, "subsets", wanted)
 
@@ -276,6 +278,14 @@ class Marginals(Workload):
         seen = set(itertools.chain.from_iterable(self.subsets))
         shape = tuple(n if axis in seen else 1 for axis, n in enumerate(self.shape))
         return self if shape == self.shape else Marginals(shape, self.subsets)
+
+
+def kronecker(matrices: Sequence[csr_array]) -> csr_array:
+    """The Kronecker product of sparse matrices, last fastest."""
+    product = matrices[0]
+    for matrix in matrices[1:]:
+        product = csr_array(kron(product, matrix))
+    return product
 
 
 def check_shape(shape: Sequence[int]) -> tuple[int, ...]:

@@ -53,7 +53,7 @@ class Matrix(Workload):
         return self.common
 
     @cached_property
-    def binary(self) -> bool:  # type: ignore[override]
+    def binary(self) -> bool:
         return bool(np.isin(self.entries, (0, 1)).all())
 
     def answer(self, x: ArrayLike) -> Numbers:
@@ -77,9 +77,7 @@ class Matrix(Workload):
         return np.asarray(np.abs(self.scaled[:, np.asarray(cells)]).sum(axis=0))
 
     def moves(self, u: ArrayLike, v: ArrayLike) -> Numbers:
-        return np.asarray(
-            np.abs(self.scaled[:, np.asarray(u)] - self.scaled[:, np.asarray(v)]).sum(axis=0)
-        )
+        return np.asarray(np.abs(self.scaled[:, np.asarray(u)] - self.scaled[:, np.asarray(v)]).sum(axis=0))
 
 
 def _over_common_denominator(entries: Numbers) -> tuple[Numbers, int]:

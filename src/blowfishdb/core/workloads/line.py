@@ -136,7 +136,8 @@ class AllRanges(Workload):
 
     def _gram(self) -> Numbers:
         cells = np.arange(self.size)
-        return (np.minimum.outer(cells, cells) + 1) * (self.size - np.maximum.outer(cells, cells))
+        left, right = np.minimum.outer(cells, cells), np.maximum.outer(cells, cells)
+        return np.asarray((left + 1) * (self.size - right))
 
     def describe(self) -> str:
         return f"all ranges of {self.size:,} cells"
@@ -147,7 +148,7 @@ class AllRanges(Workload):
 
     def moves(self, u: ArrayLike, v: ArrayLike) -> Numbers:
         distance = np.abs(np.subtract(u, v))
-        return distance * (self.size + 1 - distance)
+        return np.asarray(distance * (self.size + 1 - distance))
 
     @property
     def largest_norm(self) -> int:
@@ -175,9 +176,7 @@ class Ranges(Workload):
         if first.ndim != 1 or first.shape != last.shape or first.size == 0:
             raise InvalidWorkload("Ranges need as many ends as starts, and at least one.")
         if (first > last).any() or first.min() < 0 or last.max() >= size:
-            raise InvalidWorkload(
-                f"Each range must run from a first to a last cell within 0 … {size - 1:,}."
-            )
+            raise InvalidWorkload(f"Each range must run from a first to a last cell within 0 … {size - 1:,}.")
         object.__setattr__(self, "size", int(size))
         object.__setattr__(self, "starts", first)
         object.__setattr__(self, "ends", last)
@@ -217,7 +216,8 @@ def prefix_differences(x: Numbers, starts: IntArray, ends: IntArray) -> Numbers:
 
 def scatter_ranges(y: Numbers, size: int, starts: IntArray, ends: IntArray) -> Numbers:
     """The transpose of ``prefix_differences``."""
-    steps = np.zeros((*y.shape[:-1], size + 1), dtype=y.dtype)
-    np.add.at(steps, (..., starts), y)
-    np.subtract.at(steps, (..., ends + 1), y)
-    return np.cumsum(steps, axis=-1)[..., :-1]
+    steps = np.zeros((size + 1, *y.shape[:-1]), dtype=y.dtype)
+    by_range = np.moveaxis(y, -1, 0)
+    np.add.at(steps, starts, by_range)
+    np.subtract.at(steps, ends + 1, by_range)
+    return np.moveaxis(np.cumsum(steps, axis=0)[:-1], 0, -1)

@@ -22,9 +22,8 @@ def probe(workload: LineWorkload, cells: int, short: int, period: int) -> LineWo
     """The stand-in on ``short`` ≤ ``cells`` cells for a strategy that repeats every ``period`` cells."""
     if workload.family is Family.LISTED:
         return _fold(workload, cells, short, period)
-    if short < cells and workload.family is Family.ALL_RANGES:
-        # Nearly all ranges of a long line span many blocks: their ends err independently, like prefixes.
-        return probe(LineWorkload.prefix(), short, short, period)
+    if short < cells and workload.family is not Family.IDENTITY:
+        return _middle_prefixes(short, period)
     if short <= EXACT_UP_TO:
         return workload
     index = np.arange(1, _SAMPLE + 1)
@@ -39,6 +38,17 @@ def probe(workload: LineWorkload, cells: int, short: int, period: int) -> LineWo
         case _:
             first, second = (one * short).astype(np.int64), (two * short).astype(np.int64)
             return LineWorkload.listed(np.minimum(first, second), np.maximum(first, second))
+
+
+def _middle_prefixes(short: int, period: int) -> LineWorkload:
+    """Prefixes that end in the middle two blocks, away from the exact ends.
+
+    They stand for all ranges too: nearly all ranges of a long line span many blocks, so that their two ends
+    err independently, like prefixes.
+    """
+    begin = (short // period // 2 - 1) * period
+    last = np.unique(np.linspace(begin, begin + 2 * period, _SAMPLE, endpoint=False).astype(np.int64))
+    return LineWorkload.listed(np.zeros_like(last), last)
 
 
 def _fold(workload: LineWorkload, cells: int, short: int, period: int) -> LineWorkload:

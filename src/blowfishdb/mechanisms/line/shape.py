@@ -4,9 +4,9 @@ A line of k cells has k−1 unknown *cuts* p_1 … p_{k−1}, p_i the number of 
 and p_k = n are public. Group the cuts in blocks of s: block j holds js+1 … js+s, with p_i = n for i ≥ k.
 
 - A **hat** of stride s is the difference of the sums of two adjacent blocks. In cells it is a triangle of
-  height s and base 2s; the triangles of one stride add up to the constant s. Stride 1 is the cells themselves.
-- A **ramp** of stride r and window m is the sum of the first m cuts of a block of r. In cells it is flat, then
-  falls to zero over m cells; m = 1 is the sharp S node of the ordered hierarchical mechanism.
+  height s and base 2s; the triangles of one stride add up to the constant s. Stride 1 is the cells.
+- A **ramp** of stride r and window m is the sum of the first m cuts of a block of r. In cells it is flat,
+  then falls to zero over m cells; m = 1 is the sharp S node of the ordered hierarchical mechanism.
 
 All rows are integer. A row a in cells reads a·x = Σ_i c_i p_i + a_{k−1}·n with c_i = a_{i−1} − a_i.
 """

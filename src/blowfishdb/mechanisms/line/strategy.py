@@ -21,8 +21,8 @@ class LineStrategy:
     """Integer rows and integer weights for the θ-line on k cells, n public. Final.
 
     *Guarantee.* Adding discrete Laplace noise of scale b_r = K/(w_r·ε) to row r is ε-private: a move along an
-    edge costs Σ_r |a_r·(e_u − e_v)|/b_r ≤ ε, with equality on some edge, because K is the exact maximum over all
-    edges with the final integer weights (docs/proofs/optimized.md, Theorem 1).
+    edge costs Σ_r |a_r·(e_u − e_v)|/b_r ≤ ε, with equality on some edge, because K is the exact maximum over
+    all edges with the final integer weights (docs/proofs/optimized.md, Theorem 1).
     *Error.* Row r has variance 2(K/w_r)²/ε² in the continuous limit; decode with
     :class:`~blowfishdb.mechanisms.line.solver.LineSolver`.
     """

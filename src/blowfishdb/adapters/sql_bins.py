@@ -1,0 +1,158 @@
+"""Bins in SQL: how a column of cells is grouped, equal to ``Bins.assign``.
+
+Equal bins are a division. Unequal bins are grouped at the widest equal width that respects every edge, and merged
+here, as long as the groups stay few. Otherwise each cell is looked up in a map of bins: cells are hashed into
+buckets of about a quarter of a bin, so that the join is an equality with one to two candidates for each row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from sqlglot import exp
+
+from blowfishdb.adapters import sql_values as sql
+from blowfishdb.adapters.sql_encode import CASES, ValueMap
+from blowfishdb.adapters.sql_values import SqlExpr
+from blowfishdb.core.arrays import IntArray, ceil_div
+from blowfishdb.core.bins import Bins, EdgeBins, EqualBins, LabelBins
+from blowfishdb.core.projection import Axis
+
+FINE_GROUPS = 20_000
+"""So many groups cost hardly more than a few, in the database and on the way here."""
+
+_REGIONS = 8
+_BINS_PER_REGION = 32
+_BUCKETS_PER_BIN = 4
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """What one axis is grouped by: ``expression`` takes values 0 … groups-1, and ``bins`` says which bin each is."""
+
+    expression: SqlExpr
+    groups: int
+    bins: IntArray | None = None
+    map: ValueMap | None = None
+    on: SqlExpr | None = None
+
+
+def group(axes: Sequence[Axis], cells: Sequence[exp.Column], first_map: int) -> list[Grouping]:
+    """The groupings of all axes, fine ones as long as their product stays small."""
+    runs = [_runs(axis.bins) for axis in axes]
+    fine = [_fine_width(axis, run) for axis, run in zip(axes, runs, strict=True)]
+    looked_up: set[int] = set()
+
+    def groups(index: int) -> int:
+        return axes[index].bins.count if index in looked_up else _fine_groups(axes[index], fine[index])
+
+    everyone = range(len(axes))
+    while math.prod(groups(i) for i in everyone) > FINE_GROUPS:
+        gain, worst = max((groups(i) / axes[i].bins.count, i) for i in everyone)
+        if gain <= 1:
+            break
+        looked_up.add(worst)
+    return [
+        _lookup(axes[i].bins.count, runs[i], cells[i], f"m{first_map + i}")
+        if i in looked_up
+        else _divide(axes[i], fine[i], cells[i])
+        for i in everyone
+    ]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Runs:
+    """Maximal intervals of cells with one bin: first cells, the cell behind each, and the bins."""
+
+    starts: IntArray
+    stops: IntArray
+    bins: IntArray
+
+
+def _runs(bins: Bins) -> _Runs | None:
+    """None for equal bins, which need no list."""
+    if isinstance(bins, EqualBins):
+        return None
+    if isinstance(bins, EdgeBins):
+        starts, labels = bins.starts, np.arange(bins.count)
+    else:
+        table = bins.table if isinstance(bins, LabelBins) else bins.assignment()
+        starts = np.flatnonzero(np.diff(table, prepend=-1)).astype(np.int64)
+        labels = table[starts]
+    return _Runs(starts, np.append(starts[1:], bins.size), labels)
+
+
+def _fine_width(axis: Axis, runs: _Runs | None) -> int:
+    if runs is None:
+        assert isinstance(axis.bins, EqualBins)
+        return min(axis.bins.cells, axis.bins.size)
+    inner = runs.starts[runs.starts < axis.attribute.value_count]
+    return math.gcd(*(int(start) for start in inner)) or axis.attribute.value_count
+
+
+def _fine_groups(axis: Axis, width: int) -> int:
+    if isinstance(axis.bins, EqualBins):
+        return axis.bins.count
+    return ceil_div(axis.attribute.value_count, width) + axis.attribute.has_missing_cell
+
+
+def _divide(axis: Axis, width: int, cell: exp.Column) -> Grouping:
+    expression, groups = sql.floor_div(cell.copy(), width), _fine_groups(axis, width)
+    if isinstance(axis.bins, EqualBins):
+        return Grouping(expression, groups)
+    values = axis.attribute.value_count
+    firsts = np.arange(groups, dtype=np.int64) * width
+    if axis.attribute.has_missing_cell:
+        firsts[-1] = values
+        if values % width:
+            missing = exp.EQ(this=cell.copy(), expression=sql.whole(values))
+            expression = sql.choose((missing, sql.whole(groups - 1)), otherwise=expression)
+    return Grouping(expression, groups, axis.bins.assign(firsts))
+
+
+def _lookup(count: int, runs: _Runs | None, cell: exp.Column, name: str) -> Grouping:
+    assert runs is not None
+    if runs.starts.size <= CASES:
+        cases = [
+            (exp.LT(this=cell.copy(), expression=sql.whole(int(stop))), sql.whole(int(label)))
+            for stop, label in zip(runs.stops[:-1], runs.bins[:-1], strict=True)
+        ]
+        return Grouping(sql.choose(*cases, otherwise=sql.whole(int(runs.bins[-1]))), count)
+    bucket, rows = _buckets(runs, cell)
+    on = exp.and_(
+        exp.EQ(this=bucket, expression=sql.column("bucket", name)),
+        exp.GTE(this=cell.copy(), expression=sql.column("start", name)),
+        exp.LT(this=cell.copy(), expression=sql.column("stop", name)),
+    )
+    return Grouping(sql.column("bin", name), count, map=ValueMap(name, rows), on=on)
+
+
+def _buckets(runs: _Runs, cell: exp.Column) -> tuple[SqlExpr, dict[str, IntArray]]:
+    """The bucket of a cell, and for every bucket the runs that reach into it.
+
+    Edges may be crowded at one end (a logarithmic axis), so the axis is cut into a few regions with as many
+    runs each, and every region has buckets of its own width.
+    """
+    regions = np.array_split(np.arange(runs.starts.size), min(_REGIONS, ceil_div(runs.starts.size, _BINS_PER_REGION)))
+    offset, cases, parts = 0, [], []
+    for region in regions:
+        start, stop = int(runs.starts[region[0]]), int(runs.stops[region[-1]])
+        width = max(1, (stop - start) // (_BUCKETS_PER_BIN * region.size))
+        inside = exp.LT(this=cell.copy(), expression=sql.whole(stop))
+        bucket = sql.plus(sql.floor_div(sql.plus(cell.copy(), -start), width), offset)
+        cases.append((inside, bucket))
+        first = (runs.starts[region] - start) // width
+        last = (runs.stops[region] - 1 - start) // width
+        times = last - first + 1
+        nth = np.arange(int(times.sum())) - np.repeat(np.cumsum(times) - times, times)
+        parts.append((np.repeat(region, times), np.repeat(first, times) + nth + offset))
+        offset += int(last[-1]) + 1
+    run, buckets = (np.concatenate(part) for part in zip(*parts, strict=True))
+    rows = {"bucket": buckets, "start": runs.starts[run], "stop": runs.stops[run], "bin": runs.bins[run]}
+    return sql.choose(*cases[:-1], otherwise=cases[-1][1]) if len(cases) > 1 else cases[0][1], rows

@@ -1,0 +1,243 @@
+"""The service: one question in seven steps, and the only place where effects are sequenced.
+
+    1 project    (question, policy) → W*, G*, cells      pure
+    2 plan       candidates → the cheapest               pure, sees no data
+    3 translate  (α, β) → ε                              pure, sees no data    ── quote() stops here
+    4 reserve    ε in the ledger                         atomic and durable; may refuse
+    5 count      one SQL query → Secret[x*]
+    6 release    noise → answer                          the one place where a Secret is opened
+    7 settle     answer and receipt stored
+
+The charge comes before the data is read, so a refusal cannot depend on the data and no crash or
+race can give a free answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, final
+
+import numpy as np
+
+from blowfishdb.adapters.backends import Backend, Source
+from blowfishdb.adapters.ledger import Charge, Ledger
+from blowfishdb.core.accuracy import Accuracy
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.codec import digest, plain
+from blowfishdb.core.domain import Domain
+from blowfishdb.core.errors import BlowfishError, MaxCostExceeded
+from blowfishdb.core.noise import Noise
+from blowfishdb.core.policy import Policy
+from blowfishdb.core.projection import Projected, Shape, project
+from blowfishdb.core.tidy import tidy_counts, tidy_cumulative
+from blowfishdb.core.workloads.base import Numbers
+from blowfishdb.mechanisms import Best
+from blowfishdb.mechanisms.best import Choice
+from blowfishdb.messages import Answer, Quote, Receipt, Request
+
+_DEFAULT_BETA = 0.05  # the interval of an answer that was bought by ε instead of by accuracy
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DatasetRecord:
+    """A dataset as the catalogue knows it: where the rows are, what they may hold, what is hidden."""
+
+    name: str
+    source: Source
+    domain: Domain
+    policy: Policy
+    policy_version: int
+    snapshot: int
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Service:
+    """Answers requests over the datasets of one workspace."""
+
+    datasets: Callable[[str], DatasetRecord]
+    backend: Callable[[DatasetRecord], Backend]
+    ledger: Ledger
+    noise: Noise
+    mechanism: Best
+
+    def quote(self, request: Request) -> Quote:
+        """Steps 1 to 3: what the answer would cost. Free; the data is not touched."""
+        dataset = self.datasets(request.dataset)
+        problem = project(request.question, dataset.policy)
+        choice = self._choose(problem, request)
+        alpha, beta, simultaneous = _promise(choice, request)
+        stored = self.ledger.answer(identity(request, dataset))
+        return Quote(
+            dataset=dataset.name,
+            question=request.question.describe(),
+            epsilon=Epsilon(0) if stored else choice.epsilon,
+            alpha=alpha,
+            beta=beta,
+            simultaneous=simultaneous,
+            mechanism=choice.plan.name,
+            explanation=choice.plan.explain(),
+            policy=dataset.policy.graph.describe(),
+            policy_version=dataset.policy_version,
+            plain_epsilon=self._plain_cost(request, dataset),
+            remaining=self.ledger.budget(dataset.name).remaining,
+            owned=stored is not None,
+        )
+
+    def ask(self, request: Request, *, max_cost: Epsilon | None = None) -> Answer:
+        """All seven steps. An identical question returns its stored answer at no cost."""
+        dataset = self.datasets(request.dataset)
+        stored = self.ledger.answer(identity(request, dataset))
+        if stored is not None:
+            answer = Answer.from_json(stored.body)
+            return replace(answer, receipt=replace(answer.receipt, cost=Epsilon(0)))
+        problem = project(request.question, dataset.policy)
+        choice = self._choose(problem, request)
+        _check_cost(choice.epsilon, max_cost)
+        backend = self.backend(dataset)
+        backend.check([axis.column for axis in problem.cells.axes])
+        charge = self._reserve(request, dataset, choice)
+        answers = self._release(charge, backend, problem, choice)
+        answer = _answer(request, dataset, problem, choice, answers, charge, backend)
+        self.ledger.settle(charge, answer.to_json())
+        return answer
+
+    # --- steps ----------------------------------------------------------------------------------
+
+    def _choose(self, problem: Projected, request: Request) -> Choice:
+        """Steps 2 and 3."""
+        if request.accuracy is not None:
+            return self.mechanism.for_accuracy(problem.workload, problem.graph, request.accuracy)
+        assert request.epsilon is not None
+        return self.mechanism.for_epsilon(problem.workload, problem.graph, request.epsilon)
+
+    def _plain_cost(self, request: Request, dataset: DatasetRecord) -> Epsilon:
+        """What the best plan under plain differential privacy would cost for the same accuracy."""
+        if request.accuracy is None:
+            return request.epsilon or Epsilon(0)
+        plain_policy = Policy.differential_privacy(dataset.domain)
+        return self._choose(project(request.question, plain_policy), request).epsilon
+
+    def _reserve(self, request: Request, dataset: DatasetRecord, choice: Choice) -> Charge:
+        """Step 4."""
+        detail = {
+            "question": request.question.describe(),
+            "mechanism": choice.plan.name,
+            "policy_version": dataset.policy_version,
+            "snapshot": dataset.snapshot,
+        }
+        return self.ledger.reserve(
+            dataset.name, request.user, choice.epsilon, identity(request, dataset), detail
+        )
+
+    def _release(self, charge: Charge, backend: Backend, problem: Projected, choice: Choice) -> Numbers:
+        """Steps 5 and 6. After the reading mark the charge stands, whatever happens."""
+        try:
+            self.ledger.mark_reading(charge)
+        except BaseException:
+            self.ledger.void(charge)
+            raise
+        try:
+            counts = backend.count(problem.cells)
+            return choice.plan.release(counts, epsilon=choice.epsilon or Epsilon(1), noise=self.noise)
+        except BaseException as error:
+            self.ledger.lose(charge, type(error).__name__)
+            if isinstance(error, BlowfishError):
+                error.charged = bool(choice.epsilon)
+            raise
+
+
+def identity(request: Request, dataset: DatasetRecord) -> str:
+    """The name of a question: equal for two requests that must have the same answer.
+
+    The policy is not part of it: giving out again what is out already costs nothing under any policy.
+    """
+    return digest(
+        {
+            "dataset": dataset.name,
+            "snapshot": dataset.snapshot,
+            "shape": request.question.shape.value,
+            "axes": [[a.column, plain(a.attribute), plain(a.bins)] for a in request.question.axes],
+            "accuracy": request.accuracy and _accuracy_text(request.accuracy),
+            "epsilon": request.epsilon and str(request.epsilon),
+        }
+    )
+
+
+@lru_cache(maxsize=1024)
+def _accuracy_text(accuracy: Accuracy) -> str:
+    return f"{accuracy.alpha!r} {accuracy.beta!r} {'all' if accuracy.simultaneous else 'each'}"
+
+
+def _check_cost(epsilon: Epsilon, max_cost: Epsilon | None) -> None:
+    if max_cost is not None and epsilon > max_cost:
+        raise MaxCostExceeded(
+            f"This answer costs {epsilon:.3g}, more than the {max_cost} you allowed. Nothing was charged.",
+            fixes=(f"allow max_cost={epsilon}", "accept a larger error"),
+        )
+
+
+def _promise(choice: Choice, request: Request) -> tuple[float, float, bool]:
+    """The (α, β) that comes with the answer."""
+    if request.accuracy is not None:
+        return request.accuracy.alpha, request.accuracy.beta, request.accuracy.simultaneous
+    if not choice.epsilon:
+        return 0.0, _DEFAULT_BETA, True
+    return choice.plan.alpha_for(epsilon=choice.epsilon, beta=_DEFAULT_BETA), _DEFAULT_BETA, True
+
+
+def _answer(
+    request: Request,
+    dataset: DatasetRecord,
+    problem: Projected,
+    choice: Choice,
+    raw: Numbers,
+    charge: Charge,
+    backend: Backend,
+) -> Answer:
+    """The release in the shape that people read, with its noise interval."""
+    alpha, beta, simultaneous = _promise(choice, request)
+    exact = choice.plan.exact
+    release = np.asarray(raw, dtype=np.float64)
+    one_axis = len(problem.cells.axes) == 1
+    cumulative = request.question.shape is Shape.CUMULATIVE and one_axis
+    most = float(release[-1]) if cumulative and exact[-1] else None
+    values = tidy_cumulative(release, most) if cumulative and simultaneous else tidy_counts(release, most)
+    spread = np.where(exact, 0.0, alpha)
+    middle = values if simultaneous and cumulative else release
+    return Answer(
+        labels=tuple(tuple(axis.labels()[: _shown(axis, request)]) for axis in problem.cells.axes),
+        axes=tuple(axis.column for axis in problem.cells.axes),
+        shape=request.question.shape.value,
+        values=np.where(exact, release, values),
+        raw=release,
+        low=tidy_counts(middle - spread, most),
+        high=tidy_counts(middle + spread, most),
+        exact=exact,
+        alpha=alpha,
+        beta=beta,
+        simultaneous=simultaneous,
+        receipt=Receipt(
+            charge=charge.id,
+            dataset=dataset.name,
+            question=request.question.describe(),
+            user=request.user,
+            epsilon=choice.epsilon,
+            mechanism=choice.plan.name,
+            policy=dataset.policy.graph.describe(),
+            policy_version=dataset.policy_version,
+            snapshot=dataset.snapshot,
+            settled=datetime.now(UTC).isoformat(timespec="seconds"),
+            sql=backend.sql(problem.cells),
+            cost=choice.epsilon,
+        ),
+    )
+
+
+def _shown(axis: Any, request: Request) -> int:
+    """A cumulative answer has no place for missing values."""
+    return int(axis.value_bins if request.question.shape is Shape.CUMULATIVE else axis.bins.count)

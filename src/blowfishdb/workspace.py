@@ -1,0 +1,287 @@
+"""The embedded workspace: `bf.open(path)`, datasets, and questions that read like sentences.
+
+ws = bf.open("demo.blowfish")
+q = ws["salaries"]["salary"].cumulative(bins=20).accurate_to(50, confidence=0.95)
+q.quote()            # free
+a = q.ask()          # charged once; asking again returns the stored answer
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Self, final
+
+from blowfishdb.adapters.backends import Backend, Source, open_source
+from blowfishdb.adapters.catalogue import Catalogue
+from blowfishdb.adapters.ledger import Budget, Ledger
+from blowfishdb.adapters.store import Store
+from blowfishdb.core import codec
+from blowfishdb.core.accuracy import Accuracy, check_beta
+from blowfishdb.core.bins import Bins
+from blowfishdb.core.budget import Epsilon, positive
+from blowfishdb.core.domain import Domain
+from blowfishdb.core.errors import InvalidInput, PolicyConflict, UnknownDataset
+from blowfishdb.core.policy import Policy
+from blowfishdb.core.projection import Axis, Question, Shape
+from blowfishdb.mechanisms import Best
+from blowfishdb.messages import Answer, Quote, Request
+from blowfishdb.noise import secure
+from blowfishdb.service import DatasetRecord, Service
+
+AnyEpsilon = Epsilon | str | Fraction | int | float
+
+DEFAULT_BUDGET = Epsilon(1)
+
+
+@final
+class Workspace:
+    """Datasets, their policies, their budget ledger and every answer so far, in one file."""
+
+    def __init__(self, path: str | Path, user: str | None = None) -> None:
+        self._store = Store.open(path)
+        self.user = user or getpass.getuser()
+        self._catalogue = Catalogue(self._store)
+        self._ledger = Ledger(self._store)
+        self._backends: dict[str, Backend] = {}
+        self._service = Service(self._record, self._backend, self._ledger, secure(), Best())
+
+    def add_dataset(
+        self, name: str, source: str | Path, *, domain: Domain, table: str | None = None
+    ) -> Dataset:
+        """Declare a dataset: where its rows are and which values they may hold.
+
+        Everything about a record stays hidden until a policy says otherwise, and the budget is 1.
+        """
+        if not isinstance(name, str) or not name.strip():
+            raise InvalidInput("A dataset needs a name.")
+        where = Source(str(source), table)
+        backend = open_source(where)
+        backend.check(list(domain.names))
+        body = {"source": where.location, "table": table, "domain": codec.plain(domain), "snapshot": 1}
+        self._catalogue.put("dataset", name, json.dumps(body))
+        self._catalogue.put("policy", name, json.dumps(codec.plain(Policy.differential_privacy(domain))))
+        self._ledger.set_budget(name, DEFAULT_BUDGET, self.user)
+        self._backends[name] = backend
+        return self[name]
+
+    def __getitem__(self, name: str) -> Dataset:
+        self._record(name)
+        return Dataset(self, name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.datasets()
+
+    def datasets(self) -> list[str]:
+        """The names of all datasets."""
+        return self._catalogue.names("dataset")
+
+    def answers(self) -> list[Answer]:
+        """Every stored answer, oldest first."""
+        return [Answer.from_json(stored.body) for stored in self._ledger.answers()]
+
+    def verify(self) -> list[str]:
+        """What is wrong with the ledger; empty if every charge and every hash adds up."""
+        return self._ledger.verify()
+
+    def close(self) -> None:
+        """Let go of the files."""
+        for backend in self._backends.values():
+            backend.close()
+        self._backends.clear()
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- what the service asks for --------------------------------------------------------------
+
+    def _record(self, name: str) -> DatasetRecord:
+        body = self._catalogue.get("dataset", name)
+        if body is None:
+            raise UnknownDataset(
+                f"There is no dataset '{name}' in this workspace.",
+                fixes=(f"one of: {', '.join(self.datasets())}" if self.datasets() else "add_dataset()",),
+            )
+        stored = json.loads(body.body)
+        policy = self._catalogue.get("policy", name)
+        assert policy is not None
+        return DatasetRecord(
+            name=name,
+            source=Source(stored["source"], stored["table"]),
+            domain=codec.domain(stored["domain"]),
+            policy=codec.policy(json.loads(policy.body)),
+            policy_version=policy.version,
+            snapshot=stored["snapshot"],
+        )
+
+    def _backend(self, record: DatasetRecord) -> Backend:
+        if record.name not in self._backends:
+            self._backends[record.name] = open_source(record.source)
+        return self._backends[record.name]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """One dataset of a workspace."""
+
+    workspace: Workspace
+    name: str
+
+    @property
+    def schema(self) -> Domain:
+        """The declared columns."""
+        return self.workspace._record(self.name).domain
+
+    @property
+    def policy(self) -> Policy:
+        """The published policy."""
+        return self.workspace._record(self.name).policy
+
+    def publish(self, policy: Policy, *, confirm: bool = True) -> Dataset:
+        """Make ``policy`` the one that new answers follow.
+
+        Once budget is spent, earlier answers were given under the earlier policy, so the change has
+        to be confirmed.
+        """
+        if policy.domain != self.schema:
+            raise PolicyConflict(
+                f"This policy is about other columns than '{self.name}' declares.",
+                fixes=("build it from dataset.schema",),
+            )
+        if self.budget.status.spent and not confirm:
+            raise PolicyConflict(
+                "Answers were already given under the current policy, and they keep following it.",
+                fixes=("publish with confirm=True to go on under both",),
+            )
+        self.workspace._catalogue.put("policy", self.name, json.dumps(codec.plain(policy)))
+        return self
+
+    @property
+    def budget(self) -> DatasetBudget:
+        """What may be lost in total, and what is."""
+        return DatasetBudget(self.workspace, self.name)
+
+    def __getitem__(self, columns: str | tuple[str, ...]) -> Columns:
+        names = (columns,) if isinstance(columns, str) else columns
+        return Columns(self, tuple(names), tuple(self.schema[name] for name in names))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DatasetBudget:
+    """The total privacy loss that a dataset may suffer, and how much of it is gone."""
+
+    workspace: Workspace
+    name: str
+
+    @property
+    def status(self) -> Budget:
+        """Total, spent and held, exact."""
+        return self.workspace._ledger.budget(self.name)
+
+    @property
+    def remaining(self) -> Epsilon:
+        """What new answers may still cost."""
+        return self.status.remaining
+
+    def set(self, total: AnyEpsilon) -> None:
+        """Declare the total."""
+        self.workspace._ledger.set_budget(self.name, Epsilon(total), self.workspace.user)
+
+    def __repr__(self) -> str:
+        status = self.status
+        return f"<Budget of {self.name}: {status.spent} of {status.total} spent, {status.remaining} left>"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """One or more columns of a dataset, about to be asked about."""
+
+    dataset: Dataset
+    names: tuple[str, ...]
+    attributes: tuple[codec.Attribute, ...]
+
+    def histogram(
+        self,
+        bins: int | None = None,
+        *,
+        width: object = None,
+        edges: Sequence[object] | None = None,
+        groups: Mapping[str, Iterable[object]] | None = None,
+    ) -> Asking:
+        """How many rows fall into each bin."""
+        return self._asking(Shape.HISTOGRAM, bins, width, edges, groups)
+
+    def cumulative(
+        self, bins: int | None = None, *, width: object = None, edges: Sequence[object] | None = None
+    ) -> Asking:
+        """How many rows fall into each bin or below it."""
+        return self._asking(Shape.CUMULATIVE, bins, width, edges, None)
+
+    def _asking(
+        self,
+        shape: Shape,
+        bins: int | None,
+        width: object,
+        edges: Sequence[object] | None,
+        groups: Mapping[str, Iterable[object]] | None,
+    ) -> Asking:
+        axes = []
+        for name, attribute in zip(self.names, self.attributes, strict=True):
+            cut: Bins = attribute.bins(count=bins, width=width, edges=edges, groups=groups)
+            axes.append(Axis(name, attribute, cut))
+        return Asking(self.dataset, Question(shape, tuple(axes)))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Asking:
+    """A question, and what it may cost."""
+
+    dataset: Dataset
+    question: Question
+    accuracy: Accuracy | None = None
+    epsilon: Epsilon | None = None
+
+    def accurate_to(self, alpha: float, *, confidence: float = 0.95, each: bool = False) -> Asking:
+        """Within ±alpha, ``confidence`` of the time: on all answers at once, or on each by itself."""
+        beta = check_beta(float(1 - Fraction(repr(confidence))))
+        return replace(self, accuracy=Accuracy(alpha, beta, not each), epsilon=None)
+
+    def spend(self, epsilon: AnyEpsilon) -> Asking:
+        """As accurate as ``epsilon`` allows."""
+        return replace(self, accuracy=None, epsilon=positive(epsilon))
+
+    def quote(self) -> Quote:
+        """What the answer costs; free."""
+        return self.dataset.workspace._service.quote(self._request())
+
+    def ask(self, *, max_cost: AnyEpsilon | None = None) -> Answer:
+        """The answer, charged once."""
+        limit = None if max_cost is None else Epsilon(max_cost)
+        return self.dataset.workspace._service.ask(self._request(), max_cost=limit)
+
+    def _request(self) -> Request:
+        if self.accuracy is None and self.epsilon is None:
+            raise InvalidInput(
+                "This question does not say how accurate the answer must be.",
+                fixes=(".accurate_to(50, confidence=0.95)", ".spend(epsilon='0.1')"),
+            )
+        return Request(
+            self.dataset.name, self.question, self.accuracy, self.epsilon, self.dataset.workspace.user
+        )
+
+
+def open_workspace(path: str | Path, user: str | None = None) -> Workspace:
+    """The workspace at ``path``, made if it is not there yet."""
+    return Workspace(path, user)

@@ -1,0 +1,101 @@
+"""From accuracy to ε: the golden numbers, and the exact discrete tail at whole and fractional α."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blowfishdb.core.accuracy import (
+    Accuracy,
+    check_alpha,
+    check_beta,
+    continuous_epsilon,
+    failure,
+    independent_alpha,
+    independent_epsilon,
+    order_statistic,
+)
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.errors import Infeasible, InvalidAlpha, InvalidBeta
+
+
+@pytest.mark.parametrize(
+    ("sensitivity", "answers", "alpha", "beta", "expected"),
+    [(2, 10, 10, 0.05, 1.055069), (1, 63, 20, 0.05, 0.355687), (1, 1023, 100, 5e-4, 0.145311)],
+)
+def test_the_continuous_formula(
+    sensitivity: int, answers: int, alpha: float, beta: float, expected: float
+) -> None:
+    accuracy = Accuracy(alpha, beta)
+    assert continuous_epsilon(sensitivity, answers, accuracy) == pytest.approx(expected, abs=5e-7)
+    exact = independent_epsilon(np.full(answers, float(sensitivity)), accuracy)
+    assert float(exact) <= expected  # for whole α the continuous formula is an upper bound
+
+
+def test_the_continuous_formula_is_unsound_for_fractional_alpha() -> None:
+    accuracy = Accuracy(2.9, 0.05)
+    textbook = Epsilon(continuous_epsilon(1, 1, accuracy))
+    assert failure(np.ones(1), 2, textbook, simultaneous=True) == pytest.approx(0.071, abs=5e-4)
+    ours = independent_epsilon(np.ones(1), accuracy)
+    assert failure(np.ones(1), 2, ours, simultaneous=True) <= 0.05
+
+
+@given(
+    st.lists(st.floats(0.1, 50), min_size=1, max_size=30),
+    st.floats(0.3, 500),
+    st.floats(1e-6, 0.9),
+    st.booleans(),
+)
+def test_the_least_epsilon_is_enough_and_nothing_less_is(
+    scales: list[float], alpha: float, beta: float, simultaneous: bool
+) -> None:
+    unit = np.array(scales)
+    epsilon = independent_epsilon(unit, Accuracy(alpha, beta, simultaneous))
+    assert failure(unit, math.floor(alpha), epsilon, simultaneous=simultaneous) <= beta
+    if epsilon.nano > 1:
+        less = Epsilon.from_nano(epsilon.nano - 1)
+        below = failure(unit, math.floor(alpha), less, simultaneous=simultaneous)
+        assert below > beta * (1 - 1e-9)
+    assert independent_alpha(unit, epsilon, beta, simultaneous=simultaneous) <= math.floor(alpha)
+
+
+@given(st.floats(0.01, 5), st.floats(1e-4, 0.5))
+def test_alpha_is_the_least_whole_number(epsilon: float, beta: float) -> None:
+    unit = np.full(7, 3.0)
+    alpha = independent_alpha(unit, Epsilon(epsilon), beta)
+    assert failure(unit, alpha, Epsilon(epsilon), simultaneous=True) <= beta
+    assert alpha == 0 or failure(unit, alpha - 1, Epsilon(epsilon), simultaneous=True) > beta * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("samples", "beta", "gamma", "rank"),
+    [(10**4, 0.05, 1e-6, 9601), (10**5, 0.05, 1e-9, 95409), (59, 0.05, 0.05, 59), (58, 0.05, 0.05, None)],
+)
+def test_the_conservative_order_statistic(samples: int, beta: float, gamma: float, rank: int | None) -> None:
+    assert order_statistic(samples, beta, gamma) == rank
+
+
+def test_no_noise_costs_nothing() -> None:
+    assert independent_epsilon(np.array([]), Accuracy(1, 0.05)) == Epsilon(0)
+    assert independent_alpha(np.array([]), Epsilon(1), 0.05) == 0
+
+
+def test_what_cannot_be_reached_is_said() -> None:
+    with pytest.raises(Infeasible, match="larger error"):
+        independent_epsilon(np.array([1e9]), Accuracy(0.5, 1e-12))
+
+
+@pytest.mark.parametrize("alpha", [0, -1, math.nan, math.inf, True, "5", None])
+def test_alpha_must_be_a_positive_number(alpha: object) -> None:
+    with pytest.raises(InvalidAlpha, match="positive"):
+        check_alpha(alpha)
+
+
+@pytest.mark.parametrize("beta", [0, 1, -0.1, 1.5, math.nan, True, "0.05"])
+def test_beta_must_be_a_probability(beta: object) -> None:
+    with pytest.raises(InvalidBeta, match="between 0 and 1"):
+        check_beta(beta)
