@@ -38,10 +38,10 @@ def test_the_continuous_formula(
 
 def test_the_continuous_formula_is_unsound_for_fractional_alpha() -> None:
     accuracy = Accuracy(2.9, 0.05)
-    textbook = Epsilon(continuous_epsilon(1, 1, accuracy))
-    assert failure(np.ones(1), 2, textbook, simultaneous=True) == pytest.approx(0.071, abs=5e-4)
-    ours = independent_epsilon(np.ones(1), accuracy)
-    assert failure(np.ones(1), 2, ours, simultaneous=True) <= 0.05
+    textbook = Epsilon(continuous_epsilon(1, 10, accuracy))
+    assert failure(np.ones(10), 2, textbook, simultaneous=True) == pytest.approx(0.071, abs=5e-4)
+    ours = independent_epsilon(np.ones(10), accuracy)
+    assert failure(np.ones(10), 2, ours, simultaneous=True) <= 0.05
 
 
 @given(

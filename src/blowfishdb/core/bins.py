@@ -16,14 +16,16 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from blowfishdb.core.arrays import IntArray, ceil_div, integers, whole
+from blowfishdb.core.arrays import ByContent, IntArray, ceil_div, integers, whole
 from blowfishdb.core.errors import EmptyDomain, InvalidBins, SizeMismatch, TooLarge
 
 LIMIT = 10**7
 """How many cells, edges or matrix entries are written out unless the caller asks for more."""
 
+_INDEXABLE = 2**63 - 1
 
-class Bins(ABC):
+
+class Bins(ByContent, ABC):
     """A partition of cells ``0 … size-1`` into bins ``0 … count-1``, none of them empty."""
 
     size: int
@@ -36,13 +38,13 @@ class Bins(ABC):
     @staticmethod
     def edges(size: int, starts: ArrayLike) -> Bins:
         """Contiguous bins that begin at ``starts`` (the first must be 0)."""
-        return EdgeBins(size, integers(starts, "Bin starts", InvalidBins))
+        return EdgeBins(size, starts)  # type: ignore[arg-type]
 
     @staticmethod
     def labels(labels: ArrayLike) -> Bins:
         """Any partition: ``labels[cell]`` is the bin of the cell; each of 0 … max must occur."""
         array = integers(labels, "Bin labels", InvalidBins)
-        if array.size and array[0] == 0 and np.isin(np.diff(array), (0, 1)).all():
+        if array.ndim == 1 and array.size and array[0] == 0 and np.isin(np.diff(array), (0, 1)).all():
             return EdgeBins(array.size, np.flatnonzero(np.diff(array, prepend=-1)))
         return LabelBins(array)
 
@@ -66,9 +68,13 @@ class Bins(ABC):
     def sum_of_squares(self) -> int:
         """Σ (cells of a bin)²: twice the number of pairs that share a bin, plus the number of cells."""
 
-    @abstractmethod
     def assign(self, cells: ArrayLike) -> IntArray:
         """The bin of each cell."""
+        return self._assign(_indices(cells, self.size))
+
+    @abstractmethod
+    def _assign(self, cells: IntArray) -> IntArray:
+        """The bin of each cell, all of them known to be within the size."""
 
     @abstractmethod
     def without_last_cell(self) -> Bins | None:
@@ -105,6 +111,22 @@ class Bins(ABC):
         return (self.members(index) for index in range(self.count))
 
 
+def _check_indexable(size: int) -> None:
+    if size > _INDEXABLE:
+        raise TooLarge(f"Single cells cannot be numbered among {size:,}.")
+
+
+def _indices(cells: ArrayLike, size: int) -> IntArray:
+    """Cell numbers, checked: a row that is outside (−1) must never land in a bin by accident."""
+    array = np.asarray(cells)
+    if array.size and not np.issubdtype(array.dtype, np.integer):
+        raise InvalidBins(f"Cells are whole numbers, not {array.dtype}.")
+    _check_indexable(size)
+    if array.size and not (array.min() >= 0 and array.max() < size):
+        raise InvalidBins(f"A cell is outside 0 … {size - 1:,}; rows that are outside belong to no bin.")
+    return array.astype(np.int64, copy=False)
+
+
 def as_bins(bins: Bins | ArrayLike, size: int) -> Bins:
     """``bins``, or the partition that an array of labels describes, over exactly ``size`` cells."""
     partition = bins if isinstance(bins, Bins) else Bins.labels(bins)
@@ -124,7 +146,7 @@ def single_cells(size: int) -> Bins:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EqualBins(Bins):
     """Bins of ``cells`` cells each; the last may be short."""
 
@@ -145,8 +167,8 @@ class EqualBins(Bins):
     def contiguous(self) -> bool:
         return True
 
-    def assign(self, cells: ArrayLike) -> IntArray:
-        return np.asarray(cells, dtype=np.int64) // min(self.cells, self.size)
+    def _assign(self, cells: IntArray) -> IntArray:
+        return cells // min(self.cells, self.size)
 
     @property
     def sum_of_squares(self) -> int:
@@ -158,6 +180,7 @@ class EqualBins(Bins):
         return EqualBins(self.size - 1, self.cells) if alone else None
 
     def first(self, bins: ArrayLike) -> IntArray:
+        _check_indexable(self.size)
         return np.asarray(bins, dtype=np.int64) * min(self.cells, self.size)
 
     def last(self, bins: ArrayLike) -> IntArray:
@@ -175,7 +198,8 @@ class EdgeBins(Bins):
     def __post_init__(self) -> None:
         if whole(self.size, "The number of cells", InvalidBins) < 1:
             raise EmptyDomain("There are no cells to divide into bins.")
-        starts = self.starts
+        starts = integers(self.starts, "Bin starts", InvalidBins)
+        object.__setattr__(self, "starts", starts)
         if starts.ndim != 1 or starts.size == 0 or starts[0] != 0:
             raise InvalidBins(
                 "Bins must cover the domain: the first bin has to start at the first value.",
@@ -196,8 +220,8 @@ class EdgeBins(Bins):
     def contiguous(self) -> bool:
         return True
 
-    def assign(self, cells: ArrayLike) -> IntArray:
-        return np.asarray(np.searchsorted(self.starts, np.asarray(cells), side="right") - 1, dtype=np.int64)
+    def _assign(self, cells: IntArray) -> IntArray:
+        return np.asarray(np.searchsorted(self.starts, cells, side="right") - 1, dtype=np.int64)
 
     @property
     def sum_of_squares(self) -> int:
@@ -237,8 +261,8 @@ class LabelBins(Bins):
     def contiguous(self) -> bool:
         return bool(self.table[0] == 0 and np.isin(np.diff(self.table), (0, 1)).all())
 
-    def assign(self, cells: ArrayLike) -> IntArray:
-        return self.table[np.asarray(cells, dtype=np.int64)]
+    def _assign(self, cells: IntArray) -> IntArray:
+        return self.table[cells]
 
     @property
     def sum_of_squares(self) -> int:
@@ -265,6 +289,8 @@ class ProductBins(Bins):
     def __post_init__(self) -> None:
         if not self.factors:
             raise EmptyDomain("A product of bins needs at least one factor.")
+        if not all(isinstance(factor, Bins) for factor in self.factors):
+            raise InvalidBins("A product of bins is made of bins.")
         object.__setattr__(self, "size", math.prod(factor.size for factor in self.factors))
 
     @property
@@ -277,11 +303,11 @@ class ProductBins(Bins):
         cut = [i for i, factor in enumerate(self.factors) if factor.count > 1]
         if not cut:
             return True
-        single = all(factor.count == factor.size for factor in self.factors[: cut[-1]])
+        single = all(f.count == f.size and f.contiguous for f in self.factors[: cut[-1]])
         return single and self.factors[cut[-1]].contiguous
 
-    def assign(self, cells: ArrayLike) -> IntArray:
-        parts = np.unravel_index(np.asarray(cells, dtype=np.int64), tuple(f.size for f in self.factors))
+    def _assign(self, cells: IntArray) -> IntArray:
+        parts = np.unravel_index(cells, tuple(f.size for f in self.factors))
         bins = tuple(factor.assign(part) for factor, part in zip(self.factors, parts, strict=True))
         return np.asarray(np.ravel_multi_index(bins, tuple(f.count for f in self.factors)), dtype=np.int64)
 

@@ -14,25 +14,31 @@ from fractions import Fraction
 from functools import total_ordering
 from typing import Self, final
 
+import numpy as np
+
 from blowfishdb.core.errors import InvalidEpsilon
 
 NANO = 10**9
+_MOST_DIGITS = 400  # of a typed exponent: more would only serve to exhaust memory
 _SAFETY = Fraction(2**40 + 1, 2**40)  # outweighs the rounding of a float-derived ε
 
 
 def _rational(value: object) -> Fraction:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str, Fraction, Decimal, Epsilon)):
-        raise InvalidEpsilon(f"A privacy loss is a number such as 0.5 or '0.118', not {value!r}.")
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, Epsilon):
         return value.fraction
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise InvalidEpsilon(f"A privacy loss must be finite, not {value}.")
-        value = repr(value)  # the decimal that was typed, not its binary neighbour
+    if isinstance(value, bool) or not isinstance(value, (int, float, str, Fraction, Decimal)):
+        raise InvalidEpsilon(f"A privacy loss is a number such as 0.5 or '0.118', not {value!r}.")
+    if isinstance(value, int | Fraction):
+        return Fraction(value)
     try:
-        return Fraction(Decimal(value)) if isinstance(value, str) else Fraction(value)
-    except (InvalidOperation, ValueError, OverflowError) as error:
+        number = Decimal(repr(value) if isinstance(value, float) else value)  # the decimal that was typed
+    except InvalidOperation as error:
         raise InvalidEpsilon(f"{value!r} is not a number; write a privacy loss as '0.118'.") from error
+    if not number.is_finite() or abs(number.adjusted()) > _MOST_DIGITS:
+        raise InvalidEpsilon("A privacy loss must be a finite number of reasonable size.")
+    return Fraction(number)
 
 
 @final
@@ -64,8 +70,10 @@ class Epsilon:
     @classmethod
     def at_least(cls, value: Epsilon | str | Fraction | Decimal | int | float) -> Self:
         """The least ε that is certainly not below ``value``; floats get a margin for their rounding."""
-        margin = _SAFETY if isinstance(value, float) else 1
-        return cls.from_nano(math.ceil(_rational(value) * margin * NANO))
+        needed = _rational(value) * (_SAFETY if isinstance(value, float) else 1)
+        if needed < 0:
+            raise InvalidEpsilon(f"A privacy loss cannot be negative, and {value} is.")
+        return cls.from_nano(math.ceil(needed * NANO))
 
     @property
     def fraction(self) -> Fraction:
@@ -90,21 +98,23 @@ class Epsilon:
         return format(float(self), spec) if spec else str(self)
 
     def __lt__(self, other: Epsilon) -> bool:
-        return self.nano < other.nano
+        return self.nano < other.nano if isinstance(other, Epsilon) else NotImplemented
 
     def __add__(self, other: Epsilon) -> Epsilon:
-        return Epsilon.from_nano(self.nano + other.nano)
+        return Epsilon.from_nano(self.nano + other.nano) if isinstance(other, Epsilon) else NotImplemented
 
     def __sub__(self, other: Epsilon) -> Epsilon:
-        return Epsilon.from_nano(self.nano - other.nano)
+        return Epsilon.from_nano(self.nano - other.nano) if isinstance(other, Epsilon) else NotImplemented
 
     def __mul__(self, times: int) -> Epsilon:
-        return Epsilon.from_nano(self.nano * times)
+        return Epsilon.from_nano(self.nano * times) if isinstance(times, int) else NotImplemented
 
     __rmul__ = __mul__
 
     def __floordiv__(self, other: Epsilon) -> int:
         """How many times ``other`` fits."""
+        if not other:
+            raise InvalidEpsilon("What costs nothing fits any number of times.")
         return self.nano // other.nano
 
 

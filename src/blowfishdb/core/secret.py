@@ -32,7 +32,7 @@ class Secret(Generic[T]):
     def __format__(self, spec: str) -> str:
         return repr(self)
 
-    def _refuse(self, *_: object) -> NoReturn:
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise SecretLeak("A true value cannot be copied, stored, compared or iterated over.")
 
     __reduce_ex__ = __reduce__ = __getstate__ = __copy__ = __deepcopy__ = _refuse

@@ -60,8 +60,19 @@ def exact(value: object) -> Fraction | float | None:
     if isinstance(value, float):
         return Fraction(repr(value)) if math.isfinite(value) else value
     if isinstance(value, Decimal):
-        return Fraction(value) if value.is_finite() else math.nan if value.is_nan() else float(value)
+        return _from_decimal(value)
     return Fraction(value) if isinstance(value, (int, Fraction)) else None
+
+
+def _from_decimal(value: Decimal) -> Fraction | float:
+    """Exact, except that exponents beyond any bound are infinite or next to zero."""
+    if value.is_nan() or not value:
+        return math.nan if value.is_nan() else Fraction(0)
+    if value.is_infinite() or value.adjusted() > _LONGEST_EXPONENT:
+        return math.copysign(math.inf, value)
+    if value.adjusted() < -_LONGEST_EXPONENT:
+        return Fraction(-1 if value < 0 else 1, 10**_LONGEST_EXPONENT)
+    return Fraction(value)
 
 
 def data_number(value: object, column: str) -> Fraction | float:
@@ -97,9 +108,7 @@ def _from_text(text: str) -> Fraction | float | None:
         decimal = Decimal(text)
     except (InvalidOperation, ValueError, ZeroDivisionError):
         return None
-    if not decimal.is_finite():
-        return math.nan
-    return Fraction(decimal) if abs(decimal.adjusted()) <= _LONGEST_EXPONENT else None
+    return _from_decimal(decimal)
 
 
 def moment(value: object, what: str, error: type[InvalidInput]) -> date:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from blowfishdb.core.arrays import IntArray, whole
+from blowfishdb.core.arrays import ByContent, IntArray, whole
 from blowfishdb.core.bins import LIMIT, Bins, as_bins
 from blowfishdb.core.errors import EmptyDomain, InvalidGraph, InvalidValue, TooLarge
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from blowfishdb.core.graphs.cone import Cone
 
 
-class PolicyGraph(ABC):
+class PolicyGraph(ByContent, ABC):
     """An undirected graph over cells ``0 … size-1``, implicit unless it has to be written out."""
 
     size: int

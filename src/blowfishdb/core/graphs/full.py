@@ -16,7 +16,7 @@ from blowfishdb.core.graphs.base import PolicyGraph, check_size
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Full(PolicyGraph):
     """The complete graph on ``size`` cells ([B14] S^full_pairs)."""
 

@@ -21,7 +21,7 @@ from blowfishdb.core.graphs.threshold import Threshold, check_theta
 
 
 @final
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Grid(PolicyGraph):
     """Cells of a box, row-major, that adjoin iff their L1 distance is at most θ.
 

@@ -28,7 +28,7 @@ def check_theta(theta: object) -> int:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Threshold(PolicyGraph):
     """The θ-line: cells u, v adjoin iff 1 ≤ |u−v| ≤ θ ([B14] S^{d,θ}_pairs in one dimension)."""
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from blowfishdb.core.arrays import IntArray, whole
+from blowfishdb.core.arrays import ByContent, IntArray, whole
 from blowfishdb.core.bins import LIMIT, Bins, single_cells
 from blowfishdb.core.errors import EmptyDomain, InvalidWorkload, SizeMismatch, TooLarge
 
@@ -23,7 +23,7 @@ Numbers = NDArray[Any]
 """Counts (int64) or estimates (float64); the last axis runs over cells, earlier ones are a batch."""
 
 
-class Workload(ABC):
+class Workload(ByContent, ABC):
     """Counting questions over cells ``0 … size-1``."""
 
     size: int

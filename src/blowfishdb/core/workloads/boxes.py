@@ -21,7 +21,7 @@ from blowfishdb.core.workloads.line import Histogram, Ranges
 
 
 @final
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Product(Workload):
     """Every combination of one question per attribute: W₁ ⊗ W₂ ⊗ …, last attribute fastest."""
 
@@ -191,7 +191,7 @@ class Rectangles(Workload):
 
 
 @final
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Marginals(Workload):
     """The histograms of several subsets of attributes, each summed over the others."""
 

@@ -16,7 +16,7 @@ from blowfishdb.core.workloads.base import Numbers, Workload, check_cells, inter
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Histogram(Workload):
     """How many records are in each cell."""
 
@@ -60,7 +60,7 @@ class Histogram(Workload):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cumulative(Workload):
     """How many records are in each cell or to its left."""
 
@@ -108,7 +108,7 @@ class Cumulative(Workload):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AllRanges(Workload):
     """Every interval of cells, ordered by first and then by last cell."""
 

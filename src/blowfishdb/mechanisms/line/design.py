@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -23,8 +24,9 @@ from blowfishdb.mechanisms.line.workload import Family, LineWorkload
 
 _BLOCKS = 8
 _RAMP_FRACTION = 0.78
-_BRANCHING = 3.0
+_LOG_BRANCHING = 3.0
 _TRIES = 24
+_SLOW = 100_000
 
 
 def design(k: int, theta: int, workload: LineWorkload) -> LineStrategy:
@@ -81,25 +83,28 @@ class _Search:
         return self._seen[shape].error
 
     def _by_rule(self) -> Iterator[Shape]:
-        yield Shape(self._cells, (1,))
+        if self._cells <= EXACT_UP_TO or self._workload.family in (Family.IDENTITY, Family.LISTED):
+            yield Shape(self._cells, (1,))  # prefixes and all ranges of a longer line need hats or ramps
         if self._workload.family is Family.IDENTITY:
             return  # nothing beats the cells themselves once θ ≥ 2: 2.0 to 2.3 times the bound
         if self._whole:
-            for levels in _depths(self._cells):
+            for levels in self._depths(self._cells):
                 yield Shape(self._cells, _strides(self._cells, levels)[:-1])
         if self._theta < self._cells - 1:
             if self._theta <= 3:
                 yield Shape(self._cells, (), Ramp(1, 1))
-            for levels in _depths(self._theta):
+            for levels in self._depths(self._theta):
                 *hats, stride = _strides(self._theta, levels)
                 window = hats[-1] * max(1, round(_RAMP_FRACTION * stride / hats[-1]))
                 yield Shape(self._cells, tuple(hats), Ramp(stride, window))
 
-
-def _depths(span: int) -> list[int]:
-    """The numbers of levels whose branching is nearest the ideal one."""
-    ideal = math.log(span) / _BRANCHING
-    return sorted({max(1, math.floor(ideal)), max(1, math.ceil(ideal))})
+    def _depths(self, span: int) -> list[int]:
+        """The two numbers of levels nearest the ideal one; where trying takes seconds, the better by rule."""
+        ideal = math.log(span) / _LOG_BRANCHING
+        both = sorted(
+            {max(1, math.floor(ideal)), max(1, math.ceil(ideal))}, key=lambda n: n**3 * span ** (1 / n)
+        )
+        return both[:1] if self._whole and self._cells > _SLOW else both
 
 
 def _strides(span: int, levels: int) -> tuple[int, ...]:
@@ -113,7 +118,7 @@ def _strides(span: int, levels: int) -> tuple[int, ...]:
 
 def _neighbours(shape: Shape, theta: int) -> Iterator[Shape]:
     """The same kind of shape with one branching, or the ramp's window, a step up or down."""
-    steps = [coarse // fine for fine, coarse in zip(shape.hats, shape.hats[1:], strict=False)]
+    steps = [coarse // fine for fine, coarse in pairwise(shape.hats)]
     for level, step in enumerate(steps):
         for other in {step - max(1, step // 8), step + max(1, step // 8)}:
             if other >= 2:

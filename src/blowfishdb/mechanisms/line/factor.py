@@ -154,7 +154,7 @@ def _solve(starts, rows, lower, pivots, x):  # type: ignore[no-untyped-def]
                 x[j, b] -= entry * x[i, b]
 
 
-def _differences(starts, rows, lower, pivots, parent, first, second):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def _differences(starts, rows, lower, pivots, parent, first, second):  # type: ignore[no-untyped-def]
     n = len(pivots)
     work = np.zeros(n, np.float64)
     out = np.zeros(len(first), np.float64)

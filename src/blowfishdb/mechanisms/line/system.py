@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -93,7 +94,7 @@ class System:
             own = np.arange(self.levels[level], self.levels[level] + self.shape.blocks(stride))
             rows += [own, own[1:]]
             columns += [own, own[:-1]]
-        for level, (fine, coarse) in enumerate(zip(self.shape.hats, self.shape.hats[1:], strict=False)):
+        for level, (fine, coarse) in enumerate(pairwise(self.shape.hats)):
             child = np.arange(self.shape.blocks(fine))
             parent = np.arange(self.shape.blocks(coarse))
             multiplier = self.levels[-1] + self.levels[level + 1] - self.shape.cuts
@@ -127,7 +128,7 @@ class System:
             precision = stride * (stride / variances[begin : begin + count])
             parts += [precision[:-1] + precision[1:], -precision[1:-1]]
             begin += count
-        for fine, coarse in zip(self.shape.hats, self.shape.hats[1:], strict=False):
+        for fine, coarse in pairwise(self.shape.hats):
             parts += [
                 np.full(self.shape.blocks(fine), fine / coarse),
                 np.full(self.shape.blocks(coarse), -1.0),

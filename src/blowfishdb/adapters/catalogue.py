@@ -1,0 +1,55 @@
+"""The catalogue: datasets, policies and whatever else a workspace describes, every version of it kept."""
+
+from __future__ import annotations
+
+from typing import final
+
+from sqlalchemy import func, select
+
+from blowfishdb.adapters.clock import Clock, stamp, utc_now
+from blowfishdb.adapters.store import Store
+from blowfishdb.adapters.store_schema import catalogue
+from blowfishdb.core.errors import InvalidInput
+
+
+@final
+class Catalogue:
+    """Texts by kind and name. A version is never overwritten, so an old answer can always be explained."""
+
+    def __init__(self, store: Store, clock: Clock = utc_now) -> None:
+        self._store = store
+        self._clock = clock
+
+    def put(self, kind: str, name: str, body: str) -> int:
+        """Store a new version and return its number; versions are counted from 1."""
+        for what, text in (("kind", kind), ("name", name)):
+            if not isinstance(text, str) or not text or len(text) > 255:
+                raise InvalidInput(f"The {what} of an entry must be a text of 1 to 255 characters.")
+        with self._store.writing() as connection:
+            latest = connection.execute(
+                select(func.max(catalogue.c.version)).where(catalogue.c.kind == kind, catalogue.c.name == name)
+            ).scalar()
+            version = (latest or 0) + 1
+            row = {"kind": kind, "name": name, "version": version, "body": body, "created": stamp(self._clock)}
+            connection.execute(catalogue.insert().values(row))
+        return version
+
+    def get(self, kind: str, name: str, version: int | None = None) -> str | None:
+        """The body of a version, by default the newest; None if there is none."""
+        rows = select(catalogue.c.body).where(catalogue.c.kind == kind, catalogue.c.name == name)
+        if version is not None:
+            rows = rows.where(catalogue.c.version == version)
+        with self._store.reading() as connection:
+            return connection.execute(rows.order_by(catalogue.c.version.desc()).limit(1)).scalar()
+
+    def version(self, kind: str, name: str) -> int:
+        """The number of the newest version; 0 if there is none."""
+        newest = select(func.max(catalogue.c.version)).where(catalogue.c.kind == kind, catalogue.c.name == name)
+        with self._store.reading() as connection:
+            return connection.execute(newest).scalar() or 0
+
+    def names(self, kind: str) -> list[str]:
+        """The names of a kind, in alphabetical order."""
+        rows = select(catalogue.c.name).where(catalogue.c.kind == kind).distinct().order_by(catalogue.c.name)
+        with self._store.reading() as connection:
+            return list(connection.execute(rows).scalars())

@@ -1,0 +1,158 @@
+"""The workspace's own database: SQLite beside the data by default, any SQLAlchemy URL otherwise.
+
+Writers take turns: on SQLite each writing transaction begins with the write lock (``BEGIN IMMEDIATE``), on other
+databases it begins by locking the row at the head of the event chain. A commit is on disk before it returns.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Self, final
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, select
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from blowfishdb.adapters.store_schema import SCHEMA_VERSION, heads, meta, metadata
+from blowfishdb.core.errors import WorkspaceError
+
+_PATIENCE: Final = 60.0  # seconds that a writer waits for its turn
+_START: Final = "0" * 64
+
+
+@final
+class Store:
+    """An open workspace database; safe to share between threads, one for each process."""
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self._engine = engine
+        self._turn = threading.Lock()
+        self.name = name
+
+    @classmethod
+    def open(cls, path_or_url: str | Path) -> Self:
+        """Open it, and create what is missing."""
+        engine, name = _engine(path_or_url)
+        store = cls(engine, name)
+        try:
+            store._prepare()
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that has the turn to write: all of it happens, or nothing."""
+        with self._turn, self._explained(), self._engine.connect() as connection:
+            immediate = connection.execution_options(immediate=True)
+            with immediate.begin():
+                if self._engine.dialect.name != "sqlite":
+                    immediate.execute(select(heads.c.id).with_for_update())
+                yield immediate
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that sees one state of everything and changes nothing."""
+        level: dict[str, Any] = {}
+        if self._engine.dialect.name != "sqlite":
+            level = {"isolation_level": "REPEATABLE READ"}
+        with self._explained(), self._engine.connect().execution_options(**level) as connection, connection.begin():
+            yield connection
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._engine.dispose()
+
+    def _prepare(self) -> None:
+        with self._explained(), self._engine.connect() as connection:
+            immediate = connection.execution_options(immediate=True)
+            with immediate.begin():
+                present = set(inspect(immediate).get_table_names())
+                if present and meta.name not in present and self._engine.dialect.name == "sqlite":
+                    raise WorkspaceError(
+                        f"'{self.name}' is a database of another program.", fixes=("another path for the workspace",)
+                    )
+                metadata.create_all(immediate)
+                found = immediate.execute(select(meta.c.value).where(meta.c.name == "schema")).scalar()
+                if found is None:
+                    immediate.execute(meta.insert().values(name="schema", value=SCHEMA_VERSION))
+                    immediate.execute(heads.insert().values(id=1, seq=0, hash=_START))
+                elif found != SCHEMA_VERSION:
+                    raise WorkspaceError(
+                        f"'{self.name}' was written by another version of BlowfishDB "
+                        f"(format {found}, this one reads {SCHEMA_VERSION}).",
+                        fixes=("pip install --upgrade blowfishdb",),
+                    )
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """What the database says, in the user's words."""
+        try:
+            yield
+        except DBAPIError as error:
+            raise _words(self.name, error) from error
+        except SQLAlchemyError as error:
+            raise WorkspaceError(f"The workspace '{self.name}' could not be used ({type(error).__name__}).") from error
+
+
+def _engine(path_or_url: str | Path) -> tuple[Engine, str]:
+    if isinstance(path_or_url, str) and "://" in path_or_url:
+        try:
+            engine = create_engine(path_or_url, pool_pre_ping=True)
+        except (ImportError, SQLAlchemyError) as error:
+            failure = type(error).__name__
+            raise WorkspaceError(
+                f"The address of the workspace cannot be used ({failure}).",
+                fixes=("postgresql+psycopg://user@host/name", "pip install 'blowfishdb[postgres]'"),
+            ) from None  # the address may hold a password
+        name = engine.url.render_as_string(hide_password=True)
+    else:
+        path = Path(path_or_url)
+        if not path.parent.is_dir():
+            raise WorkspaceError(f"There is no folder '{path.parent}' for the workspace.", fixes=("create it",))
+        if path.is_dir():
+            raise WorkspaceError(f"'{path}' is a folder.", fixes=(f"the file {path / 'workspace.db'}",))
+        engine, name = create_engine(URL.create("sqlite", database=str(path))), str(path)
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _configure)
+        event.listen(engine, "begin", _begin)
+    return engine, name
+
+
+def _configure(connection: sqlite3.Connection, _: object) -> None:
+    connection.isolation_level = None  # transactions begin where we say, see _begin
+    for setting in (
+        f"busy_timeout = {_PATIENCE * 1000:.0f}",
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "foreign_keys = ON",
+    ):
+        connection.execute(f"PRAGMA {setting}").close()
+
+
+def _begin(connection: Connection) -> None:
+    immediate = connection.get_execution_options().get("immediate", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+
+_SQLITE_WORDS: Final[tuple[tuple[str, str, str], ...]] = (
+    ("not a database", "is not a workspace: the file is not a SQLite database", "another path"),
+    ("malformed", "is damaged", "restore it from a backup, and do not reset the budget"),
+    ("readonly", "may not be written", "check the permissions of the file and its folder"),
+    ("read-only", "may not be written", "check the permissions of the file and its folder"),
+    ("unable to open", "cannot be opened", "check the permissions of the file and its folder"),
+    ("locked", "is busy: another program has held it for a minute", "try again"),
+    ("disk is full", "cannot grow: the disk is full", "free some space"),
+)
+
+
+def _words(name: str, error: DBAPIError) -> WorkspaceError:
+    said = str(error.orig).lower()
+    for sign, what, fix in _SQLITE_WORDS:
+        if sign in said:
+            return WorkspaceError(f"'{name}' {what}.", fixes=(fix,))
+    return WorkspaceError(f"The workspace '{name}' could not be used ({type(error.orig).__name__}).")

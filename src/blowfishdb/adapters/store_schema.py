@@ -1,0 +1,106 @@
+"""The tables of a workspace. Amounts are whole nano-ε, moments are ISO texts in UTC: nothing here rounds."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    Text,
+)
+
+SCHEMA_VERSION: Final = "1"
+
+metadata = MetaData()
+_NAME = String(255)
+_MOMENT = String(40)
+_DIGEST = String(64)
+
+meta = Table("blowfish_meta", metadata, Column("name", _NAME, primary_key=True), Column("value", Text, nullable=False))
+
+heads = Table(
+    "heads",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("hash", _DIGEST, nullable=False),
+)
+"""One row: the last event. Whoever writes locks it first."""
+
+budgets = Table(
+    "budgets",
+    metadata,
+    Column("dataset", _NAME, primary_key=True),
+    Column("total", BigInteger, nullable=False),
+    Column("spent", BigInteger, nullable=False),
+    Column("held", BigInteger, nullable=False),
+    CheckConstraint("spent >= 0 AND held >= 0 AND spent + held <= total", name="within_budget"),
+)
+
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("dataset", _NAME, ForeignKey("budgets.dataset"), nullable=False),
+    Column("analyst", _NAME, nullable=False),
+    Column("granted", BigInteger),
+    Column("spent", BigInteger, nullable=False),
+    Column("held", BigInteger, nullable=False),
+    PrimaryKeyConstraint("dataset", "analyst"),
+)
+"""What each analyst spent; ``granted`` is NULL for one without a grant."""
+
+charges = Table(
+    "charges",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("dataset", _NAME, ForeignKey("budgets.dataset"), nullable=False),
+    Column("analyst", _NAME, nullable=False),
+    Column("amount", BigInteger, nullable=False),
+    Column("question", _NAME, nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("holder", _NAME, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("reserved_at", _MOMENT, nullable=False),
+    Column("changed_at", _MOMENT, nullable=False),
+    Column("answer", Text),
+    Column("reason", Text),
+    Index("charges_by_question", "question", "state", "id"),
+    Index("charges_by_dataset", "dataset", "state", "id"),
+)
+"""``id`` is the number of the event that reserved the charge."""
+
+events = Table(
+    "events",
+    metadata,
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("at", _MOMENT, nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("dataset", _NAME, nullable=False),
+    Column("analyst", _NAME, nullable=False),
+    Column("charge", BigInteger),
+    Column("amount", BigInteger, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("previous", _DIGEST, nullable=False),
+    Column("hash", _DIGEST, nullable=False),
+)
+"""What happened, in order; never updated, never deleted."""
+
+catalogue = Table(
+    "catalogue",
+    metadata,
+    Column("kind", _NAME, nullable=False),
+    Column("name", _NAME, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("created", _MOMENT, nullable=False),
+    PrimaryKeyConstraint("kind", "name", "version"),
+)

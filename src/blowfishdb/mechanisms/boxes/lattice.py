@@ -1,0 +1,176 @@
+"""Lattices: unit steps on a grid of cells, and noise that flows along them.
+
+x̃ = x + P_H·η adds η_e to one end of every step e and takes it from the other: totals are kept. A record that
+moves along a path of steps is undone by shifting the noise on the path by one, so a step of weight ω_e costs
+ω_e (docs/proofs/edge_noise.md).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from blowfishdb.core.arrays import FloatArray, IntArray
+from blowfishdb.core.grid_moves import Move
+from blowfishdb.core.workloads.base import Numbers
+from blowfishdb.mechanisms.boxes.questions import AxisForms
+
+Box = tuple[slice, ...]
+
+
+@final
+@dataclass(frozen=True)
+class StepForms(AxisForms):
+    """Σq², a = Σ over both ends of every step of q², and 2o = 2·Σ q_j q_{j+1}."""
+
+    def of_rows(self, rows: FloatArray) -> FloatArray:
+        squares = rows**2
+        ends = squares[:, :-1].sum(axis=1) + squares[:, 1:].sum(axis=1)
+        return np.column_stack((squares.sum(axis=1), ends, 2 * (rows[:, :-1] * rows[:, 1:]).sum(axis=1)))
+
+    def of_gram(self, gram: FloatArray) -> FloatArray:
+        diagonal = np.diagonal(gram)
+        ends = diagonal[:-1].sum() + diagonal[1:].sum()
+        return np.array([diagonal.sum(), ends, 2 * np.diagonal(gram, 1).sum()])
+
+
+@final
+@dataclass(frozen=True)
+class Lattice:
+    """The steps of a grid: along one axis at a time, or, with ``king``, along several at once.
+
+    Steps are grouped by direction, one of each opposite pair. ``reflected`` (two axes, king) doubles the steps
+    along the border, where a diagonal step folds back: the Laplacian is then diagonal in the DCT-II basis.
+    """
+
+    shape: tuple[int, ...]
+    king: bool = False
+    reflected: bool = False
+
+    @cached_property
+    def directions(self) -> tuple[Move, ...]:
+        """One per group of steps; the first axis that moves goes upwards."""
+        every = itertools.product((-1, 0, 1), repeat=len(self.shape))
+        zero = (0,) * len(self.shape)
+        return tuple(
+            step
+            for step in every
+            if step > zero and (self.king or sum(map(abs, step)) == 1) and self._steps(step)
+        )
+
+    def _steps(self, direction: Move) -> int:
+        return math.prod(n - abs(step) for n, step in zip(self.shape, direction, strict=True))
+
+    @cached_property
+    def groups(self) -> tuple[tuple[Box, Box], ...]:
+        """The boxes of cells that the steps of each group leave and reach."""
+        moves = [tuple(_sides(s, n) for s, n in zip(step, self.shape, strict=True)) for step in self.directions]
+        groups = [(tuple(side[0] for side in sides), tuple(side[1] for side in sides)) for sides in moves]
+        return tuple(groups) + (tuple(self._border()) if self.reflected else ())
+
+    def _border(self) -> Iterator[tuple[Box, Box]]:
+        """The first and last line along each axis, once more."""
+        for axis, cells in enumerate(self.shape):
+            across = self.shape[1 - axis]
+            if cells < 2:
+                continue
+            for line in (slice(0, 1), slice(across - 1, across)):
+                ends = _sides(1, cells)
+                yield tuple((side, line) if axis == 0 else (line, side) for side in ends)  # type: ignore[misc]
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of steps of every group."""
+        return tuple(math.prod(len(range(*s.indices(n))) for s, n in zip(here, self.shape, strict=True))
+                     for here, _ in self.groups)
+
+    def spread(self, noise: Numbers) -> Numbers:
+        """P_H·η, exact on whole numbers; the last axis runs over steps."""
+        batch = noise.shape[:-1]
+        cells = np.zeros((*batch, *self.shape), dtype=noise.dtype)
+        for (here, there), flow in zip(self.groups, self._split(noise), strict=True):
+            shaped = flow.reshape(*batch, *cells[(..., *here)].shape[len(batch) :])
+            cells[(..., *there)] += shaped
+            cells[(..., *here)] -= shaped
+        return cells.reshape(*batch, -1)
+
+    def _split(self, noise: Numbers) -> list[Numbers]:
+        return np.split(noise, np.cumsum(self.sizes)[:-1], axis=-1)
+
+    def flow(self, x: IntArray) -> IntArray:
+        """Some f with P_H·f = x − n·e₀: carries all records to the first cell, axis by axis."""
+        flows = {step: np.zeros(size, dtype=np.int64) for step, size in zip(self.directions, self.sizes, strict=False)}
+        left = x.reshape(self.shape)
+        for axis in reversed(range(len(self.shape))):
+            behind = np.flip(np.cumsum(np.flip(left, axis), axis=axis), axis)
+            if self.shape[axis] > 1:
+                step = tuple(int(i == axis) for i in range(len(self.shape)))
+                shaped = flows[step].reshape(tuple(n - s for n, s in zip(self.shape, step, strict=True)))
+                first = (slice(None),) * axis
+                shaped[(*first, slice(None), *(0,) * (len(self.shape) - axis - 1))] = behind[(*first, slice(1, None))]
+            left = behind[(slice(None),) * axis + (0,)]
+        rest = sum(self.sizes[len(self.directions) :])
+        return np.concatenate([*flows.values(), np.zeros(rest, dtype=np.int64)])
+
+    def path(self, u: Move, v: Move) -> IntArray:
+        """The shift of the noise that moves one record from v to u: diagonal steps first, then straight ones."""
+        shift = np.zeros(sum(self.sizes), dtype=np.int64)
+        starts = dict(zip(self.directions, np.cumsum((0, *self.sizes)), strict=False))
+        here = list(v)
+        while here != list(u):
+            gaps = [b - a for a, b in zip(here, u, strict=True)]
+            step = [int(np.sign(gap)) for gap in gaps]
+            if not self.king:
+                moving = next(axis for axis, gap in enumerate(gaps) if gap)
+                step = [s if axis == moving else 0 for axis, s in enumerate(step)]
+            there = [a + s for a, s in zip(here, step, strict=True)]
+            forward = tuple(step) > (0,) * len(step)
+            direction = tuple(step) if forward else tuple(-s for s in step)
+            origin = here if forward else there
+            box = tuple(n - abs(s) for n, s in zip(self.shape, direction, strict=True))
+            at = [a + min(0, s) for a, s in zip(origin, direction, strict=True)]
+            shift[starts[direction] + np.ravel_multi_index(at, box)] += 1 if forward else -1
+            here = there
+        return shift
+
+    def incidence(self) -> csr_array:
+        """P_H, written out."""
+        cells = np.arange(math.prod(self.shape)).reshape(self.shape)
+        here = np.concatenate([cells[box].ravel() for box, _ in self.groups])
+        there = np.concatenate([cells[box].ravel() for _, box in self.groups])
+        steps = np.arange(here.size)
+        signs = np.repeat(np.array([1, -1], dtype=np.int64), here.size)
+        places = (np.concatenate((there, here)), np.concatenate((steps, steps)))
+        return csr_array((signs, places), shape=(cells.size, here.size))
+
+    def core(self, variances: FloatArray) -> FloatArray:
+        """Σ over steps of v·(q_u − q_v)² as a tensor over :class:`StepForms`, v given per direction.
+
+        The ordered pairs of a direction class T sum to 2·Π_T a − 2·Π_T 2o, times Σq² along the other axes,
+        and a class of m axes has 2^{m−1} directions.
+        """
+        tensor = np.zeros((3,) * len(self.shape))
+        for step, variance in zip(self.directions, variances, strict=True):
+            share = variance / 2 ** (sum(map(abs, step)) - 1)
+            tensor[tuple(1 if s else 0 for s in step)] += share
+            tensor[tuple(2 if s else 0 for s in step)] -= share
+        return tensor
+
+    def eigenvalues(self) -> FloatArray:
+        """Of the Laplacian P_H·P_Hᵀ in the DCT-II basis; with king only if reflected."""
+        cosines = [np.cos(np.pi * np.arange(n) / n) for n in self.shape]
+        waves = np.meshgrid(*cosines, indexing="ij")
+        straight = sum((2 - 2 * wave for wave in waves), start=np.zeros(self.shape))
+        return straight + (4 - 4 * waves[0] * waves[1] if self.king else 0.0)
+
+
+def _sides(step: int, cells: int) -> tuple[slice, slice]:
+    """The cells along one axis that a step leaves and reaches."""
+    return slice(max(0, -step), cells - max(0, step)), slice(max(0, step), cells - max(0, -step))

@@ -1,0 +1,143 @@
+"""Workloads on a grid as sums of products, so that their errors follow from one small tensor.
+
+If the noise of a plan has covariance Σ C[r₁ … r_d]·(Q¹_r₁ ⊗ … ⊗ Q^d_r_d), a product question q₁ ⊗ … ⊗ q_d has
+variance Σ C[r]·Π (q_iᵀQ^i_{r_i}q_i), and all questions of a product workload together
+Σ C[r]·Π tr(M_i Q^i_{r_i}) with M_i the Gram matrix of axis i. So 10⁹ rectangles are never listed.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from blowfishdb.core.arrays import FloatArray
+from blowfishdb.core.bins import LIMIT
+from blowfishdb.core.errors import TooLarge
+from blowfishdb.core.workloads import Histogram, Marginals, Product, Ranges, Rectangles, Workload
+
+_CHUNK = 2 * 10**6
+
+
+class AxisForms(ABC):
+    """Quadratic forms q ↦ qᵀQ_r q on the questions of one axis."""
+
+    @abstractmethod
+    def of_rows(self, rows: FloatArray) -> FloatArray:
+        """One line per question, one column per form."""
+
+    @abstractmethod
+    def of_gram(self, gram: FloatArray) -> FloatArray:
+        """tr(M·Q_r): the sum over all questions with Gram matrix M."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Term:
+    """One workload per axis: every combination of their questions, or one question per position."""
+
+    factors: tuple[Workload, ...]
+    paired: bool = False
+
+    @property
+    def count(self) -> int:
+        """How many questions there are."""
+        return self.factors[0].count if self.paired else math.prod(factor.count for factor in self.factors)
+
+    def features(self, forms: Sequence[AxisForms]) -> list[FloatArray]:
+        """For every axis and every question of it, the quadratic forms."""
+        return [
+            np.concatenate([form.of_rows(rows) for rows in _rows(factor)])
+            for factor, form in zip(self.factors, forms, strict=True)
+        ]
+
+    def sums(self, forms: Sequence[AxisForms]) -> list[FloatArray]:
+        """The same, summed over all questions of an axis."""
+        return [form.of_gram(_gram(factor)) for factor, form in zip(self.factors, forms, strict=True)]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Questions:
+    """A workload as a list of terms, in the order of its questions."""
+
+    shape: tuple[int, ...]
+    terms: tuple[Term, ...]
+
+    @staticmethod
+    def of(workload: Workload, shape: tuple[int, ...]) -> Questions | None:
+        """The workload over the axes ``shape``; None if it is not a sum of products."""
+        if isinstance(workload, Histogram) and workload.size == math.prod(shape):
+            return Questions(shape, (Term(tuple(Histogram(n) for n in shape)),))
+        if isinstance(workload, Product | Marginals | Rectangles) and workload.shape != shape:
+            return None
+        if isinstance(workload, Product):
+            return Questions(shape, (Term(workload.factors),))
+        if isinstance(workload, Marginals):
+            return Questions(shape, tuple(Term(part.factors) for part in workload.parts()))
+        if isinstance(workload, Rectangles):
+            corners = zip(shape, workload.lows.T, workload.highs.T, strict=True)
+            return Questions(shape, (Term(tuple(Ranges(n, low, high) for n, low, high in corners), paired=True),))
+        return Questions(shape, (Term((workload,)),)) if shape == (workload.size,) else None
+
+    @property
+    def widest(self) -> int:
+        """The cells of the longest axis."""
+        return max(self.shape)
+
+    def moments(self, forms: Sequence[AxisForms]) -> FloatArray:
+        """Σ over questions of ⊗_i (forms of axis i): what a total error is linear in."""
+        total = np.zeros(1)
+        for term in self.terms:
+            if term.paired:
+                features = term.features(forms)
+                tensor = features[0]
+                for more in features[1:]:
+                    tensor = np.einsum("q...,qr->q...r", tensor, more)
+                total = total + tensor.sum(axis=0)
+            else:
+                sums = term.sums(forms)
+                tensor = sums[0]
+                for more in sums[1:]:
+                    tensor = np.multiply.outer(tensor, more)
+                total = total + tensor
+        return np.asarray(total)
+
+    def each(self, forms: Sequence[AxisForms], core: FloatArray) -> FloatArray:
+        """Σ_r C[r]·Π (q_iᵀQ_{r_i}q_i) for every question."""
+        if sum(term.count for term in self.terms) > LIMIT:
+            raise TooLarge(
+                f"Listing the errors of {sum(term.count for term in self.terms):,} questions is above the "
+                f"limit of {LIMIT:,}.",
+                fixes=("use the total error", "ask fewer questions"),
+            )
+        return np.concatenate([_contract(term, forms, core) for term in self.terms])
+
+
+def _contract(term: Term, forms: Sequence[AxisForms], core: FloatArray) -> FloatArray:
+    tensor: FloatArray = core
+    if term.paired:
+        for axis, features in enumerate(term.features(forms)):
+            tensor = np.einsum("qr,r...->q...", features, tensor) if axis == 0 else np.einsum(
+                "qr,qr...->q...", features, tensor
+            )
+        return np.asarray(tensor)
+    for features in term.features(forms):
+        tensor = np.tensordot(tensor, features, axes=(0, 1))  # the axis moves to the end: order is kept
+    return np.asarray(tensor).ravel()
+
+
+def _rows(factor: Workload) -> Iterator[FloatArray]:
+    """The questions of one axis written out, some at a time."""
+    rows = factor.sparse()
+    step = max(1, _CHUNK // factor.size)
+    for start in range(0, factor.count, step):
+        yield rows[start : start + step].toarray().astype(np.float64) / factor.denominator
+
+
+def _gram(factor: Workload) -> FloatArray:
+    return np.asarray(factor.gram(), dtype=np.float64) / factor.denominator**2
