@@ -1,1 +1,86 @@
-"""BlowfishDB: private answers from any relational database, under a policy."""
+"""BlowfishDB: private answers from any relational database, under a policy.
+
+    import blowfishdb as bf
+
+    ws = bf.open("demo.blowfish")
+    q = ws["salaries"]["salary"].cumulative(bins=20).accurate_to(50, confidence=0.95)
+    q.quote(); q.ask()
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from blowfishdb import mechanisms as mechanisms
+    from blowfishdb import noise as noise
+    from blowfishdb.core import errors as errors
+    from blowfishdb.core import graphs as graphs
+    from blowfishdb.core import workloads as workloads
+    from blowfishdb.core.bins import Bins as Bins
+    from blowfishdb.core.budget import Epsilon as Epsilon
+    from blowfishdb.core.domain import Boolean as Boolean
+    from blowfishdb.core.domain import Category as Category
+    from blowfishdb.core.domain import Date as Date
+    from blowfishdb.core.domain import Domain as Domain
+    from blowfishdb.core.domain import Integer as Integer
+    from blowfishdb.core.domain import Real as Real
+    from blowfishdb.core.policy import Policy as Policy
+    from blowfishdb.core.predicates import col as col
+    from blowfishdb.core.sensitivity import sensitivity as sensitivity
+    from blowfishdb.workspace import open_workspace as open  # noqa: A004
+
+# Where each public name lives. Names are imported when they are first used, so `import blowfishdb`
+# stays light whatever libraries a part of it needs.
+_HOMES: dict[str, tuple[str, str | None]] = {
+    "mechanisms": ("blowfishdb.mechanisms", None),
+    "noise": ("blowfishdb.noise", None),
+    "errors": ("blowfishdb.core.errors", None),
+    "graphs": ("blowfishdb.core.graphs", None),
+    "workloads": ("blowfishdb.core.workloads", None),
+    "Bins": ("blowfishdb.core.bins", "Bins"),
+    "Epsilon": ("blowfishdb.core.budget", "Epsilon"),
+    "Integer": ("blowfishdb.core.domain", "Integer"),
+    "Real": ("blowfishdb.core.domain", "Real"),
+    "Category": ("blowfishdb.core.domain", "Category"),
+    "Date": ("blowfishdb.core.domain", "Date"),
+    "Boolean": ("blowfishdb.core.domain", "Boolean"),
+    "Domain": ("blowfishdb.core.domain", "Domain"),
+    "Policy": ("blowfishdb.core.policy", "Policy"),
+    "col": ("blowfishdb.core.predicates", "col"),
+    "sensitivity": ("blowfishdb.core.sensitivity", "sensitivity"),
+    "open": ("blowfishdb.workspace", "open_workspace"),
+}
+
+__all__ = [  # noqa: PLE0604 - the names are resolved by __getattr__
+    "Bins",
+    "Boolean",
+    "Category",
+    "Date",
+    "Domain",
+    "Epsilon",
+    "Integer",
+    "Policy",
+    "Real",
+    "col",
+    "errors",
+    "graphs",
+    "mechanisms",
+    "noise",
+    "open",
+    "sensitivity",
+    "workloads",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'blowfishdb' has no attribute '{name}'")
+    module, attribute = _HOMES[name]
+    found = import_module(module)
+    value = found if attribute is None else getattr(found, attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -18,11 +18,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
-from blowfishdb.adapters.backends import Backend, Source
+from blowfishdb.adapters.backends.base import Backend
 from blowfishdb.adapters.ledger import Charge, Ledger
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.budget import Epsilon
@@ -47,7 +47,8 @@ class DatasetRecord:
     """A dataset as the catalogue knows it: where the rows are, what they may hold, what is hidden."""
 
     name: str
-    source: Source
+    location: str
+    table: str | None
     domain: Domain
     policy: Policy
     policy_version: int
@@ -93,13 +94,13 @@ class Service:
         dataset = self.datasets(request.dataset)
         stored = self.ledger.answer(identity(request, dataset))
         if stored is not None:
-            answer = Answer.from_json(stored.body)
+            answer = Answer.from_json(stored.answer)
             return replace(answer, receipt=replace(answer.receipt, cost=Epsilon(0)))
         problem = project(request.question, dataset.policy)
         choice = self._choose(problem, request)
         _check_cost(choice.epsilon, max_cost)
         backend = self.backend(dataset)
-        backend.check([axis.column for axis in problem.cells.axes])
+        backend.check(problem.cells)
         charge = self._reserve(request, dataset, choice)
         answers = self._release(charge, backend, problem, choice)
         answer = _answer(request, dataset, problem, choice, answers, charge, backend)
@@ -136,11 +137,7 @@ class Service:
 
     def _release(self, charge: Charge, backend: Backend, problem: Projected, choice: Choice) -> Numbers:
         """Steps 5 and 6. After the reading mark the charge stands, whatever happens."""
-        try:
-            self.ledger.mark_reading(charge)
-        except BaseException:
-            self.ledger.void(charge)
-            raise
+        self.ledger.mark_reading(charge)
         try:
             counts = backend.count(problem.cells)
             return choice.plan.release(counts, epsilon=choice.epsilon or Epsilon(1), noise=self.noise)
@@ -210,7 +207,7 @@ def _answer(
     spread = np.where(exact, 0.0, alpha)
     middle = values if simultaneous and cumulative else release
     return Answer(
-        labels=tuple(tuple(axis.labels()[: _shown(axis, request)]) for axis in problem.cells.axes),
+        labels=tuple(tuple(axis.labels(request.question.shape)) for axis in problem.cells.axes),
         axes=tuple(axis.column for axis in problem.cells.axes),
         shape=request.question.shape.value,
         values=np.where(exact, release, values),
@@ -222,7 +219,7 @@ def _answer(
         beta=beta,
         simultaneous=simultaneous,
         receipt=Receipt(
-            charge=charge.id,
+            charge=str(charge.id),
             dataset=dataset.name,
             question=request.question.describe(),
             user=request.user,
@@ -237,7 +234,3 @@ def _answer(
         ),
     )
 
-
-def _shown(axis: Any, request: Request) -> int:
-    """A cumulative answer has no place for missing values."""
-    return int(axis.value_bins if request.question.shape is Shape.CUMULATIVE else axis.bins.count)

@@ -16,9 +16,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Self, final
 
-from blowfishdb.adapters.backends import Backend, Source, open_source
+from blowfishdb.adapters.backends.base import Backend
+from blowfishdb.adapters.backends.duckdb import DuckDB
 from blowfishdb.adapters.catalogue import Catalogue
 from blowfishdb.adapters.ledger import Budget, Ledger
+from blowfishdb.adapters.sql_source import Source
 from blowfishdb.adapters.store import Store
 from blowfishdb.core import codec
 from blowfishdb.core.accuracy import Accuracy, check_beta
@@ -59,10 +61,12 @@ class Workspace:
         """
         if not isinstance(name, str) or not name.strip():
             raise InvalidInput("A dataset needs a name.")
-        where = Source(str(source), table)
-        backend = open_source(where)
-        backend.check(list(domain.names))
-        body = {"source": where.location, "table": table, "domain": codec.plain(domain), "snapshot": 1}
+        if name in self:
+            raise InvalidInput(f"There is already a dataset '{name}' in this workspace.")
+        location = str(Path(source).resolve())
+        backend = open_backend(location, domain, table)
+        backend.check()
+        body = {"source": location, "table": table, "domain": codec.plain(domain), "snapshot": 1}
         self._catalogue.put("dataset", name, json.dumps(body))
         self._catalogue.put("policy", name, json.dumps(codec.plain(Policy.differential_privacy(domain))))
         self._ledger.set_budget(name, DEFAULT_BUDGET, self.user)
@@ -82,7 +86,7 @@ class Workspace:
 
     def answers(self) -> list[Answer]:
         """Every stored answer, oldest first."""
-        return [Answer.from_json(stored.body) for stored in self._ledger.answers()]
+        return [Answer.from_json(stored.answer) for stored in self._ledger.answers()]
 
     def verify(self) -> list[str]:
         """What is wrong with the ledger; empty if every charge and every hash adds up."""
@@ -110,21 +114,23 @@ class Workspace:
                 f"There is no dataset '{name}' in this workspace.",
                 fixes=(f"one of: {', '.join(self.datasets())}" if self.datasets() else "add_dataset()",),
             )
-        stored = json.loads(body.body)
-        policy = self._catalogue.get("policy", name)
+        stored = json.loads(body)
+        version = self._catalogue.version("policy", name)
+        policy = self._catalogue.get("policy", name, version)
         assert policy is not None
         return DatasetRecord(
             name=name,
-            source=Source(stored["source"], stored["table"]),
+            location=stored["source"],
+            table=stored["table"],
             domain=codec.domain(stored["domain"]),
-            policy=codec.policy(json.loads(policy.body)),
-            policy_version=policy.version,
+            policy=codec.policy(json.loads(policy)),
+            policy_version=version,
             snapshot=stored["snapshot"],
         )
 
     def _backend(self, record: DatasetRecord) -> Backend:
         if record.name not in self._backends:
-            self._backends[record.name] = open_source(record.source)
+            self._backends[record.name] = open_backend(record.location, record.domain, record.table)
         return self._backends[record.name]
 
 
@@ -280,6 +286,11 @@ class Asking:
         return Request(
             self.dataset.name, self.question, self.accuracy, self.epsilon, self.dataset.workspace.user
         )
+
+
+def open_backend(location: str, domain: Domain, table: str | None) -> Backend:
+    """The database that holds a dataset."""
+    return DuckDB(location, domain, Source(table=table) if table else None)
 
 
 def open_workspace(path: str | Path, user: str | None = None) -> Workspace:

@@ -7,99 +7,38 @@ and one event, so a crash between two steps loses nothing and gives nothing away
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from enum import Enum
+from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Any, Final, Self, final
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, Row, select
 
 from blowfishdb.adapters.clock import Clock, stamp, utc_now
 from blowfishdb.adapters.ledger_audit import audit
+from blowfishdb.adapters.ledger_books import (
+    book,
+    charge_of,
+    check_affordable,
+    grant_of,
+    read_budget,
+    read_charge,
+    read_grant,
+    set_grant,
+    sum_of_grants,
+)
 from blowfishdb.adapters.ledger_events import append, canonical, digest
+from blowfishdb.adapters.ledger_values import Budget, Charge, Grant, State, StoredAnswer
 from blowfishdb.adapters.store import Store
 from blowfishdb.adapters.store_schema import accounts, budgets, charges
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.errors import BudgetExhausted, InvalidEpsilon, InvalidInput, UnknownDataset, WorkspaceError
+from blowfishdb.core.errors import BudgetExhausted, InvalidEpsilon, InvalidInput, WorkspaceError
 
-_MOST: Final = 2**62
-_TEXT: Final = 255
+__all__ = ["Budget", "Charge", "Grant", "Ledger", "State", "StoredAnswer"]
 
-
-class State(Enum):
-    """Where a charge stands."""
-
-    RESERVED = "reserved"
-    READING = "reading"
-    SETTLED = "settled"
-    LOST = "lost"
-    VOID = "void"
-
-
-_BEFORE: dict[State, State] = {
-    State.READING: State.RESERVED,
-    State.VOID: State.RESERVED,
-    State.SETTLED: State.READING,
-    State.LOST: State.READING,
-}
-
-
-@final
-@dataclass(frozen=True)
-class Budget:
-    """What a dataset may lose in total, has lost, and holds for questions under way."""
-
-    dataset: str
-    total: Epsilon
-    spent: Epsilon
-    held: Epsilon
-
-    @property
-    def remaining(self) -> Epsilon:
-        """What can still be reserved."""
-        return self.total - self.spent - self.held
-
-
-@final
-@dataclass(frozen=True)
-class Grant:
-    """What one analyst may spend (None: as much as the dataset has), has spent, and holds."""
-
-    dataset: str
-    user: str
-    granted: Epsilon | None
-    spent: Epsilon
-    held: Epsilon
-
-
-@final
-@dataclass(frozen=True)
-class Charge:
-    """One entry of the ledger."""
-
-    id: int
-    dataset: str
-    user: str
-    amount: Epsilon
-    question: str
-    detail: Mapping[str, Any]
-    state: State
-    reserved_at: datetime
-    changed_at: datetime
-    reason: str | None = None
-
-
-@final
-@dataclass(frozen=True)
-class StoredAnswer:
-    """A settled charge and what was released for it."""
-
-    charge: Charge
-    answer: str
+_MOST: Final = Epsilon(4 * 10**9)  # nano-ε are stored in 63 bits
+_LONGEST_NAME: Final = 255
 
 
 @final
@@ -132,11 +71,12 @@ class Ledger:
         _check_names(dataset=dataset, by=by)
         _check_amount(total)
         with self._store.writing() as connection:
-            row = connection.execute(select(budgets).where(budgets.c.dataset == dataset)).one_or_none()
-            if row is None:
+            known = connection.execute(select(budgets).where(budgets.c.dataset == dataset)).one_or_none()
+            if known is None:
                 connection.execute(budgets.insert().values(dataset=dataset, total=total.nano, spent=0, held=0))
             else:
-                needed = Epsilon.from_nano(max(row.spent + row.held, _granted(connection, dataset)))
+                granted = sum_of_grants(connection, dataset) or Epsilon(0)
+                needed = max(Epsilon.from_nano(known.spent + known.held), granted)
                 if total < needed:
                     raise InvalidInput(
                         f"The budget of '{dataset}' cannot become {total}: "
@@ -144,69 +84,66 @@ class Ledger:
                         fixes=(f"a budget of at least {needed}",),
                     )
                 connection.execute(budgets.update().where(budgets.c.dataset == dataset).values(total=total.nano))
-            self._event(connection, "budget", dataset, by, total.nano)
+            at = stamp(self._clock)
+            append(connection, at=at, kind="budget", dataset=dataset, analyst=by, amount=total.nano)
 
     def budget(self, dataset: str) -> Budget:
         """The budget of a dataset."""
         with self._store.reading() as connection:
-            return _budget(connection, dataset)
+            return read_budget(connection, dataset)
 
     def grant(self, dataset: str, user: str, amount: Epsilon, by: str = "") -> None:
         """Let ``user`` spend up to ``amount`` in all. Once anyone has a grant, only those with one can spend."""
         _check_names(dataset=dataset, user=user)
         _check_amount(amount)
         with self._store.writing() as connection:
-            total = _budget(connection, dataset).total
-            mine = _account(connection, dataset, user)
-            others = _granted(connection, dataset) - (mine.granted or 0)
-            if amount.nano + others > total.nano:
-                left = Epsilon.from_nano(max(total.nano - others, 0))
+            total = read_budget(connection, dataset).total
+            mine = read_grant(connection, dataset, user)
+            others = (sum_of_grants(connection, dataset) or Epsilon(0)) - (mine.granted or Epsilon(0))
+            if others + amount > total:
+                left = total - others
                 raise BudgetExhausted(
-                    f"Grants on '{dataset}' would exceed its budget of {total}: needs {amount}, {left} left.",
+                    f"The grants on '{dataset}' would exceed its budget of {total}: needs {amount}, {left} left.",
                     fixes=(f"a grant of at most {left}",),
                 )
-            used = Epsilon.from_nano(mine.spent + mine.held)
+            used = mine.spent + mine.held
             if amount < used:
                 raise InvalidInput(
                     f"The grant of '{user}' cannot become {amount}: {used} is already spent or held.",
                     fixes=(f"a grant of at least {used}",),
                 )
-            _change_account(connection, dataset, user, granted=amount.nano)
-            self._event(connection, "grant", dataset, user, amount.nano, facts={"by": by})
+            set_grant(connection, dataset, user, amount)
+            at, facts = stamp(self._clock), {"by": by}
+            append(connection, at=at, kind="grant", dataset=dataset, analyst=user, amount=amount.nano, facts=facts)
 
     def grants(self, dataset: str) -> list[Grant]:
-        """Every analyst who has a grant or has spent something, by name."""
+        """Every analyst who has a grant or ever reserved anything, by name."""
+        rows = select(accounts).where(accounts.c.dataset == dataset).order_by(accounts.c.analyst)
         with self._store.reading() as connection:
-            rows = connection.execute(
-                select(accounts).where(accounts.c.dataset == dataset).order_by(accounts.c.analyst)
-            )
-            return [
-                Grant(
-                    dataset,
-                    row.analyst,
-                    None if row.granted is None else Epsilon.from_nano(row.granted),
-                    Epsilon.from_nano(row.spent),
-                    Epsilon.from_nano(row.held),
-                )
-                for row in rows
-            ]
+            return [grant_of(row) for row in connection.execute(rows)]
 
     # --- charges --------------------------------------------------------------------------------
 
     def reserve(
         self, dataset: str, user: str, amount: Epsilon, question: str, detail: Mapping[str, object]
     ) -> Charge:
-        """Hold ``amount`` for one question, or refuse and write nothing."""
+        """Hold ``amount`` for one question, or refuse and write nothing; zero is for answers that are free."""
         _check_names(dataset=dataset, user=user, question=question)
         _check_amount(amount)
         text = _json(detail)
-        at = stamp(self._clock)
         with self._store.writing() as connection:
-            _check_affordable(connection, dataset, user, amount)
-            facts = {"question": question, "detail": digest(text), "holder": self._holder}
-            number = self._event(connection, "reserved", dataset, user, amount.nano, facts=facts, at=at)
+            check_affordable(connection, dataset, user, amount)
+            event = append(
+                connection,
+                at=stamp(self._clock),
+                kind=State.RESERVED.value,
+                dataset=dataset,
+                analyst=user,
+                amount=amount.nano,
+                facts={"question": question, "detail": digest(text), "holder": self._holder},
+            )
             row = {
-                "id": number,
+                "id": event.seq,
                 "dataset": dataset,
                 "analyst": user,
                 "amount": amount.nano,
@@ -214,12 +151,12 @@ class Ledger:
                 "detail": text,
                 "holder": self._holder,
                 "state": State.RESERVED.value,
-                "reserved_at": at,
-                "changed_at": at,
+                "reserved_at": event.at,
+                "changed_at": event.at,
             }
             connection.execute(charges.insert().values(row))
-            _book(connection, dataset, user, held=amount.nano)
-            return _charge(connection, number)
+            book(connection, dataset, user, held=amount.nano)
+            return charge_of(read_charge(connection, event.seq))
 
     def mark_reading(self, charge: Charge) -> Charge:
         """Write down, durably, that the data is about to be read; from here on nothing is given back."""
@@ -243,24 +180,64 @@ class Ledger:
         Never gives anything away: a holder that is still alive finds its charge ended and cannot read or settle.
         Charges of this ledger itself are left alone, and with ``older_than`` those that changed more recently.
         """
-        unfinished = select(charges.c.id).where(
+        unfinished = select(charges).where(
             charges.c.state.in_((State.RESERVED.value, State.READING.value)), charges.c.holder != self._holder
         )
         if older_than is not None:
             limit = (self._clock() - older_than).astimezone(UTC)
             unfinished = unfinished.where(charges.c.changed_at < limit.isoformat(timespec="microseconds"))
         with self._store.writing() as connection:
-            ended = []
-            for number in connection.execute(unfinished.order_by(charges.c.id)).scalars().all():
-                left = _charge(connection, number)
-                to = State.VOID if left.state is State.RESERVED else State.LOST
-                ended.append(self._enter(connection, left, to, reason="left unfinished"))
-            return ended
+            return [
+                self._enter(
+                    connection,
+                    row,
+                    State.VOID if row.state == State.RESERVED.value else State.LOST,
+                    reason="left unfinished",
+                )
+                for row in connection.execute(unfinished.order_by(charges.c.id)).all()
+            ]
+
+    def _move(
+        self, charge: Charge, to: State, *, answer: str | None = None, reason: str | None = None
+    ) -> Charge:
+        with self._store.writing() as connection:
+            row = read_charge(connection, charge.id)
+            if row.holder != self._holder:
+                raise WorkspaceError(
+                    f"Charge {charge.id} belongs to another process.", fixes=("recover() if that process has ended",)
+                )
+            return self._enter(connection, row, to, answer=answer, reason=reason)
+
+    def _enter(
+        self, connection: Connection, row: Row[Any], to: State, *, answer: str | None = None, reason: str | None = None
+    ) -> Charge:
+        state = State(row.state)
+        if state is not to.before:
+            raise WorkspaceError(f"Charge {row.id} is {state.value} and cannot become {to.value}.")
+        facts = {"answer": digest(answer)} if answer is not None else {"reason": reason} if reason is not None else {}
+        at = stamp(self._clock)
+        append(
+            connection,
+            at=at,
+            kind=to.value,
+            dataset=row.dataset,
+            analyst=row.analyst,
+            amount=row.amount,
+            charge=row.id,
+            facts=facts,
+        )
+        values = {"state": to.value, "changed_at": at, "answer": answer, "reason": reason}
+        connection.execute(charges.update().where(charges.c.id == row.id).values(values))
+        if not to.held:
+            book(connection, row.dataset, row.analyst, held=-row.amount, spent=row.amount if to.spent else 0)
+        return charge_of(read_charge(connection, row.id))
+
+    # --- looking back ---------------------------------------------------------------------------
 
     def charge(self, number: int) -> Charge:
         """One charge by its number."""
         with self._store.reading() as connection:
-            return _charge(connection, number)
+            return charge_of(read_charge(connection, number))
 
     def charges(self, dataset: str | None = None) -> list[Charge]:
         """All charges, oldest first."""
@@ -268,14 +245,14 @@ class Ledger:
         if dataset is not None:
             rows = rows.where(charges.c.dataset == dataset)
         with self._store.reading() as connection:
-            return [_from_row(row) for row in connection.execute(rows)]
+            return [charge_of(row) for row in connection.execute(rows)]
 
     def answer(self, question: str) -> StoredAnswer | None:
         """The newest settled answer to an identical question."""
         rows = select(charges).where(charges.c.question == question, charges.c.state == State.SETTLED.value)
         with self._store.reading() as connection:
             row = connection.execute(rows.order_by(charges.c.id.desc()).limit(1)).one_or_none()
-            return None if row is None else StoredAnswer(_from_row(row), row.answer)
+            return None if row is None else StoredAnswer(charge_of(row), row.answer)
 
     def answers(self, dataset: str | None = None) -> list[StoredAnswer]:
         """All settled answers, oldest first."""
@@ -283,9 +260,29 @@ class Ledger:
         if dataset is not None:
             rows = rows.where(charges.c.dataset == dataset)
         with self._store.reading() as connection:
-            return [StoredAnswer(_from_row(row), row.answer) for row in connection.execute(rows)]
+            return [StoredAnswer(charge_of(row), row.answer) for row in connection.execute(rows)]
 
     def verify(self) -> list[str]:
         """What is wrong with the books, in words; nothing if they are in order."""
         with self._store.reading() as connection:
             return audit(connection)
+
+
+def _check_names(**names: str) -> None:
+    for what, name in names.items():
+        if not isinstance(name, str) or not name or len(name) > _LONGEST_NAME or "\x00" in name:
+            raise InvalidInput(f"The {what} must be a text of 1 to {_LONGEST_NAME} characters.")
+
+
+def _check_amount(amount: object) -> None:
+    if not isinstance(amount, Epsilon):
+        raise InvalidEpsilon(f"An amount must be an Epsilon, not {type(amount).__name__}.")
+    if amount > _MOST:
+        raise InvalidEpsilon(f"{amount} is more than a ledger can hold ({_MOST}).")
+
+
+def _json(detail: Mapping[str, object]) -> str:
+    try:
+        return canonical(dict(detail))
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"The detail of a charge must be JSON ({type(error).__name__}).") from None

@@ -67,7 +67,7 @@ def _root_diagonal(factor: Workload) -> FloatArray:
 
 
 def _chosen(moves: GridMoves) -> list[Move]:
-    """A few displacements per extreme suffice: each axis stays, or moves by one, half, most or all of its reach."""
+    """A few displacements suffice: each axis stays, or moves by one, half, most or all of its reach."""
     chosen: dict[Move, None] = {}
     spread = moves.extremes[:: max(1, len(moves.extremes) // 8)]
     for extreme in (*spread, moves.extremes[-1]):
@@ -85,7 +85,7 @@ def _change(move: Move, shape: tuple[int, ...]) -> FloatArray:
 def _cosine(step: int, cells: int) -> FloatArray:
     if step and step == cells - 1:  # across the whole axis: a uniformly random jump is allowed
         return np.eye(1, cells)[0]
-    return np.cos(np.pi * np.arange(cells) * step / cells)
+    return np.asarray(np.cos(np.pi * np.arange(cells) * step / cells))
 
 
 def _maximum(weights: FloatArray, changes: FloatArray) -> float:

@@ -20,6 +20,7 @@ from blowfishdb.core.errors import InvalidWorkload, SizeMismatch
 from blowfishdb.core.graphs import Apex, Cone, PolicyGraph
 from blowfishdb.core.policy import Policy
 from blowfishdb.core.predicates import Everything, Predicate
+from blowfishdb.core.values import text
 from blowfishdb.core.workloads import Cumulative, Histogram, Product, Ranges, Workload
 
 
@@ -50,15 +51,22 @@ class Axis:
         """The bins that hold values; a bin for missing ones comes after them."""
         return self.bins.count - self.attribute.has_missing_cell
 
-    def labels(self) -> list[str]:
-        """Each bin in words."""
+    def labels(self, shape: Shape = Shape.HISTOGRAM) -> list[str]:
+        """Each bin in words; a cumulative answer counts up to the end of a bin and has none for missing."""
+        if shape is Shape.CUMULATIVE:
+            return [f"≤ {self._end(index)}" for index in range(self.value_bins)]
         return [self._label(index) for index in range(self.bins.count)]
 
     def _label(self, index: int) -> str:
         first, last = int(self.bins.first(index)), int(self.bins.last(index))
-        if first == last or not self.bins.contiguous:
+        if first == last:
             return self.attribute.label(first)
-        return f"{self.attribute.lower(first)}–{self.attribute.upper(last)}"
+        if not self.bins.contiguous:
+            return ", ".join(self.attribute.label(int(cell)) for cell in self.bins.members(index))
+        return f"{text(self.attribute.lower(first), grouped=True)}–{self._end(index)}"
+
+    def _end(self, index: int) -> str:
+        return text(self.attribute.upper(int(self.bins.last(index))), grouped=True)
 
 
 @final

@@ -35,9 +35,8 @@ def quote_panel(quote: Quote) -> RenderableType:
 
 
 def _share(quote: Quote) -> list[str]:
-    if not quote.affordable:
-        return [f" · {quote.remaining} left"]
-    return [f" · {quote.remaining} left · affordable {quote.affordable} times"]
+    left = f" · {quote.remaining:.3g} left"
+    return [left, f" · affordable {quote.affordable} times"] if quote.affordable else [left]
 
 
 def answer_chart(answer: Answer) -> RenderableType:
@@ -75,7 +74,7 @@ def receipt_line(receipt: Receipt) -> RenderableType:
     paid = f"ε {receipt.cost:.3g}" if receipt.cost else "nothing: this answer was already paid for"
     return Text.assemble(
         ("Receipt ", "bold"),
-        f"{receipt.charge[:8]} · charged {paid} · {receipt.mechanism} · policy v{receipt.policy_version}",
+        f"#{receipt.charge} · charged {paid} · {receipt.mechanism} · policy v{receipt.policy_version}",
     )
 
 

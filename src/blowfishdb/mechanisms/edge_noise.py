@@ -93,7 +93,7 @@ class GraphNoise(Plan):
         return self.graph.edges(_LISTED)
 
     @cached_property
-    def scales(self) -> UnitScales:  # type: ignore[override]
+    def scales(self) -> UnitScales:
         return UnitScales.uniform(1, len(self.edges))
 
     @property
@@ -117,13 +117,19 @@ class GraphNoise(Plan):
         return invariant_components(self.graph)
 
     @cached_property
+    def _roots(self) -> IntArray:
+        """The first cell of every component with a public total."""
+        components = self.graph.components()
+        return components.first(np.arange(components.count))
+
+    @cached_property
     def _forest(self) -> tuple[IntArray, IntArray, IntArray]:
         """A spanning forest as (vertex, edge to its parent, sign at the vertex), leaves first.
 
         Roots are the first cells of the components, or the vertex that counts nowhere.
         """
         size = self.graph.size
-        roots = [size - 1] if self._components is None else self._components.first(np.arange(self._components.count))
+        roots = np.array([size - 1]) if self._components is None else self._roots
         joined = np.vstack((self.edges, np.column_stack((roots, np.full(len(roots), size)))))
         ones = np.ones(len(joined), dtype=np.int8)
         graph = csr_array((ones, (joined[:, 0], joined[:, 1])), shape=(size + 1, size + 1))
@@ -136,7 +142,7 @@ class GraphNoise(Plan):
         return vertices, which, np.where(vertices == low, 1, -1)
 
     def measure(self, x: IntArray) -> Numbers:
-        """A flow along a spanning forest that carries the records to where they are; P_G times it is private."""
+        """A flow along a spanning forest that carries the records to where they are. Only P_G·flow is used."""
         flow = np.zeros(len(self.edges), dtype=np.int64)
         held = np.zeros(self.graph.size, dtype=np.int64)
         held[: x.size] = x
@@ -149,8 +155,7 @@ class GraphNoise(Plan):
     def decode(self, measured: Numbers, x: IntArray) -> Numbers:
         cells = measured @ self._on_cells.T
         if self._components is not None:
-            roots = self._components.first(np.arange(self._components.count))
-            cells[..., roots] += component_sums(x, self._components)
+            cells[..., self._roots] += component_sums(x, self._components)
         return self.workload.answer(cells)
 
     def spread(self, noise: Numbers) -> Numbers:
@@ -192,6 +197,6 @@ class GraphNoise(Plan):
 
     def explain(self) -> str:
         return (
-            f"Every one of the {len(self.edges):,} pairs that the policy hides exchanges noise of scale 1/ε: what one "
-            "value gains the other loses, so an answer errs only where it separates a pair."
+            f"Every one of the {len(self.edges):,} pairs that the policy hides exchanges noise of scale 1/ε: what "
+            "one value gains the other loses, so an answer errs only where it separates a pair."
         )

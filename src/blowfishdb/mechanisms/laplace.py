@@ -96,7 +96,9 @@ class LaplaceOnWorkload(Plan):
             return "No pair of values that the policy hides changes any answer: all are exact and free."
         each = shown(Fraction(self.sensitivity, self.workload.denominator))
         text = f"One hidden move changes the {self.workload.count:,} answers by at most {each} in total"
-        return f"{text}; {free:,} of them never change and are exact." if free else f"{text}."
+        if not free:
+            return f"{text}."
+        return f"{text}; {'one never changes and is' if free == 1 else f'{free:,} never change and are'} exact."
 
 
 @final

@@ -28,8 +28,11 @@ from blowfishdb.core.secret import Secret
 from blowfishdb.core.workloads import Workload
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.certificate import Certificate
+from blowfishdb.mechanisms.invariants import unchanging_rows
 from blowfishdb.mechanisms.scales import UnitScales
 from blowfishdb.mechanisms.simulation import Simulation
+
+_ROUNDING = 1e-9
 
 AnyEpsilon = Epsilon | str | Fraction | int | float
 
@@ -96,8 +99,10 @@ class Plan(ABC):
 
     @cached_property
     def exact(self) -> BoolArray:
-        """Which answers carry no noise at all."""
-        return np.asarray(self.variances((self.scales.floats() > 0).astype(np.float64)) <= 0)
+        """Which answers carry no noise at all: no edge changes them, and the plan makes use of that."""
+        spread = self.variances((self.scales.floats() > 0).astype(np.float64))
+        noiseless = spread <= _ROUNDING * spread.max(initial=0.0)
+        return noiseless & unchanging_rows(self.workload, self.graph)
 
     def squared_errors(self, *, epsilon: AnyEpsilon) -> FloatArray:
         """The expected squared error of every answer, exact for the discrete noise."""

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -23,6 +23,7 @@ from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.boxes.questions import AxisForms
 
 Box = tuple[slice, ...]
+Index = tuple[Any, ...]
 
 
 @final
@@ -46,8 +47,8 @@ class StepForms(AxisForms):
 class Lattice:
     """The steps of a grid: along one axis at a time, or, with ``king``, along several at once.
 
-    Steps are grouped by direction, one of each opposite pair. ``reflected`` (two axes, king) doubles the steps
-    along the border, where a diagonal step folds back: the Laplacian is then diagonal in the DCT-II basis.
+    Steps are grouped by direction, one of each opposite pair. ``reflected`` (two axes, king) doubles the
+    steps along the border, where a diagonal step folds back: the Laplacian is then diagonal in the DCT-II basis.
     """
 
     shape: tuple[int, ...]
@@ -71,9 +72,9 @@ class Lattice:
     @cached_property
     def groups(self) -> tuple[tuple[Box, Box], ...]:
         """The boxes of cells that the steps of each group leave and reach."""
-        moves = [tuple(_sides(s, n) for s, n in zip(step, self.shape, strict=True)) for step in self.directions]
+        moves = ([_sides(s, n) for s, n in zip(step, self.shape, strict=True)] for step in self.directions)
         groups = [(tuple(side[0] for side in sides), tuple(side[1] for side in sides)) for sides in moves]
-        return tuple(groups) + (tuple(self._border()) if self.reflected else ())
+        return (*groups, *self._border()) if self.reflected else tuple(groups)
 
     def _border(self) -> Iterator[tuple[Box, Box]]:
         """The first and last line along each axis, once more."""
@@ -88,17 +89,21 @@ class Lattice:
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The number of steps of every group."""
-        return tuple(math.prod(len(range(*s.indices(n))) for s, n in zip(here, self.shape, strict=True))
-                     for here, _ in self.groups)
+        lengths = (
+            [len(range(*side.indices(n))) for side, n in zip(here, self.shape, strict=True)]
+            for here, _ in self.groups
+        )
+        return tuple(math.prod(sides) for sides in lengths)
 
     def spread(self, noise: Numbers) -> Numbers:
         """P_H·η, exact on whole numbers; the last axis runs over steps."""
         batch = noise.shape[:-1]
         cells = np.zeros((*batch, *self.shape), dtype=noise.dtype)
         for (here, there), flow in zip(self.groups, self._split(noise), strict=True):
-            shaped = flow.reshape(*batch, *cells[(..., *here)].shape[len(batch) :])
-            cells[(..., *there)] += shaped
-            cells[(..., *here)] -= shaped
+            ends: tuple[Index, Index] = (..., *here), (..., *there)
+            shaped = flow.reshape(cells[ends[0]].shape)
+            cells[ends[1]] += shaped
+            cells[ends[0]] -= shaped
         return cells.reshape(*batch, -1)
 
     def _split(self, noise: Numbers) -> list[Numbers]:
@@ -106,21 +111,21 @@ class Lattice:
 
     def flow(self, x: IntArray) -> IntArray:
         """Some f with P_H·f = x − n·e₀: carries all records to the first cell, axis by axis."""
-        flows = {step: np.zeros(size, dtype=np.int64) for step, size in zip(self.directions, self.sizes, strict=False)}
+        flows = [np.zeros(size, dtype=np.int64) for size in self.sizes]
         left = x.reshape(self.shape)
         for axis in reversed(range(len(self.shape))):
             behind = np.flip(np.cumsum(np.flip(left, axis), axis=axis), axis)
+            before, after = (slice(None),) * axis, (0,) * (len(self.shape) - axis - 1)
             if self.shape[axis] > 1:
                 step = tuple(int(i == axis) for i in range(len(self.shape)))
-                shaped = flows[step].reshape(tuple(n - s for n, s in zip(self.shape, step, strict=True)))
-                first = (slice(None),) * axis
-                shaped[(*first, slice(None), *(0,) * (len(self.shape) - axis - 1))] = behind[(*first, slice(1, None))]
-            left = behind[(slice(None),) * axis + (0,)]
-        rest = sum(self.sizes[len(self.directions) :])
-        return np.concatenate([*flows.values(), np.zeros(rest, dtype=np.int64)])
+                box = tuple(n - s for n, s in zip(self.shape, step, strict=True))
+                target: Index = (*before, slice(None), *after)
+                flows[self.directions.index(step)].reshape(box)[target] = np.delete(behind, 0, axis)
+            left = np.take(behind, 0, axis)
+        return np.concatenate(flows) if flows else np.zeros(0, dtype=np.int64)
 
     def path(self, u: Move, v: Move) -> IntArray:
-        """The shift of the noise that moves one record from v to u: diagonal steps first, then straight ones."""
+        """The shift of the noise that moves a record from v to u: diagonal steps first, then straight ones."""
         shift = np.zeros(sum(self.sizes), dtype=np.int64)
         starts = dict(zip(self.directions, np.cumsum((0, *self.sizes)), strict=False))
         here = list(v)

@@ -62,7 +62,8 @@ class LatticeNoise(SeparablePlan):
         """Steps along any axes at once, all alike: the length of a move is its largest coordinate."""
         lattice = Lattice(moves.shape, king=True)
         weights = (1,) * len(lattice.directions)
-        return LatticeNoise(workload, graph, questions, moves, lattice, weights, "Edge noise on a grid with diagonals")
+        name = "Edge noise on a grid with diagonals"
+        return LatticeNoise(workload, graph, questions, moves, lattice, weights, name)
 
     @property
     def axes(self) -> tuple[int, ...]:
@@ -85,13 +86,13 @@ class LatticeNoise(SeparablePlan):
         return sum(weight * move[axis] for weight, axis in zip(self.weights, self.axes, strict=True))
 
     @cached_property
-    def scales(self) -> UnitScales:  # type: ignore[override]
+    def scales(self) -> UnitScales:
         groups = np.arange(len(self.weights), dtype=np.int64)
         distinct = tuple(Fraction(self.length, weight) for weight in self.weights)
         return UnitScales(distinct, np.repeat(groups, self.lattice.sizes))
 
     @cached_property
-    def forms(self) -> Sequence[AxisForms]:  # type: ignore[override]
+    def forms(self) -> Sequence[AxisForms]:
         return (StepForms(),) * len(self.lattice.shape)
 
     def core(self, of_noise: FloatArray) -> FloatArray:
@@ -127,8 +128,8 @@ class LatticeNoise(SeparablePlan):
         steps = "neighbouring cells, diagonals included" if self.lattice.king else "neighbouring cells"
         along = ", ".join(dict.fromkeys(shown(scale) for scale in self.scales.distinct))
         return (
-            f"Noise flows between {steps}, at scale {along} over ε: what one cell gains another loses, so totals "
-            "are exact and an answer errs only along its border."
+            f"Noise flows between {steps}, at scale {along} over ε: what one cell gains another loses, so "
+            "totals are exact and an answer errs only along its border."
         )
 
 

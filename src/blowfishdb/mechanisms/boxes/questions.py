@@ -81,7 +81,8 @@ class Questions:
             return Questions(shape, tuple(Term(part.factors) for part in workload.parts()))
         if isinstance(workload, Rectangles):
             corners = zip(shape, workload.lows.T, workload.highs.T, strict=True)
-            return Questions(shape, (Term(tuple(Ranges(n, low, high) for n, low, high in corners), paired=True),))
+            sides = tuple(Ranges(n, low, high) for n, low, high in corners)
+            return Questions(shape, (Term(sides, paired=True),))
         return Questions(shape, (Term((workload,)),)) if shape == (workload.size,) else None
 
     @property

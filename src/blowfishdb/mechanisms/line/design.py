@@ -65,7 +65,7 @@ class _Search:
         best = min(self._seen, key=self._error)
         if self._whole and self._cells > EXACT_UP_TO:
             return best, self._seen[best]
-        improved = len(self._seen) > 1
+        improved = self._workload.family is not Family.IDENTITY
         while improved and len(self._seen) < _TRIES:
             improved = False
             for shape in _neighbours(best, self._theta):

@@ -1,0 +1,98 @@
+"""What a ledger speaks of: budgets, grants, charges and stored answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Any, final
+
+from blowfishdb.core.budget import Epsilon
+
+
+class State(Enum):
+    """Where a charge stands."""
+
+    RESERVED = "reserved"
+    READING = "reading"
+    SETTLED = "settled"
+    LOST = "lost"
+    VOID = "void"
+
+    @property
+    def before(self) -> State | None:
+        """The one state from which it can be entered."""
+        return _BEFORE.get(self)
+
+    @property
+    def held(self) -> bool:
+        """Whether the amount is set aside."""
+        return self in (State.RESERVED, State.READING)
+
+    @property
+    def spent(self) -> bool:
+        """Whether the amount is gone for good."""
+        return self in (State.SETTLED, State.LOST)
+
+
+_BEFORE: dict[State, State] = {
+    State.READING: State.RESERVED,
+    State.VOID: State.RESERVED,
+    State.SETTLED: State.READING,
+    State.LOST: State.READING,
+}
+
+
+@final
+@dataclass(frozen=True)
+class Budget:
+    """What a dataset may lose in total, has lost, and holds for questions under way."""
+
+    dataset: str
+    total: Epsilon
+    spent: Epsilon
+    held: Epsilon
+
+    @property
+    def remaining(self) -> Epsilon:
+        """What can still be reserved."""
+        return self.total - self.spent - self.held
+
+
+@final
+@dataclass(frozen=True)
+class Grant:
+    """What one analyst may spend (None: as much as the dataset has), has spent, and holds."""
+
+    dataset: str
+    user: str
+    granted: Epsilon | None
+    spent: Epsilon
+    held: Epsilon
+
+
+@final
+@dataclass(frozen=True)
+class Charge:
+    """One entry of the ledger."""
+
+    id: int
+    dataset: str
+    user: str
+    amount: Epsilon
+    question: str
+    detail: Mapping[str, Any]
+    state: State
+    reserved_at: datetime
+    changed_at: datetime
+    reason: str | None = None
+
+
+@final
+@dataclass(frozen=True)
+class StoredAnswer:
+    """A settled charge and what was released for it, as JSON."""
+
+    charge: Charge
+    answer: str

@@ -1,0 +1,42 @@
+"""What the documents say can be done."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+def make_targets() -> set[str]:
+    return set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_make_command_exists(document: Path) -> None:
+    named = set(re.findall(r"\bmake ([a-z]+)\b(?=`|\n|$|  )", document.read_text()))
+    assert named <= make_targets()
+
+
+def test_the_readme_begins_with_a_picture_and_two_commands() -> None:
+    first_screen = "\n".join((ROOT / "README.md").read_text().splitlines()[:30])
+    assert "![" in first_screen
+    block = re.search(r"```(?:sh|bash)\n(.*?)```", first_screen, flags=re.DOTALL)
+    assert block is not None
+    commands = [line.split("#")[0].strip() for line in block.group(1).strip().splitlines()]
+    assert commands == ["make demo", "make test"]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_link_and_picture_is_there(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)", document.read_text()):
+        if "://" not in target:
+            assert (document.parent / target).exists(), target
+
+
+def test_ci_runs_what_contributors_run() -> None:
+    lines = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if line.startswith("make")]
+    assert lines == ["make lint", "make test"]

@@ -1,0 +1,69 @@
+"""The public names are a contract: added to, never renamed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import blowfishdb as bf
+
+NAMES = {
+    "Bins",
+    "Boolean",
+    "Category",
+    "Date",
+    "Domain",
+    "Epsilon",
+    "Integer",
+    "Policy",
+    "Real",
+    "col",
+    "errors",
+    "graphs",
+    "mechanisms",
+    "noise",
+    "open",
+    "sensitivity",
+    "workloads",
+}
+GRAPHS = {"AddRemove", "Banded", "Explicit", "Full", "Grid", "Partitioned", "Product", "Threshold"}
+WORKLOADS = {
+    "AllRanges",
+    "Cumulative",
+    "Histogram",
+    "Marginals",
+    "Matrix",
+    "Predicates",
+    "Product",
+    "Ranges",
+    "Rectangles",
+}
+MECHANISMS = {"Best", "Laplace"}
+
+
+def test_the_top_level_is_exactly_this() -> None:
+    assert set(bf.__all__) == NAMES
+    for name in NAMES:
+        assert getattr(bf, name) is not None
+    assert set(dir(bf)) >= NAMES
+
+
+@pytest.mark.parametrize(
+    ("module", "names"), [(bf.graphs, GRAPHS), (bf.workloads, WORKLOADS), (bf.mechanisms, MECHANISMS)]
+)
+def test_the_families_hold_these(module: object, names: set[str]) -> None:
+    assert all(hasattr(module, name) for name in names)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="banana"):
+        _ = bf.banana
+
+
+def test_importing_is_light() -> None:
+    """Heavy libraries are imported by what needs them, not by `import blowfishdb`."""
+    code = "import blowfishdb, sys; print([m for m in ('duckdb','sqlalchemy','numpy','altair') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
