@@ -1,10 +1,10 @@
 """BlowfishDB: private answers from any relational database, under a policy.
 
-    import blowfishdb as bf
+import blowfishdb as bf
 
-    ws = bf.open("demo.blowfish")
-    q = ws["salaries"]["salary"].cumulative(bins=20).accurate_to(50, confidence=0.95)
-    q.quote(); q.ask()
+ws = bf.open("demo.blowfish")
+q = ws["salaries"]["salary"].cumulative(bins=20).accurate_to(50, confidence=0.95)
+q.quote(); q.ask()
 """
 
 from importlib import import_module
@@ -51,7 +51,7 @@ _HOMES: dict[str, tuple[str, str | None]] = {
     "open": ("blowfishdb.workspace", "open_workspace"),
 }
 
-__all__ = [  # noqa: PLE0604 - the names are resolved by __getattr__
+__all__ = [
     "Bins",
     "Boolean",
     "Category",

@@ -233,4 +233,3 @@ def _answer(
             cost=choice.epsilon,
         ),
     )
-

@@ -24,6 +24,7 @@ from blowfishdb.adapters.sql_source import Source
 from blowfishdb.adapters.store import Store
 from blowfishdb.core import codec
 from blowfishdb.core.accuracy import Accuracy, check_beta
+from blowfishdb.core.attribute import Attribute
 from blowfishdb.core.bins import Bins
 from blowfishdb.core.budget import Epsilon, positive
 from blowfishdb.core.domain import Domain
@@ -215,7 +216,7 @@ class Columns:
 
     dataset: Dataset
     names: tuple[str, ...]
-    attributes: tuple[codec.Attribute, ...]
+    attributes: tuple[Attribute, ...]
 
     def histogram(
         self,

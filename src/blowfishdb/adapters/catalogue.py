@@ -27,10 +27,18 @@ class Catalogue:
                 raise InvalidInput(f"The {what} of an entry must be a text of 1 to 255 characters.")
         with self._store.writing() as connection:
             latest = connection.execute(
-                select(func.max(catalogue.c.version)).where(catalogue.c.kind == kind, catalogue.c.name == name)
+                select(func.max(catalogue.c.version)).where(
+                    catalogue.c.kind == kind, catalogue.c.name == name
+                )
             ).scalar()
             version = (latest or 0) + 1
-            row = {"kind": kind, "name": name, "version": version, "body": body, "created": stamp(self._clock)}
+            row = {
+                "kind": kind,
+                "name": name,
+                "version": version,
+                "body": body,
+                "created": stamp(self._clock),
+            }
             connection.execute(catalogue.insert().values(row))
         return version
 
@@ -44,7 +52,9 @@ class Catalogue:
 
     def version(self, kind: str, name: str) -> int:
         """The number of the newest version; 0 if there is none."""
-        newest = select(func.max(catalogue.c.version)).where(catalogue.c.kind == kind, catalogue.c.name == name)
+        newest = select(func.max(catalogue.c.version)).where(
+            catalogue.c.kind == kind, catalogue.c.name == name
+        )
         with self._store.reading() as connection:
             return connection.execute(newest).scalar() or 0
 

@@ -73,7 +73,9 @@ class Ledger:
         with self._store.writing() as connection:
             known = connection.execute(select(budgets).where(budgets.c.dataset == dataset)).one_or_none()
             if known is None:
-                connection.execute(budgets.insert().values(dataset=dataset, total=total.nano, spent=0, held=0))
+                connection.execute(
+                    budgets.insert().values(dataset=dataset, total=total.nano, spent=0, held=0)
+                )
             else:
                 granted = sum_of_grants(connection, dataset) or Epsilon(0)
                 needed = max(Epsilon.from_nano(known.spent + known.held), granted)
@@ -83,7 +85,9 @@ class Ledger:
                         f"{needed} of it is spent, held for questions under way, or granted.",
                         fixes=(f"a budget of at least {needed}",),
                     )
-                connection.execute(budgets.update().where(budgets.c.dataset == dataset).values(total=total.nano))
+                connection.execute(
+                    budgets.update().where(budgets.c.dataset == dataset).values(total=total.nano)
+                )
             at = stamp(self._clock)
             append(connection, at=at, kind="budget", dataset=dataset, analyst=by, amount=total.nano)
 
@@ -114,7 +118,15 @@ class Ledger:
                 )
             set_grant(connection, dataset, user, amount)
             at, facts = stamp(self._clock), {"by": by}
-            append(connection, at=at, kind="grant", dataset=dataset, analyst=user, amount=amount.nano, facts=facts)
+            append(
+                connection,
+                at=at,
+                kind="grant",
+                dataset=dataset,
+                analyst=user,
+                amount=amount.nano,
+                facts=facts,
+            )
 
     def grants(self, dataset: str) -> list[Grant]:
         """Every analyst who has a grant or ever reserved anything, by name."""
@@ -204,17 +216,30 @@ class Ledger:
             row = read_charge(connection, charge.id)
             if row.holder != self._holder:
                 raise WorkspaceError(
-                    f"Charge {charge.id} belongs to another process.", fixes=("recover() if that process has ended",)
+                    f"Charge {charge.id} belongs to another process.",
+                    fixes=("recover() if that process has ended",),
                 )
             return self._enter(connection, row, to, answer=answer, reason=reason)
 
     def _enter(
-        self, connection: Connection, row: Row[Any], to: State, *, answer: str | None = None, reason: str | None = None
+        self,
+        connection: Connection,
+        row: Row[Any],
+        to: State,
+        *,
+        answer: str | None = None,
+        reason: str | None = None,
     ) -> Charge:
         state = State(row.state)
         if state is not to.before:
             raise WorkspaceError(f"Charge {row.id} is {state.value} and cannot become {to.value}.")
-        facts = {"answer": digest(answer)} if answer is not None else {"reason": reason} if reason is not None else {}
+        facts = (
+            {"answer": digest(answer)}
+            if answer is not None
+            else {"reason": reason}
+            if reason is not None
+            else {}
+        )
         at = stamp(self._clock)
         append(
             connection,

@@ -95,9 +95,17 @@ class _Replay:
         else:
             known = self.charges[event.charge or 0]
             if known["state"] != (state.before and state.before.value):
-                self.problems.append(f"Event {event.seq}: a charge that was {known['state']} became {state.value}.")
-            if (known["dataset"], known["analyst"], known["amount"]) != (event.dataset, event.analyst, event.amount):
-                self.problems.append(f"Event {event.seq} speaks of another charge than number {event.charge}.")
+                self.problems.append(
+                    f"Event {event.seq}: a charge that was {known['state']} became {state.value}."
+                )
+            if (known["dataset"], known["analyst"], known["amount"]) != (
+                event.dataset,
+                event.analyst,
+                event.amount,
+            ):
+                self.problems.append(
+                    f"Event {event.seq} speaks of another charge than number {event.charge}."
+                )
             known.update(event.facts)
             change = (0, 0) if state.held else (-event.amount, event.amount if state.spent else 0)
         self.charges[event.charge or 0].update(state=state.value, changed_at=event.at)
@@ -123,11 +131,15 @@ class _Replay:
         for name in sorted(shown.keys() | derived.keys()):
             if shown.get(name) != derived.get(name):
                 self.problems.append(f"The budget of '{name}' is not what its events add up to.")
-        each = {(r.dataset, r.analyst): (r.granted, r.spent, r.held) for r in connection.execute(select(accounts))}
+        each = {
+            (r.dataset, r.analyst): (r.granted, r.spent, r.held) for r in connection.execute(select(accounts))
+        }
         owed = {key: (sums.limit, sums.spent, sums.held) for key, sums in self.analysts.items()}
         for key in sorted(each.keys() | owed.keys()):
             if each.get(key) != owed.get(key):
-                self.problems.append(f"The account of '{key[1]}' on '{key[0]}' is not what its events add up to.")
+                self.problems.append(
+                    f"The account of '{key[1]}' on '{key[0]}' is not what its events add up to."
+                )
 
     def compare_charges(self, connection: Connection) -> None:
         expected = dict(self.charges)

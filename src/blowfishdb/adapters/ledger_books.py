@@ -37,7 +37,9 @@ def grant_of(row: Row[Any]) -> Grant:
 
 def sum_of_grants(connection: Connection, dataset: str) -> Epsilon | None:
     """Everything granted; None if nobody has a grant."""
-    found = connection.execute(select(func.sum(accounts.c.granted)).where(accounts.c.dataset == dataset)).scalar()
+    found = connection.execute(
+        select(func.sum(accounts.c.granted)).where(accounts.c.dataset == dataset)
+    ).scalar()
     return None if found is None else Epsilon.from_nano(int(found))
 
 

@@ -57,13 +57,17 @@ class Statement:
         return boxes
 
 
-def cell_statement(query: CellQuery, source: Source, domain: Domain, types: Mapping[str, SqlColumn]) -> Statement:
+def cell_statement(
+    query: CellQuery, source: Source, domain: Domain, types: Mapping[str, SqlColumn]
+) -> Statement:
     """The statement that counts ``query`` over ``source``.
 
     ``domain`` declares the columns that only the condition mentions; ``types`` are the columns of the source.
     """
     if query.count > MOST_BOXES:
-        raise TooLarge(f"{query.count:,} boxes are more than {MOST_BOXES:,}.", fixes=("wider bins", "fewer columns"))
+        raise TooLarge(
+            f"{query.count:,} boxes are more than {MOST_BOXES:,}.", fixes=("wider bins", "fewer columns")
+        )
     attributes = mentioned(query, domain)
     names = list(attributes)
     encoded = [encode(types[name], attributes[name], f"v{i}") for i, name in enumerate(names)]
@@ -93,7 +97,9 @@ def mentioned(query: CellQuery, domain: Domain) -> dict[str, Attribute]:
         if axis.column in domain and domain[axis.column] != axis.attribute:
             raise SizeMismatch(f"'{axis.column}' is declared differently in the dataset.")
     attributes = {axis.column: axis.attribute for axis in query.axes}
-    return attributes | {name: domain[name] for name in sorted(query.where.columns()) if name not in attributes}
+    return attributes | {
+        name: domain[name] for name in sorted(query.where.columns()) if name not in attributes
+    }
 
 
 def _encoding(source: Source, encoded: list[Encoded]) -> exp.Select:
@@ -106,4 +112,8 @@ def _encoding(source: Source, encoded: list[Encoded]) -> exp.Select:
 
 
 def _map_table(value_map: ValueMap) -> exp.Table:
-    return exp.to_table(value_map.name) if False else exp.Table(this=exp.to_identifier(value_map.name, quoted=True))
+    return (
+        exp.to_table(value_map.name)
+        if False
+        else exp.Table(this=exp.to_identifier(value_map.name, quoted=True))
+    )

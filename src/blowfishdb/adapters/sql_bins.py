@@ -139,7 +139,9 @@ def _buckets(runs: _Runs, cell: exp.Column) -> tuple[SqlExpr, dict[str, IntArray
     Edges may be crowded at one end (a logarithmic axis), so the axis is cut into a few regions with as many
     runs each, and every region has buckets of its own width.
     """
-    regions = np.array_split(np.arange(runs.starts.size), min(_REGIONS, ceil_div(runs.starts.size, _BINS_PER_REGION)))
+    regions = np.array_split(
+        np.arange(runs.starts.size), min(_REGIONS, ceil_div(runs.starts.size, _BINS_PER_REGION))
+    )
     offset, cases, parts = 0, [], []
     for region in regions:
         start, stop = int(runs.starts[region[0]]), int(runs.stops[region[-1]])

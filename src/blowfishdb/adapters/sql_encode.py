@@ -167,7 +167,9 @@ def _units_of_float(column: SqlColumn, grid: _Grid, limits: Limits) -> Units:
         return value.copy(), exp.cast(exp.Floor(this=inside), "BIGINT")
     unit = sql.double(f"1e{grid.scale}")
     nearest = exp.Round(this=exp.Mul(this=inside, expression=unit))
-    back = exp.LT(this=inside.copy(), expression=exp.Div(this=nearest.copy(), expression=unit.copy(), typed=True))
+    back = exp.LT(
+        this=inside.copy(), expression=exp.Div(this=nearest.copy(), expression=unit.copy(), typed=True)
+    )
     step = sql.choose((back, sql.whole(1)), otherwise=sql.whole(0))
     return value.copy(), exp.paren(exp.Sub(this=exp.cast(nearest, "BIGINT"), expression=step))
 

@@ -48,7 +48,9 @@ class Source:
         """How the source is called in messages."""
         if self.table is None:
             return "the view"
-        return f"the table '{self.table}'" if self.schema is None else f"the table '{self.schema}.{self.table}'"
+        return (
+            f"the table '{self.table}'" if self.schema is None else f"the table '{self.schema}.{self.table}'"
+        )
 
     def relation(self) -> exp.Table | exp.Subquery:
         """What stands behind FROM."""
@@ -63,7 +65,9 @@ class Source:
         try:
             statements = sqlglot.parse(self.view or "", dialect=self.dialect)
         except SqlglotError:
-            raise InvalidInput("The view is not SQL that can be read.", fixes=("SELECT * FROM people",)) from None
+            raise InvalidInput(
+                "The view is not SQL that can be read.", fixes=("SELECT * FROM people",)
+            ) from None
         if len(statements) != 1 or not isinstance(statements[0], exp.Query):
             raise InvalidInput("A view is one SELECT statement.", fixes=("SELECT * FROM people",))
         return statements[0]

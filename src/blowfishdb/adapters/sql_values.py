@@ -177,7 +177,9 @@ def difference(later: SqlExpr, earlier: SqlExpr, unit: str) -> SqlExpr:
 def to_microseconds(value: SqlExpr) -> SqlExpr:
     """A moment to the nanosecond, cut off to the microsecond: DuckDB's own cast rounds into the next day."""
     nanos = call("EPOCH_NS", value)
-    rest = exp.Mod(this=exp.paren(plus(exp.Mod(this=nanos, expression=whole(1000)), 1000)), expression=whole(1000))
+    rest = exp.Mod(
+        this=exp.paren(plus(exp.Mod(this=nanos, expression=whole(1000)), 1000)), expression=whole(1000)
+    )
     micros = exp.IntDiv(this=exp.paren(exp.Sub(this=nanos.copy(), expression=rest)), expression=whole(1000))
     infinite = exp.cast(value.copy(), _T.TIMESTAMPNTZ)
     return exp.Coalesce(this=call("MAKE_TIMESTAMP", micros), expressions=[infinite])

@@ -60,7 +60,11 @@ class Store:
         level: dict[str, Any] = {}
         if self._engine.dialect.name != "sqlite":
             level = {"isolation_level": "REPEATABLE READ"}
-        with self._explained(), self._engine.connect().execution_options(**level) as connection, connection.begin():
+        with (
+            self._explained(),
+            self._engine.connect().execution_options(**level) as connection,
+            connection.begin(),
+        ):
             yield connection
 
     def close(self) -> None:
@@ -74,7 +78,8 @@ class Store:
                 present = set(inspect(immediate).get_table_names())
                 if present and meta.name not in present and self._engine.dialect.name == "sqlite":
                     raise WorkspaceError(
-                        f"'{self.name}' is a database of another program.", fixes=("another path for the workspace",)
+                        f"'{self.name}' is a database of another program.",
+                        fixes=("another path for the workspace",),
                     )
                 metadata.create_all(immediate)
                 found = immediate.execute(select(meta.c.value).where(meta.c.name == "schema")).scalar()
@@ -96,7 +101,9 @@ class Store:
         except DBAPIError as error:
             raise _words(self.name, error) from error
         except SQLAlchemyError as error:
-            raise WorkspaceError(f"The workspace '{self.name}' could not be used ({type(error).__name__}).") from error
+            raise WorkspaceError(
+                f"The workspace '{self.name}' could not be used ({type(error).__name__})."
+            ) from error
 
 
 def _engine(path_or_url: str | Path) -> tuple[Engine, str]:
@@ -113,7 +120,9 @@ def _engine(path_or_url: str | Path) -> tuple[Engine, str]:
     else:
         path = Path(path_or_url)
         if not path.parent.is_dir():
-            raise WorkspaceError(f"There is no folder '{path.parent}' for the workspace.", fixes=("create it",))
+            raise WorkspaceError(
+                f"There is no folder '{path.parent}' for the workspace.", fixes=("create it",)
+            )
         if path.is_dir():
             raise WorkspaceError(f"'{path}' is a folder.", fixes=(f"the file {path / 'workspace.db'}",))
         engine, name = create_engine(URL.create("sqlite", database=str(path))), str(path)

@@ -25,7 +25,9 @@ _NAME = String(255)
 _MOMENT = String(40)
 _DIGEST = String(64)
 
-meta = Table("blowfish_meta", metadata, Column("name", _NAME, primary_key=True), Column("value", Text, nullable=False))
+meta = Table(
+    "blowfish_meta", metadata, Column("name", _NAME, primary_key=True), Column("value", Text, nullable=False)
+)
 
 heads = Table(
     "heads",

@@ -20,7 +20,7 @@ from blowfishdb.core.errors import InvalidWorkload, SizeMismatch
 from blowfishdb.core.graphs import Apex, Cone, PolicyGraph
 from blowfishdb.core.policy import Policy
 from blowfishdb.core.predicates import Everything, Predicate
-from blowfishdb.core.values import text
+from blowfishdb.core.values import Value, text
 from blowfishdb.core.workloads import Cumulative, Histogram, Product, Ranges, Workload
 
 
@@ -63,10 +63,15 @@ class Axis:
             return self.attribute.label(first)
         if not self.bins.contiguous:
             return ", ".join(self.attribute.label(int(cell)) for cell in self.bins.members(index))
-        return f"{text(self.attribute.lower(first), grouped=True)}–{self._end(index)}"
+        return f"{self._text(self.attribute.lower(first))}–{self._end(index)}"
 
     def _end(self, index: int) -> str:
-        return text(self.attribute.upper(int(self.bins.last(index))), grouped=True)
+        return self._text(self.attribute.upper(int(self.bins.last(index))))
+
+    def _text(self, value: Value) -> str:
+        """Long numbers are grouped, on the whole axis or not at all, so that years stay years."""
+        most = self.attribute.upper(self.attribute.value_count - 1)
+        return text(value, grouped=isinstance(most, int) and most >= 10_000)
 
 
 @final

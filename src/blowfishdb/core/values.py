@@ -149,8 +149,8 @@ def as_column(values: object) -> NDArray[Any] | list[object]:
 
 
 def text(value: Value, *, grouped: bool = False) -> str:
-    """How a value is shown to people: 0.25 rather than 1/4, ISO dates; 10,000 in groups, but not years."""
-    if grouped and isinstance(value, int) and abs(value) >= 10_000:
+    """How a value is shown to people: 0.25 rather than 1/4, ISO dates; 10,000 with ``grouped`` digits."""
+    if grouped and isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     if isinstance(value, datetime):
         return value.isoformat(sep=" ")

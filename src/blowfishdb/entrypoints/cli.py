@@ -16,16 +16,20 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def main(
-    show_version: Annotated[
-        bool, typer.Option("--version", help="Show the version and stop.", is_eager=True)
-    ] = False,
-) -> None:
-    """Private answers from any relational database."""
-    if show_version:
+def _show_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(version("blowfishdb"))
         raise typer.Exit
+
+
+@app.callback()
+def main(
+    _: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version and stop.", is_eager=True, callback=_show_version),
+    ] = False,
+) -> None:
+    """Private answers from any relational database, under a policy that says what must stay hidden."""
 
 
 @app.command()

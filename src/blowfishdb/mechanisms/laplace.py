@@ -98,7 +98,9 @@ class LaplaceOnWorkload(Plan):
         text = f"One hidden move changes the {self.workload.count:,} answers by at most {each} in total"
         if not free:
             return f"{text}."
-        return f"{text}; {'one never changes and is' if free == 1 else f'{free:,} never change and are'} exact."
+        return (
+            f"{text}; {'one never changes and is' if free == 1 else f'{free:,} never change and are'} exact."
+        )
 
 
 @final

@@ -143,7 +143,8 @@ class DuckDB:
         if len(tables) != 1:
             listed = ", ".join(repr(table) for table in tables) or "none"
             raise SourceMissing(
-                f"'{self.path.name}' has no single table to take; it has: {listed}.", fixes=("name the table",)
+                f"'{self.path.name}' has no single table to take; it has: {listed}.",
+                fixes=("name the table",),
             )
         return Source.of_table(tables[0])
 

@@ -26,7 +26,9 @@ def connect(path: Path) -> DuckDBPyConnection:
         raise SourceMissing(f"There is no file '{path}'.", fixes=("check the path and the working folder",))
     if path.is_dir():
         if not any(path.rglob("*.parquet")):
-            raise SourceMissing(f"The folder '{path}' holds no Parquet files.", fixes=("files that end in .parquet",))
+            raise SourceMissing(
+                f"The folder '{path}' holds no Parquet files.", fixes=("files that end in .parquet",)
+            )
         return _files(path, "read_parquet", str(path / "**" / "*.parquet"))
     if path.name.lower().endswith(_PARQUET_ENDINGS):
         return _files(path, "read_parquet", str(path))
@@ -66,16 +68,22 @@ def _files(path: Path, reader: str, pattern: str) -> DuckDBPyConnection:
     connection = duckdb.connect(":memory:", config=_SAFE)
     options = {"header": exp.true(), "all_varchar": exp.true()} if reader == "read_csv" else {}
     arguments = [exp.Literal.string(_escaped(pattern))]
-    named = [exp.PropertyEQ(this=exp.to_identifier(name), expression=value) for name, value in options.items()]
+    named = [
+        exp.PropertyEQ(this=exp.to_identifier(name), expression=value) for name, value in options.items()
+    ]
     scan = exp.select("*").from_(exp.Anonymous(this=reader, expressions=[*arguments, *named]))
-    view = exp.Create(this=exp.Table(this=exp.to_identifier(table_name(path), quoted=True)), kind="VIEW", expression=scan)
+    view = exp.Create(
+        this=exp.Table(this=exp.to_identifier(table_name(path), quoted=True)), kind="VIEW", expression=scan
+    )
     try:
         connection.execute(view.sql(dialect="duckdb"))
         return connection
     except duckdb.Error:
         connection.close()
     kind = "Parquet" if reader == "read_parquet" else "CSV"
-    raise SourceCorrupt(f"'{path}' is not a readable {kind} file.", fixes=("open it with another program to check it",))
+    raise SourceCorrupt(
+        f"'{path}' is not a readable {kind} file.", fixes=("open it with another program to check it",)
+    )
 
 
 def _escaped(pattern: str) -> str:

@@ -54,7 +54,7 @@ class LatticeNoise(SeparablePlan):
         plan = LatticeNoise(
             workload, graph, questions, moves, Lattice(moves.shape), (1,) * sum(n > 1 for n in moves.shape)
         )
-        weights = _split(moves, [plan.axis_error(axis) for axis in plan.axes])
+        weights = split(moves, [plan.axis_error(axis) for axis in plan.axes])
         return LatticeNoise(workload, graph, questions, moves, plan.lattice, weights)
 
     @staticmethod
@@ -141,7 +141,7 @@ def not_rows() -> NotProven:
     )
 
 
-def _split(moves: GridMoves, errors: Sequence[float]) -> tuple[int, ...]:
+def split(moves: GridMoves, errors: Sequence[float]) -> tuple[int, ...]:
     """Whole-number weights of the axes that can move.
 
     If axes move only alone, each gets 1/θ_i. If they move together, min Σ E_i/l_i² with Σ θ_i l_i = 1 gives

@@ -123,8 +123,10 @@ def _contract(term: Term, forms: Sequence[AxisForms], core: FloatArray) -> Float
     tensor: FloatArray = core
     if term.paired:
         for axis, features in enumerate(term.features(forms)):
-            tensor = np.einsum("qr,r...->q...", features, tensor) if axis == 0 else np.einsum(
-                "qr,qr...->q...", features, tensor
+            tensor = (
+                np.einsum("qr,r...->q...", features, tensor)
+                if axis == 0
+                else np.einsum("qr,qr...->q...", features, tensor)
             )
         return np.asarray(tensor)
     for features in term.features(forms):

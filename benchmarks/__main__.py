@@ -1,0 +1,22 @@
+"""`make bench`: every benchmark in turn."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+BENCHMARKS = {
+    "noise_rate": "samples per second of exact noise, beside OpenDP and unsafe floats",
+}
+
+
+def main() -> None:
+    chosen = sys.argv[1:] or list(BENCHMARKS)
+    sys.argv = sys.argv[:1]
+    for name in chosen:
+        print(f"\n== {name}: {BENCHMARKS[name]}\n", flush=True)
+        importlib.import_module(f"benchmarks.{name}").main()
+
+
+if __name__ == "__main__":
+    main()

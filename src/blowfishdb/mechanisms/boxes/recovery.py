@@ -1,0 +1,136 @@
+"""One axis measured in nested intervals and recovered exactly: R·A = I in whole numbers.
+
+A counts the cells of all intervals of the levels of a chain. R estimates the part of x in every space Π_i − Π_{i+1} as
+an average of what the levels a ≤ i say about it, with shares that are multiples of 2⁻⁸ and sum to one. So
+D·R has whole entries for D = 2⁸·s_top, and R·A = I holds exactly (docs/proofs/boxes.md, Lemma 3).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from blowfishdb.core.arrays import FloatArray, IntArray
+from blowfishdb.core.workloads.base import Numbers
+from blowfishdb.mechanisms.boxes.lattice import StepForms
+from blowfishdb.mechanisms.boxes.questions import AxisForms
+from blowfishdb.mechanisms.boxes.tree import Chain, interval_sums
+from blowfishdb.mechanisms.boxes.tuning import BoxProblem
+
+_SHARES = 2**8
+_UNIT = 2**20
+
+
+@final
+@dataclass(frozen=True)
+class Recovery:
+    """Intervals of ``chain`` with whole-number weights: one record changes Σ w of them, weighted."""
+
+    chain: Chain
+    weights: tuple[int, ...]
+
+    @staticmethod
+    def tuned(chain: Chain, moments: FloatArray) -> Recovery:
+        """The best weights found for questions with these moments; levels without weight are left out."""
+        volumes = np.array(chain.widths, dtype=np.float64)
+        every = np.ones(chain.levels, dtype=np.bool_)
+        needed = np.where(moments > 1e-12 * moments.max(), moments, 0.0)
+        found = BoxProblem(needed, volumes, (every,)).solve().boxes[0]
+        used = found > 1e-3 * found.max()
+        used[[0, -1]] = True
+        weights = np.maximum(np.floor(found[used] / found.max() * _UNIT), 1).astype(np.int64)
+        kept = chain.keep(tuple(int(at) for at in np.flatnonzero(used)))
+        return Recovery(kept, tuple(int(weight) for weight in weights))
+
+    @property
+    def cost(self) -> int:
+        """Σ w: by how much one record changes the weighted counts."""
+        return sum(self.weights)
+
+    @property
+    def denominator(self) -> int:
+        """D, with D·R whole."""
+        return _SHARES * self.chain.widths[-1]
+
+    @cached_property
+    def shares(self) -> IntArray:
+        """2⁸·ω_ia: how much level a ≤ i contributes to space i; every line sums to 2⁸."""
+        levels = self.chain.levels
+        precision = np.array(self.weights, dtype=np.float64) ** 2 * np.array(self.chain.widths)
+        table = np.zeros((levels, levels), dtype=np.int64)
+        for space in range(levels):
+            ideal = precision[: space + 1] / precision[: space + 1].sum()
+            table[space, : space + 1] = np.round(ideal * _SHARES)
+            table[space, int(np.argmax(ideal))] += _SHARES - table[space].sum()
+        return table
+
+    @cached_property
+    def _coefficients(self) -> IntArray:
+        """D·R is Σ over a ≤ i of this times (expand from i)·(sum of level a over i)."""
+        steps = np.diff(self.shares, axis=0, prepend=0)
+        return np.asarray(steps * (self.chain.widths[-1] // np.array(self.chain.widths))[:, None])
+
+    def gains(self) -> FloatArray:
+        """The variance of a question with forms μ_i is Σ_a v_a·Σ_i gains[a, i]·μ_i."""
+        return np.asarray((self.shares / _SHARES).T ** 2 / np.array(self.chain.widths)[:, None])
+
+    def error(self, moments: FloatArray) -> float:
+        """The total squared error at ε = 1 under add/remove of questions with these moments."""
+        noise = np.array([2.0 * (self.cost / weight) ** 2 for weight in self.weights])
+        return float(noise @ self.gains() @ moments)
+
+    def counts(self, cells: Numbers, level: int, axis: int) -> Numbers:
+        """The intervals of one level along a (negative) axis."""
+        more = [(0, 0)] * cells.ndim
+        more[axis] = (0, self.chain.padded - self.chain.cells)
+        return interval_sums(np.pad(cells, more), axis, self.chain.widths[level])
+
+    def recover(self, counts: Sequence[Numbers], axis: int) -> Numbers:
+        """D·R applied to the counts of every level along a (negative) axis; exact on whole numbers."""
+        widths = self.chain.widths
+        steps = [b // a for a, b in itertools.pairwise(widths)]
+        pyramids = [
+            list(itertools.accumulate(steps[level:], lambda s, step: interval_sums(s, axis, step), initial=count))
+            for level, count in enumerate(counts)
+        ]
+        total: Numbers | None = None
+        for at in reversed(range(self.chain.levels)):
+            if total is not None:
+                total = np.repeat(total, steps[at], axis=axis)
+            for level in range(at + 1):
+                if factor := int(self._coefficients[at, level]):
+                    part = factor * pyramids[level][at - level]
+                    total = part if total is None else total + part
+        assert total is not None
+        return np.take(total, np.arange(self.chain.cells), axis=axis)
+
+    def matrix(self, level: int) -> csr_array:
+        """The columns of D·R that belong to one level."""
+        count = self.chain.padded // self.chain.widths[level]
+        blank = [
+            np.zeros((count, self.chain.padded // width), dtype=np.int64) for width in self.chain.widths
+        ]
+        blank[level] = np.eye(count, dtype=np.int64)
+        return csr_array(self.recover(blank, -1).T)
+
+
+@final
+@dataclass(frozen=True)
+class FluxForms(AxisForms):
+    """Σ (q_j − q_{j+1})², then the forms of a chain."""
+
+    chain: Chain
+
+    def of_rows(self, rows: FloatArray) -> FloatArray:
+        steps = StepForms().of_rows(rows)
+        return np.column_stack((steps[:, 1] - steps[:, 2], self.chain.of_rows(rows)))
+
+    def of_gram(self, gram: FloatArray) -> FloatArray:
+        steps = StepForms().of_gram(gram)
+        return np.append(steps[1] - steps[2], self.chain.of_gram(gram))

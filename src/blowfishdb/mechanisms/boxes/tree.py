@@ -1,0 +1,219 @@
+"""Nested boxes: axes cut into equal intervals that divide each other, and least squares on them.
+
+Let Π_i average over the intervals of level i of an axis. The averages of one axis are nested projections, so
+Π_i − Π_{i+1} are orthogonal, and every weighted set of boxes has a Gram matrix that is diagonal over the
+products of these spaces (docs/proofs/boxes.md, Lemma 1). Least squares is then a sum of box averages.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import final
+
+import numpy as np
+from scipy.sparse import csr_array, kron
+
+from blowfishdb.core.arrays import FloatArray, ceil_div
+from blowfishdb.core.workloads.base import Numbers
+from blowfishdb.mechanisms.boxes.questions import AxisForms
+
+Level = tuple[int, ...]
+
+
+@final
+@dataclass(frozen=True)
+class Chain(AxisForms):
+    """The interval lengths of one axis, finest first, each dividing the next; the forms are ‖(Π_i − Π_{i+1})q‖².
+
+    The last form is ‖Π_top q‖². Cells beyond the axis that complete the last interval are known to be empty.
+    """
+
+    cells: int
+    widths: tuple[int, ...]
+
+    @property
+    def padded(self) -> int:
+        """The cells, with those that complete the last interval of the top level."""
+        return ceil_div(self.cells, self.widths[-1]) * self.widths[-1]
+
+    @property
+    def levels(self) -> int:
+        """How many interval lengths there are."""
+        return len(self.widths)
+
+    def keep(self, levels: tuple[int, ...]) -> Chain:
+        """Only some of the levels."""
+        return Chain(self.cells, tuple(self.widths[level] for level in levels))
+
+    def _differences(self, averages: FloatArray) -> FloatArray:
+        return np.concatenate((averages[..., :-1] - averages[..., 1:], averages[..., -1:]), axis=-1)
+
+    def of_rows(self, rows: FloatArray) -> FloatArray:
+        sums = (np.add.reduceat(rows, np.arange(0, self.cells, width), axis=1) for width in self.widths)
+        squares = [(s**2).sum(axis=1) / width for s, width in zip(sums, self.widths, strict=True)]
+        return self._differences(np.stack(squares, axis=-1))
+
+    def of_gram(self, gram: FloatArray) -> FloatArray:
+        traces = []
+        for width in self.widths:
+            starts = np.arange(0, self.cells, width)
+            blocks = np.add.reduceat(np.add.reduceat(gram, starts, axis=0), starts, axis=1)
+            traces.append(np.trace(blocks) / width)
+        return self._differences(np.array(traces))
+
+    def rows(self, level: int) -> csr_array:
+        """0/1 rows that count the cells of every interval of a level."""
+        cells = np.arange(self.cells)
+        ones = np.ones(self.cells, dtype=np.int64)
+        shape = (self.padded // self.widths[level], self.cells)
+        return csr_array((ones, (cells // self.widths[level], cells)), shape=shape)
+
+
+@final
+@dataclass(frozen=True)
+class Tree:
+    """The boxes of all combinations of levels."""
+
+    chains: tuple[Chain, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The cells of every axis."""
+        return tuple(chain.cells for chain in self.chains)
+
+    @property
+    def padded(self) -> tuple[int, ...]:
+        """The cells of every axis, completed."""
+        return tuple(chain.padded for chain in self.chains)
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """The number of levels of every axis."""
+        return tuple(chain.levels for chain in self.chains)
+
+    @property
+    def top(self) -> Level:
+        """The coarsest level."""
+        return tuple(chain.levels - 1 for chain in self.chains)
+
+    @cached_property
+    def volumes(self) -> FloatArray:
+        """The cells of a box of every level."""
+        return np.asarray(
+            reduce(np.multiply.outer, [np.array(c.widths, dtype=np.float64) for c in self.chains])
+        )
+
+    def boxes(self, level: Level) -> tuple[int, ...]:
+        """How many boxes there are along every axis."""
+        return tuple(c.padded // c.widths[at] for c, at in zip(self.chains, level, strict=True))
+
+    def rows(self, level: Level) -> csr_array:
+        """0/1 rows that count the cells of every box of a level."""
+        return csr_array(reduce(kron, (c.rows(at) for c, at in zip(self.chains, level, strict=True))))
+
+    def pad(self, x: Numbers) -> Numbers:
+        """Cells as a box with empty cells added; the last axis of ``x`` runs over cells."""
+        batch = x.shape[:-1]
+        more = [(0, p - n) for n, p in zip(self.shape, self.padded, strict=True)]
+        return np.pad(x.reshape(*batch, *self.shape), [(0, 0)] * len(batch) + more)
+
+    def crop(self, cells: Numbers) -> Numbers:
+        """The way back."""
+        batch = cells.shape[: cells.ndim - len(self.chains)]
+        return cells[(..., *(slice(n) for n in self.shape))].reshape(*batch, -1)
+
+    def sums(self, padded: Numbers, level: Level) -> Numbers:
+        """The total of every box of a level."""
+        for axis, (chain, at) in enumerate(zip(self.chains, level, strict=True), start=-len(self.chains)):
+            padded = interval_sums(padded, axis, chain.widths[at])
+        return padded
+
+    def expand(self, parts: Mapping[Level, Numbers]) -> Numbers:
+        """Σ over levels of a constant per box, written on all cells: fine levels reuse the coarse ones."""
+        return self._expand(parts, ())
+
+    def _expand(self, parts: Mapping[Level, Numbers], fixed: Level) -> Numbers:
+        axis = len(fixed)
+        if axis == len(self.chains):
+            return parts[fixed]
+        chain = self.chains[axis]
+        total: Numbers | None = None
+        for at in reversed(range(chain.levels)):
+            if total is not None:
+                total = np.repeat(
+                    total, chain.widths[at + 1] // chain.widths[at], axis=axis - len(self.chains)
+                )
+            if any(level[: axis + 1] == (*fixed, at) for level in parts):
+                more = self._expand(parts, (*fixed, at))
+                total = more if total is None else total + more
+        assert total is not None
+        return total
+
+    def filtered(self, padded: Numbers, gains: FloatArray) -> Numbers:
+        """Σ_i gains_i·⊗(Π_i − Π_{i+1}) applied to all cells."""
+        coefficients = gains
+        for axis in range(gains.ndim):
+            coefficients = np.diff(coefficients, axis=axis, prepend=0)
+        return self._filtered(padded, coefficients / self.volumes, 0)
+
+    def _filtered(self, sums: Numbers, coefficients: FloatArray, axis: int) -> Numbers:
+        if axis == len(self.chains):
+            return sums * float(coefficients)
+        chain, place = self.chains[axis], axis - len(self.chains)
+        steps = [b // a for a, b in itertools.pairwise(chain.widths)]
+        pyramid = list(itertools.accumulate(steps, lambda s, step: interval_sums(s, place, step), initial=sums))
+        total = self._filtered(pyramid[-1], coefficients[-1], axis + 1)
+        for at in reversed(range(chain.levels - 1)):
+            total = np.repeat(total, steps[at], axis=place)
+            total += self._filtered(pyramid[at], coefficients[at], axis + 1)
+        return total
+
+
+def interval_sums(cells: Numbers, axis: int, width: int) -> Numbers:
+    """Totals of ``width`` neighbours along a (negative) axis."""
+    if width == 1:
+        return cells
+    before, after = cells.shape[:axis], cells.shape[cells.ndim + axis + 1 :]
+    return np.asarray(cells.reshape(*before, -1, width, *after).sum(axis=axis))
+
+
+def accumulate(tensor: FloatArray) -> FloatArray:
+    """Σ over all levels at most as coarse, along every axis."""
+    for axis in range(tensor.ndim):
+        tensor = np.cumsum(tensor, axis=axis)
+    return tensor
+
+
+def fine_chain(cells: int, *, levels: int = 64) -> Chain:
+    """As many levels as the factors of the axis allow, at most ``levels``; an axis with a large prime factor
+    is completed to the next number without one."""
+    whole = next(n for n in itertools.count(cells) if _largest_prime(n) <= 7)
+    widths = [1]
+    for prime in _primes(whole):
+        widths.append(widths[-1] * prime)
+    while len(widths) > max(2, levels):
+        inner = range(1, len(widths) - 1)
+        widths.pop(min(inner, key=lambda at: widths[at + 1] / widths[at - 1]))
+    return Chain(cells, tuple(widths))
+
+
+def flat_chain(cells: int) -> Chain:
+    """Single cells and the whole axis."""
+    return Chain(cells, (1, cells) if cells > 1 else (1,))
+
+
+def _primes(number: int) -> list[int]:
+    primes = []
+    for prime in range(2, math.isqrt(number) + 1):
+        while number % prime == 0:
+            primes.append(prime)
+            number //= prime
+    return [*primes, number] if number > 1 else primes
+
+
+def _largest_prime(number: int) -> int:
+    return max(_primes(number), default=1)

@@ -1,0 +1,117 @@
+"""The exact cost of weighted intervals on a line policy: the largest total weight that one move crosses.
+
+A record that moves from u to v changes exactly the intervals that hold one of the two, so
+
+    cost(u, v) = norm(u) + norm(v) − 2·common(u, v)
+
+with norm the weight of the intervals around a cell and common that of the intervals around both. Sweep u from
+left to right and keep norm(v) − 2·common(u, v) for every v in a tree of maxima: an interval that begins at u
+lowers all v before its end, and the best partner of u is a maximum over the cells that u may move to.
+O((intervals + cells)·log cells) for every graph in which a cell reaches an interval of cells to its right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from blowfishdb.core.arrays import IntArray
+from blowfishdb.core.graphs import Banded, Full, Grid, Partitioned, PolicyGraph, Threshold
+
+_SAFE = 2**60
+
+
+def right_ends(graph: PolicyGraph) -> IntArray | None:
+    """The last cell that each cell adjoins (itself if none), where it adjoins every cell up to there."""
+    cells = np.arange(graph.size, dtype=np.int64)
+    if isinstance(graph, Grid) and len(graph.shape) == 1:
+        return np.minimum(cells + graph.axis_reach(0), graph.size - 1)
+    if isinstance(graph, Full | Threshold):
+        return np.minimum(cells + graph.reach, graph.size - 1)
+    if isinstance(graph, Banded):
+        return graph.right
+    if isinstance(graph, Partitioned) and graph.parts.contiguous:
+        return graph.parts.last(graph.parts.assign(cells))
+    return None
+
+
+def interval_norms(size: int, starts: IntArray, stops: IntArray, weights: IntArray) -> list[int]:
+    """The total weight of the intervals around every cell, in Python integers."""
+    steps = [0] * (size + 1)
+    for start, stop, weight in zip(starts.tolist(), stops.tolist(), weights.tolist(), strict=True):
+        steps[start] += weight
+        steps[stop] -= weight
+    norms, total = [], 0
+    for step in steps[:-1]:
+        total += step
+        norms.append(total)
+    return norms
+
+
+def largest_cost(right: IntArray, starts: IntArray, stops: IntArray, weights: IntArray) -> int:
+    """max over u < v ≤ right[u] of the weight of the intervals [start, stop) that hold one of u and v."""
+    size = int(right.size)
+    norms = interval_norms(size, starts, stops, weights)
+    order = np.argsort(starts, kind="stable")
+    begins = np.searchsorted(starts[order], np.arange(size + 1)).astype(np.int64)
+    fits = 4 * max(norms) < _SAFE
+    kind: Any = np.int64 if fits else object  # beyond 64 bits the same loop runs on Python integers
+    kernel = _compiled() if fits else _sweep
+    leaves = 1 << max(0, (size - 1).bit_length())
+    values = np.full(2 * leaves, -4 * max(norms), dtype=kind)  # no cell beyond the line is ever the best
+    values[leaves : leaves + size] = np.array(norms, dtype=kind)
+    level = leaves
+    while level > 1:
+        level //= 2
+        pairs = values[2 * level : 4 * level].reshape(level, 2)
+        values[level : 2 * level] = pairs.max(axis=1)
+    own, added = values[leaves:].copy(), np.zeros(2 * leaves, dtype=kind)
+    by_start = stops[order], weights[order].astype(kind)
+    return int(kernel(right, begins, *by_start, own, values, added, leaves))
+
+
+def _sweep(right, begins, stops, weights, norms, values, added, leaves):  # type: ignore[no-untyped-def]
+    best = 0 * norms[0]
+    for u in range(len(right)):
+        for index in range(begins[u], begins[u + 1]):
+            change = -2 * weights[index]
+            node = leaves + stops[index] - 1
+            values[node] += change
+            while node > 1:
+                if node & 1:
+                    values[node - 1] += change
+                    added[node - 1] += change
+                node >>= 1
+                values[node] = max(values[2 * node], values[2 * node + 1]) + added[node]
+        if right[u] == u:
+            continue
+        low, high = leaves + u + 1, leaves + right[u]
+        from_low, from_high = values[low], values[high]
+        while low >> 1 != high >> 1:
+            if not low & 1:
+                from_low = max(from_low, values[low + 1])
+            if high & 1:
+                from_high = max(from_high, values[high - 1])
+            low >>= 1
+            high >>= 1
+            from_low += added[low]
+            from_high += added[high]
+        partner = max(from_low, from_high)
+        while low > 1:
+            low >>= 1
+            partner += added[low]
+        best = max(best, norms[u] + partner)
+    return best
+
+
+@cache
+def _compiled() -> Callable[..., int]:
+    """The sweep, compiled where numba is installed; the same code runs, slowly, without it."""
+    try:
+        from numba import njit
+    except ImportError:
+        return _sweep  # type: ignore[return-value]
+    return njit(cache=True)(_sweep)  # type: ignore[no-any-return]

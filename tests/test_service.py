@@ -1,0 +1,255 @@
+"""One question through all seven steps, on a real DuckDB file and a real ledger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+
+import blowfishdb as bf
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.secret import Secret
+from blowfishdb.messages import Answer
+from blowfishdb.workspace import Dataset, Workspace
+
+SALARIES = np.random.default_rng(4).gamma(4, 12_000, size=20_000).clip(0, 99_999).astype(int)
+DOMAIN = bf.Domain(salary=bf.Integer(0, 99_999), region=bf.Category(["north", "south"]))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "people.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE people (salary INTEGER, region VARCHAR)")
+        rows = [(int(s), "north" if i % 3 else "south") for i, s in enumerate(SALARIES)]
+        connection.executemany("INSERT INTO people VALUES (?, ?)", rows[:1000])
+        connection.execute(
+            "INSERT INTO people SELECT unnest(?::INTEGER[]), unnest(?::VARCHAR[])",
+            [[r[0] for r in rows[1000:]], [r[1] for r in rows[1000:]]],
+        )
+    return path
+
+
+@pytest.fixture
+def people(tmp_path: Path, data: Path):
+    with Workspace(tmp_path / "test.blowfish", user="ana") as workspace:
+        dataset = workspace.add_dataset("people", data, domain=DOMAIN, table="people")
+        dataset.publish(bf.Policy.by_column(DOMAIN, {"salary": bf.graphs.Threshold(100_000, 1_000)}))
+        yield dataset
+
+
+def truth(width: int) -> np.ndarray:
+    return np.bincount(SALARIES // width, minlength=100_000 // width)
+
+
+def cumulative(people: Dataset, **accuracy: float):
+    return people["salary"].cumulative(width=10_000).accurate_to(accuracy.get("alpha", 50))
+
+
+class TestAsking:
+    def test_an_answer_is_close_and_its_interval_holds_the_truth(self, people: Dataset) -> None:
+        answer = cumulative(people).ask()
+        expected = truth(10_000).cumsum()
+        assert (np.abs(answer.raw - expected) <= 200).all()  # four times α: one run in 10⁹ or so
+        assert answer.exact.tolist() == [False] * 9 + [True]
+        assert answer.values[-1] == answer.low[-1] == answer.high[-1] == len(SALARIES)
+        assert (np.diff(answer.values) >= 0).all() and (answer.low >= 0).all()
+        assert (answer.high <= len(SALARIES)).all()
+        assert answer.labels[0][:2] == ("≤ 9,999", "≤ 19,999")
+
+    def test_the_quote_is_the_charge(self, people: Dataset) -> None:
+        asking = cumulative(people)
+        quote = asking.quote()
+        assert not quote.owned and quote.dividend > 1.5 and quote.affordable >= 1
+        before = people.budget.remaining
+        answer = asking.ask()
+        assert answer.receipt.epsilon == answer.receipt.cost == quote.epsilon
+        assert before - people.budget.remaining == quote.epsilon
+
+    def test_quotes_are_free_and_touch_no_data(
+        self, people: Dataset, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(
+            type(people.workspace), "_backend", lambda *_: pytest.fail("the data was touched")
+        )
+        before = people.budget.status
+        for alpha in (10, 20, 50):
+            cumulative(people, alpha=alpha).quote()
+        assert people.budget.status == before
+
+    def test_the_same_question_again_is_the_stored_answer_at_no_cost(self, people: Dataset) -> None:
+        first = cumulative(people).ask()
+        spent = people.budget.status.spent
+        assert cumulative(people).quote().owned
+        again = cumulative(people).ask()
+        assert (again.raw == first.raw).all() and not again.receipt.cost
+        assert people.budget.status.spent == spent
+        other = people["salary"].cumulative(width=10_000).accurate_to(50, confidence=0.9).ask()
+        assert people.budget.status.spent == spent + other.receipt.epsilon
+
+    def test_a_reopened_workspace_remembers_everything(self, people: Dataset) -> None:
+        first = cumulative(people).ask()
+        path = people.workspace._store.name
+        people.workspace.close()
+        with bf.open(path) as workspace:
+            assert workspace.datasets() == ["people"]
+            again = cumulative(workspace["people"]).ask()
+            assert (again.raw == first.raw).all() and not again.receipt.cost
+            assert len(workspace.answers()) == 1 and workspace.verify() == []
+
+    def test_spending_epsilon_states_the_accuracy_it_buys(self, people: Dataset) -> None:
+        asking = people["salary"].histogram(bins=5).spend("0.25")
+        quote, answer = asking.quote(), asking.ask()
+        assert quote.epsilon == answer.receipt.epsilon == Epsilon("0.25")
+        assert answer.alpha == quote.alpha > 0
+
+    def test_a_category_has_its_names(self, people: Dataset) -> None:
+        answer = people["region"].histogram().accurate_to(40).ask()
+        assert answer.labels == (("north", "south"),)
+        assert (np.abs(answer.raw - [13_333, 6_667]) <= 200).all()
+
+    def test_what_no_edge_changes_is_exact_and_free(self, people: Dataset) -> None:
+        parts = bf.graphs.Partitioned(bf.Bins.width(100_000, 50_000))
+        people.publish(bf.Policy.by_column(DOMAIN, {"salary": parts}))
+        answer = people["salary"].histogram(width=50_000).accurate_to(1).ask()
+        assert answer.exact.all() and not answer.receipt.epsilon
+        assert answer.values.tolist() == truth(50_000).tolist()
+
+    def test_answers_survive_storage(self, people: Dataset) -> None:
+        answer = cumulative(people).ask()
+        again = Answer.from_json(answer.to_json())
+        assert (
+            again.receipt == answer.receipt
+            and (again.low == answer.low).all()
+            and again.labels == answer.labels
+        )
+
+    def test_the_chart_says_what_the_answer_says(self, people: Dataset) -> None:
+        for asking in (cumulative(people), people["region"].histogram().accurate_to(40)):
+            spec = asking.ask().plot().to_dict()
+            assert "95 of 100" in str(spec["title"]) and spec["description"]
+
+
+class TestNothingIsChargedOrLost:
+    def test_max_cost(self, people: Dataset) -> None:
+        with pytest.raises(bf.errors.MaxCostExceeded, match="Nothing was charged"):
+            cumulative(people).ask(max_cost="0.01")
+        assert not people.budget.status.spent
+
+    def test_an_exhausted_budget_refuses_before_reading(self, people: Dataset, monkeypatch) -> None:
+        people.budget.set("0.1")
+        with pytest.raises(bf.errors.BudgetExhausted, match="left"):
+            cumulative(people).ask()
+        assert not people.budget.status.spent and not people.budget.status.held
+
+    def test_a_failing_database_keeps_the_charge_and_says_so(self, people: Dataset, monkeypatch) -> None:
+        backend = people.workspace._backend(people.workspace._record("people"))
+        monkeypatch.setattr(
+            type(backend),
+            "count",
+            lambda *_: (_ for _ in ()).throw(bf.errors.QueryFailed("The database left.")),
+        )
+        cost = cumulative(people).quote().epsilon
+        with pytest.raises(bf.errors.QueryFailed) as failure:
+            cumulative(people).ask()
+        assert failure.value.charged
+        assert people.budget.status.spent == cost
+        assert people.workspace.verify() == []
+
+    def test_the_release_sees_a_secret(self, people: Dataset) -> None:
+        record = people.workspace._record("people")
+        from blowfishdb.core.projection import project
+
+        question = cumulative(people).question
+        counts = people.workspace._backend(record).count(project(question, record.policy).cells)
+        assert isinstance(counts, Secret) and "5" not in repr(counts)
+
+    def test_noise_is_secure_and_fresh(self, people: Dataset) -> None:
+        releases = {
+            tuple(people["salary"].cumulative(width=10_000).accurate_to(50, confidence=c).ask().raw)
+            for c in (0.95, 0.951, 0.952)
+        }
+        assert len(releases) == 3
+
+
+class TestBadInput:
+    """Each mistake has its own error and a message that says what to try."""
+
+    @pytest.mark.parametrize(
+        ("mistake", "error", "words"),
+        [
+            (lambda p: p["salery"], bf.errors.UnknownColumn, "salary"),
+            (lambda p: p.workspace["poeple"], bf.errors.UnknownDataset, "people"),
+            (lambda p: p["salary"].cumulative(width=10_000).quote(), bf.errors.InvalidInput, "accurate_to"),
+            (lambda p: cumulative(p, alpha=0), bf.errors.InvalidAlpha, "positive"),
+            (lambda p: cumulative(p, alpha=float("nan")), bf.errors.InvalidAlpha, "positive"),
+            (lambda p: p["region"].histogram().accurate_to(5, confidence=1), bf.errors.InvalidBeta, "0 and"),
+            (lambda p: p["region"].histogram().accurate_to(5, confidence=0), bf.errors.InvalidBeta, "0 and"),
+            (lambda p: p["salary"].histogram(bins=5).spend(0), bf.errors.InvalidEpsilon, "at least"),
+            (lambda p: p["salary"].histogram(edges=[10, 20]), bf.errors.InvalidBins, "cover|first"),
+            (lambda p: p["salary"].histogram(bins=0), bf.errors.InvalidBins, "at least one"),
+            (lambda p: p["region"].cumulative(), bf.errors.InvalidWorkload, "ordered"),
+            (lambda p: p.publish(bf.Policy.differential_privacy(bf.Domain(a=bf.Integer(0, 1)))),
+             bf.errors.PolicyConflict, "other columns"),
+            (lambda p: p.budget.set(-1), bf.errors.InvalidEpsilon, "negative"),
+            (lambda p: bf.Integer(5, 2), bf.errors.ReversedBounds, "above|swap"),
+            (lambda p: bf.Domain(), bf.errors.EmptyDomain, "column"),
+            (lambda p: bf.graphs.Threshold(10, 0), bf.errors.InvalidThreshold, "at least one"),
+            (lambda p: bf.Real(0, float("inf"), 1), bf.errors.NotFinite, "finite"),
+        ],
+    )  # fmt: skip
+    def test_each_mistake(self, people: Dataset, mistake, error: type, words: str) -> None:
+        with pytest.raises(error, match=words) as caught:
+            mistake(people)
+        assert not caught.value.charged and not people.budget.status.spent
+        assert people.workspace.verify() == []
+
+    def test_a_missing_file(self, tmp_path: Path) -> None:
+        with Workspace(tmp_path / "w.blowfish") as workspace:
+            with pytest.raises(bf.errors.SourceMissing, match="nowhere"):
+                workspace.add_dataset("x", tmp_path / "nowhere.duckdb", domain=DOMAIN)
+            assert workspace.datasets() == []
+
+    def test_a_corrupt_database(self, tmp_path: Path) -> None:
+        broken = tmp_path / "broken.duckdb"
+        broken.write_bytes(b"not a database" * 1000)
+        with Workspace(tmp_path / "w.blowfish") as workspace:
+            with pytest.raises(bf.errors.SourceCorrupt):
+                workspace.add_dataset("x", broken, domain=DOMAIN)
+            assert workspace.datasets() == []
+
+    def test_a_column_that_the_table_does_not_have(self, tmp_path: Path, data: Path) -> None:
+        shoes = bf.Domain(shoe=bf.Integer(0, 50))
+        with (
+            Workspace(tmp_path / "w.blowfish") as workspace,
+            pytest.raises(bf.errors.UnknownColumn, match="shoe"),
+        ):
+            workspace.add_dataset("x", data, domain=shoes, table="people")
+
+    def test_a_corrupt_workspace(self, tmp_path: Path) -> None:
+        broken = tmp_path / "w.blowfish"
+        broken.write_bytes(b"no ledger here" * 1000)
+        with pytest.raises(bf.errors.WorkspaceError):
+            bf.open(broken)
+
+    def test_a_dataset_twice_or_without_a_name(self, people: Dataset, data: Path) -> None:
+        for name in ("people", "", "  "):
+            with pytest.raises(bf.errors.InvalidInput):
+                people.workspace.add_dataset(name, data, domain=DOMAIN, table="people")
+
+
+@pytest.mark.parametrize("alpha", [20, 7.5])
+def test_the_promise_holds_through_the_whole_stack(people: Dataset, alpha: float) -> None:
+    """200 answers from the database, each to a question of its own: failures stay near 10 %."""
+    people.budget.set(10_000)
+    expected = truth(10_000).cumsum()
+    misses = 0
+    for run in range(200):
+        confidence = 0.9 + run * 1e-6  # another question, so another release
+        answer = people["salary"].cumulative(width=10_000).accurate_to(alpha, confidence=confidence).ask()
+        inside = (answer.low <= expected) & (expected <= answer.high)
+        assert inside.all() == (np.abs(answer.values - expected) <= alpha + 1e-9).all()
+        misses += not inside.all()
+    assert misses <= 20 + 4 * np.sqrt(200 * 0.1 * 0.9)
