@@ -253,3 +253,53 @@ def test_the_promise_holds_through_the_whole_stack(people: Dataset, alpha: float
         assert inside.all() == (np.abs(answer.values - expected) <= alpha + 1e-9).all()
         misses += not inside.all()
     assert misses <= 20 + 4 * np.sqrt(200 * 0.1 * 0.9)
+
+
+class TestEveryKindOfQuestion:
+    def test_ranges(self, people: Dataset) -> None:
+        answer = people["salary"].ranges([(0, 19_999), (40_000, 59_999)]).accurate_to(60).ask()
+        expected = [(SALARIES <= 19_999).sum(), ((SALARIES >= 40_000) & (SALARIES <= 59_999)).sum()]
+        assert (np.abs(answer.raw - expected) <= 300).all()
+
+    def test_median_and_quantiles(self, people: Dataset) -> None:
+        answer = people["salary"].quantiles([0.25, 0.5], width=1_000).accurate_to(100).ask()
+        assert (answer.low <= answer.values).all() and (answer.values <= answer.high).all()
+        assert np.abs(answer.values - np.quantile(SALARIES, [0.25, 0.5])).max() < 2_000
+        assert people["salary"].median(width=10_000).accurate_to(100).ask().labels == (("50 %",),)
+
+    def test_sum_and_mean(self, people: Dataset) -> None:
+        total = people["salary"].sum().accurate_to(1_000_000).ask()
+        assert abs(total.values[0] - SALARIES.sum()) < 5_000_000
+        mean = people["salary"].mean().accurate_to(25).ask()
+        assert abs(mean.values[0] - SALARIES.mean()) < 125 and mean.alpha == 25
+
+    def test_top_and_above(self, people: Dataset) -> None:
+        counts = truth(10_000)
+        top = people["salary"].top(2, width=10_000).accurate_to(200).ask()
+        best = [f"{10_000 * i:,}–{10_000 * i + 9_999:,}" for i in np.argsort(-counts)[:2]]
+        assert set(top.labels[0]) == set(best)
+        above = people["salary"].above(1_000, width=10_000).accurate_to(200).ask()
+        clear = [i for i in range(10) if counts[i] > 2_000]
+        assert {f"{10_000 * i:,}–{10_000 * i + 9_999:,}" for i in clear} <= set(above.labels[0])
+
+    def test_counts_are_exact_unless_filtered(self, people: Dataset) -> None:
+        everyone = people.count().spend("0.1").ask()
+        assert everyone.exact.all() and everyone.values[0] == len(SALARIES) and not everyone.receipt.epsilon
+        north = people.where(bf.col("region") == "north").count().spend("0.1").ask()
+        assert not north.exact.any() and abs(north.values[0] - 13_333) < 200
+
+    def test_filters_cost_what_they_must(self, people: Dataset) -> None:
+        """A hidden region lets a person come and go, so a filtered curve loses the policy's dividend."""
+        plain = cumulative(people).quote().epsilon
+        filtered = (
+            people.where(bf.col("region") == "north")["salary"].cumulative(width=10_000).accurate_to(50)
+        )
+        assert filtered.quote().epsilon > plain
+        answer = filtered.ask()
+        north = np.array([i % 3 != 0 for i in range(len(SALARIES))])
+        expected = np.bincount(SALARIES[north] // 10_000, minlength=10).cumsum()
+        assert (np.abs(answer.raw - expected) <= 250).all()
+
+    def test_a_mean_of_filtered_rows_is_refused_with_a_way_out(self, people: Dataset) -> None:
+        with pytest.raises(bf.errors.NotProven, match="sum and the count"):
+            people.where(bf.col("region") == "north")["salary"].mean()

@@ -25,7 +25,7 @@ def answer_chart(answer: Answer) -> alt.LayerChart | alt.FacetChart:
     y = alt.Y("value:Q", title="people (noisy)")
     tooltip = ["bin:N", "value:Q", "low:Q", "high:Q"]
     base = alt.Chart(data)
-    if answer.shape == "cumulative":
+    if answer.kind == "cumulative":
         line = base.mark_line(interpolate="step-after", color=INK, strokeWidth=2)
         mark = line.encode(x=x, y=y, tooltip=tooltip)
         noise = base.mark_area(interpolate="step-after", color=INTERVAL, opacity=0.35).encode(

@@ -12,7 +12,7 @@ import numpy as np
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.arrays import BoolArray, FloatArray
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.projection import Question
+from blowfishdb.core.questions import Question
 
 
 @final
@@ -98,7 +98,7 @@ class Answer:
     labels: tuple[tuple[str, ...], ...]
     """The bins along each axis, in words."""
     axes: tuple[str, ...]
-    shape: str
+    kind: str
     values: FloatArray
     raw: FloatArray
     low: FloatArray

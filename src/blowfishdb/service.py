@@ -25,14 +25,15 @@ import numpy as np
 from blowfishdb.adapters.backends.base import Backend
 from blowfishdb.adapters.ledger import Charge, Ledger
 from blowfishdb.core.accuracy import Accuracy
+from blowfishdb.core.axis import Axis
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.codec import digest, plain
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import BlowfishError, MaxCostExceeded
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.policy import Policy
-from blowfishdb.core.projection import Projected, Shape, project
-from blowfishdb.core.tidy import tidy_counts, tidy_cumulative
+from blowfishdb.core.projection import Projected, project
+from blowfishdb.core.questions import Release
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms import Best
 from blowfishdb.mechanisms.best import Choice
@@ -71,15 +72,15 @@ class Service:
         dataset = self.datasets(request.dataset)
         problem = project(request.question, dataset.policy)
         choice = self._choose(problem, request)
-        alpha, beta, simultaneous = _promise(choice, request)
+        promise = _promise(choice, request, problem.axes)
         stored = self.ledger.answer(identity(request, dataset))
         return Quote(
             dataset=dataset.name,
             question=request.question.describe(),
             epsilon=Epsilon(0) if stored else choice.epsilon,
-            alpha=alpha,
-            beta=beta,
-            simultaneous=simultaneous,
+            alpha=promise.alpha,
+            beta=promise.beta,
+            simultaneous=promise.simultaneous,
             mechanism=choice.plan.name,
             explanation=choice.plan.explain(),
             policy=dataset.policy.graph.describe(),
@@ -103,7 +104,8 @@ class Service:
         backend.check(problem.cells)
         charge = self._reserve(request, dataset, choice)
         answers = self._release(charge, backend, problem, choice)
-        answer = _answer(request, dataset, problem, choice, answers, charge, backend)
+        receipt = _receipt(request, dataset, choice, charge, backend.sql(problem.cells))
+        answer = _answer(request, dataset, problem, choice, answers, receipt)
         self.ledger.settle(charge, answer.to_json())
         return answer
 
@@ -112,7 +114,8 @@ class Service:
     def _choose(self, problem: Projected, request: Request) -> Choice:
         """Steps 2 and 3."""
         if request.accuracy is not None:
-            return self.mechanism.for_accuracy(problem.workload, problem.graph, request.accuracy)
+            needed = request.question.kind.requirement(request.accuracy, problem.axes)
+            return self.mechanism.for_accuracy(problem.workload, problem.graph, needed)
         assert request.epsilon is not None
         return self.mechanism.for_epsilon(problem.workload, problem.graph, request.epsilon)
 
@@ -157,7 +160,8 @@ def identity(request: Request, dataset: DatasetRecord) -> str:
         {
             "dataset": dataset.name,
             "snapshot": dataset.snapshot,
-            "shape": request.question.shape.value,
+            "kind": request.question.kind.identity(),
+            "where": str(request.question.where),
             "axes": [[a.column, plain(a.attribute), plain(a.bins)] for a in request.question.axes],
             "accuracy": request.accuracy and _accuracy_text(request.accuracy),
             "epsilon": request.epsilon and str(request.epsilon),
@@ -178,13 +182,30 @@ def _check_cost(epsilon: Epsilon, max_cost: Epsilon | None) -> None:
         )
 
 
-def _promise(choice: Choice, request: Request) -> tuple[float, float, bool]:
+@final
+@dataclass(frozen=True)
+class _Promise:
+    """What is known about the error: of the release that the mechanism makes, and of the answer."""
+
+    margin: float
+    alpha: float
+    beta: float
+    simultaneous: bool
+
+
+def _promise(choice: Choice, request: Request, axes: tuple[Axis, ...]) -> _Promise:
     """The (α, β) that comes with the answer."""
-    if request.accuracy is not None:
-        return request.accuracy.alpha, request.accuracy.beta, request.accuracy.simultaneous
-    if not choice.epsilon:
-        return 0.0, _DEFAULT_BETA, True
-    return choice.plan.alpha_for(epsilon=choice.epsilon, beta=_DEFAULT_BETA), _DEFAULT_BETA, True
+    kind, asked = request.question.kind, request.accuracy
+    needed = kind.requirement(asked or Accuracy(1, _DEFAULT_BETA), axes)
+    if asked is not None and not needed.one_sided:
+        return _Promise(needed.alpha, asked.alpha, asked.beta, needed.simultaneous)
+    margin = 0.0
+    if choice.epsilon:
+        margin = choice.plan.alpha_for(
+            epsilon=choice.epsilon, beta=needed.beta, simultaneous=needed.simultaneous
+        )
+    alpha = asked.alpha if asked is not None else kind.promised(margin, axes)
+    return _Promise(margin, alpha, needed.beta, needed.simultaneous)
 
 
 def _answer(
@@ -193,43 +214,44 @@ def _answer(
     problem: Projected,
     choice: Choice,
     raw: Numbers,
-    charge: Charge,
-    backend: Backend,
+    receipt: Receipt,
 ) -> Answer:
     """The release in the shape that people read, with its noise interval."""
-    alpha, beta, simultaneous = _promise(choice, request)
-    exact = choice.plan.exact
-    release = np.asarray(raw, dtype=np.float64)
-    one_axis = len(problem.cells.axes) == 1
-    cumulative = request.question.shape is Shape.CUMULATIVE and one_axis
-    most = float(release[-1]) if cumulative and exact[-1] else None
-    values = tidy_cumulative(release, most) if cumulative and simultaneous else tidy_counts(release, most)
-    spread = np.where(exact, 0.0, alpha)
-    middle = values if simultaneous and cumulative else release
+    promise = _promise(choice, request, problem.axes)
+    release = Release(
+        np.asarray(raw, dtype=np.float64), choice.plan.exact, promise.margin, promise.simultaneous
+    )
+    reading = request.question.kind.read(release, problem.axes)
     return Answer(
-        labels=tuple(tuple(axis.labels(request.question.shape)) for axis in problem.cells.axes),
-        axes=tuple(axis.column for axis in problem.cells.axes),
-        shape=request.question.shape.value,
-        values=np.where(exact, release, values),
-        raw=release,
-        low=tidy_counts(middle - spread, most),
-        high=tidy_counts(middle + spread, most),
-        exact=exact,
-        alpha=alpha,
-        beta=beta,
-        simultaneous=simultaneous,
-        receipt=Receipt(
-            charge=str(charge.id),
-            dataset=dataset.name,
-            question=request.question.describe(),
-            user=request.user,
-            epsilon=choice.epsilon,
-            mechanism=choice.plan.name,
-            policy=dataset.policy.graph.describe(),
-            policy_version=dataset.policy_version,
-            snapshot=dataset.snapshot,
-            settled=datetime.now(UTC).isoformat(timespec="seconds"),
-            sql=backend.sql(problem.cells),
-            cost=choice.epsilon,
-        ),
+        labels=reading.labels,
+        axes=tuple(axis.column for axis in problem.axes),
+        kind=request.question.kind.name,
+        values=reading.values,
+        raw=release.values,
+        low=reading.low,
+        high=reading.high,
+        exact=reading.exact,
+        alpha=promise.alpha,
+        beta=promise.beta,
+        simultaneous=promise.simultaneous,
+        receipt=receipt,
+    )
+
+
+def _receipt(
+    request: Request, dataset: DatasetRecord, choice: Choice, charge: Charge, statement: str
+) -> Receipt:
+    return Receipt(
+        charge=str(charge.id),
+        dataset=dataset.name,
+        question=request.question.describe(),
+        user=request.user,
+        epsilon=choice.epsilon,
+        mechanism=choice.plan.name,
+        policy=dataset.policy.graph.describe(),
+        policy_version=dataset.policy_version,
+        snapshot=dataset.snapshot,
+        settled=datetime.now(UTC).isoformat(timespec="seconds"),
+        sql=statement,
+        cost=choice.epsilon,
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import getpass
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Self, final
@@ -22,15 +22,18 @@ from blowfishdb.adapters.catalogue import Catalogue
 from blowfishdb.adapters.ledger import Budget, Ledger
 from blowfishdb.adapters.sql_source import Source
 from blowfishdb.adapters.store import Store
-from blowfishdb.core import codec
+from blowfishdb.core import codec, questions
 from blowfishdb.core.accuracy import Accuracy, check_beta
 from blowfishdb.core.attribute import Attribute
-from blowfishdb.core.bins import Bins
+from blowfishdb.core.axis import Axis
+from blowfishdb.core.bins import Bins, whole_bin
 from blowfishdb.core.budget import Epsilon, positive
 from blowfishdb.core.domain import Domain
-from blowfishdb.core.errors import InvalidInput, PolicyConflict, UnknownDataset
+from blowfishdb.core.errors import InvalidInput, NotProven, PolicyConflict, UnknownDataset
 from blowfishdb.core.policy import Policy
-from blowfishdb.core.projection import Axis, Question, Shape
+from blowfishdb.core.predicates import Everything, Predicate
+from blowfishdb.core.questions import Question
+from blowfishdb.core.values import Value
 from blowfishdb.mechanisms import Best
 from blowfishdb.messages import Answer, Quote, Request
 from blowfishdb.noise import secure
@@ -142,6 +145,7 @@ class Dataset:
 
     workspace: Workspace
     name: str
+    condition: Predicate = field(default_factory=Everything)
 
     @property
     def schema(self) -> Domain:
@@ -177,9 +181,19 @@ class Dataset:
         """What may be lost in total, and what is."""
         return DatasetBudget(self.workspace, self.name)
 
+    def where(self, condition: Predicate) -> Dataset:
+        """The rows that satisfy ``condition``, and every condition so far."""
+        condition.check(self.schema)
+        both = condition if isinstance(self.condition, Everything) else self.condition & condition
+        return replace(self, condition=both)
+
     def __getitem__(self, columns: str | tuple[str, ...]) -> Columns:
         names = (columns,) if isinstance(columns, str) else columns
         return Columns(self, tuple(names), tuple(self.schema[name] for name in names))
+
+    def count(self) -> Asking:
+        """How many rows there are; exact and free where the policy does not hide it."""
+        return self[self.schema.names[0]].count()
 
 
 @final
@@ -227,27 +241,67 @@ class Columns:
         groups: Mapping[str, Iterable[object]] | None = None,
     ) -> Asking:
         """How many rows fall into each bin."""
-        return self._asking(Shape.HISTOGRAM, bins, width, edges, groups)
+        return self._asking(questions.Histogram(), bins, width, edges, groups)
 
     def cumulative(
         self, bins: int | None = None, *, width: object = None, edges: Sequence[object] | None = None
     ) -> Asking:
         """How many rows fall into each bin or below it."""
-        return self._asking(Shape.CUMULATIVE, bins, width, edges, None)
+        return self._asking(questions.Cumulative(), bins, width, edges)
+
+    def ranges(self, bounds: Iterable[tuple[Value, Value]]) -> Asking:
+        """How many rows have a value from ``lo`` to ``hi``, both included, for each pair."""
+        return self._asking(questions.Ranges(tuple((lo, hi) for lo, hi in bounds)))
+
+    def top(self, count: int, bins: int | None = None, *, width: object = None) -> Asking:
+        """The fullest bins: none that is more than α short of its place, none missed by more than α."""
+        return self._asking(questions.Top(count), bins, width)
+
+    def above(self, limit: float, bins: int | None = None, *, width: object = None) -> Asking:
+        """The bins with more than ``limit`` rows, give or take α."""
+        return self._asking(questions.Above(limit), bins, width)
+
+    def quantiles(self, shares: Iterable[float], bins: int | None = None, *, width: object = None) -> Asking:
+        """The values below which the given shares of the rows lie; accuracy counts people."""
+        return self._asking(questions.Quantiles(tuple(shares)), bins, width)
+
+    def median(self, bins: int | None = None, *, width: object = None) -> Asking:
+        """The value in the middle; accuracy counts people."""
+        return self.quantiles([0.5], bins, width=width)
+
+    def sum(self) -> Asking:
+        """The sum, in the column's own units."""
+        return self._asking(questions.Sum())
+
+    def mean(self) -> Asking:
+        """The mean over all rows, whose number must be public."""
+        total = self.count().spend(1)
+        if total.quote().epsilon:
+            raise NotProven(
+                "The number of these rows is not public, so a mean cannot be promised from a sum alone.",
+                fixes=("ask for the sum and the count", "ask for the mean of all rows"),
+            )
+        return self._asking(questions.Sum(rows=int(total.ask().values[0])))
+
+    def count(self) -> Asking:
+        """How many rows have a value in this column."""
+        attribute = self.attributes[0]
+        everything = Axis(self.names[0], attribute, whole_bin(attribute.size))
+        return Asking(self.dataset, Question(questions.Histogram(), (everything,), self.dataset.condition))
 
     def _asking(
         self,
-        shape: Shape,
-        bins: int | None,
-        width: object,
-        edges: Sequence[object] | None,
-        groups: Mapping[str, Iterable[object]] | None,
+        kind: questions.Kind,
+        bins: int | None = None,
+        width: object = None,
+        edges: Sequence[object] | None = None,
+        groups: Mapping[str, Iterable[object]] | None = None,
     ) -> Asking:
         axes = []
         for name, attribute in zip(self.names, self.attributes, strict=True):
             cut: Bins = attribute.bins(count=bins, width=width, edges=edges, groups=groups)
             axes.append(Axis(name, attribute, cut))
-        return Asking(self.dataset, Question(shape, tuple(axes)))
+        return Asking(self.dataset, Question(kind, tuple(axes), self.dataset.condition))
 
 
 @final

@@ -8,8 +8,9 @@ import numpy as np
 
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.domain import Domain
-from blowfishdb.core.projection import Axis, CellQuery
+from blowfishdb.core.projection import CellQuery
 from blowfishdb.core.predicates import Everything, Predicate
+from blowfishdb.core.questions import Axis
 
 
 def query(domain: Domain, where: Predicate = Everything(), /, **bins: object) -> CellQuery:

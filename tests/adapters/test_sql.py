@@ -24,7 +24,8 @@ from blowfishdb.core.dates import Unit
 from blowfishdb.core.domain import Attribute, Boolean, Category, Date, Domain, Integer, Real
 from blowfishdb.core.errors import InvalidAttribute, InvalidInput, TooLarge
 from blowfishdb.core.predicates import Predicate, col
-from blowfishdb.core.projection import Axis, CellQuery
+from blowfishdb.core.projection import CellQuery
+from blowfishdb.core.questions import Axis
 from tests.adapters.counting import expected, query
 
 RULES: list[dict[str, Any]] = [

@@ -102,7 +102,7 @@ def boxes_graph(rng: np.random.Generator, shape: tuple[int, ...]) -> Case:
 
 
 def line_workload(rng: np.random.Generator, size: int) -> workloads.Workload:
-    kind = rng.integers(0, 5)
+    kind = rng.integers(0, 7)
     if kind == 0:
         return workloads.Histogram(size)
     if kind == 1:
@@ -112,6 +112,11 @@ def line_workload(rng: np.random.Generator, size: int) -> workloads.Workload:
     if kind == 3:
         ends = np.sort(rng.integers(0, size, size=(rng.integers(1, 5), 2)), axis=1)
         return workloads.Ranges(size, ends[:, 0], ends[:, 1])
+    if kind == 4:
+        return workloads.ValueSum(size, int(rng.integers(-9, 9)), int(rng.integers(1, 4)))
+    if kind == 5:
+        inner = line_workload(rng, int(rng.integers(1, size + 1)))
+        return workloads.Selected(inner, rng.integers(-1, inner.size, size=size))
     if rng.random() < 0.5:
         return workloads.Matrix(rng.integers(-3, 4, size=(rng.integers(1, 4), size)))
     entries = [[Fraction(int(a), int(b)) for a, b in rng.integers(1, 5, size=(size, 2))] for _ in range(2)]

@@ -9,11 +9,14 @@ import pytest
 
 from blowfishdb.core import graphs, workloads
 from blowfishdb.core.attributes import Category, Integer
+from blowfishdb.core.axis import Axis
 from blowfishdb.core.bins import Bins
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidWorkload, SizeMismatch, UnknownColumn
 from blowfishdb.core.policy import Policy
-from blowfishdb.core.projection import Axis, Question, Shape, project
+from blowfishdb.core.predicates import Everything, col
+from blowfishdb.core.projection import project
+from blowfishdb.core.questions import Cumulative, Histogram, Question, Ranges, Sum
 from blowfishdb.core.sensitivity import sensitivity
 
 DOMAIN = Domain(
@@ -36,38 +39,89 @@ def random_policy(rng: np.random.Generator) -> Policy:
     )
 
 
-@pytest.mark.parametrize("seed", range(80))
+CONDITIONS = [
+    Everything(),
+    col("region") == "n",
+    col("age").between(2, 3),
+    (col("age") >= 3) & (col("region") == "s"),
+    ~(col("salary") <= 4),
+    (col("salary") < 2) | (col("salary") >= 6),
+]
+
+
+def random_question(rng: np.random.Generator) -> Question:
+    where = CONDITIONS[rng.integers(0, len(CONDITIONS))]
+    kind = rng.integers(0, 5)
+    widths = {"age": int(rng.integers(1, 4)), "salary": int(rng.integers(1, 5))}
+    if kind == 0:
+        return Question(Sum(), (axis(DOMAIN, "salary"),), where)
+    if kind == 1:
+        return Question(Ranges(((0, 3), (2, 2), (4, 7))), (axis(DOMAIN, "salary"),), where)
+    if kind == 2:
+        axes = (axis(DOMAIN, "salary", width=widths["salary"]), axis(DOMAIN, "region"))
+        return Question(Histogram(), axes, where)
+    names = [["salary"], ["age"], ["age", "salary"]][rng.integers(0, 3)]
+    shape = Histogram() if kind == 3 else Cumulative()
+    return Question(shape, tuple(axis(DOMAIN, name, width=widths[name]) for name in names), where)
+
+
+def contribution(question: Question, cell: int | None) -> np.ndarray:
+    """What one record adds to the answers, from first principles."""
+    if cell is None:
+        return np.zeros(1, dtype=np.int64)
+    place = dict(zip(DOMAIN.names, (int(i) for i in np.unravel_index(cell, DOMAIN.shape)), strict=True))
+    record = {name: DOMAIN[name].lower(i) for name, i in place.items()}
+    if not question.where.matches(record):
+        return np.zeros(1, dtype=np.int64)
+    if isinstance(question.kind, Sum):
+        return np.array([record["salary"]])
+    if isinstance(question.kind, Ranges):
+        return np.array([lo <= record["salary"] <= hi for lo, hi in question.kind.bounds]).astype(np.int64)
+    counts = np.zeros([a.bins.count for a in question.axes], dtype=np.int64)
+    counts[tuple(int(a.bins.assign(place[a.column])) for a in question.axes)] = 1
+    if isinstance(question.kind, Cumulative):
+        for dimension in range(counts.ndim):
+            counts = counts.cumsum(axis=dimension)
+    return counts
+
+
+@pytest.mark.parametrize("seed", range(240))
 def test_a_question_costs_what_its_rows_cost(seed: int) -> None:
-    """From rows, not cells: move one record along every edge of the whole policy and count the change."""
+    """From rows, not cells: move one record along every edge of the whole policy and see what changes."""
     rng = np.random.default_rng(seed)
     policy = random_policy(rng)
-    names = [["salary"], ["age"], ["age", "salary"], ["salary", "region"]][rng.integers(0, 4)]
-    shape = Shape.HISTOGRAM if "region" in names or rng.random() < 0.5 else Shape.CUMULATIVE
-    widths = {"age": int(rng.integers(1, 4)), "salary": int(rng.integers(1, 5)), "region": 1}
-    axes = tuple(
-        axis(DOMAIN, name, **({"width": widths[name]} if name != "region" else {})) for name in names
-    )
-    problem = project(Question(shape, axes), policy)
-
-    def answers(cell: int | None) -> np.ndarray:
-        counts = np.zeros([a.bins.count for a in axes], dtype=np.int64)
-        if cell is not None:
-            record = dict(zip(DOMAIN.names, np.unravel_index(cell, DOMAIN.shape), strict=True))
-            counts[tuple(int(a.bins.assign(record[a.column])) for a in axes)] = 1
-        if shape is Shape.CUMULATIVE:
-            for dimension in range(counts.ndim):
-                counts = counts.cumsum(axis=dimension)
-        return counts
-
-    worst = 0
-    one = [answers(cell) for cell in range(DOMAIN.size)] + [answers(None)]
-    for u, v in policy.graph.edges():
-        worst = max(worst, int(np.abs(one[u] - one[v]).sum()))
+    question = random_question(rng)
+    problem = project(question, policy)
+    one = [contribution(question, cell) for cell in [*range(DOMAIN.size), None]]
+    worst = max((int(np.abs(one[u] - one[v]).sum()) for u, v in policy.graph.edges()), default=0)
     assert sensitivity(problem.workload, problem.graph) == worst
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_the_small_problem_has_the_answers_of_the_big_one(seed: int) -> None:
+    rng = np.random.default_rng(900 + seed)
+    question = random_question(rng)
+    problem = project(question, Policy.differential_privacy(DOMAIN))
+    records = rng.integers(0, DOMAIN.size, size=30)
+    truth = sum(np.broadcast_to(contribution(question, int(r)), shape_of(question)) for r in records)
+    places = dict(zip(DOMAIN.names, np.unravel_index(records, DOMAIN.shape), strict=True))
+    boxes = np.ravel_multi_index(
+        tuple(a.bins.assign(places[a.column]) for a in problem.cells.axes), problem.cells.shape
+    )
+    counts = np.bincount(boxes, minlength=problem.cells.count)
+    assert problem.workload.answer(counts).tolist() == np.ravel(truth).tolist()
+
+
+def shape_of(question: Question) -> tuple[int, ...]:
+    if isinstance(question.kind, Sum):
+        return (1,)
+    if isinstance(question.kind, Ranges):
+        return (len(question.kind.bounds),)
+    return tuple(a.bins.count for a in question.axes)
+
+
 def test_axes_follow_the_order_of_the_domain() -> None:
-    question = Question(Shape.HISTOGRAM, (axis(DOMAIN, "salary"), axis(DOMAIN, "age")))
+    question = Question(Histogram(), (axis(DOMAIN, "salary"), axis(DOMAIN, "age")))
     problem = project(question, Policy.differential_privacy(DOMAIN))
     assert [a.column for a in problem.cells.axes] == ["age", "salary"]
     assert problem.cells.shape == (6, 8) and problem.cells.count == problem.workload.size == 48
@@ -76,11 +130,11 @@ def test_axes_follow_the_order_of_the_domain() -> None:
 def test_dropping_makes_outside_adjacent_to_every_value() -> None:
     domain = Domain(salary=Integer(0, 99, outside="drop"))
     policy = Policy(domain, graphs.Threshold(100, 1))
-    problem = project(Question(Shape.CUMULATIVE, (axis(domain, "salary"),)), policy)
+    problem = project(Question(Cumulative(), (axis(domain, "salary"),)), policy)
     assert problem.graph.absent and sensitivity(problem.workload, problem.graph) == 100
     clamped = Domain(salary=Integer(0, 99))
     kept = project(
-        Question(Shape.CUMULATIVE, (axis(clamped, "salary"),)), Policy(clamped, graphs.Threshold(100, 1))
+        Question(Cumulative(), (axis(clamped, "salary"),)), Policy(clamped, graphs.Threshold(100, 1))
     )
     assert sensitivity(kept.workload, kept.graph) == 1
 
@@ -89,18 +143,18 @@ def test_missing_values_have_a_bar_but_no_place_on_the_line() -> None:
     domain = Domain(salary=Integer(0, 9, missing="value"))
     policy = Policy.by_column(domain, {"salary": graphs.Threshold(10, 1)})
     bins = axis(domain, "salary", width=5)
-    histogram = project(Question(Shape.HISTOGRAM, (bins,)), policy)
-    cumulative = project(Question(Shape.CUMULATIVE, (bins,)), policy)
+    histogram = project(Question(Histogram(), (bins,)), policy)
+    cumulative = project(Question(Cumulative(), (bins,)), policy)
     assert len(histogram.workload) == 3 and len(cumulative.workload) == 2
     assert sensitivity(cumulative.workload, cumulative.graph) == 2  # from missing to the lowest bin
-    assert bins.labels() == ["0–4", "5–9", "missing"]
+    assert bins.labels() == ("0–4", "5–9", "missing") and bins.ends() == ("≤ 4", "≤ 9")
 
 
 def test_a_huge_domain_projects_at_no_cost() -> None:
     attributes = {f"a{i}": Integer(0, 10**6 - 1) for i in range(8)}
     domain = Domain(**attributes)
     policy = Policy.by_column(domain, {"a3": graphs.Threshold(10**6, 100)})
-    problem = project(Question(Shape.CUMULATIVE, (axis(domain, "a3", count=20),)), policy)
+    problem = project(Question(Cumulative(), (axis(domain, "a3", count=20),)), policy)
     assert problem.graph == graphs.Threshold(20, 1)
     assert isinstance(problem.workload, workloads.Cumulative)
 
@@ -119,9 +173,9 @@ class TestBadInput:
     def test_questions_about_nothing_twice_or_without_order(self) -> None:
         region = axis(DOMAIN, "region")
         for axes, shape in (
-            ((), Shape.HISTOGRAM),
-            ((region, region), Shape.HISTOGRAM),
-            ((region,), Shape.CUMULATIVE),
+            ((), Histogram()),
+            ((region, region), Histogram()),
+            ((region,), Cumulative()),
         ):
             with pytest.raises(InvalidWorkload):
                 Question(shape, axes)
@@ -133,12 +187,12 @@ class TestBadInput:
     def test_a_column_declared_differently(self) -> None:
         other = Domain(age=Integer(0, 99))
         with pytest.raises(SizeMismatch, match="differently"):
-            project(Question(Shape.HISTOGRAM, (axis(other, "age"),)), Policy.differential_privacy(DOMAIN))
+            project(Question(Histogram(), (axis(other, "age"),)), Policy.differential_privacy(DOMAIN))
 
 
 def test_hidden_presence_survives_projection() -> None:
     policy = Policy.by_column(DOMAIN, {"salary": graphs.Threshold(8, 1)}, hide_presence=True)
-    problem = project(Question(Shape.CUMULATIVE, (axis(DOMAIN, "salary"),)), policy)
+    problem = project(Question(Cumulative(), (axis(DOMAIN, "salary"),)), policy)
     assert policy.hides_presence and problem.graph.absent
     assert sensitivity(problem.workload, problem.graph) == 8
 
@@ -146,6 +200,6 @@ def test_hidden_presence_survives_projection() -> None:
 def test_every_pair_of_names_projects_consistently() -> None:
     policy = Policy.by_column(DOMAIN, {"salary": graphs.Threshold(8, 2)})
     for names in itertools.combinations(DOMAIN.names, 2):
-        question = Question(Shape.HISTOGRAM, tuple(axis(DOMAIN, name) for name in names))
+        question = Question(Histogram(), tuple(axis(DOMAIN, name) for name in names))
         problem = project(question, policy)
         assert problem.graph.size == problem.cells.count

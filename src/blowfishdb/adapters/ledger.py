@@ -1,8 +1,8 @@
 """The ledger: what every dataset may lose, what it has lost, and for which answers.
 
-A charge goes ``reserved → reading → settled | lost``. Only a reserved one may be voided: from the durable reading
-mark on, the data may have been seen, and whatever happens the charge stays spent. Each step is one transaction
-and one event, so a crash between two steps loses nothing and gives nothing away.
+A charge goes ``reserved → reading → settled | lost``. Only a reserved one may be voided: from the durable
+reading mark on, the data may have been seen, and whatever happens the charge stays spent. Each step is one
+transaction and one event, so a crash between two steps loses nothing and gives nothing away.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Ledger:
             return read_budget(connection, dataset)
 
     def grant(self, dataset: str, user: str, amount: Epsilon, by: str = "") -> None:
-        """Let ``user`` spend up to ``amount`` in all. Once anyone has a grant, only those with one can spend."""
+        """Let ``user`` spend up to ``amount`` in all; once anyone has a grant, nobody can do without."""
         _check_names(dataset=dataset, user=user)
         _check_amount(amount)
         with self._store.writing() as connection:
@@ -107,7 +107,7 @@ class Ledger:
             if others + amount > total:
                 left = total - others
                 raise BudgetExhausted(
-                    f"The grants on '{dataset}' would exceed its budget of {total}: needs {amount}, {left} left.",
+                    f"The grants on '{dataset}' would exceed its budget {total}: needs {amount}, {left} left.",
                     fixes=(f"a grant of at most {left}",),
                 )
             used = mine.spent + mine.held
@@ -139,7 +139,7 @@ class Ledger:
     def reserve(
         self, dataset: str, user: str, amount: Epsilon, question: str, detail: Mapping[str, object]
     ) -> Charge:
-        """Hold ``amount`` for one question, or refuse and write nothing; zero is for answers that are free."""
+        """Hold ``amount`` for one question, or refuse and write nothing; free answers reserve zero."""
         _check_names(dataset=dataset, user=user, question=question)
         _check_amount(amount)
         text = _json(detail)
@@ -189,8 +189,8 @@ class Ledger:
     def recover(self, older_than: timedelta | None = None) -> list[Charge]:
         """End what others left unfinished: reservations are voided, charges under reading are lost.
 
-        Never gives anything away: a holder that is still alive finds its charge ended and cannot read or settle.
-        Charges of this ledger itself are left alone, and with ``older_than`` those that changed more recently.
+        Nothing is given away: a holder that is still alive finds its charge ended and can neither read nor
+        settle. This ledger's own charges are left alone, and so are, with ``older_than``, recent ones.
         """
         unfinished = select(charges).where(
             charges.c.state.in_((State.RESERVED.value, State.READING.value)), charges.c.holder != self._holder
@@ -216,8 +216,8 @@ class Ledger:
             row = read_charge(connection, charge.id)
             if row.holder != self._holder:
                 raise WorkspaceError(
-                    f"Charge {charge.id} belongs to another process.",
-                    fixes=("recover() if that process has ended",),
+                    f"Charge {charge.id} was reserved by another process.",
+                    fixes=("recover() when that process has ended",),
                 )
             return self._enter(connection, row, to, answer=answer, reason=reason)
 
@@ -295,8 +295,8 @@ class Ledger:
 
 def _check_names(**names: str) -> None:
     for what, name in names.items():
-        if not isinstance(name, str) or not name or len(name) > _LONGEST_NAME or "\x00" in name:
-            raise InvalidInput(f"The {what} must be a text of 1 to {_LONGEST_NAME} characters.")
+        if not isinstance(name, str) or not name or len(name) > _LONGEST_NAME or not name.isprintable():
+            raise InvalidInput(f"The {what} must be a printable text of 1 to {_LONGEST_NAME} characters.")
 
 
 def _check_amount(amount: object) -> None:

@@ -97,15 +97,18 @@ def read_charge(connection: Connection, number: int) -> Row[Any]:
 
 def charge_of(row: Row[Any]) -> Charge:
     """A row of charges as a value."""
-    return Charge(
-        id=row.id,
-        dataset=row.dataset,
-        user=row.analyst,
-        amount=Epsilon.from_nano(row.amount),
-        question=row.question,
-        detail=json.loads(row.detail),
-        state=State(row.state),
-        reserved_at=datetime.fromisoformat(row.reserved_at),
-        changed_at=datetime.fromisoformat(row.changed_at),
-        reason=row.reason,
-    )
+    try:
+        return Charge(
+            id=row.id,
+            dataset=row.dataset,
+            user=row.analyst,
+            amount=Epsilon.from_nano(row.amount),
+            question=row.question,
+            detail=json.loads(row.detail),
+            state=State(row.state),
+            reserved_at=datetime.fromisoformat(row.reserved_at),
+            changed_at=datetime.fromisoformat(row.changed_at),
+            reason=row.reason,
+        )
+    except (ValueError, TypeError):
+        raise WorkspaceError(f"Charge {row.id} cannot be read.", fixes=("verify() to see why",)) from None

@@ -9,23 +9,21 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, final
+from typing import Any, final
 
 from sqlalchemy import Connection, select
 
 from blowfishdb.adapters.store_schema import events, heads
 
-START: Final = "0" * 64
-
 
 def canonical(value: object) -> str:
     """The one way to write a JSON value."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def digest(text: str) -> str:
     """SHA-256 in hexadecimal."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @final

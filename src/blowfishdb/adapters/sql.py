@@ -1,12 +1,13 @@
 """One question, one aggregate statement: from a ``CellQuery`` to SQL and back to counts.
 
 The statement has three layers that mirror the core: the inner one encodes each row's values into cells
-(``Attribute.encode``), the condition is evaluated on cells (``Predicate.on_cells``), and cells are grouped into
-bins (``Bins.assign``). Only counts leave the database.
+(``Attribute.encode``), the condition is evaluated on cells (``Predicate.on_cells``), and cells are grouped
+into bins (``Bins.assign``). Only counts leave the database.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
@@ -35,7 +36,10 @@ _CELLS = "cells"
 @final
 @dataclass(frozen=True, eq=False)
 class Statement:
-    """A SELECT that returns one row (group of each axis …, count) per group that occurs."""
+    """A SELECT that returns the place on every axis (c0, c1 …) and the count (n) of each group that occurs.
+
+    ``maps`` are the small tables it joins; the backend provides them under their names.
+    """
 
     select: exp.Select
     groupings: tuple[Grouping, ...]
@@ -52,7 +56,7 @@ class Statement:
         for grouping, count, column in zip(self.groupings, self.shape, groups, strict=True):
             bins = column if grouping.bins is None else grouping.bins[column]
             flat = flat * count + bins
-        boxes = np.zeros(int(np.prod(self.shape, dtype=np.int64)), dtype=np.int64)
+        boxes = np.zeros(math.prod(self.shape), dtype=np.int64)
         np.add.at(boxes, flat, counts)
         return boxes
 
@@ -62,58 +66,60 @@ def cell_statement(
 ) -> Statement:
     """The statement that counts ``query`` over ``source``.
 
-    ``domain`` declares the columns that only the condition mentions; ``types`` are the columns of the source.
+    ``domain`` declares the columns that only the condition mentions; ``types`` are the source's columns.
     """
     if query.count > MOST_BOXES:
         raise TooLarge(
-            f"{query.count:,} boxes are more than {MOST_BOXES:,}.", fixes=("wider bins", "fewer columns")
+            f"{query.count:,} counts are more than {MOST_BOXES:,}.", fixes=("wider bins", "fewer columns")
         )
     attributes = mentioned(query, domain)
-    names = list(attributes)
-    encoded = [encode(types[name], attributes[name], f"v{i}") for i, name in enumerate(names)]
-    cells = {name: sql.column(f"k{i}", _CELLS) for i, name in enumerate(names)}
-    columns = {name: CellColumn(attributes[name], cells[name]) for name in names}
-    groupings = group(query.axes, [cells[axis.column] for axis in query.axes], first_map=0)
+    encoded = [encode(types[name], each, f"v{i}") for i, (name, each) in enumerate(attributes.items())]
+    columns = {
+        name: CellColumn(each, sql.column(f"k{i}", _CELLS))
+        for i, (name, each) in enumerate(attributes.items())
+    }
+    groupings = group(query.axes, [columns[axis.column].cell for axis in query.axes])
+    tests = (*(column.kept() for column in columns.values()), condition(query.where, columns))
 
-    select = exp.select(*(exp.alias_(g.expression, f"c{i}", quoted=True) for i, g in enumerate(groupings)))
-    select = select.select(exp.alias_(exp.Count(this=exp.Star()), "n", quoted=True))
-    select = select.from_(_encoding(source, encoded).subquery(exp.to_identifier(_CELLS, quoted=True)))
-    for grouping in groupings:
-        if grouping.map is not None:
-            select = select.join(_map_table(grouping.map), on=grouping.on)
-    tests = [column.kept() for column in columns.values()] + [condition(query.where, columns)]
-    for test in tests:
-        if test is not None:
-            select = select.where(test)
+    named = [_named(grouping.expression, f"c{i}") for i, grouping in enumerate(groupings)]
+    select = exp.Select(expressions=[*named, _named(exp.Count(this=exp.Star()), "n")])
+    cells = exp.Subquery(this=_encoding(source, encoded), alias=_alias(_CELLS))
+    select = _joined(select.from_(cells, copy=False), groupings, "")
+    select = select.where(*(test for test in tests if test is not None), copy=False)
     if groupings:
-        select = select.group_by(*(g.expression.copy() for g in groupings))
-    maps = [part.map for part in (*encoded, *groupings) if part.map is not None]
-    return Statement(select, tuple(groupings), tuple(maps), query.shape)
+        select = select.group_by(*(grouping.expression.copy() for grouping in groupings), copy=False)
+    return Statement(select, tuple(groupings), (*_maps(encoded), *_maps(groupings)), query.shape)
 
 
 def mentioned(query: CellQuery, domain: Domain) -> dict[str, Attribute]:
     """Every column of a question with its declaration, those of the axes first."""
-    for axis in query.axes:
-        if axis.column in domain and domain[axis.column] != axis.attribute:
-            raise SizeMismatch(f"'{axis.column}' is declared differently in the dataset.")
     attributes = {axis.column: axis.attribute for axis in query.axes}
-    return attributes | {
-        name: domain[name] for name in sorted(query.where.columns()) if name not in attributes
-    }
+    for name, attribute in attributes.items():
+        if domain[name] != attribute:
+            raise SizeMismatch(f"'{name}' is declared differently in the dataset.")
+    return attributes | {name: domain[name] for name in sorted(query.where.columns() - attributes.keys())}
 
 
 def _encoding(source: Source, encoded: list[Encoded]) -> exp.Select:
-    cells = [exp.alias_(part.cell, f"k{i}", quoted=True) for i, part in enumerate(encoded)]
-    select = exp.select(*cells or [exp.alias_(sql.whole(0), "k", quoted=True)]).from_(source.relation())
-    for part in encoded:
+    cells = [_named(part.cell, f"k{i}") for i, part in enumerate(encoded)] or [_named(sql.whole(0), "k0")]
+    return _joined(exp.Select(expressions=cells).from_(source.relation(), copy=False), encoded, "left")
+
+
+def _joined(select: exp.Select, parts: list[Encoded] | list[Grouping], kind: str) -> exp.Select:
+    for part in parts:
         if part.map is not None:
-            select = select.join(_map_table(part.map), on=part.on, join_type="left")
+            table = exp.Table(this=exp.to_identifier(part.map.name, quoted=True))
+            select = select.join(table, on=part.on, join_type=kind, copy=False)
     return select
 
 
-def _map_table(value_map: ValueMap) -> exp.Table:
-    return (
-        exp.to_table(value_map.name)
-        if False
-        else exp.Table(this=exp.to_identifier(value_map.name, quoted=True))
-    )
+def _maps(parts: list[Encoded] | list[Grouping]) -> list[ValueMap]:
+    return [part.map for part in parts if part.map is not None]
+
+
+def _named(value: sql.SqlExpr, name: str) -> exp.Alias:
+    return exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
+
+
+def _alias(name: str) -> exp.TableAlias:
+    return exp.TableAlias(this=exp.to_identifier(name, quoted=True))

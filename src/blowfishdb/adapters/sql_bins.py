@@ -1,8 +1,8 @@
 """Bins in SQL: how a column of cells is grouped, equal to ``Bins.assign``.
 
-Equal bins are a division. Unequal bins are grouped at the widest equal width that respects every edge, and merged
-here, as long as the groups stay few. Otherwise each cell is looked up in a map of bins: cells are hashed into
-buckets of about a quarter of a bin, so that the join is an equality with one to two candidates for each row.
+Equal bins are a division. Unequal bins are grouped at the widest equal width that respects every edge, and
+merged here, as long as the groups stay few. Otherwise each cell is looked up in a map of bins: cells fall
+into buckets of about a quarter of a bin, so the join is an equality with one or two candidates for each row.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from blowfishdb.adapters.sql_encode import CASES, ValueMap
 from blowfishdb.adapters.sql_values import SqlExpr
 from blowfishdb.core.arrays import IntArray, ceil_div
 from blowfishdb.core.bins import Bins, EdgeBins, EqualBins, LabelBins
-from blowfishdb.core.projection import Axis
+from blowfishdb.core.questions import Axis
 
 FINE_GROUPS = 20_000
 """So many groups cost hardly more than a few, in the database and on the way here."""
@@ -33,7 +33,7 @@ _BUCKETS_PER_BIN = 4
 @final
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """What one axis is grouped by: ``expression`` takes values 0 … groups-1, and ``bins`` says which bin each is."""
+    """What one axis is grouped by: ``expression`` numbers the groups, ``bins`` gives the bin of each."""
 
     expression: SqlExpr
     groups: int
@@ -42,7 +42,7 @@ class Grouping:
     on: SqlExpr | None = None
 
 
-def group(axes: Sequence[Axis], cells: Sequence[exp.Column], first_map: int) -> list[Grouping]:
+def group(axes: Sequence[Axis], cells: Sequence[exp.Column]) -> list[Grouping]:
     """The groupings of all axes, fine ones as long as their product stays small."""
     runs = [_runs(axis.bins) for axis in axes]
     fine = [_fine_width(axis, run) for axis, run in zip(axes, runs, strict=True)]
@@ -58,7 +58,7 @@ def group(axes: Sequence[Axis], cells: Sequence[exp.Column], first_map: int) -> 
             break
         looked_up.add(worst)
     return [
-        _lookup(axes[i].bins.count, runs[i], cells[i], f"m{first_map + i}")
+        _lookup(axes[i].bins.count, runs[i], cells[i], f"m{i}")
         if i in looked_up
         else _divide(axes[i], fine[i], cells[i])
         for i in everyone

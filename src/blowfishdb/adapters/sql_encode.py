@@ -1,17 +1,17 @@
 """Encoding in SQL: the cell of a row's value, equal to ``Attribute.encode``.
 
-Numbers become exact whole numbers before anything is divided. A column of floats stands, as everywhere, for the
-decimals that its values print as: with ``s`` decimal places in a grid's half points, ``⌊value·10^s⌋`` is found by
-rounding ``value * 10^s`` and stepping back by one where ``value < r / 10^s``. That division is correctly rounded,
-and below 10^15 the quotient is the smallest float that prints as at least ``r·10^-s``; so the result is exact.
+Numbers become exact whole numbers before anything is divided. A float stands, as everywhere, for the decimal
+that it prints as: with ``s`` decimal places in the half points of a grid, ``⌊value·10^s⌋`` is the whole number
+``r`` nearest to ``value * 10^s``, less one where ``value < r / 10^s``. That division is correctly rounded, and
+below 10^15 the quotient is the smallest float that prints as at least ``r·10^-s``; so the result is exact.
 
-No expression can fail on a value: a refusal by the database would depend on the data. A text that is not what its
-column declares counts as missing.
+No expression can fail on a value, because whether a statement fails must not depend on the data. A text that
+is not what its column declares counts as missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
@@ -150,10 +150,10 @@ Units = tuple[SqlExpr, SqlExpr]
 
 
 def _units_of_integer(column: SqlColumn, grid: _Grid, limits: Limits) -> Units:
-    value = exp.cast(column.ref, "INT128" if column.wide else "BIGINT")
+    value = sql.cast(column.ref, "INT128" if column.wide else "BIGINT")
     unit = 10**grid.scale
     low, high = limits[0] // unit, -(-limits[1] // unit)
-    narrow = exp.cast(sql.clamp(value, sql.whole(low), sql.whole(high)), "BIGINT")
+    narrow = sql.cast(sql.clamp(value, sql.whole(low), sql.whole(high)), "BIGINT")
     if unit == 1:
         return column.ref, narrow
     scaled = exp.Mul(this=narrow, expression=sql.whole(unit))
@@ -164,14 +164,14 @@ def _units_of_float(column: SqlColumn, grid: _Grid, limits: Limits) -> Units:
     value = _float(column)
     inside = sql.clamp(value, sql.double(grid.text(limits[0])), sql.double(grid.text(limits[1])))
     if grid.scale == 0:
-        return value.copy(), exp.cast(exp.Floor(this=inside), "BIGINT")
+        return value.copy(), sql.cast(exp.Floor(this=inside), "BIGINT")
     unit = sql.double(f"1e{grid.scale}")
     nearest = exp.Round(this=exp.Mul(this=inside, expression=unit))
     back = exp.LT(
         this=inside.copy(), expression=exp.Div(this=nearest.copy(), expression=unit.copy(), typed=True)
     )
     step = sql.choose((back, sql.whole(1)), otherwise=sql.whole(0))
-    return value.copy(), exp.paren(exp.Sub(this=exp.cast(nearest, "BIGINT"), expression=step))
+    return value.copy(), sql.paren(exp.Sub(this=sql.cast(nearest, "BIGINT"), expression=step))
 
 
 def _units_of_decimal(column: SqlColumn, grid: _Grid, limits: Limits) -> Units:
@@ -179,10 +179,10 @@ def _units_of_decimal(column: SqlColumn, grid: _Grid, limits: Limits) -> Units:
         raise _refuse(column, "numbers with that many digits", "narrower bounds", "a coarser grid")
     shift = 10 ** max(column.scale - grid.scale, 0), 10 ** max(grid.scale - column.scale, 0)
     low, high = limits[0] * shift[0] // shift[1], -(-limits[1] * shift[0] // shift[1])
-    value = exp.cast(column.ref, f"DECIMAL(38, {column.scale})")
+    value = sql.cast(column.ref, f"DECIMAL(38, {column.scale})")
     inside = sql.clamp(value, sql.decimal(low, column.scale), sql.decimal(high, column.scale))
     scaled = exp.Mul(this=inside, expression=sql.whole(10**grid.scale)) if grid.scale else inside
-    units = exp.cast(exp.Floor(this=scaled), "BIGINT")
+    units = sql.cast(exp.Floor(this=scaled), "BIGINT")
     return column.ref, sql.clamp(units, sql.whole(limits[0]), sql.whole(limits[1]))
 
 
@@ -198,15 +198,15 @@ _UNITS: dict[Kind, Callable[[SqlColumn, _Grid, Limits], Units]] = {
 
 
 def _date(column: SqlColumn, attribute: Date) -> SqlExpr:
-    kind, cast_to = column.kind, "DATE" if attribute.by_day else "TIMESTAMPNTZ"
+    kind, cast_to = column.kind, "DATE" if attribute.by_day else sql.MOMENT
     if kind is Kind.TEXT:
         value = sql.try_cast(column.ref, cast_to)
     elif kind is Kind.DATE and not attribute.by_day:  # a database may know years that its moments do not
-        value = exp.cast(sql.clamp(column.ref, sql.day(date.min), sql.day(date.max)), cast_to)
+        value = sql.cast(sql.clamp(column.ref, sql.day(date.min), sql.day(date.max)), cast_to)
     elif kind in (Kind.DATE, Kind.MOMENT):
-        value = exp.cast(column.ref, cast_to)
+        value = sql.cast(column.ref, cast_to)
     elif kind is Kind.FINE_MOMENT:
-        value = exp.cast(sql.to_microseconds(column.ref), cast_to)
+        value = sql.cast(sql.to_microseconds(column.ref), cast_to)
     else:
         raise _refuse(column, "dates", "a view with a date or a timestamp without time zone")
     if isinstance(attribute.lo, datetime) and isinstance(attribute.hi, datetime):
@@ -257,24 +257,24 @@ def _category(column: SqlColumn, attribute: Category, map_name: str) -> Encoded:
     rest = sql.choose((sql.is_null(value), null), otherwise=unlisted)
     cell = exp.Coalesce(this=sql.column("cell", map_name), expressions=[rest])
     on = exp.EQ(this=value.copy(), expression=sql.column("key", map_name))
-    return Encoded(cell, ValueMap(map_name, {"key": keys, "cell": list(range(attribute.ticks))}), on)
+    return Encoded(cell, ValueMap(map_name, {"key": list(keys), "cell": list(range(attribute.ticks))}), on)
 
 
-def _keys(column: SqlColumn, attribute: Category) -> tuple[SqlExpr, list[str] | list[int] | list[float]]:
+def _keys(column: SqlColumn, attribute: Category) -> tuple[SqlExpr, Sequence[str | int | float]]:
     """What is compared, and the listed values in the same type."""
     texts = [value for value in attribute.values if isinstance(value, str)]
     numbers = [value for value in attribute.values if not isinstance(value, str)]
     if texts:
         if column.kind is not Kind.TEXT:
             raise _refuse(column, "categories of texts", "list its values as whole numbers")
-        return exp.cast(column.ref, "TEXT"), texts
+        return sql.cast(column.ref, "TEXT"), texts
     largest = max(abs(value) for value in numbers)
     if column.kind in (Kind.FLOAT, Kind.TEXT) and largest < _EXACT_IN_FLOAT:
         return _float(column), [float(value) for value in numbers]
     if column.kind is Kind.INTEGER and largest < _LARGEST_BOUND:
         return column.ref, numbers
     if column.kind is Kind.DECIMAL and column.scale == 0 and largest < _LARGEST_BOUND:
-        return exp.cast(column.ref, "INT128"), numbers
+        return sql.cast(column.ref, "INT128"), numbers
     raise _refuse(column, "categories of whole numbers")
 
 
@@ -286,5 +286,5 @@ def _key(key: str | int | float) -> SqlExpr:
 
 def _float(column: SqlColumn) -> SqlExpr:
     """The column as floats; NaN is one more way to say NULL."""
-    raw = sql.try_cast(column.ref, "DOUBLE") if column.kind is Kind.TEXT else exp.cast(column.ref, "DOUBLE")
+    raw = sql.try_cast(column.ref, "DOUBLE") if column.kind is Kind.TEXT else sql.cast(column.ref, "DOUBLE")
     return exp.Nullif(this=raw, expression=sql.double("NaN"))

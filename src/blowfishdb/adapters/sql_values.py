@@ -14,9 +14,11 @@ from typing import final
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-SqlExpr = exp.Expression
+SqlExpr = exp.Expr
 SOURCE = "src"
 """The alias of the table or view that is read."""
+MOMENT = "TIMESTAMPNTZ"
+"""The type of moments without time zone, as sqlglot calls it."""
 
 
 class Kind(Enum):
@@ -33,8 +35,8 @@ class Kind(Enum):
     OTHER = "something else"
 
 
-_T = exp.DataType.Type
-_KINDS: dict[Kind, tuple[exp.DataType.Type, ...]] = {
+_T = exp.DType
+_KINDS: dict[Kind, tuple[exp.DType, ...]] = {
     Kind.INTEGER: (
         *(_T.TINYINT, _T.SMALLINT, _T.INT, _T.BIGINT, _T.INT128),
         *(_T.UTINYINT, _T.USMALLINT, _T.UINT, _T.UBIGINT),
@@ -100,9 +102,19 @@ def whole(value: int) -> SqlExpr:
     return exp.convert(value)
 
 
+def cast(value: SqlExpr, to: str) -> SqlExpr:
+    """``value`` as another type; only for conversions that cannot fail."""
+    return exp.Cast(this=value, to=exp.DataType.build(to))
+
+
+def paren(value: SqlExpr) -> SqlExpr:
+    """``(value)``."""
+    return exp.Paren(this=value)
+
+
 def double(text: str) -> SqlExpr:
     """The floating-point number nearest to a decimal text."""
-    return exp.cast(exp.Literal.string(text), "DOUBLE")
+    return cast(exp.Literal.string(text), "DOUBLE")
 
 
 def string(text: str) -> SqlExpr:
@@ -112,24 +124,24 @@ def string(text: str) -> SqlExpr:
 
 def day(value: date) -> SqlExpr:
     """A date."""
-    return exp.cast(exp.Literal.string(f"{value.year:04d}-{value.month:02d}-{value.day:02d}"), "DATE")
+    return cast(exp.Literal.string(f"{value.year:04d}-{value.month:02d}-{value.day:02d}"), "DATE")
 
 
 def moment(value: datetime) -> SqlExpr:
     """A moment without time zone."""
-    return exp.cast(exp.Literal.string(value.isoformat(sep=" ")), _T.TIMESTAMPNTZ)
+    return cast(exp.Literal.string(value.isoformat(sep=" ")), MOMENT)
 
 
 def decimal(digits: int, scale: int) -> SqlExpr:
     """The number ``digits · 10^-scale``, exactly."""
     sign, padded = "-" if digits < 0 else "", str(abs(digits)).rjust(scale + 1, "0")
     text = f"{sign}{padded[: len(padded) - scale]}" + (f".{padded[len(padded) - scale :]}" if scale else "")
-    return exp.cast(exp.Literal.string(text), f"DECIMAL(38, {scale})")
+    return cast(exp.Literal.string(text), f"DECIMAL(38, {scale})")
 
 
 def floor_div(value: SqlExpr, divisor: int) -> SqlExpr:
     """``value // divisor`` for a value that is not negative."""
-    return value if divisor == 1 else exp.IntDiv(this=exp.paren(value), expression=whole(divisor))
+    return value if divisor == 1 else exp.IntDiv(this=paren(value), expression=whole(divisor))
 
 
 def clamp(value: SqlExpr, low: SqlExpr, high: SqlExpr) -> SqlExpr:
@@ -178,8 +190,8 @@ def to_microseconds(value: SqlExpr) -> SqlExpr:
     """A moment to the nanosecond, cut off to the microsecond: DuckDB's own cast rounds into the next day."""
     nanos = call("EPOCH_NS", value)
     rest = exp.Mod(
-        this=exp.paren(plus(exp.Mod(this=nanos, expression=whole(1000)), 1000)), expression=whole(1000)
+        this=paren(plus(exp.Mod(this=nanos, expression=whole(1000)), 1000)), expression=whole(1000)
     )
-    micros = exp.IntDiv(this=exp.paren(exp.Sub(this=nanos.copy(), expression=rest)), expression=whole(1000))
-    infinite = exp.cast(value.copy(), _T.TIMESTAMPNTZ)
+    micros = exp.IntDiv(this=paren(exp.Sub(this=nanos.copy(), expression=rest)), expression=whole(1000))
+    infinite = cast(value.copy(), MOMENT)
     return exp.Coalesce(this=call("MAKE_TIMESTAMP", micros), expressions=[infinite])

@@ -1,7 +1,7 @@
 """Predicates in SQL, on the cells of columns: equal to ``Predicate.on_cells``.
 
-A predicate speaks of encoded values, so a clamped salary of a million satisfies ``salary <= 200_000``. SQL's own
-three-valued logic does the rest: the cell of missing values is turned back into NULL first.
+A predicate speaks of encoded values, so a clamped salary of a million satisfies ``salary <= 200_000``. SQL's
+own three-valued logic does the rest: the cell of missing values is turned back into NULL first.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def condition(predicate: Predicate, columns: Mapping[str, CellColumn]) -> SqlExp
 def _truth(predicate: Predicate, columns: Mapping[str, CellColumn]) -> SqlExpr:
     if isinstance(predicate, (And, Or)):
         node = exp.And if isinstance(predicate, And) else exp.Or
-        parts = [exp.paren(_truth(part, columns)) for part in predicate.parts]
+        parts = [sql.paren(_truth(part, columns)) for part in predicate.parts]
         return reduce(lambda left, right: node(this=left, expression=right), parts)
     if isinstance(predicate, Not):
-        return exp.Not(this=exp.paren(_truth(predicate.part, columns)))
+        return exp.Not(this=sql.paren(_truth(predicate.part, columns)))
     if isinstance(predicate, Everything):
         return exp.true()
     if isinstance(predicate, IsMissing):

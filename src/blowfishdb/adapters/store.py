@@ -1,11 +1,12 @@
 """The workspace's own database: SQLite beside the data by default, any SQLAlchemy URL otherwise.
 
-Writers take turns: on SQLite each writing transaction begins with the write lock (``BEGIN IMMEDIATE``), on other
-databases it begins by locking the row at the head of the event chain. A commit is on disk before it returns.
+Writers take turns: on SQLite a writing transaction begins with the write lock (``BEGIN IMMEDIATE``),
+elsewhere with a lock on the row at the head of the event chain. A commit is on disk before it returns.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -16,20 +17,20 @@ from typing import Any, Final, Self, final
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, select
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from blowfishdb.adapters.store_schema import SCHEMA_VERSION, heads, meta, metadata
+from blowfishdb.adapters.store_schema import SCHEMA_VERSION, START, heads, meta, metadata
 from blowfishdb.core.errors import WorkspaceError
 
 _PATIENCE: Final = 60.0  # seconds that a writer waits for its turn
-_START: Final = "0" * 64
 
 
 @final
 class Store:
-    """An open workspace database; safe to share between threads, one for each process."""
+    """An open workspace database; safe to share between threads, and usable in a forked process."""
 
     def __init__(self, engine: Engine, name: str) -> None:
         self._engine = engine
         self._turn = threading.Lock()
+        self._process = os.getpid()
         self.name = name
 
     @classmethod
@@ -47,6 +48,7 @@ class Store:
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction that has the turn to write: all of it happens, or nothing."""
+        self._leave_parent()
         with self._turn, self._explained(), self._engine.connect() as connection:
             immediate = connection.execution_options(immediate=True)
             with immediate.begin():
@@ -57,6 +59,7 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A transaction that sees one state of everything and changes nothing."""
+        self._leave_parent()
         level: dict[str, Any] = {}
         if self._engine.dialect.name != "sqlite":
             level = {"isolation_level": "REPEATABLE READ"}
@@ -70,6 +73,13 @@ class Store:
     def close(self) -> None:
         """Let go of the database."""
         self._engine.dispose()
+
+    def _leave_parent(self) -> None:
+        """A connection must not be used on both sides of a fork: the child forgets those of its parent."""
+        if self._process != os.getpid():
+            self._engine.dispose(close=False)
+            self._turn = threading.Lock()
+            self._process = os.getpid()
 
     def _prepare(self) -> None:
         with self._explained(), self._engine.connect() as connection:
@@ -85,7 +95,7 @@ class Store:
                 found = immediate.execute(select(meta.c.value).where(meta.c.name == "schema")).scalar()
                 if found is None:
                     immediate.execute(meta.insert().values(name="schema", value=SCHEMA_VERSION))
-                    immediate.execute(heads.insert().values(id=1, seq=0, hash=_START))
+                    immediate.execute(heads.insert().values(id=1, seq=0, hash=START))
                 elif found != SCHEMA_VERSION:
                     raise WorkspaceError(
                         f"'{self.name}' was written by another version of BlowfishDB "

@@ -19,6 +19,8 @@ from sqlalchemy import (
 )
 
 SCHEMA_VERSION: Final = "1"
+START: Final = "0" * 64
+"""What stands in front of the first event."""
 
 metadata = MetaData()
 _NAME = String(255)

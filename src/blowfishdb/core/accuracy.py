@@ -30,11 +30,15 @@ _ROUNDING = 1e-12  # relative, against the analyst: far above float error, far b
 @final
 @dataclass(frozen=True)
 class Accuracy:
-    """Within ±``alpha`` with probability 1 − ``beta``: all answers at once, or each by itself."""
+    """Within ±``alpha`` with probability 1 − ``beta``: all answers at once, or each by itself.
+
+    ``one_sided``: each answer can fail in one direction only, known beforehand or not.
+    """
 
     alpha: float
     beta: float
     simultaneous: bool = True
+    one_sided: bool = False
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
@@ -65,9 +69,11 @@ def check_beta(beta: object) -> float:
     return float(beta)  # type: ignore[arg-type]
 
 
-def failure(unit_scales: FloatArray, bound: int, epsilon: Epsilon, *, simultaneous: bool) -> float:
+def failure(
+    unit_scales: FloatArray, bound: int, epsilon: Epsilon, *, simultaneous: bool, one_sided: bool = False
+) -> float:
     """P(some |Z_r| > bound), or the largest P(|Z_r| > bound); Z_r independent with scale c_r/ε."""
-    each = np.asarray(tail(bound, unit_scales / float(epsilon)))
+    each = np.asarray(tail(bound, unit_scales / float(epsilon))) / (2 if one_sided else 1)
     return -math.expm1(np.log1p(-each).sum()) if simultaneous else float(each.max())
 
 
@@ -76,9 +82,14 @@ def independent_epsilon(unit_scales: FloatArray, accuracy: Accuracy) -> Epsilon:
     if unit_scales.size == 0:
         return Epsilon(0)
     bound, allowed = math.floor(accuracy.alpha), accuracy.beta * (1 - _ROUNDING)
-    return least_epsilon(
-        lambda epsilon: failure(unit_scales, bound, epsilon, simultaneous=accuracy.simultaneous) <= allowed
-    )
+
+    def holds(epsilon: Epsilon) -> bool:
+        fails = failure(
+            unit_scales, bound, epsilon, simultaneous=accuracy.simultaneous, one_sided=accuracy.one_sided
+        )
+        return fails <= allowed
+
+    return least_epsilon(holds)
 
 
 def independent_alpha(

@@ -95,7 +95,29 @@ class Plan(ABC):
     def explain(self) -> str:
         """What the plan does and why it costs what it costs, in a sentence or two."""
 
-    # --- what follows -------------------------------------------------------------------------
+    # --- what follows, and what a plan may know a shorter way to ------------------------------
+
+    @property
+    def free(self) -> bool:
+        """Whether every answer is exact, so that a release costs nothing."""
+        return bool(self.exact.all())
+
+    def total_variance(self, of_noise: FloatArray) -> float:
+        """The variances of all answers together; a plan on many questions need not list them."""
+        return float(self.variances(of_noise).sum())
+
+    def largest_variance(self, of_noise: FloatArray) -> float:
+        """At least the largest variance of an answer."""
+        return float(self.variances(of_noise).max())
+
+    def largest_errors(self, noise: Numbers) -> FloatArray:
+        """max_i |(T·η)_i| for every noise vector of a batch."""
+        return np.asarray(np.abs(self.spread(noise)).max(axis=-1), dtype=np.float64)
+
+    @property
+    def width(self) -> int:
+        """How many numbers one draw of ``largest_errors`` takes."""
+        return max(len(self.scales), self.workload.count)
 
     @cached_property
     def exact(self) -> BoolArray:
@@ -108,14 +130,31 @@ class Plan(ABC):
         """The expected squared error of every answer, exact for the discrete noise."""
         return self.variances(self.scales.variances(positive(epsilon)))
 
+    def total_squared_error(self, *, epsilon: AnyEpsilon) -> float:
+        """The sum of ``squared_errors``, without listing them where a plan can."""
+        return self.total_variance(self.scales.variances(positive(epsilon)))
+
     def squared_error(self, *, epsilon: AnyEpsilon) -> float:
         """The mean of ``squared_errors``."""
-        return float(self.squared_errors(epsilon=epsilon).mean())
+        return self.total_squared_error(epsilon=epsilon) / self.workload.count
+
+    @cached_property
+    def unit_error(self) -> float:
+        """The total squared error at ε = 1 in the continuous limit: what plans are compared by."""
+        return self.total_variance(2.0 * self.scales.floats() ** 2)
+
+    @cached_property
+    def largest_deviation(self) -> float:
+        """At least the largest standard deviation of an answer at ε = 1 in the continuous limit."""
+        return math.sqrt(self.largest_variance(2.0 * self.scales.floats() ** 2))
 
     def epsilon_for(self, *, alpha: float, beta: float, simultaneous: bool = True) -> Epsilon:
         """The least ε known to meet (α, β); zero if every answer is exact."""
-        accuracy = Accuracy(alpha, beta, simultaneous)
-        if self.exact.all():
+        return self.epsilon_at(Accuracy(alpha, beta, simultaneous))
+
+    def epsilon_at(self, accuracy: Accuracy) -> Epsilon:
+        """The least ε known to meet ``accuracy``; zero if every answer is exact."""
+        if self.free:
             return Epsilon(0)
         if self.one_to_one:
             return independent_epsilon(self._noisy_scales, accuracy)
@@ -124,7 +163,7 @@ class Plan(ABC):
     def alpha_for(self, *, epsilon: AnyEpsilon, beta: float, simultaneous: bool = True) -> float:
         """The least α known to hold with probability 1 − β at ``epsilon``."""
         check_beta(beta)
-        if self.exact.all():
+        if self.free:
             return 0
         if self.one_to_one:
             return independent_alpha(self._noisy_scales, positive(epsilon), beta, simultaneous=simultaneous)
@@ -138,7 +177,7 @@ class Plan(ABC):
     @cached_property
     def simulation(self) -> Simulation:
         """The law of the largest error, simulated once on a stream of the plan's own."""
-        return Simulation(self.spread, self.scales.floats(), key=self.fingerprint)
+        return Simulation(self)
 
     @cached_property
     def fingerprint(self) -> int:
@@ -152,7 +191,7 @@ class Plan(ABC):
         if counts.shape != (self.workload.size,):
             raise SizeMismatch(f"Expected {self.workload.size:,} counts, got shape {counts.shape}.")
         measured = self.measure(counts)
-        if self.exact.all():
+        if self.free:
             return self.decode(measured, counts)
         return self.decode(measured + self.scales.draw(noise, positive(epsilon)), counts)
 

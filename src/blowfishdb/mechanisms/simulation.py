@@ -1,11 +1,14 @@
 """Accuracy by simulation, for plans whose errors have no closed tail.
 
-The largest error M = max_i |(T·η)_i| is simulated with continuous noise at ε = 1, once; M scales as
-1/ε and gives a first guess. The guess is then certified with *discrete* noise at that very ε on
-draws of their own: if at least r of N draws stay within α, where r is the conservative order
-statistic, the true failure probability is at most β but for γ, and γ is taken out of β. A failed
-certificate raises ε and tries again with half of the remaining γ. The stream is keyed by the plan,
-so a quote is reproducible; it is never used for a release.
+The largest error M = max_i |(T·η)_i| is simulated once with *continuous* noise at ε = 1; it scales as 1/ε, so
+every later (α, β) is a lookup. A conservative order statistic of the draws is at least the (1−β)-quantile but
+for γ, and γ is taken out of β, so the failure probability is at most β unconditionally. One answer at a time,
+and where β is too small to be seen in draws, an exact bound on tails takes their place
+(:mod:`blowfishdb.core.laplace_sums`, which also passes from continuous to discrete noise: α shrinks by t).
+
+Where the plan is small and t matters, ε is then lowered as far as fresh draws of *discrete* noise certify:
+every attempt has draws and a share of γ of its own, so choosing ε by earlier draws does no harm. Streams are
+keyed by the plan, so a quote is reproducible; they are never used for a release.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import Protocol, final
 
 import numpy as np
 
@@ -22,110 +25,202 @@ from blowfishdb.core.accuracy import LARGEST_EPSILON, Accuracy, order_statistic
 from blowfishdb.core.arrays import FloatArray
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import Infeasible
+from blowfishdb.core.laplace_sums import discretisation, quantile_bound
+from blowfishdb.core.workloads import Workload
 from blowfishdb.core.workloads.base import Numbers
+from blowfishdb.mechanisms.scales import UnitScales
 
-_DRAWS = 2 * 10**7  # noise variables per simulation: about half a second
+_DRAWS = 2 * 10**7  # numbers per simulation: about half a second
+_PATIENCE = 6  # times as many for a β that needs them
+_SMALL = 4 * 10**6
 _CHUNK = 10**6
 _GAMMA = 0.01  # the share of β that covers the simulation's own uncertainty
-_TRIES = 40
+_ETAS = (0.2, 0.05, 0.01)
+_NOTICEABLE = 1.02
+_ATTEMPTS = 6
+_WRITTEN_OUT = 12_000
+
+
+class LinearErrors(Protocol):
+    """What a simulation needs to know of a plan whose error is T·η."""
+
+    @property
+    def workload(self) -> Workload: ...
+    @property
+    def scales(self) -> UnitScales: ...
+    @property
+    def fingerprint(self) -> int: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def largest_deviation(self) -> float: ...
+    def spread(self, noise: Numbers) -> Numbers: ...
+    def largest_errors(self, noise: Numbers) -> FloatArray: ...
+    def largest_variance(self, of_noise: FloatArray) -> float: ...
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """The law of max_i |(T·η)_i| for η_r of scale c_r/ε."""
+    """The law of the errors of one plan, with a memory: a second quote is a lookup."""
 
-    spread: Callable[[Numbers], Numbers]
-    unit_scales: FloatArray
-    key: int
+    plan: LinearErrors
 
     def epsilon(self, accuracy: Accuracy) -> Epsilon:
-        """The least ε that a certificate was found for."""
-        samples = self._samples(accuracy.beta)
-        guess = self._unit_quantile(samples, accuracy.beta, accuracy.simultaneous) / accuracy.alpha
-        for attempt in range(1, _TRIES):
-            epsilon = Epsilon.at_least(guess)
-            if epsilon > LARGEST_EPSILON:
-                break
-            reached = self._certified(epsilon, accuracy, samples, attempt)
-            if reached <= accuracy.alpha:
-                return epsilon
-            guess *= max(1.01, min(1.5, reached / accuracy.alpha))
-        raise Infeasible(
-            "No reasonable privacy loss reaches this accuracy.",
-            fixes=("allow a larger error", "accept a lower confidence"),
-        )
+        """The least ε known to meet ``accuracy``."""
+        if accuracy not in self._quotes:
+            self._quotes[accuracy] = self._least_epsilon(accuracy)
+        return self._quotes[accuracy]
 
     def alpha(self, epsilon: Epsilon, beta: float, *, simultaneous: bool) -> float:
-        """The α that one certificate gives at ``epsilon``."""
-        return self._certified(epsilon, Accuracy(1, beta, simultaneous), self._samples(beta), attempt=1)
-
-    def _samples(self, beta: float) -> int:
-        """As many as the time allows, but enough for an order statistic to exist."""
-        affordable = min(20_000, max(500, _DRAWS // self.unit_scales.size))
-        needed = math.ceil(math.log(_GAMMA * beta / 2**8) / math.log1p(-beta * (1 - _GAMMA)))
-        return max(affordable, needed)
-
-    def _certified(self, epsilon: Epsilon, accuracy: Accuracy, samples: int, attempt: int) -> float:
-        """An α that holds at ``epsilon``, with noise as it will be: discrete."""
-        gamma = _GAMMA * accuracy.beta / 2**attempt
-        scales = self.unit_scales / float(epsilon)
-        errors = self._largest(
-            samples,
-            lambda stream, shape: _floor(stream, scales, shape) - _floor(stream, scales, shape),
-            attempt,
-            accuracy.simultaneous,
-        )
-        return _conservative(errors, accuracy.beta * (1 - _GAMMA), gamma)
-
-    def _unit_quantile(self, samples: int, beta: float, simultaneous: bool) -> float:
-        """The (1−β)-quantile at ε = 1, with continuous noise."""
-        errors = self._unit_errors(samples, simultaneous)
-        return _conservative(errors, beta * (1 - _GAMMA), _GAMMA * beta / 2)
+        """The least α known to hold at ``epsilon``."""
+        key = (epsilon, beta, simultaneous)
+        if key not in self._promises:
+            bounds = [bound / float(epsilon) + t for bound, t in self._bounds(beta, simultaneous)]
+            if self._small(beta, simultaneous):
+                bounds.append(self._certified(epsilon, beta, simultaneous, attempt=1))
+            self._promises[key] = min(bounds)
+        return self._promises[key]
 
     @cached_property
-    def _cache(self) -> dict[tuple[int, bool], FloatArray]:
+    def _quotes(self) -> dict[Accuracy, Epsilon]:
         return {}
 
-    def _unit_errors(self, samples: int, simultaneous: bool) -> FloatArray:
-        if (samples, simultaneous) not in self._cache:
-            self._cache[samples, simultaneous] = self._largest(
-                samples,
-                lambda stream, shape: stream.laplace(size=shape) * self.unit_scales,
-                0,
-                simultaneous,
-            )
-        return self._cache[samples, simultaneous]
+    @cached_property
+    def _promises(self) -> dict[tuple[Epsilon, float, bool], float]:
+        return {}
 
-    def _largest(
-        self,
-        samples: int,
-        draw: Callable[[np.random.Generator, tuple[int, int]], Numbers],
-        attempt: int,
-        simultaneous: bool,
-    ) -> FloatArray:
-        """|T·η|: the maximum over answers per draw, or every answer in its own column."""
-        stream = np.random.Generator(np.random.Philox(key=[self.key, attempt]))
-        blocks = [np.abs(self.spread(draw(stream, shape))) for shape in self._shapes(samples)]
-        if simultaneous:
-            return np.concatenate([block.max(axis=-1) for block in blocks])
-        return np.concatenate(blocks)
+    # --- from a bound at ε = 1 ------------------------------------------------------------------
+
+    def _least_epsilon(self, accuracy: Accuracy) -> Epsilon:
+        bounds = self._bounds(accuracy.beta, accuracy.simultaneous)
+        ideal = min(bound for bound, _ in bounds) / accuracy.alpha
+        enough = min((b / (accuracy.alpha - t) for b, t in bounds if t < accuracy.alpha), default=math.inf)
+        if enough > _NOTICEABLE * ideal and self._small(accuracy.beta, accuracy.simultaneous):
+            enough = min(enough, self._lowered(accuracy, ideal, enough))
+        if enough > float(LARGEST_EPSILON):
+            raise Infeasible(
+                "No reasonable privacy loss reaches this accuracy.",
+                fixes=("allow a larger error", "accept a lower confidence"),
+            )
+        return Epsilon.at_least(enough)
+
+    def _bounds(self, beta: float, simultaneous: bool) -> list[tuple[float, float]]:
+        """Pairs (u, t): at any ε, discrete errors stay within u/ε + t with probability 1 − β."""
+        gamma = _GAMMA * beta / 2 / len(_ETAS)
+        return [
+            (
+                self._unit_bound(beta * (1 - _GAMMA) * (1 - eta), gamma, simultaneous),
+                discretisation(self._roughness, eta),
+            )
+            for eta in _ETAS
+        ]
+
+    @cached_property
+    def _roughness(self) -> float:
+        """The largest ‖T_i‖² over noise that there is."""
+        return self.plan.largest_variance((self._unit_scales > 0).astype(np.float64))
+
+    @cached_property
+    def _unit_scales(self) -> FloatArray:
+        return self.plan.scales.floats()
+
+    def _unit_bound(self, beta: float, gamma: float, simultaneous: bool) -> float:
+        """At least the (1−β)-quantile of the error with continuous noise at ε = 1, but for γ."""
+        if simultaneous and (samples := self._samples(beta, gamma)):
+            return _conservative(self._unit_errors(samples), beta, gamma)
+        share = beta / self.plan.workload.count if simultaneous else beta
+        return self.plan.largest_deviation * quantile_bound(share, self._terms)
+
+    def _samples(self, beta: float, gamma: float) -> int:
+        """As many draws as time allows; 0 if they cannot show a failure probability of β."""
+        affordable = min(20_000, max(500, _DRAWS // self.plan.width))
+        needed = math.ceil(1.3 * math.log(gamma) / math.log1p(-beta))
+        if needed > affordable and needed * self.plan.width > _PATIENCE * _DRAWS:
+            return 0
+        return max(affordable, needed)
+
+    @cached_property
+    def _terms(self) -> int:
+        """m such that no single noise variable has more than 1/m of the largest variance of an answer."""
+        scales = self._unit_scales
+        if scales.size > _WRITTEN_OUT or scales.size * self.plan.width > _PATIENCE * _DRAWS:
+            return 1
+        largest, step = 0.0, max(1, _CHUNK // self.plan.width)
+        for begin in range(0, scales.size, step):
+            some = np.arange(begin, min(begin + step, scales.size))
+            single = np.zeros((some.size, scales.size))
+            single[np.arange(some.size), some] = scales[some]
+            largest = max(largest, float(self.plan.largest_errors(single).max()))
+        share = 2 * largest**2 / self.plan.largest_deviation**2
+        return max(1, math.floor(1 / share * (1 - 1e-9)))
+
+    @cached_property
+    def _memory(self) -> dict[int, FloatArray]:
+        return {}
+
+    def _unit_errors(self, samples: int) -> FloatArray:
+        """Sorted draws of M at ε = 1."""
+        if samples not in self._memory:
+            stream = self._stream(0)
+
+            def laplace(shape: tuple[int, int]) -> FloatArray:
+                signs = 2.0 * stream.integers(0, 2, size=shape, dtype=np.int8) - 1.0
+                return np.asarray(stream.standard_exponential(size=shape) * signs * self._unit_scales)
+
+            errors = [self.plan.largest_errors(laplace(shape)) for shape in self._shapes(samples)]
+            self._memory[samples] = np.sort(np.concatenate(errors))
+        return self._memory[samples]
+
+    # --- from discrete draws at one ε -----------------------------------------------------------
+
+    def _small(self, beta: float, simultaneous: bool) -> bool:
+        """Whether a certificate takes milliseconds."""
+        return self._certificate_samples(beta, simultaneous) * self.plan.width <= _SMALL
+
+    def _certificate_samples(self, beta: float, simultaneous: bool) -> int:
+        gamma = _GAMMA * beta / 2 ** (_ATTEMPTS + 1) / (1 if simultaneous else self.plan.workload.count)
+        needed = math.ceil(2 * math.log(gamma) / math.log1p(-beta * (1 - _GAMMA)))
+        return max(needed, min(20_000, _SMALL // self.plan.width))
+
+    def _lowered(self, accuracy: Accuracy, guess: float, enough: float) -> float:
+        """The first ε between the ideal and what is known to be enough that gets a certificate."""
+        for attempt in range(1, _ATTEMPTS + 1):
+            if guess >= enough:
+                break
+            epsilon = Epsilon.at_least(guess)
+            reached = self._certified(epsilon, accuracy.beta, accuracy.simultaneous, attempt)
+            if reached <= accuracy.alpha:
+                return float(epsilon)
+            guess *= max(1.01, min(1.2, reached / accuracy.alpha))
+        return enough
+
+    def _certified(self, epsilon: Epsilon, beta: float, simultaneous: bool, attempt: int) -> float:
+        """An α that holds at ``epsilon``, with noise as it will be: discrete."""
+        samples = self._certificate_samples(beta, simultaneous)
+        stream, scales = self._stream(attempt), self._unit_scales / float(epsilon)
+
+        def geometric(shape: tuple[int, int]) -> FloatArray:
+            return np.floor(stream.standard_exponential(size=shape) * scales)  # ⌊bE⌋: two make the noise
+
+        measure: Callable[[Numbers], Numbers]
+        measure = self.plan.largest_errors if simultaneous else lambda noise: np.abs(self.plan.spread(noise))
+        errors = [measure(geometric(shape) - geometric(shape)) for shape in self._shapes(samples)]
+        return _conservative(
+            np.sort(np.concatenate(errors), axis=0), beta * (1 - _GAMMA), _GAMMA * beta / 2 ** (attempt + 1)
+        )
+
+    def _stream(self, attempt: int) -> np.random.Generator:
+        return np.random.Generator(np.random.Philox(key=[self.plan.fingerprint, attempt]))
 
     def _shapes(self, samples: int) -> Iterator[tuple[int, int]]:
-        rows = max(1, _CHUNK // self.unit_scales.size)
+        rows = max(1, _CHUNK // self.plan.width)
         for start in range(0, samples, rows):
-            yield min(rows, samples - start), self.unit_scales.size
+            yield min(rows, samples - start), self._unit_scales.size
 
 
-def _floor(stream: np.random.Generator, scales: FloatArray, shape: tuple[int, int]) -> FloatArray:
-    """⌊b·E⌋ is geometric; the difference of two is discrete Laplace of scale b."""
-    return np.floor(stream.standard_exponential(size=shape) * scales)
-
-
-def _conservative(errors: FloatArray, beta: float, gamma: float) -> float:
+def _conservative(ordered: FloatArray, beta: float, gamma: float) -> float:
     """A value that is at least the (1−β)-quantile but for γ; of each column, the largest."""
-    columns = 1 if errors.ndim == 1 else errors.shape[1]
-    rank = order_statistic(errors.shape[0], beta, gamma / columns)
-    if rank is None:
-        return math.inf
-    return float(np.partition(errors, rank - 1, axis=0)[rank - 1].max())
+    columns = 1 if ordered.ndim == 1 else ordered.shape[1]
+    rank = order_statistic(ordered.shape[0], beta, gamma / columns)
+    return math.inf if rank is None else float(ordered[rank - 1].max())

@@ -1,4 +1,4 @@
-"""Opening files with DuckDB so that nothing can be written, fetched or read besides them."""
+"""Opening files with DuckDB so that nothing is written, downloaded, or mistaken for a Python variable."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from blowfishdb.core.errors import SourceCorrupt, SourceError, SourceMissing
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-_SAFE = {
-    "autoinstall_known_extensions": "false",
-    "python_enable_replacements": "false",  # a table name must never mean a Python variable
+_SAFE: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": False,
+    "python_enable_replacements": False,
 }
-_TEXT_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".csv.zst", ".txt")
+_TEXT_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".csv.zst", ".tsv.zst")
 _PARQUET_ENDINGS = (".parquet", ".pq")
 
 
 def connect(path: Path) -> DuckDBPyConnection:
-    """A read-only connection to a database file, or to a view of a file of rows."""
+    """A read-only connection to a database file, or to a view of a file or folder of rows."""
     if not path.exists():
         raise SourceMissing(f"There is no file '{path}'.", fixes=("check the path and the working folder",))
     if path.is_dir():
@@ -29,16 +29,17 @@ def connect(path: Path) -> DuckDBPyConnection:
             raise SourceMissing(
                 f"The folder '{path}' holds no Parquet files.", fixes=("files that end in .parquet",)
             )
-        return _files(path, "read_parquet", str(path / "**" / "*.parquet"))
+        return _rows(path, "read_parquet", "/**/*.parquet")
     if path.name.lower().endswith(_PARQUET_ENDINGS):
-        return _files(path, "read_parquet", str(path))
+        return _rows(path, "read_parquet")
     if path.name.lower().endswith(_TEXT_ENDINGS):
-        return _files(path, "read_csv", str(path))
+        # texts stay texts: a guessed type could fail on a later row, and failing tells about the data
+        return _rows(path, "read_csv", header=True, all_varchar=True)
     return _database(path)
 
 
 def table_name(path: Path) -> str:
-    """The name under which a file of rows is a table."""
+    """The name under which a file of rows is a table: what is in front of the first dot."""
     return path.name.split(".")[0] or path.name
 
 
@@ -51,7 +52,7 @@ def _database(path: Path) -> DuckDBPyConnection:
         words = str(error).lower()
     if "lock" in words or "different configuration" in words:
         raise SourceError(
-            f"'{path}' is open for writing elsewhere.", fixes=("close it there", "a copy of the file")
+            f"'{path}' is open for writing elsewhere.", fixes=("close it there", "use a copy of the file")
         )
     if "permission" in words:
         raise SourceError(f"'{path}' may not be read.", fixes=("check the permissions of the file",))
@@ -61,30 +62,27 @@ def _database(path: Path) -> DuckDBPyConnection:
     )
 
 
-def _files(path: Path, reader: str, pattern: str) -> DuckDBPyConnection:
-    """Texts are read as texts: a guessed type could fail on a later row, and failing tells about the data."""
+def _rows(path: Path, reader: str, below: str = "", **options: bool) -> DuckDBPyConnection:
+    """A view with the name of the file, in a database in memory that can reach nothing else."""
     import duckdb
 
+    pattern = "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(path)) + below
+    named = [exp.PropertyEQ(this=exp.to_identifier(k), expression=exp.convert(v)) for k, v in options.items()]
+    scan = exp.Anonymous(this=reader, expressions=[exp.Literal.string(pattern), *named])
+    name = exp.Table(this=exp.to_identifier(table_name(path), quoted=True))
+    view = exp.Create(this=name, kind="VIEW", expression=exp.select("*").from_(scan))
+    reachable = "allowed_directories" if path.is_dir() else "allowed_paths"
+    allow = exp.Array(expressions=[exp.Literal.string(f"{path}/" if path.is_dir() else str(path))])
     connection = duckdb.connect(":memory:", config=_SAFE)
-    options = {"header": exp.true(), "all_varchar": exp.true()} if reader == "read_csv" else {}
-    arguments = [exp.Literal.string(_escaped(pattern))]
-    named = [
-        exp.PropertyEQ(this=exp.to_identifier(name), expression=value) for name, value in options.items()
-    ]
-    scan = exp.select("*").from_(exp.Anonymous(this=reader, expressions=[*arguments, *named]))
-    view = exp.Create(
-        this=exp.Table(this=exp.to_identifier(table_name(path), quoted=True)), kind="VIEW", expression=scan
-    )
     try:
         connection.execute(view.sql(dialect="duckdb"))
+        connection.execute(f"SET {reachable} = {allow.sql(dialect='duckdb')}")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
         return connection
     except duckdb.Error:
         connection.close()
     kind = "Parquet" if reader == "read_parquet" else "CSV"
     raise SourceCorrupt(
-        f"'{path}' is not a readable {kind} file.", fixes=("open it with another program to check it",)
+        f"'{path}' is not a readable {kind} file.", fixes=("open it with another program to see",)
     )
-
-
-def _escaped(pattern: str) -> str:
-    return pattern

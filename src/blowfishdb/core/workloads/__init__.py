@@ -3,7 +3,8 @@
 from blowfishdb.core.workloads.base import Workload
 from blowfishdb.core.workloads.boxes import Marginals, Product, Rectangles
 from blowfishdb.core.workloads.general import Matrix, Predicates
-from blowfishdb.core.workloads.line import AllRanges, Cumulative, Histogram, Ranges
+from blowfishdb.core.workloads.line import AllRanges, Cumulative, Histogram, Ranges, ValueSum
+from blowfishdb.core.workloads.selected import Selected
 
 __all__ = [
     "AllRanges",
@@ -15,5 +16,7 @@ __all__ = [
     "Product",
     "Ranges",
     "Rectangles",
+    "Selected",
+    "ValueSum",
     "Workload",
 ]

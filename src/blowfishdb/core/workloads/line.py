@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, eye_array
 
-from blowfishdb.core.arrays import IntArray, integers
+from blowfishdb.core.arrays import IntArray, integers, whole
 from blowfishdb.core.bins import Bins, EdgeBins
 from blowfishdb.core.errors import InvalidWorkload
 from blowfishdb.core.workloads.base import Numbers, Workload, check_cells, interval_rows, vector
@@ -206,6 +206,66 @@ class Ranges(Workload):
         if segments.count == self.size:
             return self
         return Ranges(segments.count, segments.assign(self.starts), segments.assign(self.ends))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ValueSum(Workload):
+    """One question: the sum of the records' values, cell i having the value ``first`` + i·``stride``.
+
+    What a SUM needs, in whole units. A move changes it by its length times the stride, wherever it
+    happens; a record that comes or goes changes it by its whole value.
+    """
+
+    size: int
+    first: int = 0
+    stride: int = 1
+
+    def __post_init__(self) -> None:
+        check_cells(self.size)
+        whole(self.first, "The first value", InvalidWorkload)
+        if whole(self.stride, "The stride", InvalidWorkload) < 1:
+            raise InvalidWorkload(f"Values must increase from cell to cell, not by {self.stride}.")
+
+    @property
+    def count(self) -> int:
+        return 1
+
+    @property
+    def binary(self) -> bool:
+        return False
+
+    def _values(self) -> IntArray:
+        return self.first + self.stride * np.arange(self.size, dtype=np.int64)
+
+    def answer(self, x: ArrayLike) -> Numbers:
+        return np.asarray((vector(x, self.size) * self._values()).sum(axis=-1, keepdims=True))
+
+    def transpose(self, y: ArrayLike) -> Numbers:
+        return np.asarray(vector(y, 1) * self._values())
+
+    def sparse(self) -> csr_array:
+        return csr_array(self._values()[None, :])
+
+    def describe(self) -> str:
+        return f"sum of the values of {self.size:,} cells"
+
+    def norms(self, cells: ArrayLike) -> Numbers:
+        return np.asarray(np.abs(self._values()[np.asarray(cells)]))
+
+    def moves(self, u: ArrayLike, v: ArrayLike) -> Numbers:
+        return np.asarray(np.abs(np.subtract(u, v)) * self.stride)
+
+    @property
+    def largest_norm(self) -> int:
+        return max(abs(self.first), abs(self.first + self.stride * (self.size - 1)))
+
+    def within_reach(self, reach: int) -> int:
+        return reach * self.stride
+
+    @property
+    def grows_with_distance(self) -> bool:
+        return True
 
 
 def prefix_differences(x: Numbers, starts: IntArray, ends: IntArray) -> Numbers:

@@ -43,7 +43,7 @@ class Recovery:
         needed = np.where(moments > 1e-12 * moments.max(), moments, 0.0)
         found = BoxProblem(needed, volumes, (every,)).solve().boxes[0]
         used = found > 1e-3 * found.max()
-        used[[0, -1]] = True
+        used[0] = True
         weights = np.maximum(np.floor(found[used] / found.max() * _UNIT), 1).astype(np.int64)
         kept = chain.keep(tuple(int(at) for at in np.flatnonzero(used)))
         return Recovery(kept, tuple(int(weight) for weight in weights))

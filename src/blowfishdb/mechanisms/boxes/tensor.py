@@ -145,15 +145,18 @@ class TensorBoxes(SeparablePlan):
 
 
 def changed_levels(tree: Tree, moves: GridMoves) -> tuple[BoolArray, ...]:
-    """For every set of axes that move together: the levels whose boxes such a move can leave."""
+    """For every largest set of axes that move together: the levels whose boxes such a move can leave."""
+    return tuple(changed_by(tree, axes) for axes in moves.together)
+
+
+def changed_by(tree: Tree, axes: frozenset[int]) -> BoolArray:
+    """The levels that do not cover all of ``axes``."""
     index = np.indices(tree.levels)
-    covered = [
-        index[axis] * chain.widths[-1] == (chain.levels - 1) * chain.widths[-1]
-        if chain.widths[-1] >= chain.cells
-        else np.zeros(tree.levels, dtype=np.bool_)
-        for axis, chain in enumerate(tree.chains)
+    covers = [
+        np.array([width >= tree.chains[axis].cells for width in tree.chains[axis].widths])[index[axis]]
+        for axis in sorted(axes)
     ]
-    return tuple(np.any([~covered[axis] for axis in sorted(axes)], axis=0) for axes in moves.together)
+    return np.asarray(~np.all(covers, axis=0))
 
 
 def rounded(boxes: FloatArray) -> NDArray[Any]:

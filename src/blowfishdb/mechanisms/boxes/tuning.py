@@ -36,11 +36,15 @@ _TINY = 1e-300
 @final
 @dataclass(frozen=True, eq=False)
 class Waves:
-    """The part of the error that edge noise between the largest boxes improves: Σ m/(g_top + w²·gain)."""
+    """The part of the error that edge noise between blocks improves: Σ m/(g_block + w²·gain).
 
+    ``crossings`` is how many blocks each kind of move crosses.
+    """
+
+    block: tuple[int, ...]
     moments: FloatArray
     gains: FloatArray
-    crossings: int
+    crossings: tuple[int, ...]
 
 
 @final
@@ -77,8 +81,16 @@ class BoxProblem:
 
     @cached_property
     def allowed(self) -> BoolArray:
-        """The levels that may be measured: those that some move changes."""
-        return np.asarray(np.any(self.changed, axis=0))
+        """The levels that may be measured: those that some move changes; blocks themselves are the largest."""
+        allowed = np.any(self.changed, axis=0)
+        if self.waves is not None:
+            allowed[tuple(slice(at, None) for at in self.waves.block)] = False
+            allowed[self.waves.block] = True
+        return np.asarray(allowed)
+
+    @cached_property
+    def _crossings(self) -> FloatArray:
+        return np.array(self.waves.crossings if self.waves is not None else (0,) * len(self.changed), dtype=np.float64)
 
     def solve(self) -> Weights:
         """The best weights found, as a batch of one."""
@@ -125,12 +137,12 @@ class BoxProblem:
         totals = parts.reshape(len(boxes), -1).sum(axis=1)
         slopes, ripple = parts / g, np.zeros(len(boxes))
         if self.waves is not None:
-            last: tuple[Any, ...] = (slice(None), *(-1,) * (boxes.ndim - 1))
-            base = g[last][:, None] + edges[:, None] ** 2 * self.waves.gains
+            block: tuple[Any, ...] = (slice(None), *self.waves.block)
+            base = g[block][:, None] + edges[:, None] ** 2 * self.waves.gains
             waves = self.waves.moments / base
             totals = totals + waves.sum(axis=1)
             waves /= base
-            slopes[last] += waves.sum(axis=1)
+            slopes[block] += waves.sum(axis=1)
             ripple = waves @ self.waves.gains
         return totals, np.flip(_running(np.flip(slopes, axes), axes), axes), ripple
 
@@ -142,7 +154,7 @@ class BoxProblem:
         for _ in range(1 if len(self.changed) == 1 else 3):
             price = np.tensordot(prices, changed, axes=(1, 0))
             boxes = np.cbrt(np.divide(bounds, 2 * price, out=np.zeros_like(bounds), where=price > 0))
-            edges = np.cbrt(waves / (self.waves.crossings * prices.sum(axis=1))) if self.waves else waves
+            edges = np.cbrt(waves / np.maximum(prices @ self._crossings, _TINY)) if self.waves else waves
             costs = self._costs(boxes, edges)
             largest = costs.max(axis=1, keepdims=True)
             prices = np.maximum(prices * (costs / largest), 1e-12)
@@ -152,7 +164,7 @@ class BoxProblem:
     def _costs(self, boxes: FloatArray, edges: FloatArray) -> FloatArray:
         """The sensitivity to every kind of move."""
         costs = np.stack([2 * boxes[:, changed].sum(axis=1) for changed in self.changed], axis=1)
-        return costs + edges[:, None] * self.waves.crossings if self.waves is not None else costs
+        return np.asarray(costs + edges[:, None] * self._crossings)
 
     # --- search ---------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ The order of elimination is the caller's (see :mod:`.system`); here are the clas
 (T. Davis, *Direct Methods for Sparse Linear Systems*, ch. 4), the two triangular solves for many right-hand
 sides, and one quadratic form that makes variances cheap: for v = e_i − e_j only the two paths from i and j to
 the root of the elimination tree are touched, so vᵀA⁻¹v = Σ z²/d costs the entries of L on those paths.
+Everything works on complex values too, which is how :mod:`.solver` differentiates.
 
 No pivoting: the matrices are quasi-definite in the order given, so every pivot is non-zero.
 """
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from blowfishdb.core.arrays import FloatArray, IntArray
+from blowfishdb.core.workloads.base import Numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,31 +47,33 @@ class Pattern:
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """A = L·D·Lᵀ for one set of values."""
+    """A = L·D·Lᵀ (without conjugation) for one set of values."""
 
     pattern: Pattern
     rows: IntArray
-    lower: FloatArray
-    pivots: FloatArray
+    lower: Numbers
+    pivots: Numbers
 
     @staticmethod
-    def of(pattern: Pattern, values: FloatArray) -> Factor:
-        """Factorise; ``values`` are in the order of the entries that made the pattern."""
-        summed = np.bincount(pattern.gather, weights=values, minlength=len(pattern.rows))
+    def of(pattern: Pattern, values: Numbers) -> Factor:
+        """Factorise; ``values`` are in the order of the entries that made the pattern, real or complex."""
+        summed = np.bincount(pattern.gather, weights=values.real, minlength=len(pattern.rows))
+        if np.iscomplexobj(values):
+            summed = summed + 1j * np.bincount(pattern.gather, weights=values.imag, minlength=len(summed))
         rows, lower, pivots = _kernels()["numeric"](
             pattern.starts, pattern.rows, summed, pattern.parent, pattern.factor_starts
         )
         return Factor(pattern, rows, lower, pivots)
 
-    def solve(self, right: FloatArray) -> FloatArray:
+    def solve(self, right: FloatArray) -> Numbers:
         """A⁻¹·right for a (size, batch) array."""
-        solution = np.ascontiguousarray(right, dtype=np.float64).copy()
+        solution = np.array(right, dtype=self.pivots.dtype, order="C")
         _kernels()["solve"](self.pattern.factor_starts, self.rows, self.lower, self.pivots, solution)
         return solution
 
-    def differences(self, first: IntArray, second: IntArray) -> FloatArray:
+    def differences(self, first: IntArray, second: IntArray) -> Numbers:
         """(e_i − e_j)ᵀA⁻¹(e_i − e_j) for every pair; a negative index stands for the zero vector."""
-        out: FloatArray = _kernels()["differences"](
+        out: Numbers = _kernels()["differences"](
             self.pattern.factor_starts, self.rows, self.lower, self.pivots, self.pattern.parent, first, second
         )
         return out
@@ -96,10 +100,10 @@ def _symbolic(starts, rows):  # type: ignore[no-untyped-def]
 def _numeric(starts, rows, values, parent, factor_starts):  # type: ignore[no-untyped-def]
     n = len(starts) - 1
     out_rows = np.empty(factor_starts[n], np.int64)
-    lower = np.empty(factor_starts[n], np.float64)
-    pivots = np.zeros(n, np.float64)
+    lower = np.empty(factor_starts[n], values.dtype)
+    pivots = np.zeros(n, values.dtype)
     filled = np.zeros(n, np.int64)
-    work = np.zeros(n, np.float64)
+    work = np.zeros(n, values.dtype)
     flag = np.full(n, -1, np.int64)
     pattern = np.empty(n, np.int64)
     stack = np.empty(n, np.int64)
@@ -156,8 +160,8 @@ def _solve(starts, rows, lower, pivots, x):  # type: ignore[no-untyped-def]
 
 def _differences(starts, rows, lower, pivots, parent, first, second):  # type: ignore[no-untyped-def]
     n = len(pivots)
-    work = np.zeros(n, np.float64)
-    out = np.zeros(len(first), np.float64)
+    work = np.zeros(n, pivots.dtype)
+    out = np.zeros(len(first), pivots.dtype)
     for q in range(len(first)):
         i, j = first[q], second[q]
         if i == j:

@@ -27,8 +27,11 @@ from blowfishdb.mechanisms.line.shape import Ramp, Shape
 _SAFE = 2**62
 
 
-def sensitivity(shape: Shape, theta: int, weights: tuple[int, ...]) -> int:
-    """K = max over moves of at most θ cells of Σ_r w_r·|a_r·(e_u − e_v)|, exactly."""
+def sensitivity(shape: Shape, theta: int, weights: tuple[int, ...], reach: IntArray | None = None) -> int:
+    """K = max over moves of at most θ cells of Σ_r w_r·|a_r·(e_u − e_v)|, exactly.
+
+    ``reach``: how far cell u really moves to the right, if less than θ, as under a banded policy.
+    """
     farthest = min(theta, shape.cuts)
     best = 0
     # int64 holds every sum whenever it holds the bound; Python integers take over beyond that.
@@ -36,7 +39,10 @@ def sensitivity(shape: Shape, theta: int, weights: tuple[int, ...]) -> int:
     for distance in range(farthest, 0, -1):
         if _bound(shape, distance, weights) <= best:
             break
-        best = max(best, int(np.max(_costs(shape, distance, weights, kind))))
+        u = np.arange(shape.cells - distance)
+        if reach is not None:
+            u = u[reach[: len(u)] >= distance]
+        best = max(best, int(np.max(_costs(shape, u, distance, weights, kind), initial=0)))
     return best
 
 
@@ -58,9 +64,8 @@ def _most_ramp_cuts(ramp: Ramp, distance: int) -> int:
     return whole * ramp.window + min(rest, ramp.window)
 
 
-def _costs(shape: Shape, distance: int, weights: tuple[int, ...], kind: type) -> NDArray[Any]:
-    """The cost of the moves u → u + distance, for every u."""
-    u = np.arange(shape.cells - distance)
+def _costs(shape: Shape, u: IntArray, distance: int, weights: tuple[int, ...], kind: type) -> NDArray[Any]:
+    """The cost of the moves u → u + distance."""
     v = u + distance
     total: NDArray[Any] = np.zeros(len(u), dtype=kind)
     for stride, weight in zip(shape.hats, weights, strict=False):

@@ -149,23 +149,23 @@ class Shape:
         return csr_array(coo_array((values, (rows, columns)), shape=(int(begins[-1]), width)))
 
     def answers(self, x: IntArray) -> IntArray:
-        """a_r·x for every row, exactly, in one pass over the cells per group."""
+        """a_r·x for every row, exactly, one pass per group; the last axis runs over cells."""
         if self.cuts == 0:
-            return np.zeros(0, dtype=np.int64)
-        prefixes = np.cumsum(x, dtype=np.int64)
-        total, cuts = prefixes[-1], prefixes[:-1]
+            return np.zeros((*x.shape[:-1], 0), dtype=np.int64)
+        prefixes = np.cumsum(x, axis=-1, dtype=np.int64)
+        total, cuts = prefixes[..., -1:], prefixes[..., :-1]
         parts = []
         for stride in self.hats:
             sums = self._block_sums(cuts, stride, total)
-            parts.append(np.diff(sums, prepend=np.int64(0), append=total * stride))
+            parts.append(np.diff(sums, prepend=0 * total, append=total * stride))
         if self.ramp is not None:
             inside = np.arange(self.cuts) % self.ramp.stride < self.ramp.window
-            parts.append(self._block_sums(np.where(inside, cuts, 0), self.ramp.stride, np.int64(0)))
-        return np.concatenate(parts)
+            parts.append(self._block_sums(np.where(inside, cuts, 0), self.ramp.stride, 0 * total))
+        return np.concatenate(parts, axis=-1)
 
-    def _block_sums(self, cuts: IntArray, stride: int, beyond: np.int64) -> IntArray:
-        sums = np.add.reduceat(cuts, np.arange(0, self.cuts, stride))
-        sums[-1] += beyond * (stride * len(sums) - self.cuts)
+    def _block_sums(self, cuts: IntArray, stride: int, beyond: IntArray) -> IntArray:
+        sums = np.add.reduceat(cuts, np.arange(0, self.cuts, stride), axis=-1)
+        sums[..., -1:] += beyond * (stride * sums.shape[-1] - self.cuts)
         return sums
 
 

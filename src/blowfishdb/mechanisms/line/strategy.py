@@ -81,9 +81,9 @@ class LineStrategy:
         return self.shape.offsets()
 
     def answers(self, x: IntArray) -> IntArray:
-        """The exact answers of all rows to a histogram, without forming the matrix."""
-        if len(x) != self.k:
-            raise SizeMismatch(f"The strategy is for {self.k} cells, the histogram has {len(x)}.")
+        """The exact answers of all rows to a histogram (or a batch of them), without forming the matrix."""
+        if x.shape[-1] != self.k:
+            raise SizeMismatch(f"The strategy is for {self.k} cells, the histogram has {x.shape[-1]}.")
         return self.shape.answers(x)
 
     def variances(self, epsilon: float = 1.0) -> FloatArray:

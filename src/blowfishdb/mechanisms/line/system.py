@@ -24,6 +24,7 @@ from itertools import pairwise
 import numpy as np
 
 from blowfishdb.core.arrays import FloatArray, IntArray
+from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.line.factor import Factor, Pattern
 from blowfishdb.mechanisms.line.shape import Shape
 
@@ -121,7 +122,7 @@ class System:
         inside = rest < self.shape.ramp.window // fine
         return child[inside], block[inside]
 
-    def values(self, variances: FloatArray) -> FloatArray:
+    def values(self, variances: Numbers) -> Numbers:
         """The entries for given noise variances of the rows, in the order of the pattern."""
         parts, begin = [], 0
         for stride, count in zip(self.shape.hats, self.shape.group_sizes, strict=False):
@@ -159,7 +160,7 @@ class System:
             right[: self.shape.cuts : self.shape.ramp.stride] += centred[begin:] / variances[begin:, None]
         return right
 
-    def factor(self, variances: FloatArray) -> Factor:
+    def factor(self, variances: Numbers) -> Factor:
         """The numeric half, for given noise variances of the rows."""
         return Factor.of(self.pattern, self.values(variances))
 

@@ -1,0 +1,158 @@
+"""Kinds of questions: what they need and how they read noisy counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from blowfishdb.core.accuracy import Accuracy
+from blowfishdb.core.attributes import Category, Integer, Real
+from blowfishdb.core.axis import Axis
+from blowfishdb.core.errors import InvalidInput, InvalidWorkload
+from blowfishdb.core.questions import (
+    Above,
+    Cumulative,
+    Histogram,
+    Kind,
+    Quantiles,
+    Question,
+    Ranges,
+    Release,
+    Sum,
+    Top,
+)
+
+AGE = Integer(0, 99)
+TEN = Axis("age", AGE, AGE.bins(width=10))
+CELLS = Axis("age", AGE, AGE.bins())
+
+
+def release(
+    values: list[float], alpha: float, exact: list[bool] | None = None, simultaneous: bool = True
+) -> Release:
+    return Release(
+        np.array(values, dtype=float), np.array(exact or [False] * len(values)), alpha, simultaneous
+    )
+
+
+class TestReading:
+    def test_a_histogram_is_never_negative_and_keeps_its_intervals(self) -> None:
+        reading = Histogram().read(release([-3, 5, 20] + [0] * 7, 4), (TEN,))
+        assert reading.values[:3].tolist() == [0, 5, 20]
+        assert reading.low[:3].tolist() == [0, 1, 16] and reading.high[:3].tolist() == [1, 9, 24]
+        assert reading.labels[0][:2] == ("0–9", "10–19")
+
+    def test_a_curve_increases_and_stays_below_the_public_total(self) -> None:
+        noisy = [4, 2, 9, 8, 30, 29, 41, 40, 52, 50]
+        reading = Cumulative().read(release(noisy, 3, [False] * 9 + [True]), (TEN,))
+        assert (np.diff(reading.values) >= 0).all() and reading.values[-1] == 50
+        assert reading.high.max() == 50 and reading.low[-1] == 50
+
+    def test_tidying_a_curve_never_increases_its_largest_error(self) -> None:
+        rng = np.random.default_rng(1)
+        for _ in range(200):
+            truth = np.sort(rng.integers(0, 40, size=10)).astype(float)
+            noise = rng.integers(-6, 7, size=10)
+            noise[-1] = 0
+            exact = [False] * 9 + [True]
+            alpha = float(np.abs(noise).max())
+            reading = Cumulative().read(release(list(truth + noise), alpha, exact), (TEN,))
+            assert np.abs(reading.values - truth).max() <= alpha + 1e-9
+            assert ((reading.low <= truth + 1e-9) & (truth <= reading.high + 1e-9)).all()
+
+    def test_quantiles_invert_the_band(self) -> None:
+        truth = np.arange(1, 101) * 10.0  # ten people of each age
+        reading = Quantiles((0.25, 0.5, 1.0)).read(release(list(truth), 35, [False] * 99 + [True]), (CELLS,))
+        assert reading.values.tolist() == [24, 49, 99]
+        assert reading.low.tolist() == [21, 46, 96] and reading.high.tolist() == [28, 53, 99]
+
+    def test_quantile_intervals_hold_the_true_quantile(self) -> None:
+        rng = np.random.default_rng(3)
+        counts = rng.integers(0, 20, size=100)
+        truth = counts.cumsum().astype(float)
+        true_median = float(np.searchsorted(truth, 0.5 * truth[-1]))
+        for _ in range(200):
+            noise = rng.integers(-9, 10, size=100)
+            noise[-1] = 0
+            reading = Quantiles((0.5,)).read(release(list(truth + noise), 9, [False] * 99 + [True]), (CELLS,))
+            assert reading.low[0] <= true_median <= reading.high[0]
+
+    def test_sums_and_means_are_in_the_units_of_the_column(self) -> None:
+        price = Real("0.5", "99.5", "0.25")
+        axis = Axis("price", price, price.bins())
+        workload = Sum().workload((axis,))
+        assert workload.answer(np.eye(price.size, dtype=int)[3]).tolist() == [5]  # 1.25 in quarters
+        reading = Sum().read(release([400], 8), (axis,))
+        assert (reading.values[0], reading.low[0], reading.high[0]) == (100, 98, 102)
+        assert Sum().requirement(Accuracy(2, 0.05), (axis,)).alpha == 8
+        mean = Sum(rows=50)
+        assert mean.read(release([400], 8), (axis,)).values[0] == 2
+        assert mean.promised(mean.requirement(Accuracy(3, 0.05), (axis,)).alpha, (axis,)) == pytest.approx(3)
+
+    def test_the_top_is_right_up_to_alpha(self) -> None:
+        rng = np.random.default_rng(5)
+        for _ in range(300):
+            truth = rng.integers(0, 60, size=10)
+            alpha = 8
+            noisy = truth + rng.integers(-alpha // 2, alpha // 2 + 1, size=10)
+            chosen = set(Top(3).read(release(list(noisy), alpha / 2), (TEN,)).labels[0])
+            third = np.sort(truth)[-3]
+            names = TEN.labels()
+            assert all(names[i] in chosen for i in range(10) if truth[i] > third + alpha)
+            assert all(truth[i] >= third - alpha for i in range(10) if names[i] in chosen)
+
+    def test_above_is_right_up_to_alpha(self) -> None:
+        truth = np.array([10, 19, 20, 21, 30, 40, 0, 5, 25, 15])
+        noise = np.array([5, 5, -5, 5, -5, -5, 5, 5, -5, 5])
+        chosen = Above(20).read(release(list(truth + noise), 5), (TEN,)).labels[0]
+        names = TEN.labels()
+        assert all(names[i] in chosen for i in range(10) if truth[i] > 25)
+        assert all(truth[i] >= 15 for i in range(10) if names[i] in chosen)
+        assert Above(20).requirement(Accuracy(5, 0.05), (TEN,)).one_sided
+
+    def test_ranges_read_as_their_bounds(self) -> None:
+        kind = Ranges(((0, 9), (20, 49)))
+        workload = kind.workload((TEN,))
+        assert workload.answer(np.arange(10)).tolist() == [0, 9]
+        assert kind.read(release([1, 2], 1), (TEN,)).labels == (("0–9", "20–49"),)
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        "build",
+        [
+            lambda: Question(Histogram(), ()),
+            lambda: Question(Histogram(), (TEN, TEN)),
+            lambda: Question(Cumulative(), (Axis("sex", Category(["f", "m"]), Category(["f", "m"]).bins()),)),
+            lambda: Question(Sum(), (TEN, Axis("other", AGE, AGE.bins()))),
+            lambda: Quantiles(()),
+            lambda: Quantiles((1.5,)),
+            lambda: Top(0),
+            lambda: Top(2.5),
+            lambda: Above(float("nan")),
+            lambda: Above(True),
+            lambda: Sum(rows=0),
+            lambda: Ranges(()).workload((TEN,)),
+            lambda: Ranges(((5, 9),)).workload((TEN,)),
+            lambda: Ranges(((0, 300),)).workload((TEN,)),
+            lambda: Sum().workload(
+                (Axis("a", Integer(0, 5, missing="value"), Integer(0, 5, missing="value").bins()),)
+            ),
+        ],
+    )
+    def test_each_mistake_is_explained(self, build) -> None:
+        with pytest.raises(InvalidInput) as caught:
+            build()
+        assert str(caught.value)
+
+    def test_words(self) -> None:
+        with pytest.raises(InvalidWorkload, match="one column"):
+            Question(Top(1), (TEN, Axis("other", AGE, AGE.bins())))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [Histogram(), Cumulative(), Ranges(((0, 9),)), Quantiles((0.5,)), Sum(), Sum(rows=3), Top(2), Above(7)],
+)
+def test_every_kind_has_a_name_and_an_identity(kind: Kind) -> None:
+    assert kind.identity()[0] == kind.name

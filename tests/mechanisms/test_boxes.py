@@ -1,0 +1,215 @@
+"""Plans on grids: exact loss over every edge, exact errors, and how near they come to the bound."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from blowfishdb.core.errors import TooLarge
+from blowfishdb.core.graphs import Explicit, Full, Grid, PolicyGraph, Product, Threshold
+from blowfishdb.core.grid_bound import grid_bound
+from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Marginals, Matrix, Ranges, Rectangles
+from blowfishdb.core.workloads import Product as W
+from blowfishdb.mechanisms.boxes import (
+    BoxesOverEdges,
+    Flux,
+    GridProblem,
+    LatticeNoise,
+    SeparablePlan,
+    TensorBoxes,
+    design,
+)
+from tests.mechanisms.exactness import check_errors, check_only_certified, check_private, check_simulated
+
+
+def joint(*factors: tuple[int, int]) -> Product:
+    return Product(*(Threshold(n, theta) for n, theta in factors))
+
+
+def cartesian(*factors: tuple[int, int]) -> Product:
+    return Product(*(Threshold(n, theta) for n, theta in factors), joint=False)
+
+
+POLICIES = [
+    Full(48),
+    Product(Full(8), Full(6), joint=False),
+    joint((8, 1), (6, 1)),
+    joint((8, 2), (6, 2)),
+    joint((8, 3), (6, 2)),
+    cartesian((8, 1), (6, 1)),
+    cartesian((8, 3), (6, 2)),
+    Grid((8, 6), 1),
+    Grid((8, 6), 2),
+    Grid((8, 6), 4),
+    Grid((8, 6), 3, (2, 1)),
+    Product(Threshold(8, 2), Full(6)),
+]
+WORKLOADS = [
+    W(Cumulative(8), Cumulative(6)),
+    W(AllRanges(8), AllRanges(6)),
+    Histogram(48),
+    W(Histogram(8), Cumulative(6)),
+    Marginals((8, 6), [(0,), (1,), (0, 1)]),
+    Rectangles((8, 6), [[0, 0], [1, 2], [0, 1]], [[7, 5], [2, 2], [3, 4]]),
+    W(Ranges(8, [0, 2, 2], [3, 5, 7]), Matrix([[1, 0.5, 0, 0, -2, 1], [0, 0, 1, 1, 0, 0]])),
+]
+
+
+def describe(value: object) -> str:
+    return f"{type(value).__name__}-{value.describe()}"  # type: ignore[attr-defined]
+
+
+def problem(workload, graph: PolicyGraph) -> GridProblem:
+    found = GridProblem.of(workload, graph)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("graph", POLICIES, ids=describe)
+@pytest.mark.parametrize("workload", WORKLOADS[:2], ids=describe)
+def test_every_plan_is_private_tight_and_exact(workload, graph):
+    kinds = set()
+    for plan in problem(workload, graph).plans():
+        kinds.add(type(plan))
+        check_private(plan, graph)
+        check_errors(plan)
+        if not isinstance(plan, TensorBoxes):
+            check_only_certified(plan)
+    assert {LatticeNoise, TensorBoxes, Flux} <= kinds
+
+
+@pytest.mark.parametrize("workload", WORKLOADS[2:], ids=describe)
+def test_every_workload_has_exact_errors(workload):
+    for graph in (POLICIES[3], POLICIES[6]):
+        plans = list(problem(workload, graph).plans())
+        for plan in plans:
+            check_errors(plan)
+            check_private(plan, graph)
+        assert design(workload, graph).unit_error == pytest.approx(min(plan.unit_error for plan in plans))
+        assert BoxesOverEdges in {type(plan) for plan in plans}
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [joint((7, 2), (11, 3)), cartesian((7, 1), (11, 1)), joint((5, 1), (4, 1), (3, 2)), Grid((4, 3, 5), 2), Full(77)],
+    ids=describe,
+)
+def test_axes_of_any_length_and_three_of_them(graph):
+    shape = getattr(graph, "shape", (7, 11))
+    for plan in problem(W(*(Cumulative(n) for n in shape)), graph).plans():
+        check_private(plan, graph, tight=plan.name != "Boxes over edges")
+        check_errors(plan)
+
+
+def test_an_axis_with_one_cell_changes_nothing():
+    graph = joint((1, 1), (6, 1), (4, 1))
+    for plan in problem(W(Cumulative(1), Cumulative(6), Cumulative(4)), graph).plans():
+        check_private(plan, graph)
+        check_errors(plan)
+
+
+@pytest.mark.parametrize("cls", [TensorBoxes, Flux, BoxesOverEdges, LatticeNoise])
+def test_releases_err_as_promised(cls):
+    graph = joint((8, 2), (6, 2))
+    plan = next(p for p in problem(W(Cumulative(8), Cumulative(6)), graph).plans() if type(p) is cls)
+    check_simulated(plan, runs=1_000)
+
+
+def test_tensor_boxes_decode_by_least_squares():
+    graph = Full(48)
+    plan = next(p for p in problem(WORKLOADS[0], graph).plans() if isinstance(p, TensorBoxes))
+    rows, scales = plan.rows(epsilon=1)
+    weights = np.array([1 / float(scale) for scale in scales])
+    a = np.vstack((rows.toarray() * weights[:, None], 1e7 * np.ones(48)))  # the public total, all but exact
+    best = 2 * (np.linalg.pinv(a)[:, :-1] ** 2).sum(axis=1)
+    histogram = TensorBoxes(Histogram(48), graph, *_as_histogram(plan))
+    np.testing.assert_allclose(histogram.variances(2 * plan.scales.floats() ** 2), best, rtol=1e-6)
+
+
+def _as_histogram(plan: TensorBoxes):
+    from blowfishdb.mechanisms.boxes.questions import Questions
+
+    questions = Questions.of(Histogram(plan.workload.size), plan.moves.shape)
+    return questions, plan.moves, plan.tree, plan.weights
+
+
+def test_boxes_over_edges_decode_at_least_as_well_as_boxes_alone():
+    graph = joint((16, 2), (16, 2))
+    plan = next(p for p in problem(W(Cumulative(16), Cumulative(16)), graph).plans() if isinstance(p, BoxesOverEdges))
+    blocks = plan.scales.floats()[-1]
+    silent = np.where(plan.scales.floats() == blocks, 0.0, 2 * plan.scales.floats() ** 2)
+    assert plan.total_variance(silent) < plan.unit_error
+
+
+def test_marginals_use_supersets_where_they_help():
+    pairs = [(i, j) for i in range(5) for j in range(i)]
+    factors = [Full(8)] * 5
+    for graph, most in ((Product(*factors), 410_000), (Product(*factors, joint=False), 67_500)):
+        start = time.perf_counter()
+        plan = design(Marginals((8,) * 5, pairs), graph)
+        assert plan.unit_error <= most
+        assert time.perf_counter() - start < 3
+
+
+def test_marginals_are_private_and_exact():
+    graph = Product(Full(3), Full(2), Full(4))
+    for policy in (graph, Product(*graph.factors, joint=False)):
+        for plan in problem(Marginals((3, 2, 4), [(0, 1), (2,), ()]), policy).plans():
+            check_private(plan, policy)
+            check_errors(plan)
+
+
+TARGETS = [
+    (Full(256**2), 60, 45),
+    (cartesian((256, 1), (256, 1)), 7.6, 6.6),
+    (joint((256, 1), (256, 1)), 17, 15.2),
+    (joint((256, 4), (256, 4)), 50, 38),
+    (cartesian((256, 4), (256, 4)), 52.5, 36),
+    (Product(Threshold(256, 4), Full(256)), 68, 48),
+    (Grid((256, 256), 2), 16.8, 15),
+]
+
+
+@pytest.mark.parametrize(("graph", "prefix", "ranges"), TARGETS, ids=lambda v: describe(v) if hasattr(v, "size") else "")
+def test_distance_to_the_bound_at_256(graph, prefix, ranges):
+    for factor, most in ((Cumulative(256), prefix), (AllRanges(256), ranges)):
+        workload = W(factor, factor)
+        plan = design(workload, graph)
+        assert plan.unit_error / grid_bound(workload, graph) <= most
+
+
+def test_large_grids_are_planned_fast_and_never_listed():
+    workload = W(AllRanges(1024), AllRanges(1024))
+    for graph in (Full(1024**2), joint((1024, 4), (1024, 4))):
+        start = time.perf_counter()
+        plan = design(workload, graph)
+        assert time.perf_counter() - start < 4  # 1.5 s on a quiet machine
+        with pytest.raises(TooLarge):
+            plan.squared_errors(epsilon=1)
+        assert plan.squared_error(epsilon=1) > 0
+
+
+@pytest.mark.parametrize("graph", [Full(256**2), joint((256, 1), (256, 1)), joint((256, 4), (256, 4))], ids=describe)
+def test_decoding_a_large_grid_is_fast(graph):
+    plan = design(W(Cumulative(256), Cumulative(256)), graph)
+    noise = np.ones(len(plan.scales), dtype=np.int64)
+    x = np.ones(256**2, dtype=np.int64)
+    plan.decode(noise, x)
+    start = time.perf_counter()
+    plan.decode(noise, x)
+    assert time.perf_counter() - start < 0.2
+
+
+def test_where_nothing_applies():
+    assert design(Cumulative(8), Threshold(8, 1)) is None
+    assert design(W(Cumulative(4), Cumulative(4)), Explicit(16, [(0, 1)])) is None
+    assert design(Matrix(np.eye(16)), Grid((4, 4), 1)) is None
+    assert design(W(Cumulative(4), Cumulative(4)), Full(16).hide_presence()) is None
+
+
+def test_explanations_are_sentences():
+    for plan in problem(WORKLOADS[0], POLICIES[3]).plans():
+        assert isinstance(plan, SeparablePlan)
+        assert plan.explain().endswith(".")
