@@ -4,6 +4,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# Two test processes with one thread each beat two that fight over both cores.
+test: export OMP_NUM_THREADS = 1
+test: export OPENBLAS_NUM_THREADS = 1
+
 .PHONY: demo test lint format bench docs clean
 
 demo: $(READY)  ## one private question, end to end

@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from blowfishdb.core.arrays import IntArray
+from blowfishdb.core.axis import Axis
 from blowfishdb.core.domain import Domain
-from blowfishdb.core.projection import CellQuery
 from blowfishdb.core.predicates import Everything, Predicate
-from blowfishdb.core.questions import Axis
+from blowfishdb.core.projection import CellQuery
+
+EVERYTHING = Everything()
 
 
-def query(domain: Domain, where: Predicate = Everything(), /, **bins: object) -> CellQuery:
+def query(domain: Domain, where: Predicate = EVERYTHING, /, **bins: object) -> CellQuery:
     """A question with ``name=bins`` or ``name=keyword arguments of Attribute.bins``."""
     axes = [
         Axis(name, domain[name], domain[name].bins(**given) if isinstance(given, dict) else given)

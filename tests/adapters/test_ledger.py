@@ -301,10 +301,16 @@ def test_a_new_file_can_be_opened_by_many_at_once(path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_process_goes_on_with_connections_of_its_own(ledger: Ledger) -> None:
-    reserve(ledger, "0.1")
+    def connection() -> object:
+        with ledger.store.reading() as opened:
+            return opened.connection.driver_connection
+
+    parents = connection()
+    assert connection() is parents  # it would be taken from the pool
     child = os.fork()
     if child == 0:
         try:
+            assert connection() is not parents
             spend(ledger, "0.1", "from the child")
             os._exit(0)
         except BaseException:

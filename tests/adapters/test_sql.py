@@ -9,9 +9,9 @@ from contextlib import closing
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from itertools import product
+from itertools import cycle, product
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import duckdb
 import numpy as np
@@ -19,13 +19,13 @@ import pytest
 
 from blowfishdb.adapters.backends.duckdb import DuckDB
 from blowfishdb.adapters.sql_source import Source
+from blowfishdb.core.axis import Axis
 from blowfishdb.core.bins import Bins
 from blowfishdb.core.dates import Unit
 from blowfishdb.core.domain import Attribute, Boolean, Category, Date, Domain, Integer, Real
 from blowfishdb.core.errors import InvalidAttribute, InvalidInput, TooLarge
 from blowfishdb.core.predicates import Predicate, col
 from blowfishdb.core.projection import CellQuery
-from blowfishdb.core.questions import Axis
 from tests.adapters.counting import expected, query
 
 RULES: list[dict[str, Any]] = [
@@ -136,7 +136,7 @@ def test_floats_on_a_grid_are_rounded_as_the_decimals_they_print_as(
     database: Database, sql_type: str
 ) -> None:
     rng = random.Random(7)
-    halves = [k / 100 for k in range(-120, 420)]  # every half point of a grid of 0.1, and its neighbours
+    halves = [k / 100 for k in range(-55, 325)]  # every half point of a grid of 0.1, and its neighbours
     near = [math.nextafter(v, d) for v in halves for d in (-math.inf, math.inf)]
     values = [*halves, *near, *(rng.uniform(-1, 4) for _ in range(300)), 0.1 + 0.2, 5e-324, -5e-324, -0.0]
     values += [None, math.nan, math.inf, -math.inf, 1e38, -1e38]
@@ -147,7 +147,7 @@ def test_floats_on_a_grid_are_rounded_as_the_decimals_they_print_as(
 
 def test_float_grids_at_many_magnitudes(database: Database) -> None:
     rng = random.Random(11)
-    for scale in range(-3, 12):
+    for scale in (-3, 0, 2, 5, 8, 11):
         grid = Fraction(10) ** -scale * rng.choice((1, 2, 5, 25))
         lo = -300 * grid
         halves = [float(lo + (k + Fraction(1, 2)) * grid) for k in range(-3, 1004)]
@@ -178,7 +178,7 @@ def test_decimals_on_a_grid(database: Database, sql_type: str) -> None:
     if sql_type.endswith("10)"):
         values += [Decimal("0.0499999999"), Decimal("9" * 28), -Decimal("9" * 28)]
     database.fill(sql_type, values)
-    grids = ((0, 3, "0.1"), ("-2.5", 10, "0.5"), ("0.25", "10.25", 2), (-10, 30, 20))
+    grids = ((0, 3, "0.1"), ("-2.5", 10, "0.5"), ("0.25", "10.25", 2))
     database.agrees(database.stored(), *(Real(*grid, **rule) for grid in grids for rule in RULES))
 
 
@@ -195,9 +195,8 @@ def test_booleans(database: Database, sql_type: str) -> None:
     database.agrees(database.stored(), *(Boolean(**rule) for rule in RULES))
 
 
-@pytest.mark.parametrize("unit", ["second", "minute", "hour", "day", "week"])
 @pytest.mark.parametrize("sql_type", ["DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "VARCHAR"])
-def test_dates(database: Database, sql_type: str, unit: Unit) -> None:
+def test_dates(database: Database, sql_type: str) -> None:
     start = datetime(2023, 12, 30, 22, 59, 58)
     steps = [timedelta(seconds=k) for k in range(0, 200_000, 4_999)]
     moments = [start + step + timedelta(microseconds=999_999) for step in steps]
@@ -212,7 +211,7 @@ def test_dates(database: Database, sql_type: str, unit: Unit) -> None:
     values: list[object] = [None, *(moment.date() if sql_type == "DATE" else moment for moment in moments)]
     database.fill(sql_type, [None if value is None else str(value) for value in values])
     bounds = (("2023-12-31", "2024-01-01"), (datetime(2023, 12, 31, 1), datetime(2024, 1, 1, 12, 0, 7)))
-    declared = [Date(*b, unit, **rule) for b in bounds for rule in RULES]
+    declared = [Date(*b, unit, **rule) for b in bounds for unit in get_args(Unit) for rule in RULES[:4]]
     database.agrees(values, *((each, each.bins(30 if each.value_count > 50 else None)) for each in declared))
 
 
@@ -232,9 +231,9 @@ def test_nanoseconds_and_infinities_of_time(database: Database) -> None:
 
 
 NASTY = [
-    "plain", "o'brien", '"; DROP TABLE t; --', "'; DROP TABLE t; --", "\\", "\\'", "%s", "?", ":x", "$1", "{}",
-    "naïve", "日本", "😀", "tab\there", "new\nline", "", " ", "NULL", "null", "x" * 300, "/* c */", "--",
-    "a\x00b", "Plain",
+    "plain", "o'brien", '"; DROP TABLE t; --', "'; DROP TABLE t; --", "\\", "\\'", "%s", "?", ":x", "$1",
+    "{}", "naïve", "日本", "😀", "tab\there", "new\nline", "", " ", "NULL", "null", "x" * 300, "/* c */",
+    "--", "a\x00b", "Plain",
 ]  # fmt: skip
 
 
@@ -393,7 +392,9 @@ def test_conditions_are_about_encoded_values(database: Database, rules: dict[str
     )
     data = {name: values for name, (_, values) in columns.items()}
     with closing(DuckDB(database.path, domain)) as backend:
-        for where, bins in product(PREDICATES, ({"d": {}}, {"n": {"count": 4}, "c": {}}, {})):
+        for where, bins in zip(
+            PREDICATES, cycle(({"d": {}}, {"n": {"count": 4}, "c": {}}, {})), strict=False
+        ):
             asked = query(domain, where, **bins)
             assert list(backend.count(asked).reveal()) == list(expected(asked, domain, data)), str(where)
 
@@ -445,9 +446,11 @@ def test_a_view_may_select_convert_and_join(database: Database) -> None:
 @pytest.mark.parametrize(
     "view",
     [
-        "SELECT COUNT(*) AS v FROM t", "SELECT v FROM t GROUP BY v", "SELECT DISTINCT v FROM t", "SELECT v FROM t LIMIT 5",
-        "SELECT ROW_NUMBER() OVER () AS v FROM t", "SELECT v FROM t EXCEPT SELECT v FROM u", "SELECT random() AS v FROM t",
-        "SELECT v FROM t UNION SELECT v FROM u", "SELECT a.v FROM t AS a, t AS b", "SELECT v FROM t USING SAMPLE 10",
+        "SELECT COUNT(*) AS v FROM t", "SELECT v FROM t GROUP BY v", "SELECT DISTINCT v FROM t",
+        "SELECT v FROM t LIMIT 5", "SELECT ROW_NUMBER() OVER () AS v FROM t", "SELECT random() AS v FROM t",
+        "SELECT v FROM t EXCEPT SELECT v FROM u",
+        "SELECT v FROM t UNION SELECT v FROM u", "SELECT a.v FROM t AS a, t AS b",
+        "SELECT v FROM t USING SAMPLE 10", "SELECT v FROM t AS a JOIN (SELECT v FROM T) AS b USING (v)",
         "DROP TABLE t", "SELECT 1; SELECT 2", "INSERT INTO t VALUES (1)", "not sql at all (", "",
         "SELECT (SELECT MAX(v) FROM u) AS v FROM t", "WITH x AS (DELETE FROM t RETURNING v) SELECT v FROM x",
     ],
@@ -462,7 +465,8 @@ def test_a_view_that_mixes_people_is_refused(view: str) -> None:
     [
         ("DATE", Integer(0, 9)), ("BOOLEAN", Real(0, 1, 1)), ("INTEGER", Date("2024-01-01", "2024-01-02")),
         ("INTEGER", Category(["a"])), ("DATE", Boolean()), ("TIMESTAMPTZ", Date("2024-01-01", "2024-01-02")),
-        ("DATE", Category([1])), ("DECIMAL(5,2)", Category([1])), ("BLOB", Integer(0, 9)), ("INTEGER[]", Integer(0, 9)),
+        ("DATE", Category([1])), ("DECIMAL(5,2)", Category([1])), ("BLOB", Integer(0, 9)),
+        ("INTEGER[]", Integer(0, 9)), ("UHUGEINT", Integer(0, 9)), ("JSON", Category(["a"])),
         ("DOUBLE", Real(0, 1, "1/3")), ("DOUBLE", Real(0, 1, "1e-16")), ("DOUBLE", Integer(0, 2**60, 2**50)),
         ("BIGINT", Integer(0, 2**80, 2**60)),
     ],

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
+from blowfishdb.core import graphs, workloads
 from blowfishdb.core.errors import InvalidGraph, InvalidWorkload, SizeMismatch, TooLarge
 from blowfishdb.core.lower_bound import (
     bound,
     line_bound,
     line_edges,
+    lower_bound,
     ordered_identity_bound,
     ordered_prefix_bound,
     ordered_ranges_bound,
 )
+from blowfishdb.mechanisms import Laplace
 
 
 def prefix_gram(k):
@@ -104,4 +109,69 @@ def test_what_is_refused():
     with pytest.raises(InvalidGraph):
         line_edges(4, 0)
     with pytest.raises(TooLarge):
-        bound(np.zeros((1025, 1025)), [(0, 1)])
+        bound(np.zeros((2001, 2001)), [(0, 1)])
+    with pytest.raises(TooLarge, match="wider bins"):
+        lower_bound(workloads.Histogram(10**6), graphs.Full(10**6))
+    with pytest.raises(SizeMismatch):
+        lower_bound(workloads.Histogram(4), graphs.Full(5))
+
+
+# --- the public function ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("theta", "workload", "ratio"),
+    [
+        # THEORY §4: Laplace on the cells with the total corrected, over the bound
+        (4, "prefix", 70),
+        (16, "prefix", 36.7),
+        (16, "ranges", 19.4),
+        (64, "prefix", 23.1),
+        (64, "ranges", 13.3),
+        (255, "prefix", 18.0),
+        (255, "ranges", 12.0),
+    ],
+)
+def test_golden_ratios_at_256_cells(theta, workload, ratio):
+    k = 256
+    asked = {"prefix": workloads.Cumulative, "ranges": workloads.AllRanges}[workload](k)
+    graph = graphs.Threshold(k, theta)
+    cells = Laplace(on="cells").plan(asked, graph).unit_error
+    assert cells / lower_bound(asked, graph) == pytest.approx(ratio, rel=0.02)
+
+
+def test_the_unit_line_is_closed_at_any_size():
+    k = 10**6
+    line = graphs.Threshold(k, 1)
+    assert lower_bound(workloads.Cumulative(k), line) == 2 * (k - 1)
+    ordered = 2 * 256 * 255
+    assert ordered / lower_bound(workloads.AllRanges(256), graphs.Threshold(256, 1)) == pytest.approx(
+        1, abs=0.004
+    )
+    ratio = 4 * (k - 1) / lower_bound(workloads.Histogram(k), line)
+    assert ratio == pytest.approx(np.pi**2 / 8, rel=1e-3)
+
+
+def test_components_add_up_and_their_totals_are_free():
+    parts = graphs.Partitioned([0] * 5 + [1] * 3)
+    together = lower_bound(workloads.Histogram(8), parts)
+    apart = sum(lower_bound(workloads.Histogram(n), graphs.Full(n)) for n in (5, 3))
+    assert together == pytest.approx(apart, rel=2e-3)
+    assert lower_bound(workloads.Ranges(8, [0, 5], [4, 7]), parts) == pytest.approx(0, abs=1e-6)
+    assert lower_bound(workloads.Histogram(3), graphs.Explicit(3, ())) == 0
+
+
+def test_hidden_presence_leaves_nothing_public():
+    # Adding or removing a record changes one cell by one: noise 1/ε on each is optimal.
+    assert lower_bound(workloads.Histogram(6), graphs.AddRemove(6)) == pytest.approx(12, rel=2e-3)
+    line = graphs.Threshold(6, 1)
+    total = workloads.Ranges(6, [0], [5])
+    assert lower_bound(total, line) == pytest.approx(0, abs=1e-9)
+    assert lower_bound(total, line.hide_presence()) == pytest.approx(2, rel=2e-3)
+
+
+def test_fractions_are_scaled():
+    halves = workloads.Matrix(np.array([[Fraction(1, 2), 0, 0], [0, Fraction(1, 2), 0]], dtype=object))
+    whole = workloads.Ranges(3, [0, 1], [0, 1])
+    graph = graphs.Full(3)
+    assert lower_bound(halves, graph) == pytest.approx(lower_bound(whole, graph) / 4)

@@ -33,27 +33,27 @@ def cartesian(*factors: tuple[int, int]) -> Product:
 
 
 POLICIES = [
-    Full(48),
-    Product(Full(8), Full(6), joint=False),
-    joint((8, 1), (6, 1)),
-    joint((8, 2), (6, 2)),
-    joint((8, 3), (6, 2)),
-    cartesian((8, 1), (6, 1)),
-    cartesian((8, 3), (6, 2)),
-    Grid((8, 6), 1),
-    Grid((8, 6), 2),
-    Grid((8, 6), 4),
-    Grid((8, 6), 3, (2, 1)),
-    Product(Threshold(8, 2), Full(6)),
+    Full(24),
+    Product(Full(6), Full(4), joint=False),
+    joint((6, 1), (4, 1)),
+    joint((6, 2), (4, 2)),
+    joint((6, 3), (4, 2)),
+    cartesian((6, 1), (4, 1)),
+    cartesian((6, 3), (4, 2)),
+    Grid((6, 4), 1),
+    Grid((6, 4), 2),
+    Grid((6, 4), 4),
+    Grid((6, 4), 3, (2, 1)),
+    Product(Threshold(6, 2), Full(4)),
 ]
 WORKLOADS = [
-    W(Cumulative(8), Cumulative(6)),
-    W(AllRanges(8), AllRanges(6)),
-    Histogram(48),
-    W(Histogram(8), Cumulative(6)),
-    Marginals((8, 6), [(0,), (1,), (0, 1)]),
-    Rectangles((8, 6), [[0, 0], [1, 2], [0, 1]], [[7, 5], [2, 2], [3, 4]]),
-    W(Ranges(8, [0, 2, 2], [3, 5, 7]), Matrix([[1, 0.5, 0, 0, -2, 1], [0, 0, 1, 1, 0, 0]])),
+    W(Cumulative(6), Cumulative(4)),
+    W(AllRanges(6), AllRanges(4)),
+    Histogram(24),
+    W(Histogram(6), Cumulative(4)),
+    Marginals((6, 4), [(0,), (1,), (0, 1)]),
+    Rectangles((6, 4), [[0, 0], [1, 2], [0, 1]], [[5, 3], [2, 2], [3, 3]]),
+    W(Ranges(6, [0, 2, 2], [3, 4, 5]), Matrix([[1, 0.5, 0, -2], [0, 0, 1, 1]])),
 ]
 
 
@@ -88,16 +88,23 @@ def test_every_workload_has_exact_errors(workload):
             check_errors(plan)
             check_private(plan, graph)
         assert design(workload, graph).unit_error == pytest.approx(min(plan.unit_error for plan in plans))
-        assert BoxesOverEdges in {type(plan) for plan in plans}
+        flat = isinstance(workload, Histogram | Marginals)
+        assert flat or BoxesOverEdges in {type(plan) for plan in plans}
 
 
 @pytest.mark.parametrize(
     "graph",
-    [joint((7, 2), (11, 3)), cartesian((7, 1), (11, 1)), joint((5, 1), (4, 1), (3, 2)), Grid((4, 3, 5), 2), Full(77)],
+    [
+        joint((5, 2), (7, 3)),
+        cartesian((5, 1), (11, 1)),
+        joint((3, 1), (4, 1), (3, 2)),
+        Grid((4, 3, 2), 2),
+        Full(35),
+    ],
     ids=describe,
 )
 def test_axes_of_any_length_and_three_of_them(graph):
-    shape = getattr(graph, "shape", (7, 11))
+    shape = getattr(graph, "shape", (5, 7))
     for plan in problem(W(*(Cumulative(n) for n in shape)), graph).plans():
         check_private(plan, graph, tight=plan.name != "Boxes over edges")
         check_errors(plan)
@@ -112,19 +119,19 @@ def test_an_axis_with_one_cell_changes_nothing():
 
 @pytest.mark.parametrize("cls", [TensorBoxes, Flux, BoxesOverEdges, LatticeNoise])
 def test_releases_err_as_promised(cls):
-    graph = joint((8, 2), (6, 2))
-    plan = next(p for p in problem(W(Cumulative(8), Cumulative(6)), graph).plans() if type(p) is cls)
+    graph = joint((6, 2), (4, 2))
+    plan = next(p for p in problem(W(Cumulative(6), Cumulative(4)), graph).plans() if type(p) is cls)
     check_simulated(plan, runs=1_000)
 
 
 def test_tensor_boxes_decode_by_least_squares():
-    graph = Full(48)
+    graph = Full(24)
     plan = next(p for p in problem(WORKLOADS[0], graph).plans() if isinstance(p, TensorBoxes))
     rows, scales = plan.rows(epsilon=1)
     weights = np.array([1 / float(scale) for scale in scales])
-    a = np.vstack((rows.toarray() * weights[:, None], 1e7 * np.ones(48)))  # the public total, all but exact
+    a = np.vstack((rows.toarray() * weights[:, None], 1e7 * np.ones(24)))  # the public total, all but exact
     best = 2 * (np.linalg.pinv(a)[:, :-1] ** 2).sum(axis=1)
-    histogram = TensorBoxes(Histogram(48), graph, *_as_histogram(plan))
+    histogram = TensorBoxes(Histogram(24), graph, *_as_histogram(plan))
     np.testing.assert_allclose(histogram.variances(2 * plan.scales.floats() ** 2), best, rtol=1e-6)
 
 
@@ -137,7 +144,9 @@ def _as_histogram(plan: TensorBoxes):
 
 def test_boxes_over_edges_decode_at_least_as_well_as_boxes_alone():
     graph = joint((16, 2), (16, 2))
-    plan = next(p for p in problem(W(Cumulative(16), Cumulative(16)), graph).plans() if isinstance(p, BoxesOverEdges))
+    plan = next(
+        p for p in problem(W(Cumulative(16), Cumulative(16)), graph).plans() if isinstance(p, BoxesOverEdges)
+    )
     blocks = plan.scales.floats()[-1]
     silent = np.where(plan.scales.floats() == blocks, 0.0, 2 * plan.scales.floats() ** 2)
     assert plan.total_variance(silent) < plan.unit_error
@@ -172,7 +181,7 @@ TARGETS = [
 ]
 
 
-@pytest.mark.parametrize(("graph", "prefix", "ranges"), TARGETS, ids=lambda v: describe(v) if hasattr(v, "size") else "")
+@pytest.mark.parametrize(("graph", "prefix", "ranges"), TARGETS, ids=[describe(row[0]) for row in TARGETS])
 def test_distance_to_the_bound_at_256(graph, prefix, ranges):
     for factor, most in ((Cumulative(256), prefix), (AllRanges(256), ranges)):
         workload = W(factor, factor)
@@ -191,7 +200,7 @@ def test_large_grids_are_planned_fast_and_never_listed():
         assert plan.squared_error(epsilon=1) > 0
 
 
-@pytest.mark.parametrize("graph", [Full(256**2), joint((256, 1), (256, 1)), joint((256, 4), (256, 4))], ids=describe)
+@pytest.mark.parametrize("graph", [TARGETS[0][0], TARGETS[2][0], TARGETS[3][0]], ids=describe)
 def test_decoding_a_large_grid_is_fast(graph):
     plan = design(W(Cumulative(256), Cumulative(256)), graph)
     noise = np.ones(len(plan.scales), dtype=np.int64)

@@ -153,7 +153,7 @@ def test_refusals():
     with pytest.raises(NotProven):
         EdgeNoise(on="grid").plan(Histogram(4), Explicit(4, [(0, 1)]))
     with pytest.raises(TooLarge):
-        EdgeNoise(on="policy").plan(Cumulative(5_000), Full(5_000)).scales
+        len(EdgeNoise(on="policy").plan(Cumulative(5_000), Full(5_000)).scales)
     large = EdgeNoise().plan(W(AllRanges(256), AllRanges(256)), Grid((256, 256), 1))
     with pytest.raises(TooLarge):
         large.squared_errors(epsilon=1)

@@ -107,7 +107,7 @@ class Ledger:
             if others + amount > total:
                 left = total - others
                 raise BudgetExhausted(
-                    f"The grants on '{dataset}' would exceed its budget {total}: needs {amount}, {left} left.",
+                    f"All grants on '{dataset}' would exceed its budget: needs {amount}, {left} left.",
                     fixes=(f"a grant of at most {left}",),
                 )
             used = mine.spent + mine.held

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -19,15 +20,15 @@ from blowfishdb.adapters import sql_values as sql
 from blowfishdb.adapters.sql_encode import CASES, ValueMap
 from blowfishdb.adapters.sql_values import SqlExpr
 from blowfishdb.core.arrays import IntArray, ceil_div
+from blowfishdb.core.axis import Axis
 from blowfishdb.core.bins import Bins, EdgeBins, EqualBins, LabelBins
-from blowfishdb.core.questions import Axis
 
 FINE_GROUPS = 20_000
 """So many groups cost hardly more than a few, in the database and on the way here."""
 
-_REGIONS = 8
-_BINS_PER_REGION = 32
 _BUCKETS_PER_BIN = 4
+_MOST_CANDIDATES = 12
+_REGIONS = (1, 2, 4, 8)
 
 
 @final
@@ -124,37 +125,71 @@ def _lookup(count: int, runs: _Runs | None, cell: exp.Column, name: str) -> Grou
             for stop, label in zip(runs.stops[:-1], runs.bins[:-1], strict=True)
         ]
         return Grouping(sql.choose(*cases, otherwise=sql.whole(int(runs.bins[-1]))), count)
-    bucket, rows = _buckets(runs, cell)
+    buckets = next(made for made in map(partial(_buckets, runs), _REGIONS) if made.good)
     on = exp.and_(
-        exp.EQ(this=bucket, expression=sql.column("bucket", name)),
+        exp.EQ(this=buckets.of(cell), expression=sql.column("bucket", name)),
         exp.GTE(this=cell.copy(), expression=sql.column("start", name)),
         exp.LT(this=cell.copy(), expression=sql.column("stop", name)),
+        copy=False,
     )
-    return Grouping(sql.column("bin", name), count, map=ValueMap(name, rows), on=on)
+    return Grouping(sql.column("bin", name), count, map=ValueMap(name, buckets.rows(runs)), on=on)
 
 
-def _buckets(runs: _Runs, cell: exp.Column) -> tuple[SqlExpr, dict[str, IntArray]]:
-    """The bucket of a cell, and for every bucket the runs that reach into it.
+@final
+@dataclass(frozen=True, eq=False)
+class _Buckets:
+    """Cells in buckets of equal width within each region, and for every bucket the runs that reach into it.
 
-    Edges may be crowded at one end (a logarithmic axis), so the axis is cut into a few regions with as many
-    runs each, and every region has buckets of its own width.
+    Edges may be crowded somewhere (a logarithmic axis); regions with as many runs each keep buckets small.
     """
-    regions = np.array_split(
-        np.arange(runs.starts.size), min(_REGIONS, ceil_div(runs.starts.size, _BINS_PER_REGION))
-    )
-    offset, cases, parts = 0, [], []
-    for region in regions:
+
+    stops: tuple[int, ...]
+    widths: tuple[int, ...]
+    offsets: tuple[int, ...]
+    bucket: IntArray
+    run: IntArray
+
+    @property
+    def good(self) -> bool:
+        """Few candidates even in the worst bucket; or nothing better to try."""
+        return len(self.stops) == _REGIONS[-1] or int(np.bincount(self.bucket).max()) <= _MOST_CANDIDATES
+
+    def of(self, cell: exp.Column) -> SqlExpr:
+        """The bucket of a cell."""
+        starts = (0, *self.stops[:-1])
+        buckets = [
+            sql.plus(sql.floor_div(sql.plus(cell.copy(), -start), width), offset)
+            for start, width, offset in zip(starts, self.widths, self.offsets, strict=True)
+        ]
+        tests = [exp.LT(this=cell.copy(), expression=sql.whole(stop)) for stop in self.stops[:-1]]
+        if not tests:
+            return buckets[0]
+        return sql.choose(*zip(tests, buckets[:-1], strict=True), otherwise=buckets[-1])
+
+    def rows(self, runs: _Runs) -> dict[str, IntArray]:
+        """The map: each bucket with the ends and the bin of a run."""
+        return {
+            "bucket": self.bucket,
+            "start": runs.starts[self.run],
+            "stop": runs.stops[self.run],
+            "bin": runs.bins[self.run],
+        }
+
+
+def _buckets(runs: _Runs, regions: int) -> _Buckets:
+    offset, stops, widths, offsets, buckets, members = 0, [], [], [], [], []
+    for region in np.array_split(np.arange(runs.starts.size), regions):
         start, stop = int(runs.starts[region[0]]), int(runs.stops[region[-1]])
         width = max(1, (stop - start) // (_BUCKETS_PER_BIN * region.size))
-        inside = exp.LT(this=cell.copy(), expression=sql.whole(stop))
-        bucket = sql.plus(sql.floor_div(sql.plus(cell.copy(), -start), width), offset)
-        cases.append((inside, bucket))
         first = (runs.starts[region] - start) // width
-        last = (runs.stops[region] - 1 - start) // width
-        times = last - first + 1
+        times = (runs.stops[region] - 1 - start) // width - first + 1
         nth = np.arange(int(times.sum())) - np.repeat(np.cumsum(times) - times, times)
-        parts.append((np.repeat(region, times), np.repeat(first, times) + nth + offset))
-        offset += int(last[-1]) + 1
-    run, buckets = (np.concatenate(part) for part in zip(*parts, strict=True))
-    rows = {"bucket": buckets, "start": runs.starts[run], "stop": runs.stops[run], "bin": runs.bins[run]}
-    return sql.choose(*cases[:-1], otherwise=cases[-1][1]) if len(cases) > 1 else cases[0][1], rows
+        members.append(np.repeat(region, times))
+        buckets.append(np.repeat(first, times) + nth + offset)
+        stops.append(stop)
+        widths.append(width)
+        offsets.append(offset)
+        offset = int(buckets[-1][-1]) + 1
+    return _Buckets(
+        tuple(stops), tuple(widths), tuple(offsets), np.concatenate(buckets), np.concatenate(members)
+    )

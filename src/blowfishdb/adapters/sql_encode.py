@@ -1,9 +1,9 @@
 """Encoding in SQL: the cell of a row's value, equal to ``Attribute.encode``.
 
-Numbers become exact whole numbers before anything is divided. A float stands, as everywhere, for the decimal
-that it prints as: with ``s`` decimal places in the half points of a grid, ``⌊value·10^s⌋`` is the whole number
-``r`` nearest to ``value * 10^s``, less one where ``value < r / 10^s``. That division is correctly rounded, and
-below 10^15 the quotient is the smallest float that prints as at least ``r·10^-s``; so the result is exact.
+Numbers become exact whole numbers before anything is divided. A float stands, as everywhere, for the
+decimal that it prints as: with ``s`` decimal places in the half points of a grid, ``⌊value·10^s⌋`` is the
+whole number ``r`` nearest to ``value * 10^s``, less one where ``value < r / 10^s``. The division is correctly
+rounded, and below 10^15 the quotient is the smallest float that prints as at least ``r·10^-s``.
 
 No expression can fail on a value, because whether a statement fails must not depend on the data. A text that
 is not what its column declares counts as missing.
@@ -133,7 +133,7 @@ def _number(column: SqlColumn, attribute: Integer | Real) -> SqlExpr:
     if grid.reach >= (_EXACT_IN_FLOAT if column.kind in (Kind.FLOAT, Kind.TEXT) else _LARGEST_BOUND):
         raise _refuse(column, f"{what} with that many digits", "narrower bounds", "a coarser grid")
     beyond = grid.step if attribute.outside == "drop" else 0
-    value, units = _UNITS[column.kind](column, grid, (grid.low - beyond, grid.high + beyond))
+    missing, units = _UNITS[column.kind](column, grid, (grid.low - beyond, grid.high + beyond))
     tick = sql.floor_div(sql.plus(units, grid.half + beyond - grid.low), grid.step)
     if attribute.outside == "drop":  # here ticks are counted from one, so that nothing negative is divided
         inside = exp.Between(this=tick, low=sql.whole(1), high=sql.whole(attribute.ticks))
@@ -141,12 +141,12 @@ def _number(column: SqlColumn, attribute: Integer | Real) -> SqlExpr:
         tick_cell = sql.choose((inside, cell), otherwise=sql.whole(-1))
     else:
         tick_cell = sql.floor_div(tick, attribute.ticks_per_cell)
-    return sql.choose((sql.is_null(value), _null_cell(attribute)), otherwise=tick_cell)
+    return sql.choose((missing, _null_cell(attribute)), otherwise=tick_cell)
 
 
 Limits = tuple[int, int]
 Units = tuple[SqlExpr, SqlExpr]
-"""The value, NULL where it is missing, and ⌊value·10^scale⌋ moved into the limits."""
+"""Whether the value is missing, and if it is not, ⌊value·10^scale⌋ moved into the limits."""
 
 
 def _units_of_integer(column: SqlColumn, grid: _Grid, limits: Limits) -> Units:
@@ -155,23 +155,25 @@ def _units_of_integer(column: SqlColumn, grid: _Grid, limits: Limits) -> Units:
     low, high = limits[0] // unit, -(-limits[1] // unit)
     narrow = sql.cast(sql.clamp(value, sql.whole(low), sql.whole(high)), "BIGINT")
     if unit == 1:
-        return column.ref, narrow
+        return sql.is_null(column.ref), narrow
     scaled = exp.Mul(this=narrow, expression=sql.whole(unit))
-    return column.ref, sql.clamp(scaled, sql.whole(limits[0]), sql.whole(limits[1]))
+    return sql.is_null(column.ref), sql.clamp(scaled, sql.whole(limits[0]), sql.whole(limits[1]))
 
 
 def _units_of_float(column: SqlColumn, grid: _Grid, limits: Limits) -> Units:
     value = _float(column)
-    inside = sql.clamp(value, sql.double(grid.text(limits[0])), sql.double(grid.text(limits[1])))
+    missing = exp.Or(this=sql.is_null(value), expression=sql.is_nan(value.copy()))
+    inside = sql.clamp(value.copy(), sql.double(grid.text(limits[0])), sql.double(grid.text(limits[1])))
     if grid.scale == 0:
-        return value.copy(), sql.cast(exp.Floor(this=inside), "BIGINT")
+        return missing, sql.cast(exp.Floor(this=inside), "BIGINT")
     unit = sql.double(f"1e{grid.scale}")
-    nearest = exp.Round(this=exp.Mul(this=inside, expression=unit))
+    scaled = exp.Mul(this=inside, expression=unit)
+    nearest = exp.Floor(this=exp.Add(this=scaled, expression=sql.double("0.5")))
     back = exp.LT(
         this=inside.copy(), expression=exp.Div(this=nearest.copy(), expression=unit.copy(), typed=True)
     )
     step = sql.choose((back, sql.whole(1)), otherwise=sql.whole(0))
-    return value.copy(), sql.paren(exp.Sub(this=sql.cast(nearest, "BIGINT"), expression=step))
+    return missing, sql.paren(exp.Sub(this=sql.cast(nearest, "BIGINT"), expression=step))
 
 
 def _units_of_decimal(column: SqlColumn, grid: _Grid, limits: Limits) -> Units:
@@ -183,7 +185,7 @@ def _units_of_decimal(column: SqlColumn, grid: _Grid, limits: Limits) -> Units:
     inside = sql.clamp(value, sql.decimal(low, column.scale), sql.decimal(high, column.scale))
     scaled = exp.Mul(this=inside, expression=sql.whole(10**grid.scale)) if grid.scale else inside
     units = sql.cast(exp.Floor(this=scaled), "BIGINT")
-    return column.ref, sql.clamp(units, sql.whole(limits[0]), sql.whole(limits[1]))
+    return sql.is_null(column.ref), sql.clamp(units, sql.whole(limits[0]), sql.whole(limits[1]))
 
 
 _UNITS: dict[Kind, Callable[[SqlColumn, _Grid, Limits], Units]] = {
@@ -230,7 +232,7 @@ def _boolean(column: SqlColumn, attribute: Boolean) -> SqlExpr:
         value = sql.try_cast(column.ref, "BOOLEAN") if column.kind is Kind.TEXT else column.ref
         return sql.choose((sql.is_null(value), _null_cell(attribute)), (value.copy(), one), otherwise=zero)
     if column.kind is Kind.FLOAT:
-        value = _float(column)
+        value = sql.nan_to_null(_float(column))
     elif column.kind in (Kind.INTEGER, Kind.DECIMAL):
         value = column.ref
     else:
@@ -270,7 +272,7 @@ def _keys(column: SqlColumn, attribute: Category) -> tuple[SqlExpr, Sequence[str
         return sql.cast(column.ref, "TEXT"), texts
     largest = max(abs(value) for value in numbers)
     if column.kind in (Kind.FLOAT, Kind.TEXT) and largest < _EXACT_IN_FLOAT:
-        return _float(column), [float(value) for value in numbers]
+        return sql.nan_to_null(_float(column)), [float(value) for value in numbers]
     if column.kind is Kind.INTEGER and largest < _LARGEST_BOUND:
         return column.ref, numbers
     if column.kind is Kind.DECIMAL and column.scale == 0 and largest < _LARGEST_BOUND:
@@ -285,6 +287,4 @@ def _key(key: str | int | float) -> SqlExpr:
 
 
 def _float(column: SqlColumn) -> SqlExpr:
-    """The column as floats; NaN is one more way to say NULL."""
-    raw = sql.try_cast(column.ref, "DOUBLE") if column.kind is Kind.TEXT else sql.cast(column.ref, "DOUBLE")
-    return exp.Nullif(this=raw, expression=sql.double("NaN"))
+    return sql.try_cast(column.ref, "DOUBLE") if column.kind is Kind.TEXT else sql.cast(column.ref, "DOUBLE")

@@ -100,7 +100,9 @@ def _parse(text: str, dialect: str) -> exp.Query:
                 fixes=("only choose, rename, convert and join columns",),
             )
     tables = [
-        (table.catalog.lower(), table.db.lower(), table.name.lower()) for table in view.find_all(exp.Table)
+        (table.catalog.lower(), table.db.lower(), table.name.lower())
+        for table in view.find_all(exp.Table)
+        if table.name
     ]
     if len(set(tables)) < len(tables):
         raise InvalidInput("A view may use a table only once: a row could meet others of its own table.")

@@ -171,6 +171,16 @@ def is_null(value: SqlExpr) -> SqlExpr:
     return exp.Is(this=value, expression=exp.Null())
 
 
+def is_nan(value: SqlExpr) -> SqlExpr:
+    """Whether a float is NaN, which equals itself here, unlike elsewhere."""
+    return exp.EQ(this=value, expression=double("NaN"))
+
+
+def nan_to_null(value: SqlExpr) -> SqlExpr:
+    """NaN is one more way to say NULL."""
+    return exp.Nullif(this=value, expression=double("NaN"))
+
+
 def try_cast(value: SqlExpr, to: str) -> SqlExpr:
     """``value`` as another type, NULL where it is not one."""
     return exp.TryCast(this=value, to=exp.DataType.build(to))

@@ -16,7 +16,7 @@ from typing import final
 import numpy as np
 from scipy.stats import binom
 
-from blowfishdb.core.arrays import FloatArray
+from blowfishdb.core.arrays import FloatArray, IntArray
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.discrete_laplace import tail
 from blowfishdb.core.errors import Infeasible, InvalidAlpha, InvalidBeta
@@ -70,11 +70,20 @@ def check_beta(beta: object) -> float:
 
 
 def failure(
-    unit_scales: FloatArray, bound: int, epsilon: Epsilon, *, simultaneous: bool, one_sided: bool = False
+    unit_scales: FloatArray,
+    bound: int,
+    epsilon: Epsilon,
+    *,
+    simultaneous: bool,
+    one_sided: bool = False,
+    times: IntArray | int = 1,
 ) -> float:
-    """P(some |Z_r| > bound), or the largest P(|Z_r| > bound); Z_r independent with scale c_r/ε."""
+    """P(some |Z_r| > bound), or the largest P(|Z_r| > bound); Z_r independent with scale c_r/ε.
+
+    ``times``: how often each scale occurs.
+    """
     each = np.asarray(tail(bound, unit_scales / float(epsilon))) / (2 if one_sided else 1)
-    return -math.expm1(np.log1p(-each).sum()) if simultaneous else float(each.max())
+    return -math.expm1((times * np.log1p(-each)).sum()) if simultaneous else float(each.max())
 
 
 def independent_epsilon(unit_scales: FloatArray, accuracy: Accuracy) -> Epsilon:
@@ -82,10 +91,16 @@ def independent_epsilon(unit_scales: FloatArray, accuracy: Accuracy) -> Epsilon:
     if unit_scales.size == 0:
         return Epsilon(0)
     bound, allowed = math.floor(accuracy.alpha), accuracy.beta * (1 - _ROUNDING)
+    scales, times = np.unique(unit_scales, return_counts=True)
 
     def holds(epsilon: Epsilon) -> bool:
         fails = failure(
-            unit_scales, bound, epsilon, simultaneous=accuracy.simultaneous, one_sided=accuracy.one_sided
+            scales,
+            bound,
+            epsilon,
+            simultaneous=accuracy.simultaneous,
+            one_sided=accuracy.one_sided,
+            times=times,
         )
         return fails <= allowed
 
@@ -99,8 +114,9 @@ def independent_alpha(
     if unit_scales.size == 0:
         return 0
     allowed = check_beta(beta) * (1 - _ROUNDING)
+    scales, times = np.unique(unit_scales, return_counts=True)
     return least_integer(
-        lambda bound: failure(unit_scales, bound, epsilon, simultaneous=simultaneous) <= allowed
+        lambda bound: failure(scales, bound, epsilon, simultaneous=simultaneous, times=times) <= allowed
     )
 
 

@@ -46,7 +46,9 @@ def grid_bound(workload: Workload, graph: PolicyGraph) -> float | None:
         return None
     if not moves.extremes:
         return 0.0
-    weights = reduce(np.multiply.outer, [_root_diagonal(factor) for factor in factors]).ravel()
+    first = {axis: factors.index(factor) for axis, factor in enumerate(factors)}  # equal axes: one root
+    roots = {axis: _root_diagonal(factors[axis]) for axis in set(first.values())}
+    weights = reduce(np.multiply.outer, [roots[at] for at in first.values()]).ravel()
     changes = np.stack([_change(move, shape) for move in _chosen(moves)])
     return float(4 / graph.size * _maximum(weights, changes) ** 2)
 
@@ -84,7 +86,7 @@ def _change(move: Move, shape: tuple[int, ...]) -> FloatArray:
 
 def _cosine(step: int, cells: int) -> FloatArray:
     if step and step == cells - 1:  # across the whole axis: a uniformly random jump is allowed
-        return np.eye(1, cells)[0]
+        return np.asarray(np.eye(1, cells)[0])
     return np.asarray(np.cos(np.pi * np.arange(cells) * step / cells))
 
 

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import final
 
 from blowfishdb.core.accuracy import Accuracy
+from blowfishdb.core.bins import LIMIT
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import NotProven, TooLarge
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.workloads import Workload
-from blowfishdb.mechanisms.laplace import Laplace
+from blowfishdb.mechanisms.edge_noise import EdgeNoise
+from blowfishdb.mechanisms.hierarchical import Hierarchical
+from blowfishdb.mechanisms.laplace import Laplace, LaplaceOnWorkload
+from blowfishdb.mechanisms.line.pieces import LineQuestions
+from blowfishdb.mechanisms.optimized import Optimized
+from blowfishdb.mechanisms.ordered import Ordered
+from blowfishdb.mechanisms.ordered_hierarchical import OrderedHierarchical
 from blowfishdb.mechanisms.plan import Mechanism, Plan
 
 _HOPELESS = 4.0  # ε grows like the root of the squared error: beyond this ratio no tail makes up for it
+_SLOW = 2_000  # numbers per draw from which pricing takes long enough to be choosy
+_CLOSE = 1.5
+_SPARSE = 16  # hidden pairs per cell up to which edge noise has a chance
+_AS_GOOD = 1 + 1e-6
 
 
 @final
@@ -25,55 +37,124 @@ class Choice:
     epsilon: Epsilon
     considered: tuple[Plan, ...]
 
+    def explain(self) -> str:
+        """Why this plan, and how much larger the standard error of the others is."""
+        others = [plan for plan in self.considered if plan is not self.plan]
+        if not others or self.plan.unit_error == 0:
+            return f"{self.plan.name}: {self.plan.explain()}"
+        errors = ((plan.unit_error / self.plan.unit_error) ** 0.5 for plan in others)
+        listed = ", ".join(f"{plan.name} {ratio:.3g}×" for plan, ratio in zip(others, errors, strict=True))
+        return f"{self.plan.name}: {self.plan.explain()} Standard error of the others: {listed}."
+
 
 @final
 @dataclass(frozen=True, init=False)
 class Best(Mechanism):
-    """Plans every candidate and takes the cheapest; all of this is public, so it costs no privacy."""
+    """Plans every candidate that has a chance and takes the cheapest.
+
+    *Guarantee*: that of the plan it takes. Policy and questions are public, and so is everything that the
+    choice looks at, so choosing costs no privacy. *Error*: the least of the candidates'.
+    """
 
     candidates: tuple[Mechanism, ...]
 
     def __init__(self, candidates: tuple[Mechanism, ...] | None = None) -> None:
-        default = (Laplace(on="workload"), Laplace(on="cells"))
+        default = (
+            Optimized(),
+            Ordered(),
+            Laplace(on="cells"),
+            Laplace(on="workload"),
+            EdgeNoise(),
+            OrderedHierarchical(),
+            Hierarchical(),
+        )
         object.__setattr__(self, "candidates", default if candidates is None else tuple(candidates))
 
     def plan(self, workload: Workload, graph: PolicyGraph) -> Plan:
         """The plan with the least expected squared error."""
         return self.plans(workload, graph)[0]
 
-    def plans(self, workload: Workload, graph: PolicyGraph) -> list[Plan]:
-        """Every plan that is proven here, the least expected squared error first."""
-        plans: list[tuple[float, int, Plan]] = []
-        refusals: list[NotProven | TooLarge] = []
-        for candidate in self.candidates:
-            try:
-                plan = candidate.plan(workload, graph)
-                plans.append((plan.squared_error(epsilon=1), len(plans), plan))
-            except (NotProven, TooLarge) as refusal:
-                refusals.append(refusal)
-        if not plans:
-            raise refusals[0] if refusals else NotProven("There is no mechanism to choose from.")
-        return [plan for _, _, plan in sorted(plans, key=lambda entry: entry[:2])]
+    def plans(self, workload: Workload, graph: PolicyGraph) -> tuple[Plan, ...]:
+        """Every plan that was considered, the least expected squared error first."""
+        return _plans(self.candidates, workload, graph)
 
     def for_accuracy(self, workload: Workload, graph: PolicyGraph, accuracy: Accuracy) -> Choice:
         """The plan that meets ``accuracy`` at the least ε."""
-        plans = self.plans(workload, graph)
-        least = plans[0].squared_error(epsilon=1)
-        hopeful = [p for p in plans if p.squared_error(epsilon=1) <= _HOPELESS * least]
-        priced = [
-            (
-                plan.epsilon_for(
-                    alpha=accuracy.alpha, beta=accuracy.beta, simultaneous=accuracy.simultaneous
-                ),
-                plan,
-            )
-            for plan in hopeful
-        ]
-        epsilon, plan = min(priced, key=lambda entry: entry[0])
-        return Choice(plan, epsilon, tuple(plans))
+        return _cheapest(self.candidates, workload, graph, accuracy)
 
     def for_epsilon(self, workload: Workload, graph: PolicyGraph, epsilon: Epsilon) -> Choice:
-        """The plan with the least squared error at ``epsilon``; exact answers cost nothing."""
+        """The plan with the least squared error; exact answers cost nothing."""
         plans = self.plans(workload, graph)
-        free = plans[0].exact.all()
-        return Choice(plans[0], Epsilon(0) if free else epsilon, tuple(plans))
+        return Choice(plans[0], Epsilon(0) if plans[0].free else epsilon, plans)
+
+
+@lru_cache(maxsize=32)
+def _plans(candidates: tuple[Mechanism, ...], workload: Workload, graph: PolicyGraph) -> tuple[Plan, ...]:
+    plans: dict[Mechanism, Plan] = {}
+    refusals: list[NotProven | TooLarge] = []
+    for candidate in candidates:
+        if plans and not _has_a_chance(candidate, workload, graph, plans):
+            continue
+        try:
+            plan = candidate.plan(workload, graph)
+            plan.unit_error  # noqa: B018 - a plan whose error is out of reach is refused here
+            plans[candidate] = plan
+        except (NotProven, TooLarge) as refusal:
+            refusals.append(refusal)
+    if not plans:
+        raise refusals[0] if refusals else NotProven("There is no mechanism to choose from.")
+    # Noise on the questions themselves is the simplest: it wins ties.
+    return tuple(
+        sorted(
+            plans.values(), key=lambda p: p.unit_error * (1 if isinstance(p, LaplaceOnWorkload) else _AS_GOOD)
+        )
+    )
+
+
+@lru_cache(maxsize=64)
+def _cheapest(
+    candidates: tuple[Mechanism, ...], workload: Workload, graph: PolicyGraph, accuracy: Accuracy
+) -> Choice:
+    plans = _plans(candidates, workload, graph)
+    priced = [(plan.epsilon_at(accuracy), plan) for plan in plans if _is_hopeful(plan, plans[0])]
+    epsilon, plan = min(priced, key=lambda entry: entry[0])
+    return Choice(plan, epsilon, plans)
+
+
+def _is_hopeful(plan: Plan, best: Plan) -> bool:
+    """Whether a plan of larger squared error may still meet an accuracy at a smaller ε."""
+    if plan is best:
+        return True
+    quick = plan.one_to_one or plan.width <= _SLOW
+    return plan.unit_error <= (_HOPELESS if quick else _CLOSE) * best.unit_error
+
+
+def _has_a_chance(
+    candidate: Mechanism, workload: Workload, graph: PolicyGraph, plans: dict[Mechanism, Plan]
+) -> bool:
+    """What cheap public facts say about a candidate before it is planned."""
+    optimized = Optimized() in plans
+    match candidate:
+        case Laplace(on="cells"):  # the cells with corrected totals are among the optimized shapes
+            return not optimized
+        case Laplace(on="workload"):
+            least = min(plan.unit_error for plan in plans.values())
+            return workload.count <= LIMIT and _noise_on_answers(workload, graph) <= _HOPELESS * least
+        case EdgeNoise():
+            return graph.edge_count <= _SPARSE * graph.size and workload.count <= LIMIT
+        case OrderedHierarchical() | Hierarchical():  # boxes and S nodes are worse than hats and ramps
+            return not optimized and isinstance(workload, LineQuestions)
+        case _:
+            return True
+
+
+def _noise_on_answers(workload: Workload, graph: PolicyGraph) -> float:
+    """At most the squared error of noise on every answer: one long edge shows how much that must be."""
+    reach = graph.reach
+    if not reach or graph.absent:
+        return 0.0
+    u = (graph.size - reach - 1) // 2
+    if not graph.has_edge(u, u + reach):
+        return 0.0
+    changed = float(workload.moves(u, u + reach)) / workload.denominator
+    return 2.0 * changed**3 if workload.binary else 2.0 * changed**2

@@ -1,9 +1,10 @@
 """Least squares on a line in O(cells): the unknowns are cut points, the elimination goes from fine to coarse.
 
-p_j is the count left of cell j. An interval row is p_stop − p_start, so the normal matrix G = CᵀΛC of interval
-rows is a weighted graph Laplacian on the cut points (a range's error is an effective resistance); cut points
-with a public count are known and drop out. Along a level every second cut is eliminated first, levels from fine
-to coarse: hierarchies then fill in next to nothing, and the elimination tree is O(log cells) deep.
+p_j is the count left of cell j. An interval row is p_stop − p_start, so the normal matrix G = CᵀΛC of
+interval rows is a weighted graph Laplacian on the cut points (a range's error is an effective resistance);
+cut points with a public count are known and drop out. Along a level every second cut is eliminated first,
+levels from fine to coarse: hierarchies then fill in next to nothing, and the elimination tree is O(log cells)
+deep.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from blowfishdb.mechanisms.estimation import (
     WORK,
     Estimator,
     as_ranges,
+    cells_over_cuts,
     undetermined,
     variances_from_spread,
 )
@@ -33,7 +35,7 @@ from blowfishdb.mechanisms.strategy import Contrasts
 
 _SINGULAR = 1e-11
 _MOST_PAIRS = 5 * 10**7
-_STEP = 1e-3
+_STEP = 1e-20
 
 
 @final
@@ -49,7 +51,9 @@ class CutLeastSquares(Estimator):
         """Where each cut point is in the order of elimination; −1 for public ones."""
         unknown = np.flatnonzero(~self.public)
         place = np.full(self.public.size, -1, dtype=np.int64)
-        place[unknown[_elimination_order(csr_array(self.strategy.over_cuts()[:, unknown]))]] = np.arange(unknown.size)
+        place[unknown[_elimination_order(csr_array(self.strategy.over_cuts()[:, unknown]))]] = np.arange(
+            unknown.size
+        )
         return place
 
     @cached_property
@@ -71,7 +75,9 @@ class CutLeastSquares(Estimator):
                 row.append(present)
                 left.append(rows.indptr[present] + first)
                 right.append(rows.indptr[present] + second)
-        r, i, j = (np.concatenate([np.zeros(0, np.int64), *part]).astype(np.int64) for part in (row, left, right))
+        r, i, j = (
+            np.concatenate([np.zeros(0, np.int64), *part]).astype(np.int64) for part in (row, left, right)
+        )
         data = rows.data.astype(np.float64)
         return r, rows.indices[i].astype(np.int64), rows.indices[j].astype(np.int64), data[i] * data[j]
 
@@ -80,21 +86,25 @@ class CutLeastSquares(Estimator):
         _, i, j, _ = self._entries
         pattern = Pattern.of(self._rows.shape[1], i, j)
         if pattern.factor_starts[-1] > _MOST_PAIRS:
-            raise TooLarge("Least squares on these rows fills in too much.", fixes=("use a hierarchy of intervals",))
+            raise TooLarge(
+                "Least squares on these rows fills in too much.", fixes=("use a hierarchy of intervals",)
+            )
         return pattern
 
-    def _factorised(self, precision: FloatArray) -> Factor:
-        row, i, j, product = self._entries
-        values = product * precision[row]
-        factor = Factor.of(self._pattern, values)
-        diagonal = np.bincount(i[i == j], weights=values[i == j], minlength=factor.pivots.size)
-        if not (factor.pivots > _SINGULAR * diagonal).all():
-            raise undetermined()
-        return factor
+    def _factorised(self, precision: Numbers) -> Factor:
+        row, _, _, product = self._entries
+        return Factor.of(self._pattern, product * precision[row])
 
     @cached_property
     def _factor(self) -> Factor:
-        return self._factorised(self.strategy.precision)
+        factor = self._factorised(self.strategy.precision)
+        row, i, j, product = self._entries
+        own = i == j
+        weights = product[own] * self.strategy.precision[row[own]]
+        diagonal = np.bincount(i[own], weights=weights, minlength=factor.pivots.size)
+        if not (factor.pivots > _SINGULAR * diagonal).all():
+            raise undetermined()
+        return factor
 
     # --- estimates ----------------------------------------------------------------------------
 
@@ -111,7 +121,7 @@ class CutLeastSquares(Estimator):
         cuts = np.zeros((*noise.shape[:-1], self.public.size))
         if self._rows.shape[1]:
             columns = noise.reshape(-1, noise.shape[-1]).T * self.strategy.precision[:, None]
-            solved = self._factor.solve(np.asarray(self._rows.T @ columns))
+            solved = self._factor.solve_in_place(np.ascontiguousarray(self._rows.T @ columns))
             cuts[..., ~self.public] = solved[self._place[~self.public]].T.reshape(*noise.shape[:-1], -1)
         return cuts
 
@@ -135,46 +145,35 @@ class CutLeastSquares(Estimator):
             return float(self.variances(workload, of_noise).sum())
         unknown, none = np.arange(self._rows.shape[1]), np.full(self._rows.shape[1], -1)
 
-        def total(factor: Factor) -> FloatArray:
+        def total(factor: Factor) -> Numbers:
             trace = factor.differences(unknown, none).sum()
             return np.array([self.public.size * trace - factor.solve(np.ones((unknown.size, 1))).sum()])
 
         return float(self._exactly(total, of_noise)[0])
 
-    def _exactly(self, form: Callable[[Factor], FloatArray], of_noise: FloatArray) -> FloatArray:
+    def _exactly(self, form: Callable[[Factor], Numbers], of_noise: FloatArray) -> FloatArray:
         """Σ_r v_r·T_ir² from F(λ) = aᵀ(CᵀΛC)⁻¹a, which factors cheaply: T_ir² = −λ_r²·∂F_i/∂λ_r.
 
-        With v_r·λ_r = c·(1 + ν_r) it is c·(F − F′), F′ the derivative along λ_r·ν_r; F is homogeneous of degree −1.
-        F is rational with no pole within 1/max|ν|, so four points give F′ to 4·step⁴ ≈ 4·10⁻¹² of F: as exact
-        as the solutions themselves. In the continuous limit ν is zero.
+        So it is minus the derivative of F along λ²v. F is rational: an imaginary step of 10⁻²⁰ gives the
+        derivative to full precision, nothing cancels. In the continuous limit λ²v = c·λ, and the derivative
+        is −c·F.
         """
         precision = self.strategy.precision
         scaled = of_noise * precision
         common = float(scaled.max(initial=0.0))
-        plain = form(self._factor)
-        if common == 0.0:
-            return np.zeros_like(plain)
-        uneven = scaled / common - 1.0
-        size = float(-uneven.min())
-        if size < 1e-12:
-            return common * plain
-        shift = _STEP * precision * uneven / size
-        near, far = (
-            form(self._factorised(precision + m * shift)) - form(self._factorised(precision - m * shift))
-            for m in (1, 2)
-        )
-        slope = (8 * near - far) / (12 * _STEP)
-        return np.asarray(np.maximum(common * (plain - size * slope), 0.0))
+        if common == 0.0 or float(scaled.min()) >= common * (1 - 1e-14):
+            return np.asarray(common * form(self._factor))
+        stepped = self._factorised(precision * (1 + 1j * _STEP * scaled / common))
+        return np.asarray(np.maximum(-common * form(stepped).imag / _STEP, 0.0))
 
     def _general_variances(self, workload: Workload, of_noise: FloatArray) -> FloatArray:
         """Σ_r v_r·(λ_r·c_rᵀG⁻¹a)² with one solution per question, some questions at a time."""
         rows = workload.sparse().astype(np.float64) / workload.denominator
         if workload.count * len(self.strategy) > WORK:
-            raise TooLarge("The error of every single question is above the limit.", fixes=("ask fewer questions",))
-        size, cells = workload.size, np.arange(workload.size)
-        signs = np.repeat([1.0, -1.0], size)
-        to_cuts = csr_array((signs, (np.tile(cells, 2), np.concatenate((cells + 1, cells)))), shape=(size, size + 1))
-        over_cuts = csr_array((rows @ to_cuts)[:, np.flatnonzero(~self.public)])
+            raise TooLarge(
+                "The error of every single question is above the limit.", fixes=("ask fewer questions",)
+            )
+        over_cuts = csr_array((rows @ cells_over_cuts(workload.size))[:, np.flatnonzero(~self.public)])
         ordered = np.argsort(self._place[~self.public])
         found = []
         step = max(1, 10**7 // len(self.strategy))

@@ -142,7 +142,7 @@ class GraphNoise(Plan):
         return vertices, which, np.where(vertices == low, 1, -1)
 
     def measure(self, x: IntArray) -> Numbers:
-        """A flow along a spanning forest that carries the records to where they are. Only P_G·flow is used."""
+        """A flow along a spanning forest that carries the records to their cells. Only P_G·flow is used."""
         flow = np.zeros(len(self.edges), dtype=np.int64)
         held = np.zeros(self.graph.size, dtype=np.int64)
         held[: x.size] = x
@@ -197,6 +197,6 @@ class GraphNoise(Plan):
 
     def explain(self) -> str:
         return (
-            f"Every one of the {len(self.edges):,} pairs that the policy hides exchanges noise of scale 1/ε: what "
-            "one value gains the other loses, so an answer errs only where it separates a pair."
+            f"Each of the {len(self.edges):,} pairs that the policy hides exchanges noise of scale 1/ε: what one "
+            "value gains the other loses, so an answer errs only where it separates a pair."
         )

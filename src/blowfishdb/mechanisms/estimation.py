@@ -1,7 +1,7 @@
 """Estimators: from noisy rows to cells, linear and unbiased, and the exact variance of what follows.
 
-An estimator is public: it depends on the rows, their weights and the policy. Of the data it may use, besides the
-noisy measurements, only the totals that no edge of the policy changes.
+An estimator is public: it depends on the rows, their weights and the policy. Of the data it may use, besides
+the noisy measurements, only the totals that no edge of the policy changes.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from blowfishdb.core.arrays import FloatArray, IntArray
+from blowfishdb.core.bins import LIMIT
 from blowfishdb.core.errors import NotProven, TooLarge
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Ranges, Workload
@@ -57,9 +58,22 @@ def as_ranges(workload: Workload) -> tuple[IntArray, IntArray] | None:
     if isinstance(workload, Ranges):
         return workload.starts, workload.ends + 1
     if isinstance(workload, AllRanges):
+        if workload.count > LIMIT:
+            raise TooLarge(
+                f"{workload.count:,} answers are too many to list.",
+                fixes=("ask for the cumulative histogram: a range is a difference of two of its answers",),
+            )
         starts, ends = np.triu_indices(workload.size)
         return starts.astype(np.int64), ends.astype(np.int64) + 1
     return None
+
+
+def cells_over_cuts(size: int) -> csr_array:
+    """x_u = p_{u+1} − p_u: questions over cells, times this, are questions over cut points."""
+    cells = np.arange(size)
+    signs = np.repeat(np.array([1, -1], dtype=np.int64), size)
+    places = np.tile(cells, 2), np.concatenate((cells + 1, cells))
+    return csr_array((signs, places), shape=(size, size + 1))
 
 
 def variances_from_spread(workload: Workload, spread: FloatArray, of_noise: FloatArray) -> FloatArray:
@@ -73,7 +87,9 @@ def variances_from_spread(workload: Workload, spread: FloatArray, of_noise: Floa
         found = diagonal[starts] + diagonal[stops] - 2 * covariance[starts, stops]
         return np.asarray(np.maximum(found, 0.0))
     if len(spread) * workload.count > WORK:
-        raise TooLarge("The error of every single question is above the limit.", fixes=("ask fewer questions",))
+        raise TooLarge(
+            "The error of every single question is above the limit.", fixes=("ask fewer questions",)
+        )
     total = np.zeros(workload.count)
     step = max(1, 10**7 // max(1, workload.count))
     for first in range(0, len(spread), step):
@@ -144,7 +160,7 @@ class DenseLeastSquares(Estimator):
 
 
 def anchored(x: IntArray, graph: PolicyGraph) -> IntArray:
-    """A histogram with the public totals of ``x`` and nothing else of it: all in each component's first cell."""
+    """The public totals of ``x`` and nothing else of it: everybody in the first cell of their component."""
     components = invariant_components(graph)
     anchor = np.zeros_like(x)
     if components is not None:

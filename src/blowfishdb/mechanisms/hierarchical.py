@@ -28,9 +28,9 @@ class Hierarchical(Mechanism):
     The root is measured only where presence is hidden; otherwise n is public. Without a ``fanout`` the exact
     error decides.
 
-    *Guarantee*: ε-Blowfish for every graph. *Sensitivity*: K, the exact maximum over edges; 2h under the full policy
-    for a tree of height h, h + 1 if records only come and go. *Error*: O(h²) nodes' worth, exact by least squares.
-    *Theorem*: docs/proofs/hierarchical.md.
+    *Guarantee*: ε-Blowfish for every graph. *Sensitivity*: K, the exact maximum over edges; 2h under the full
+    policy for a tree of height h, h + 1 if records only come and go. *Error*: O(h²) nodes' worth, exact by
+    least squares. *Theorem*: docs/proofs/hierarchical.md.
     """
 
     fanout: int | None = None
@@ -59,13 +59,15 @@ def _tree_plan(workload: Workload, graph: PolicyGraph, fanout: int) -> LeastSqua
 class Privelet(Mechanism):
     """Haar wavelets (Xiao, Wang and Gehrke 2010), as whole numbers: left half minus right half of every node.
 
-    The published noise λ/W(c) on a coefficient c = (left − right)/|node| with weight W(c) = |node| is noise λ on the
-    whole number left − right: all rows have weight one. The base coefficient is n, measured only where
-    presence is hidden. Halves differ by at most one cell, so no cell is made up where k is not a power of two.
+    The published noise λ/W(c) on a coefficient c = (left − right)/|node| with weight W(c) = |node| is noise λ
+    on the whole number left − right: all rows have weight one. The base coefficient is n, measured only where
+    presence is hidden. Halves differ by at most one cell, so no cell is made up where k is not a power of
+    two.
 
-    *Guarantee*: ε-Blowfish for every graph. *Sensitivity*: K, exact; 2·⌈log₂ k⌉ under the full policy, 1 + ⌈log₂ k⌉ if
-    records only come and go (the paper's ρ). *Error*: O(log² k) coefficients' worth; k − 1 rows and n determine
-    the cells, so least squares is the inverse transform. *Theorem*: docs/proofs/hierarchical.md.
+    *Guarantee*: ε-Blowfish for every graph. *Sensitivity*: K, exact; 2·⌈log₂ k⌉ under the full policy, 1 +
+    ⌈log₂ k⌉ if records only come and go (the paper's ρ). *Error*: O(log² k) coefficients' worth; k − 1 rows
+    and n determine the cells, so least squares is the inverse transform. *Theorem*:
+    docs/proofs/hierarchical.md.
     """
 
     def plan(self, workload: Workload, graph: PolicyGraph) -> Plan:
@@ -87,25 +89,23 @@ class Privelet(Mechanism):
 def check_fanout(fanout: int | None) -> None:
     """A number of children, at least two."""
     if fanout is not None and whole(fanout, "A fan-out", InvalidWorkload) < 2:
-        raise InvalidWorkload("A tree needs at least two children per node.", fixes=("choose a fan-out such as 16",))
+        raise InvalidWorkload(
+            "A tree needs at least two children per node.", fixes=("choose a fan-out such as 16",)
+        )
 
 
-def best_fanout(
-    span: int, plan: Callable[[int], LeastSquaresPlan], error: Callable[[LeastSquaresPlan], float] | None = None
-) -> LeastSquaresPlan:
+def best_fanout(span: int, plan: Callable[[int], LeastSquaresPlan]) -> LeastSquaresPlan:
     """The plan of least exact error: from the usual height, higher or lower as long as that improves."""
-    measure = error or (lambda candidate: candidate.unit_error)
     heights = {fanout_for(span, height): height for height in range(max(1, (span - 1).bit_length()), 0, -1)}
     fanouts = sorted(heights)
     start = min(fanouts, key=lambda f: abs(heights[f] - math.log(span) / _LOG_BRANCHING))
     best = plan(start)
-    least, place = measure(best), fanouts.index(start)
     for step in (1, -1):
-        for index in _onwards(place, step, len(fanouts)):
+        for index in _onwards(fanouts.index(start), step, len(fanouts)):
             candidate = plan(fanouts[index])
-            if (reached := measure(candidate)) >= least:
+            if candidate.unit_error >= best.unit_error:
                 break
-            best, least = candidate, reached
+            best = candidate
     return best
 
 
@@ -121,7 +121,7 @@ def fanout_for(span: int, height: int) -> int:
     fanout = max(2, math.floor(span ** (1 / height)))
     while fanout**height < span:
         fanout += 1
-    return fanout
+    return int(fanout)
 
 
 def height_for(span: int, fanout: int) -> int:

@@ -113,5 +113,5 @@ def _compiled() -> Callable[..., int]:
     try:
         from numba import njit
     except ImportError:
-        return _sweep  # type: ignore[return-value]
-    return njit(cache=True)(_sweep)  # type: ignore[no-any-return]
+        return _sweep
+    return njit(cache=True)(_sweep)

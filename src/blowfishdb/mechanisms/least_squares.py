@@ -14,14 +14,17 @@ from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
 from blowfishdb.core.budget import positive
 from blowfishdb.core.errors import SizeMismatch
 from blowfishdb.core.graphs import PolicyGraph
-from blowfishdb.core.workloads import Workload
+from blowfishdb.core.workloads import AllRanges, Cumulative, Workload
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.cut_estimation import CutLeastSquares
 from blowfishdb.mechanisms.estimation import DenseLeastSquares, Estimator, anchored, as_ranges
 from blowfishdb.mechanisms.invariants import unchanging_rows
-from blowfishdb.mechanisms.plan import AnyEpsilon, Plan
+from blowfishdb.mechanisms.plan import AnyEpsilon, Plan, shown
 from blowfishdb.mechanisms.scales import UnitScales
 from blowfishdb.mechanisms.strategy import Contrasts, Strategy, public_cuts
+
+
+_LISTED = 10**6
 
 
 @final
@@ -29,10 +32,11 @@ from blowfishdb.mechanisms.strategy import Contrasts, Strategy, public_cuts
 class LeastSquaresPlan(Plan):
     """y_r = a_r·x + η_r with η_r of scale K/(w_r·ε); answers W·x̂, x̂ the weighted least-squares estimate.
 
-    *Guarantee*: ε-Blowfish for every graph, since K is the exact maximum over its edges of Σ_r w_r·|a_r·(e_u−e_v)|.
-    *Error*: aᵀ(AᵀΛA)⁻¹a·2K²/ε² for a question a, Λ = diag(w²), in the continuous limit; ``squared_errors`` is exact
-    for the discrete noise. *Theorem*: docs/proofs/least_squares.md. Totals that no edge changes are used exactly;
-    where the policy hides presence there are none. Another unbiased ``estimator`` may replace least squares.
+    *Guarantee*: ε-Blowfish for every graph, since K is the exact maximum over its edges of Σ_r
+    w_r·|a_r·(e_u−e_v)|. *Error*: aᵀ(AᵀΛA)⁻¹a·2K²/ε² for a question a, Λ = diag(w²), in the continuous limit;
+    ``squared_errors`` is exact for the discrete noise. *Theorem*: docs/proofs/least_squares.md. Totals that
+    no edge changes are used exactly; where the policy hides presence there are none. Another unbiased
+    ``estimator`` may replace least squares.
     """
 
     workload: Workload
@@ -54,15 +58,17 @@ class LeastSquaresPlan(Plan):
     ) -> None:
         if not workload.size == strategy.size == graph.size - graph.absent:
             raise SizeMismatch(
-                f"The questions are about {workload.size:,} cells, the rows about {strategy.size:,}, and the policy "
-                f"about {graph.size - graph.absent:,}."
+                f"The questions are about {workload.size:,} cells, the rows about {strategy.size:,}, and the "
+                f"policy about {graph.size - graph.absent:,}."
             )
         kept = np.flatnonzero(~strategy.unchanging(graph))
         if estimator is None:
             strategy = strategy if kept.size == len(strategy) else strategy.take(kept)
             estimator = least_squares(strategy, graph)
         elif kept.size < len(strategy):
-            raise SizeMismatch("An estimator of one's own needs rows that the policy hides, without exception.")
+            raise SizeMismatch(
+                "An estimator of one's own needs rows that the policy hides, without exception."
+            )
         for field, value in {
             "workload": workload,
             "graph": graph,
@@ -95,31 +101,67 @@ class LeastSquaresPlan(Plan):
 
     def decode(self, measured: Numbers, x: IntArray) -> Numbers:
         answers = self.workload.answer(self.estimator.estimate(measured, x))
-        public = self.workload.answer(anchored(x, self.graph))  # a constant on components needs only their totals
+        public = self.workload.answer(
+            anchored(x, self.graph)
+        )  # a constant on components needs only their totals
         return np.where(self._unchanging, public, answers)
 
     def spread(self, noise: Numbers) -> Numbers:
-        return np.where(self._unchanging, 0.0, self.workload.answer(self.estimator.spread(noise)))
+        spread = np.asarray(self.workload.answer(self.estimator.spread(noise)), dtype=np.float64)
+        return np.where(self._unchanging, 0.0, spread)
 
     def variances(self, of_noise: FloatArray) -> FloatArray:
         return np.where(self._unchanging, 0.0, self.estimator.variances(self.workload, of_noise))
 
+    def total_variance(self, of_noise: FloatArray) -> float:
+        return self.estimator.total_variance(self.workload, of_noise)
+
+    def largest_variance(self, of_noise: FloatArray) -> float:
+        """Two ends of a range err by at most four times the worst prefix: all ranges need not be listed."""
+        if isinstance(self.workload, AllRanges) and self.workload.count > _LISTED:
+            prefixes = self.estimator.variances(Cumulative(self.workload.size), of_noise)
+            return 4.0 * float(prefixes.max())
+        return float(self.variances(of_noise).max())
+
+    def largest_errors(self, noise: Numbers) -> FloatArray:
+        """Of all ranges: the largest prefix error less the smallest."""
+        if isinstance(self.workload, AllRanges):
+            return range_errors(self.estimator.spread(noise))
+        return np.asarray(np.abs(self.spread(noise)).max(axis=-1))
+
+    @property
+    def width(self) -> int:
+        asked = self.workload.size if isinstance(self.workload, AllRanges) else self.workload.count
+        return max(len(self.scales), self.workload.size, asked)
+
     @cached_property
-    def unit_error(self) -> float:
-        """The total squared error at ε = 1 in the continuous limit: what candidates are compared by."""
-        return self.estimator.total_variance(self.workload, 2.0 * self.scales.floats() ** 2)
+    def exact(self) -> BoolArray:
+        return self._unchanging
+
+    @property
+    def free(self) -> bool:
+        return not len(self.strategy)
 
     def rows(self, *, epsilon: AnyEpsilon) -> tuple[csr_array, list[Fraction]]:
         return self.strategy.sparse(), self.scales.fractions(positive(epsilon))
 
     def explain(self) -> str:
         if not len(self.strategy):
-            return "No pair of values that the policy hides changes any measured count: every answer is exact."
-        weight = int(self.strategy.weights.max())
-        cost = Fraction(self.cost, weight)
-        each = f"{float(cost):,.4g}".removesuffix(".0")
-        text = f"{len(self.strategy):,} counts are measured; one hidden move changes them by {each} in total, weighted."
-        return f"{self.reason} {text}".strip()
+            return (
+                "No pair of values that the policy hides changes any measured count: every answer is exact."
+            )
+        each = shown(Fraction(self.cost, int(self.strategy.weights.max())))
+        text = f"{len(self.strategy):,} counts are measured; one hidden move changes them by {each} in total"
+        even = len(self.scales.distinct) == 1
+        return f"{self.reason} {text}{'' if even else ', weighted by their shares of the budget'}.".strip()
+
+
+def range_errors(cells: Numbers) -> FloatArray:
+    """The largest |error| of a range, from the errors of the cells: max − min of the prefix errors, with 0."""
+    prefixes = np.cumsum(cells, axis=-1)
+    return np.asarray(
+        np.maximum(prefixes.max(axis=-1), 0) - np.minimum(prefixes.min(axis=-1), 0), dtype=np.float64
+    )
 
 
 def least_squares(strategy: Strategy, graph: PolicyGraph) -> Estimator:

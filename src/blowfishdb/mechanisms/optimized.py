@@ -8,6 +8,7 @@ from typing import final
 from blowfishdb.core.errors import NotProven, SizeMismatch
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.workloads import Workload
+from blowfishdb.mechanisms.boxes import design
 from blowfishdb.mechanisms.line.pieces import LineQuestions, pieces
 from blowfishdb.mechanisms.line.plan import OptimizedLine
 from blowfishdb.mechanisms.plan import Mechanism, Plan
@@ -41,6 +42,9 @@ class Optimized(Mechanism):
             found = pieces(workload, graph)
             if found is not None:
                 return OptimizedLine(workload, graph, found)
+        boxes = design(workload, graph)
+        if boxes is not None:
+            return boxes
         raise NotProven(
             "Optimized strategies are for ranges of an ordered attribute, or boxes of several, under a "
             "policy of distances or of contiguous parts.",

@@ -1,4 +1,4 @@
-"""OrderedHierarchical: sparse prefix counts tie blocks together, trees answer inside them ([B14] §7.2, corrected)."""
+"""OrderedHierarchical: sparse prefix counts join blocks, trees answer inside them ([B14] §7.2, corrected)."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ class OrderedHierarchical(Mechanism):
     ``split`` is ε_S/ε, the share of the prefix counts. Without a split or a fan-out the exact error decides.
     ``decoding="paper"`` adds up an S node and the tree nodes before the cut; least squares uses every row.
 
-    *Guarantee*: ε-Blowfish for θ-lines and what lies within them, n public. *Sensitivity*: a move over at most θ
-    cells changes at most one s_i and at most 2h tree nodes; S nodes get scale K/w_S and H nodes K/w_H with K the
-    exact maximum over the true edges, so the worst edge loses ε and no edge more. *Error*: exact;
-    O(1/ε_S² + h³f/ε_H²). *Theorem*: docs/proofs/ordered_hierarchical.md. The published budget overspends by up to
-    50 %: here H_1 is treated like every H_i, s_1 like every s_i, block totals are never measured, and n is not either.
+    *Guarantee*: ε-Blowfish for θ-lines and what lies within them, n public. *Sensitivity*: a move over at
+    most θ cells changes at most one s_i and at most 2h tree nodes; S nodes get scale K/w_S and H nodes K/w_H
+    with K the exact maximum over the true edges, so the worst edge loses ε and no edge more. *Error*: exact;
+    O(1/ε_S² + h³f/ε_H²). *Theorem*: docs/proofs/ordered_hierarchical.md. The published budget overspends by
+    up to 50 %: here H_1 is treated like every H_i, s_1 like every s_i, block totals are never measured, and n
+    is not either.
     """
 
     fanout: int | None = None
@@ -59,8 +60,8 @@ class OrderedHierarchical(Mechanism):
             )
         if graph.absent or graph.reach is None:
             raise NotProven(
-                "The ordered hierarchical mechanism is proven for values on a line that are hidden within a distance, "
-                "with a public number of records.",
+                "The ordered hierarchical mechanism is proven for values on a line that are hidden within a "
+                "distance, with a public number of records.",
                 fixes=("use Hierarchical()", "use Laplace()"),
             )
         if joins_neighbours(graph):
@@ -70,7 +71,9 @@ class OrderedHierarchical(Mechanism):
             return self._best_split(workload, graph, block, self.fanout)
         return best_fanout(block, lambda fanout: self._best_split(workload, graph, block, fanout))
 
-    def _best_split(self, workload: Workload, graph: PolicyGraph, block: int, fanout: int) -> LeastSquaresPlan:
+    def _best_split(
+        self, workload: Workload, graph: PolicyGraph, block: int, fanout: int
+    ) -> LeastSquaresPlan:
         if self.split is not None or block == workload.size:  # one block: ε_S = 0
             share = Fraction(self.split or 0).limit_denominator(_UNIT)
             return self._with_split(workload, graph, block, fanout, share)
@@ -103,13 +106,16 @@ class OrderedHierarchical(Mechanism):
             workload,
             graph,
             strategy,
-            name=f"Ordered hierarchical, fan-out {fanout}" + (", the paper's decoding" if self.decoding == "paper" else ""),
+            name=f"Ordered hierarchical, fan-out {fanout}"
+            + (", the paper's decoding" if self.decoding == "paper" else ""),
             reason=_reason(block, ordered.size, fanout, share),
             estimator=PathEstimator(strategy, public) if self.decoding == "paper" else None,
         )
 
 
-def _least_error(at: Callable[[float], LeastSquaresPlan], low: float = -4.5, high: float = 3.0) -> LeastSquaresPlan:
+def _least_error(
+    at: Callable[[float], LeastSquaresPlan], low: float = -4.5, high: float = 3.0
+) -> LeastSquaresPlan:
     """Golden-section search; the error has one minimum in the split."""
     inner = [at(high - _GOLDEN * (high - low)), at(low + _GOLDEN * (high - low))]
     while high - low > _TOLERANCE:

@@ -22,8 +22,8 @@ from blowfishdb.mechanisms.strategy import Contrasts
 class PathEstimator(Estimator):
     """p̂_stop = p̂_start + y_r for the first row r that ends at the cut point, from public cut points on.
 
-    With rows listed from coarse to fine this is how [B14] §7.2 answers a prefix: an S node, then in each level
-    of the block's tree the nodes before the one that holds the cut.
+    With rows listed from coarse to fine this is how [B14] §7.2 answers a prefix: an S node, then in each
+    level of the block's tree the nodes before the one that holds the cut.
     """
 
     strategy: Contrasts
@@ -69,7 +69,9 @@ class PathEstimator(Estimator):
         path = int(np.diff(self._gains.indptr).max(initial=0))
         step = max(1, 10**7 // max(1, 2 * path))
         if workload.count * path > WORK:
-            raise TooLarge("The error of every single question is above the limit.", fixes=("ask fewer questions",))
+            raise TooLarge(
+                "The error of every single question is above the limit.", fixes=("ask fewer questions",)
+            )
         found = [np.zeros(0)]
         for first in range(0, workload.count, step):
             starts, stops = (end[first : first + step] for end in ranges)

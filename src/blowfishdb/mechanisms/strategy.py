@@ -1,8 +1,8 @@
 """Strategies: integer rows with positive integer weights, and their exact cost under a policy.
 
-Row r is measured with noise of scale K/(w_r·ε), K = max over edges (u, v) of Σ_r w_r·|a_r·(e_u − e_v)|. The loss
-of an edge is then Σ_r |a_r·(e_u − e_v)|·w_r·ε/K ≤ ε: a weight says how much of the budget a row is given, and
-K is computed on the final integers, so nothing about it is assumed.
+Row r is measured with noise of scale K/(w_r·ε), K = max over edges (u, v) of Σ_r w_r·|a_r·(e_u − e_v)|. The
+loss of an edge is then Σ_r |a_r·(e_u − e_v)|·w_r·ε/K ≤ ε: a weight says how much of the budget a row is
+given, and K is computed on the final integers, so nothing about it is assumed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray, integers
-from blowfishdb.core.bins import LIMIT
 from blowfishdb.core.errors import InvalidScale, InvalidWorkload, SizeMismatch
 from blowfishdb.core.graphs import Cone, PolicyGraph
 from blowfishdb.core.sensitivity import scaled_sensitivity
@@ -145,7 +144,10 @@ class Contrasts(Strategy):
 
     def answer(self, x: IntArray) -> Numbers:
         prefix = np.concatenate(([0], np.cumsum(vector(x, self.size))))
-        plus, minus = prefix[self.stops] - prefix[self.starts], prefix[self.minus_stops] - prefix[self.minus_starts]
+        plus, minus = (
+            prefix[self.stops] - prefix[self.starts],
+            prefix[self.minus_stops] - prefix[self.minus_starts],
+        )
         return np.asarray(plus - minus)
 
     def sparse(self) -> csr_array:
@@ -167,7 +169,7 @@ class Contrasts(Strategy):
         if not len(self) or not graph.edge_count:
             return 0
         if isinstance(graph, Cone) and graph.absent:
-            return max(self.cost(graph.base), max(interval_norms(self.size, *self._pieces)))
+            return max(self.cost(graph.base), *interval_norms(self.size, *self._pieces))
         right = right_ends(graph)
         if right is None:
             return scaled_sensitivity(WeightedRows(self.sparse(), self.weights), graph)
@@ -265,7 +267,7 @@ class WeightedRows(Workload):
     @cached_property
     def _fits(self) -> bool:
         """Whether no sum of a column leaves 64 bits."""
-        largest = np.abs(self.rows.astype(np.float64)).T @ self.weights.astype(np.float64)
+        largest = abs(self.rows.astype(np.float64)).T @ self.weights.astype(np.float64)
         return bool(2 * largest.max(initial=0.0) < _SAFE)
 
     def _exact(self, u: int, v: int | None) -> int:
@@ -285,8 +287,9 @@ def tree_nodes(starts: IntArray, stops: IntArray, fanout: int) -> tuple[IntArray
     An interval of ℓ cells has min(fanout, ℓ) children, cut at ⌊ℓ·i/children⌋; single cells are leaves. So the
     depth below it is ⌈log_fanout ℓ⌉.
     """
-    found_starts, found_stops = [], []
-    while (starts.size and int((stops - starts).max()) > 1) and sum(map(len, found_starts)) <= LIMIT:
+    found_starts: list[IntArray] = []
+    found_stops: list[IntArray] = []
+    while starts.size and int((stops - starts).max()) > 1:
         wide = stops - starts > 1
         first, length = starts[wide], (stops - starts)[wide]
         children = np.minimum(fanout, length)

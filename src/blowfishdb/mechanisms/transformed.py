@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from blowfishdb.core.arrays import FloatArray, IntArray
+from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
 from blowfishdb.core.errors import NotProven, SizeMismatch
 from blowfishdb.core.graphs import AddRemove, PolicyGraph
 from blowfishdb.core.workloads import Workload
@@ -29,16 +29,17 @@ from blowfishdb.mechanisms.trees import Forest
 @final
 @dataclass(frozen=True)
 class Transformed(Mechanism):
-    """``inner`` on edge coordinates: W·x = (W·P_G)·y + (what the component totals fix), under add/remove on y.
+    """``inner`` on edge coordinates: W·x = (W·P_G)·y + (what component totals fix), under add/remove on y.
 
-    *Guarantee*: ε-Blowfish for forests, whatever the inner mechanism, because moving a record along an edge changes
-    that edge's coordinate by one and no other: neighbours in x are add/remove neighbours in y, and conversely.
-    *Sensitivity*: that of W·P_G under add/remove. *Error*: the inner mechanism's on W·P_G. *Theorem*: [H15] Thm 4.1 for
-    trees, docs/proofs/transformed.md. Other graphs need ``spanning=True``: the noise is then multiplied by the
+    *Guarantee*: ε-Blowfish for forests, if ``inner`` is ε-private under add/remove, because moving a record
+    along an edge changes that edge's coordinate by one and no other: neighbours in x are add/remove
+    neighbours in y, and conversely. *Sensitivity*: that of W·P_G under add/remove. *Error*: the inner
+    mechanism's on W·P_G. *Theorem*: transformational equivalence for trees ([H15]),
+    docs/proofs/transformed.md. Other graphs need ``spanning=True``: the noise is then multiplied by the
     stretch, the longest way in the spanning tree between the ends of an edge.
     """
 
-    inner: Mechanism = Laplace()
+    inner: Mechanism
     spanning: bool = False
 
     def plan(self, workload: Workload, graph: PolicyGraph) -> Plan:
@@ -160,6 +161,27 @@ class TransformedPlan(Plan):
     def variances(self, of_noise: FloatArray) -> FloatArray:
         return self.inner.variances(of_noise)
 
+    def total_variance(self, of_noise: FloatArray) -> float:
+        return self.inner.total_variance(of_noise)
+
+    def largest_variance(self, of_noise: FloatArray) -> float:
+        return self.inner.largest_variance(of_noise)
+
+    def largest_errors(self, noise: Numbers) -> FloatArray:
+        return self.inner.largest_errors(noise)
+
+    @property
+    def width(self) -> int:
+        return self.inner.width
+
+    @cached_property
+    def exact(self) -> BoolArray:
+        return self.inner.exact
+
+    @property
+    def free(self) -> bool:
+        return self.inner.free
+
     def rows(self, *, epsilon: AnyEpsilon) -> tuple[csr_array, list[Fraction]]:
         rows, scales = self.inner.rows(epsilon=epsilon)
         return csr_array(rows @ self.forest.subtrees(self.workload.size)), [s * self.stretch for s in scales]
@@ -181,7 +203,7 @@ class TransformedPlan(Plan):
         return Certificate(released, inner.mixing, [s * self.stretch for s in inner.scales], witness)
 
     def explain(self) -> str:
-        moved = "one hidden move changes the count below one edge of the policy by one"
+        moved = "one hidden move changes the count below one edge by one"
         if self.stretch > 1:
-            moved = f"one hidden move changes the counts below up to {self.stretch:,} edges of a spanning tree by one"
-        return f"{self.inner.explain()} These are counts below edges of the policy: {moved}."
+            moved = f"one hidden move changes the counts below up to {self.stretch:,} edges by one"
+        return f"{self.inner.explain()} These are counts below edges of a tree: {moved}."

@@ -23,9 +23,9 @@ from blowfishdb.mechanisms.interval_cost import right_ends
 class Forest:
     """A spanning forest: ``parent[v]`` of every vertex, itself for roots; ``order`` lists parents first.
 
-    Edge coordinate y_c of the edge from c to its parent is the number of records in the subtree below c, so that
-    x_v = y_v − Σ y_c over the children of v. Roots are the last vertices of the components: there a vertex
-    that counts nowhere is never below an edge.
+    Edge coordinate y_c of the edge from c to its parent is the number of records in the subtree below c, so
+    that x_v = y_v − Σ y_c over the children of v. Roots are the last vertices of the components: there a
+    vertex that counts nowhere is never below an edge.
     """
 
     parent: IntArray
@@ -97,7 +97,7 @@ class Forest:
         return np.array(sums, dtype=np.int64)[self.children]
 
     def cells(self, y: Numbers, count: int) -> Numbers:
-        """P·y on the first ``count`` vertices: what goes up an edge is in its lower end and not in its upper."""
+        """P·y on the first ``count`` vertices: what goes up an edge is below it, not above."""
         cells = np.zeros((*y.shape[:-1], self.parent.size), dtype=y.dtype)
         cells[..., self.children] += y
         np.subtract.at(np.moveaxis(cells, -1, 0), self.parent[self.children], np.moveaxis(y, -1, 0))

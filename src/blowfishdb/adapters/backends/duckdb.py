@@ -163,13 +163,18 @@ class DuckDB:
             raise
         except Exception as error:
             failure = type(error).__name__
-        if failure in ("CatalogException", "IOException"):
+        if not self.path.exists():
+            raise SourceMissing(f"'{self.path}' is no longer there.", fixes=("put it back",))
+        if failure == "CatalogException":
             tables = ", ".join(repr(table) for table in self._tables()) or "none"
             raise SourceMissing(
                 f"'{self.path.name}' has nothing that is called {self.source.name}; its tables: {tables}.",
                 fixes=("one of these tables",),
             )
-        raise SourceError(f"DuckDB cannot read {self.source.name} of '{self.path.name}' ({failure}).")
+        raise SourceError(
+            f"DuckDB cannot read {self.source.name} of '{self.path.name}' ({failure}).",
+            fixes=("open the dataset again if the file has changed", "check the names in the view"),
+        )
 
 
 def _array(values: Any) -> np.ndarray[Any, Any]:

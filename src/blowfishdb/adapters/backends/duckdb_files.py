@@ -47,7 +47,7 @@ def _database(path: Path) -> DuckDBPyConnection:
     import duckdb
 
     try:
-        return duckdb.connect(str(path), read_only=True, config=_SAFE)
+        return _reliable(duckdb.connect(str(path), read_only=True, config=_SAFE))
     except duckdb.Error as error:
         words = str(error).lower()
     if "lock" in words or "different configuration" in words:
@@ -62,18 +62,27 @@ def _database(path: Path) -> DuckDBPyConnection:
     )
 
 
+def _reliable(connection: DuckDBPyConnection) -> DuckDBPyConnection:
+    """Turn off an optimisation that makes TRY_CAST fail on CSV files (duckdb issue 23818), if present."""
+    known = connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
+    if ("type_pushdown",) in known:
+        connection.execute("SET disabled_optimizers = 'type_pushdown'")
+    return connection
+
+
 def _rows(path: Path, reader: str, below: str = "", **options: bool) -> DuckDBPyConnection:
     """A view with the name of the file, in a database in memory that can reach nothing else."""
     import duckdb
 
-    pattern = "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(path)) + below
+    literal = "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(path))
     named = [exp.PropertyEQ(this=exp.to_identifier(k), expression=exp.convert(v)) for k, v in options.items()]
-    scan = exp.Anonymous(this=reader, expressions=[exp.Literal.string(pattern), *named])
+    scan = exp.Anonymous(this=reader, expressions=[exp.Literal.string(literal + below), *named])
     name = exp.Table(this=exp.to_identifier(table_name(path), quoted=True))
     view = exp.Create(this=name, kind="VIEW", expression=exp.select("*").from_(scan))
     reachable = "allowed_directories" if path.is_dir() else "allowed_paths"
-    allow = exp.Array(expressions=[exp.Literal.string(f"{path}/" if path.is_dir() else str(path))])
-    connection = duckdb.connect(":memory:", config=_SAFE)
+    places = [f"{place}/" if path.is_dir() else place for place in (str(path), literal)]
+    allow = exp.Array(expressions=[exp.Literal.string(place) for place in places])
+    connection = _reliable(duckdb.connect(":memory:", config=_SAFE))
     try:
         connection.execute(view.sql(dialect="duckdb"))
         connection.execute(f"SET {reachable} = {allow.sql(dialect='duckdb')}")

@@ -22,15 +22,16 @@ from blowfishdb.mechanisms.boxes.tree import Chain, Level, fine_chain, flat_chai
 _LEVELS = 100  # combinations of levels that a search can still go through quickly
 _WIDEST = math.isqrt(LIMIT)
 _MOST_AXES = 12
+_FEWEST_BLOCKS = 3
 
 
 def design(workload: Workload, graph: PolicyGraph) -> SeparablePlan | None:
     """The cheapest data-independent plan known for ``workload`` on a grid; None where no form applies.
 
-    *Applies* to sums of products of workloads, one per axis, on at least two axes, under joint and Cartesian
-    products of full and threshold policies and under L1 grids. *Guarantee*: that of the plan, always exact for the
-    rounded weights. *Error*: the least of edge noise on the grid, tensor boxes (with cells and total among
-    them), boxes over edges, and flux (THEORY §11).
+    *Applies* to sums of products of workloads, one per axis, on at least two axes, under joint and
+    Cartesian products of full and threshold policies and under L1 grids. *Guarantee*: that of the plan,
+    always exact for the rounded weights. *Error*: the least of edge noise on the grid, tensor boxes (with
+    cells and total among them), boxes over edges, and flux (THEORY §11).
     """
     problem = GridProblem.of(workload, graph)
     if problem is None:
@@ -73,17 +74,23 @@ class GridProblem:
             yield TensorBoxes.tuned(*given, [flat_chain(n) for n in self.moves.shape])
         if len(chains) > 3:
             return
-        flux = Flux.tuned(*given, chains)
-        if flux is not None:
-            yield flux
+        if self._local():
+            flux = Flux.tuned(*given, chains)
+            if flux is not None:
+                yield flux
         for block in self._blocks(chains):
-            yield BoxesOverEdges.tuned(*given, chains, block, king=False)
-            if together and len(chains) == 2:
-                yield BoxesOverEdges.tuned(*given, chains, block, king=True)
+            # diagonals pay as soon as two axes move at once
+            yield BoxesOverEdges.tuned(*given, chains, block, king=together and len(chains) == 2)
+
+    def _local(self) -> bool:
+        """Whether moves are short: flows pay with the square of the reach."""
+        reach = zip(*self.moves.extremes, strict=True)
+        return all(4 * max(steps) <= n or n <= 16 for steps, n in zip(reach, self.moves.shape, strict=True))
 
     def _chains(self) -> list[Chain]:
         """Levels per axis; where cells are asked one by one or all together, none lie between."""
-        flat = [all(_flat(term.factors[axis]) for term in self.questions.terms) for axis in range(len(self.moves.shape))]
+        axes = range(len(self.moves.shape))
+        flat = [all(_flat(term.factors[axis]) for term in self.questions.terms) for axis in axes]
         fine = sum(not is_flat for is_flat in flat)
         levels = max(3, int((_LEVELS / 2 ** sum(flat)) ** (1 / max(1, fine)) + 1e-9))
         pairs = zip(self.moves.shape, flat, strict=True)
@@ -94,8 +101,13 @@ class GridProblem:
         reach = [max(move[axis] for move in self.moves.extremes) for axis in range(len(chains))]
         seen = set()
         for above in (False, True):
-            block = tuple(_nearest(chain, most, above=above) for chain, most in zip(chains, reach, strict=True))
-            fits = [2 * c.widths[at] <= c.cells for c, at in zip(chains, block, strict=True) if c.cells > 1]
+            pairs = zip(chains, reach, strict=True)
+            block = tuple(_nearest(chain, most, above=above) for chain, most in pairs)
+            fits = [
+                _FEWEST_BLOCKS * c.widths[at] <= c.cells
+                for c, at in zip(chains, block, strict=True)
+                if c.cells > 1
+            ]
             if any(block) and all(fits) and block not in seen:
                 seen.add(block)
                 yield block

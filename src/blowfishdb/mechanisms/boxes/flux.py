@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -37,12 +38,12 @@ Group = tuple[int, Level]
 @final
 @dataclass(frozen=True, eq=False)
 class Flux(SeparablePlan):
-    """x̃ = x + Σ_i (R₁ ⊗ … ⊗ N_i ⊗ … ⊗ R_d)·η_i: N_i the steps of axis i, R_j a recovery of axis j; answers W·x̃.
+    """x̃ = x + Σ_i (R₁ ⊗ … ⊗ N_i ⊗ … ⊗ R_d)·η_i, N_i the steps of axis i, R_j a recovery of axis j.
 
     *Guarantee*: ε-Blowfish. A move changes one axis after the other; the change of axis i is
-    N_i·ζ ⊗ (R_j·A_j e)_j with ζ a path of |δ_i| steps, because R_j·A_j = I exactly, so it costs ω_i|δ_i|/K, and K is
-    the exact maximum of Σ ω_i|δ_i| over all hidden moves. Only x̃ is private, not the flows inside it.
-    *Error*: Σ_i 2(K/ω_i)²·e_i·Π_{j≠i} t_j, with e_i = Σ (q_j − q_{j+1})² and t_j the error of recovery j, halved.
+    N_i·ζ ⊗ (R_j·A_j e)_j with ζ a path of |δ_i| steps, because R_j·A_j = I exactly, so it costs ω_i|δ_i|/K,
+    and K is the exact maximum of Σ ω_i|δ_i| over all hidden moves. Only x̃ is private, not the flows in it.
+    *Error*: Σ_i 2(K/ω_i)²·e_i·Π_{j≠i} t_j, e_i = Σ (q_j − q_{j+1})² and 2t_j the error of recovery j.
     *Theorem*: docs/proofs/boxes.md, Theorem 3. The grand total is kept.
     """
 
@@ -98,7 +99,7 @@ class Flux(SeparablePlan):
     @cached_property
     def length(self) -> int:
         """K, the exact length of the longest hidden move."""
-        return int(self.moves.farthest(lambda move: sum(w * d for w, d in zip(self.weights, move, strict=True))))
+        return int(self.moves.farthest(lambda move: sum(map(operator.mul, self.weights, move))))
 
     @cached_property
     def scales(self) -> UnitScales:
@@ -129,7 +130,8 @@ class Flux(SeparablePlan):
     def axis_error(self, axis: int) -> float:
         """e_i·Π t_j over all questions: the error of a unit flow along one axis, halved."""
         noise = np.zeros(len(self.scales))
-        for group, start, size in zip(self.groups, np.cumsum((0, *self._sizes[:-1])), self._sizes, strict=True):
+        starts = np.cumsum((0, *self._sizes[:-1]))
+        for group, start, size in zip(self.groups, starts, self._sizes, strict=True):
             if group[0] == axis:
                 noise[start : start + size] = math.prod(
                     (r.cost / r.weights[at]) ** 2 for r, at in self._others(*group)
@@ -242,8 +244,8 @@ class Flux(SeparablePlan):
     def explain(self) -> str:
         sides = [", ".join(map(str, recovery.chain.widths)) for recovery in self.recoveries]
         return (
-            "Noise flows along each axis between neighbouring cells, shared by whole intervals of the other axes "
-            f"(of {'; '.join(sides)} cells); what one cell gains another loses, so the total is exact."
+            "Noise flows along each axis between neighbouring cells, shared by whole intervals of the other "
+            f"axes (of {'; '.join(sides)} cells); what one cell gains another loses, so the total is exact."
         )
 
 

@@ -48,7 +48,8 @@ class Lattice:
     """The steps of a grid: along one axis at a time, or, with ``king``, along several at once.
 
     Steps are grouped by direction, one of each opposite pair. ``reflected`` (two axes, king) doubles the
-    steps along the border, where a diagonal step folds back: the Laplacian is then diagonal in the DCT-II basis.
+    steps along the border, where a diagonal step folds back: the Laplacian is then diagonal in the DCT-II
+    basis.
     """
 
     shape: tuple[int, ...]
@@ -125,7 +126,7 @@ class Lattice:
         return np.concatenate(flows) if flows else np.zeros(0, dtype=np.int64)
 
     def path(self, u: Move, v: Move) -> IntArray:
-        """The shift of the noise that moves a record from v to u: diagonal steps first, then straight ones."""
+        """The shift of the noise that moves a record from v to u: diagonals first, then straight steps."""
         shift = np.zeros(sum(self.sizes), dtype=np.int64)
         starts = dict(zip(self.directions, np.cumsum((0, *self.sizes)), strict=False))
         here = list(v)

@@ -49,7 +49,8 @@ class WaveForms(AxisForms):
     def _blocks(self, cells: FloatArray) -> FloatArray:
         """Totals of the blocks along the last axis, those beyond the cells being zero."""
         totals = np.add.reduceat(cells, np.arange(0, self.chain.cells, self._width), axis=-1)
-        return np.pad(totals, [(0, 0)] * (cells.ndim - 1) + [(0, self.chain.padded // self._width - totals.shape[-1])])
+        missing = self.chain.padded // self._width - totals.shape[-1]
+        return np.pad(totals, [(0, 0)] * (cells.ndim - 1) + [(0, missing)])
 
     def of_rows(self, rows: FloatArray) -> FloatArray:
         waves = dct(self._blocks(rows), axis=1, norm="ortho") ** 2 / self._width
@@ -64,11 +65,13 @@ class WaveForms(AxisForms):
 @final
 @dataclass(frozen=True, eq=False)
 class BoxesOverEdges(SeparablePlan):
-    """Counts of boxes inside blocks at scale K/(w_A·ε), and block counts with edge noise of scale K/(w₁·ε).
+    """Counts of boxes at scale K/(w_A·ε), and block counts with edge noise of scale K/(w₁·ε).
 
-    *Guarantee*: ε-Blowfish. A move changes two boxes of a level at most, and crosses at most n blocks, so that
-    K = 2·Σ w_A + n·w₁ bounds its cost; n is exact: Σ ⌈δ_i/s_i⌉ on a grid of blocks, max ⌈δ_i/s_i⌉ with diagonals.
-    *Error*: as :class:`TensorBoxes` inside the blocks; the wave pq of the blocks has precision g + w₁²·s/λ_pq.
+    Boxes are shorter than a block along at least one axis, or blocks themselves.
+    *Guarantee*: ε-Blowfish. A move changes two boxes of a level at most, and crosses at most n blocks, so
+    K = 2·Σ w_A + n·w₁ bounds its cost; n is Σ ⌈δ_i/s_i⌉ on a grid of blocks, max ⌈δ_i/s_i⌉ with diagonals.
+    *Error*: as :class:`TensorBoxes` in spaces that are fine along some axis; the wave p of the blocks has
+    precision g + w₁²·s/λ_p, g from the boxes that fit into a block.
     *Theorem*: docs/proofs/boxes.md, Theorem 4. The grand total is public and used exactly.
     """
 
@@ -101,16 +104,14 @@ class BoxesOverEdges(SeparablePlan):
         gains = tree.volumes[block] / np.maximum(lattice.eigenvalues(), 1e-300)
         of_waves = moments[tuple(slice(chain.levels, None) for chain in chains)]
         spaces = moments[tuple(slice(chain.levels) for chain in chains)].copy()
+        spaces = np.where(questions.needed(tree.chains), np.maximum(spaces, 1e-15 * spaces.max()), 0.0)
         spaces[tuple(slice(at, None) for at in block)] = 0.0
-        spaces[spaces <= 1e-12 * spaces.max()] = 0.0
         kinds = _kinds(tree, moves, block, king=king)
         waves = Waves(block, *_bucketed(of_waves.ravel()[1:], gains.ravel()[1:]), tuple(n for _, n in kinds))
         found = BoxProblem(spaces, tree.volumes, tuple(changed for changed, _ in kinds), waves).solve()
         boxes = np.append(found.boxes[0].ravel(), found.edges[0])
-        whole = rounded(np.where(boxes > 1e-6 * boxes.max(), boxes, 0.0))
-        weights = whole[:-1].reshape(spaces.shape)
-        weights.flat[0] = max(1, weights.flat[0])
-        edge_weight = max(1, int(whole[-1]))
+        whole = rounded(np.append(boxes[:-1], max(boxes[-1], boxes.max() / 1000)))
+        weights, edge_weight = whole[:-1].reshape(spaces.shape), int(whole[-1])
         return BoxesOverEdges(workload, graph, questions, moves, tree, block, lattice, weights, edge_weight)
 
     # --- cost -------------------------------------------------------------------------------------
@@ -119,7 +120,7 @@ class BoxesOverEdges(SeparablePlan):
     def cost(self) -> int:
         """K, in whole numbers."""
         kinds = _kinds(self.tree, self.moves, self.block, king=self.lattice.king)
-        return max(2 * sum(self.weights[changed].tolist()) + n * self.edge_weight for changed, n in kinds)
+        return max(2 * int(self.weights[changed].sum()) + n * self.edge_weight for changed, n in kinds)
 
     @cached_property
     def measured(self) -> tuple[Level, ...]:
@@ -159,7 +160,8 @@ class BoxesOverEdges(SeparablePlan):
     @cached_property
     def _inverse(self) -> FloatArray:
         """1/g_I; 0 for the blocks and what is coarser, which waves take care of."""
-        inverse = np.asarray(1.0 / accumulate(self._precision[0] * self.tree.volumes))
+        g = accumulate(self._precision[0] * self.tree.volumes)
+        inverse = np.divide(1.0, g, out=np.zeros_like(g), where=g > 0)
         inverse[tuple(slice(at, None) for at in self.block)] = 0.0
         return inverse
 
@@ -178,7 +180,8 @@ class BoxesOverEdges(SeparablePlan):
 
     def core(self, of_noise: FloatArray) -> FloatArray:
         boxes, _ = self._precision
-        noise = boxes**2 * level_variances(of_noise, self.measured, self._sizes, self.tree) * self.tree.volumes
+        levels = level_variances(of_noise, self.measured, self._sizes, self.tree)
+        noise = boxes**2 * levels * self.tree.volumes
         of_boxes, of_blocks = self._wave_gains
         along = of_noise[-1] * self.lattice.eigenvalues() / self.tree.volumes[self.block]
         sides = zip(self.tree.levels, self.lattice.shape, strict=True)
@@ -246,8 +249,8 @@ class BoxesOverEdges(SeparablePlan):
         block = "×".join(str(chain.widths[at]) for chain, at in sides)
         steps = "in eight directions" if self.lattice.king else "to the four neighbours"
         return (
-            f"Counts of boxes that resolve blocks of {block} cells are combined with block counts between which noise "
-            f"flows {steps}, by least squares."
+            f"Counts of boxes that resolve blocks of {block} cells are combined by least squares with block "
+            f"counts between which noise flows {steps}."
         )
 
 
@@ -272,8 +275,8 @@ def _bucketed(moments: FloatArray, gains: FloatArray) -> tuple[FloatArray, Float
     logs = np.log(gains)
     edges = np.linspace(logs.min(), logs.max(), _BUCKETS)
     which = np.searchsorted(edges, logs)
-    mass = np.bincount(which, moments, minlength=_BUCKETS + 1)
+    mass = np.asarray(np.bincount(which, moments, minlength=_BUCKETS + 1), dtype=np.float64)
     # a small gain errs the most, so the harmonic mean is the representative one
-    inverse = np.bincount(which, moments / gains, minlength=_BUCKETS + 1)
+    inverse = np.asarray(np.bincount(which, moments / gains, minlength=_BUCKETS + 1), dtype=np.float64)
     kept = (mass > 0) & (inverse > 0)
     return mass[kept], mass[kept] / inverse[kept]

@@ -10,17 +10,20 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import final
 
 import numpy as np
 
-from blowfishdb.core.arrays import FloatArray
+from blowfishdb.core.arrays import BoolArray, FloatArray
 from blowfishdb.core.bins import LIMIT
 from blowfishdb.core.errors import TooLarge
 from blowfishdb.core.workloads import Histogram, Marginals, Product, Ranges, Rectangles, Workload
 
 _CHUNK = 2 * 10**6
+_CLEARLY = 1e-6
+_ROUNDING = 1e-11
 
 
 class AxisForms(ABC):
@@ -42,6 +45,7 @@ class Term:
 
     factors: tuple[Workload, ...]
     paired: bool = False
+    _known: dict[tuple[int, AxisForms], FloatArray] = field(default_factory=dict, repr=False)
 
     @property
     def count(self) -> int:
@@ -55,9 +59,38 @@ class Term:
             for factor, form in zip(self.factors, forms, strict=True)
         ]
 
+    def present(self, forms: Sequence[AxisForms]) -> list[BoolArray]:
+        """For every axis the forms that are not zero, per question if paired, else over all of them."""
+        if self.paired:
+            return [_shares(features) > _ROUNDING for features in self.features(forms)]
+        found = []
+        for factor, form, sums in zip(self.factors, forms, self.sums(forms), strict=True):
+            present = sums > _CLEARLY * sums.sum()
+            if not present.all():
+                present = np.any(
+                    [(_shares(form.of_rows(rows)) > _ROUNDING).any(axis=0) for rows in _rows(factor)], axis=0
+                )
+            found.append(np.asarray(present)[None])
+        return found
+
     def sums(self, forms: Sequence[AxisForms]) -> list[FloatArray]:
         """The same, summed over all questions of an axis."""
-        return [form.of_gram(_gram(factor)) for factor, form in zip(self.factors, forms, strict=True)]
+        return [self._sum(axis, form) for axis, form in enumerate(forms)]
+
+    def _sum(self, axis: int, form: AxisForms) -> FloatArray:
+        """Kept, because plans that are compared ask for the same sums again; equal axes share them."""
+        first = next(at for at, factor in enumerate(self.factors) if factor == self.factors[axis])
+        if (first, form) not in self._known:
+            self._known[first, form] = form.of_gram(self._grams[first])
+        return self._known[first, form]
+
+    @cached_property
+    def _grams(self) -> dict[int, FloatArray]:
+        firsts = {next(at for at, other in enumerate(self.factors) if other == f) for f in self.factors}
+        return {
+            at: np.asarray(self.factors[at].gram(), dtype=np.float64) / self.factors[at].denominator ** 2
+            for at in firsts
+        }
 
 
 @final
@@ -108,6 +141,20 @@ class Questions:
                 total = total + tensor
         return np.asarray(total)
 
+    def needed(self, forms: Sequence[AxisForms]) -> BoolArray:
+        """Which products of forms some question has a part in, by each question's own measure.
+
+        A sum over questions cannot tell: a part that is small in total may be all of one small question.
+        """
+        total = np.zeros(1, dtype=np.bool_)
+        for term in self.terms:
+            parts = term.present(forms)
+            tensor = parts[0]
+            for more in parts[1:]:
+                tensor = tensor[..., None] & more.reshape(len(more), *(1,) * (tensor.ndim - 1), -1)
+            total = total | tensor.any(axis=0)
+        return np.asarray(total)
+
     def each(self, forms: Sequence[AxisForms], core: FloatArray) -> FloatArray:
         """Σ_r C[r]·Π (q_iᵀQ_{r_i}q_i) for every question."""
         if sum(term.count for term in self.terms) > LIMIT:
@@ -134,13 +181,14 @@ def _contract(term: Term, forms: Sequence[AxisForms], core: FloatArray) -> Float
     return np.asarray(tensor).ravel()
 
 
+def _shares(features: FloatArray) -> FloatArray:
+    """Each form as a part of all of them."""
+    return np.asarray(features / np.maximum(features.sum(axis=1, keepdims=True), 1e-300))
+
+
 def _rows(factor: Workload) -> Iterator[FloatArray]:
     """The questions of one axis written out, some at a time."""
     rows = factor.sparse()
     step = max(1, _CHUNK // factor.size)
     for start in range(0, factor.count, step):
         yield rows[start : start + step].toarray().astype(np.float64) / factor.denominator
-
-
-def _gram(factor: Workload) -> FloatArray:
-    return np.asarray(factor.gram(), dtype=np.float64) / factor.denominator**2

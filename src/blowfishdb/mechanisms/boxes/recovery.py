@@ -1,8 +1,9 @@
 """One axis measured in nested intervals and recovered exactly: R·A = I in whole numbers.
 
-A counts the cells of all intervals of the levels of a chain. R estimates the part of x in every space Π_i − Π_{i+1} as
-an average of what the levels a ≤ i say about it, with shares that are multiples of 2⁻⁸ and sum to one. So
-D·R has whole entries for D = 2⁸·s_top, and R·A = I holds exactly (docs/proofs/boxes.md, Lemma 3).
+A counts the cells of all intervals of the levels of a chain. R estimates the part of x in every space
+Π_i − Π_{i+1} as an average of what the levels a ≤ i say about it, with shares that are multiples of 2⁻⁸ and
+sum to one. So D·R has whole entries for D = 2⁸·s_top, and R·A = I holds exactly (docs/proofs/boxes.md,
+Lemma 3).
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Recovery:
         found = BoxProblem(needed, volumes, (every,)).solve().boxes[0]
         used = found > 1e-3 * found.max()
         used[0] = True
-        weights = np.maximum(np.floor(found[used] / found.max() * _UNIT), 1).astype(np.int64)
+        weights = np.floor(np.maximum(found[used] / found.max(), 1e-3) * _UNIT).astype(np.int64)
         kept = chain.keep(tuple(int(at) for at in np.flatnonzero(used)))
         return Recovery(kept, tuple(int(weight) for weight in weights))
 
@@ -96,7 +97,11 @@ class Recovery:
         widths = self.chain.widths
         steps = [b // a for a, b in itertools.pairwise(widths)]
         pyramids = [
-            list(itertools.accumulate(steps[level:], lambda s, step: interval_sums(s, axis, step), initial=count))
+            list(
+                itertools.accumulate(
+                    steps[level:], lambda s, step: interval_sums(s, axis, step), initial=count
+                )
+            )
             for level, count in enumerate(counts)
         ]
         total: Numbers | None = None
@@ -113,9 +118,7 @@ class Recovery:
     def matrix(self, level: int) -> csr_array:
         """The columns of D·R that belong to one level."""
         count = self.chain.padded // self.chain.widths[level]
-        blank = [
-            np.zeros((count, self.chain.padded // width), dtype=np.int64) for width in self.chain.widths
-        ]
+        blank = [np.zeros((count, self.chain.padded // width), dtype=np.int64) for width in self.chain.widths]
         blank[level] = np.eye(count, dtype=np.int64)
         return csr_array(self.recover(blank, -1).T)
 

@@ -34,8 +34,8 @@ _UNIT = 2**20
 class TensorBoxes(SeparablePlan):
     """Counts of boxes of level A at scale K/(w_A·ε) for every level of positive weight, then least squares.
 
-    *Guarantee*: ε-Blowfish. A move changes two boxes of a level by one each, or none, and none of the levels that
-    cover the axes it changes; K = max over the sets of axes that can move together of 2·Σ w_A over the levels
+    *Guarantee*: ε-Blowfish. A move changes two boxes of a level by one each, or none, and none of the levels
+    that cover the axes it changes; K = max over the sets of axes that can move together of 2·Σ w_A over the levels
     that do not cover all of them, exact for the whole-number weights, and reached by some edge.
     *Error*: 2K²·Σ_I m_I/g_I in the continuous limit, g_I = Σ_{A≤I} w_A²·s_A.
     *Theorem*: docs/proofs/boxes.md, Theorems 1 and 2. The grand total is public and used exactly.
@@ -60,8 +60,8 @@ class TensorBoxes(SeparablePlan):
         """The best weights found on all levels of ``chains``, rounded to whole numbers."""
         tree = Tree(tuple(chains))
         moments = questions.moments(tree.chains)
+        moments = np.where(questions.needed(tree.chains), np.maximum(moments, 1e-15 * moments.max()), 0.0)
         moments.flat[-1] = 0.0
-        moments[moments <= 1e-9 * moments.max()] = 0.0
         found = BoxProblem(moments, tree.volumes, changed_levels(tree, moves)).solve()
         tree, boxes = _without_idle_levels(tree, found)
         weights = rounded(boxes)
@@ -188,7 +188,6 @@ def level_variances(
 def _without_idle_levels(tree: Tree, found: Weights) -> tuple[Tree, FloatArray]:
     """Levels on which nothing is measured only slow decoding down; the coarsest stays, it holds the total."""
     boxes = found.boxes[0]
-    boxes = np.where(boxes > 1e-6 * boxes.max(), boxes, 0.0)
     chains = []
     for axis, chain in enumerate(tree.chains):
         others = tuple(a for a in range(boxes.ndim) if a != axis)

@@ -27,9 +27,10 @@ Level = tuple[int, ...]
 @final
 @dataclass(frozen=True)
 class Chain(AxisForms):
-    """The interval lengths of one axis, finest first, each dividing the next; the forms are ‖(Π_i − Π_{i+1})q‖².
+    """The interval lengths of one axis, finest first, each dividing the next.
 
-    The last form is ‖Π_top q‖². Cells beyond the axis that complete the last interval are known to be empty.
+    The forms are ‖(Π_i − Π_{i+1})q‖², the last one ‖Π_top q‖². Cells beyond the axis that complete the last
+    interval are known to be empty.
     """
 
     cells: int
@@ -58,11 +59,12 @@ class Chain(AxisForms):
         return self._differences(np.stack(squares, axis=-1))
 
     def of_gram(self, gram: FloatArray) -> FloatArray:
-        traces = []
-        for width in self.widths:
-            starts = np.arange(0, self.cells, width)
-            blocks = np.add.reduceat(np.add.reduceat(gram, starts, axis=0), starts, axis=1)
-            traces.append(np.trace(blocks) / width)
+        traces = [np.trace(gram) / self.widths[0]]
+        blocks = gram
+        for fine, coarse in itertools.pairwise(self.widths):
+            starts = np.arange(0, blocks.shape[0], coarse // fine)
+            blocks = np.add.reduceat(np.add.reduceat(blocks, starts, axis=0), starts, axis=1)
+            traces.append(np.trace(blocks) / coarse)
         return self._differences(np.array(traces))
 
     def rows(self, level: int) -> csr_array:
@@ -165,7 +167,9 @@ class Tree:
             return sums * float(coefficients)
         chain, place = self.chains[axis], axis - len(self.chains)
         steps = [b // a for a, b in itertools.pairwise(chain.widths)]
-        pyramid = list(itertools.accumulate(steps, lambda s, step: interval_sums(s, place, step), initial=sums))
+        pyramid = list(
+            itertools.accumulate(steps, lambda s, step: interval_sums(s, place, step), initial=sums)
+        )
         total = self._filtered(pyramid[-1], coefficients[-1], axis + 1)
         for at in reversed(range(chain.levels - 1)):
             total = np.repeat(total, steps[at], axis=place)
@@ -189,8 +193,10 @@ def accumulate(tensor: FloatArray) -> FloatArray:
 
 
 def fine_chain(cells: int, *, levels: int = 64) -> Chain:
-    """As many levels as the factors of the axis allow, at most ``levels``; an axis with a large prime factor
-    is completed to the next number without one."""
+    """As many levels as the factors of the axis allow, at most ``levels``.
+
+    An axis with a large prime factor is completed to the next number without one.
+    """
     whole = next(n for n in itertools.count(cells) if _largest_prime(n) <= 7)
     widths = [1]
     for prime in _primes(whole):

@@ -1,13 +1,13 @@
 """Weights of nested boxes: least total squared error for the sensitivity that they cost.
 
-*Descent.* With g_I = Σ_{A≤I} w_A²·s_A, convexity of 1/g gives m/g_I ≤ Σ_A (v_A²·s_A/g_I(v))²·m/(w_A²·s_A) for every v,
-with equality at w = v. So the error is at most Σ c_A/w_A² with c_A = v_A⁴·s_A·Σ_{I≥A} m_I/g_I(v)², whose minimum
-at a given sensitivity is w_A ∝ (c_A/π_A)^⅓, π_A the price of a unit of w_A. Repeating this never increases the
-error, needs no step size, and runs on many starts at once.
+*Descent.* With g_I = Σ_{A≤I} w_A²·s_A, convexity of 1/g gives m/g_I ≤ Σ_A (v_A²·s_A/g_I(v))²·m/(w_A²·s_A) for
+every v, with equality at w = v. So the error is at most Σ c_A/w_A² with c_A = v_A⁴·s_A·Σ_{I≥A} m_I/g_I(v)²,
+whose minimum at a given sensitivity is w_A ∝ (c_A/π_A)^⅓, π_A the price of a unit of w_A. Repeating this never
+increases the error, needs no step size, and runs on many starts at once.
 
-*Search.* The error has many minima, each with its own set of levels: a weight near zero costs in proportion to w and
-helps in proportion to w², so it stays there. Therefore many starts, and then levels added, dropped, or put in
-the place of all coarser ones that they refine.
+*Search.* The error has many minima, each with its own set of levels: a weight near zero costs in proportion
+to w and helps in proportion to w², so it stays there. Therefore many starts, and then levels added, dropped,
+or put in the place of all coarser ones that they refine.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ import numpy as np
 
 from blowfishdb.core.arrays import BoolArray, FloatArray
 
-_NEGLIGIBLE = 1e-4
+_NEGLIGIBLE = 1e-3
 _STARTS = 60
 _RANDOM = 20
 _KEPT = 3  # the starts that are improved level by level
 _PASSES = 6
 _SCREEN = 12
 _ROUNDS = 60
-_POLISH = 600
+_POLISH = 300
+_ENTRIES = 3 * 10**5
 _TINY = 1e-300
 
 
@@ -81,7 +82,7 @@ class BoxProblem:
 
     @cached_property
     def allowed(self) -> BoolArray:
-        """The levels that may be measured: those that some move changes; blocks themselves are the largest."""
+        """The levels that may be measured: those that some move changes; blocks are the largest."""
         allowed = np.any(self.changed, axis=0)
         if self.waves is not None:
             allowed[tuple(slice(at, None) for at in self.waves.block)] = False
@@ -89,8 +90,13 @@ class BoxProblem:
         return np.asarray(allowed)
 
     @cached_property
+    def _changed(self) -> FloatArray:
+        return np.stack(self.changed).astype(np.float64)
+
+    @cached_property
     def _crossings(self) -> FloatArray:
-        return np.array(self.waves.crossings if self.waves is not None else (0,) * len(self.changed), dtype=np.float64)
+        none = (0,) * len(self.changed)
+        return np.array(none if self.waves is None else self.waves.crossings, dtype=np.float64)
 
     def solve(self) -> Weights:
         """The best weights found, as a batch of one."""
@@ -100,15 +106,18 @@ class BoxProblem:
             changes = [self._changes(found[[at]]) for at in range(len(found.errors))]
             boxes = np.concatenate([change[0] for change in changes])
             edges = np.concatenate([change[1] for change in changes])
+            if not len(boxes):
+                break
             better = found.joined(self._screened(boxes, edges)).best(_KEPT)
             if better.errors[0] > 0.9995 * found.errors[0]:
                 break
             found = better
-        final_ = found.best(1)
-        kept = np.where(final_.boxes > _NEGLIGIBLE * final_.boxes.max(), final_.boxes, 0.0)
-        if self._reaches(kept[0]):
-            final_ = final_.joined(self.tune(kept, final_.edges, _POLISH)).best(1)
-        return final_
+        best = found.best(1)
+        for rounds in (_POLISH, 1):  # after the last cut only the scale has to be set again
+            kept = np.where(best.boxes > _NEGLIGIBLE * best.boxes.max(), best.boxes, 0.0)
+            if self._reaches(kept[0]):
+                best = self.tune(kept, best.edges, rounds)
+        return best
 
     def _screened(self, boxes: FloatArray, edges: FloatArray) -> Weights:
         """A few rounds for all, more for those that look best."""
@@ -144,15 +153,15 @@ class BoxProblem:
             waves /= base
             slopes[block] += waves.sum(axis=1)
             ripple = waves @ self.waves.gains
-        return totals, np.flip(_running(np.flip(slopes, axes), axes), axes), ripple
+        back = tuple(axes)
+        return totals, np.flip(_running(np.flip(slopes, back), axes), back), ripple
 
     def _cheapest(
         self, bounds: FloatArray, waves: FloatArray, prices: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """min Σ c/w² at sensitivity 1; where several kinds of moves compete, their prices adapt."""
-        changed = np.stack(self.changed).astype(np.float64)
         for _ in range(1 if len(self.changed) == 1 else 3):
-            price = np.tensordot(prices, changed, axes=(1, 0))
+            price = np.tensordot(prices, self._changed, axes=(1, 0))
             boxes = np.cbrt(np.divide(bounds, 2 * price, out=np.zeros_like(bounds), where=price > 0))
             edges = np.cbrt(waves / np.maximum(prices @ self._crossings, _TINY)) if self.waves else waves
             costs = self._costs(boxes, edges)
@@ -189,11 +198,12 @@ class BoxProblem:
                 absorbed[level] = usual
                 options.append(absorbed)
             changes.extend(option[None] for option in options if self._reaches(option))
-        boxes = np.concatenate(changes)
+        stride = max(1, len(changes) * kept.size // _ENTRIES)  # of very many levels only some
+        boxes = np.concatenate([changes[0], *changes[1::stride]])
         return boxes, np.full(len(boxes), max(float(weights.edges[0]), 1e-3))
 
     def _starts(self) -> Iterator[FloatArray]:
-        """All boxes over a few levels per axis, mostly small or mostly large ones, single cells, and at random."""
+        """All boxes over a few levels per axis, mostly small or mostly large ones, single cells, random ones."""
         shape = self.moments.shape
         depth = max(shape)
         inner = range(1, depth - 1)

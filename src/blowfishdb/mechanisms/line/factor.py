@@ -67,9 +67,12 @@ class Factor:
 
     def solve(self, right: FloatArray) -> Numbers:
         """A⁻¹·right for a (size, batch) array."""
-        solution = np.array(right, dtype=self.pivots.dtype, order="C")
-        _kernels()["solve"](self.pattern.factor_starts, self.rows, self.lower, self.pivots, solution)
-        return solution
+        return self.solve_in_place(np.array(right, dtype=self.pivots.dtype, order="C"))
+
+    def solve_in_place(self, right: Numbers) -> Numbers:
+        """The same, without a copy."""
+        _kernels()["solve"](self.pattern.factor_starts, self.rows, self.lower, self.pivots, right)
+        return right
 
     def differences(self, first: IntArray, second: IntArray) -> Numbers:
         """(e_i − e_j)ᵀA⁻¹(e_i − e_j) for every pair; a negative index stands for the zero vector."""

@@ -102,6 +102,11 @@ class OptimizedLine(Plan):
             return np.ptp(errors, axis=-1)
         return np.asarray(np.abs(self._answers(errors)).max(axis=-1))
 
+    @property
+    def width(self) -> int:
+        asked = self.workload.count if isinstance(self.workload, Ranges) else self.workload.size
+        return max(len(self.scales), asked)
+
     @cached_property
     def _ends(self) -> tuple[IntArray, IntArray]:
         """The first and the last cell of every question."""

@@ -56,13 +56,14 @@ class LineSolver:
             return noisy  # every cut is measured itself, and n enters nowhere
         if cuts == 0:
             return np.zeros((*noisy.shape[:-1], 0))
-        share = np.asarray(total, dtype=np.float64)[..., None] * self._shape.offsets()
-        centred = (noisy - share).reshape(-1, noisy.shape[-1])
+        if np.any(total):
+            noisy = noisy - np.asarray(total, dtype=np.float64)[..., None] * self._shape.offsets()
+        centred = noisy.reshape(-1, noisy.shape[-1])
         estimates = np.empty((len(centred), cuts))
         for begin in range(0, len(centred), _BATCH):
             some = slice(begin, begin + _BATCH)
             right = self._system.right_hand_side(np.ascontiguousarray(centred[some].T), self._variances)
-            solved = self._factor.solve(right[self._sequence])
+            solved = self._factor.solve_in_place(right[self._sequence])
             estimates[some] = solved[self._system.order[:cuts]].T
         return estimates.reshape(*noisy.shape[:-1], cuts)
 

@@ -1,0 +1,417 @@
+"""What every backend promises, run on every backend; then what is particular to DuckDB.
+
+A backend joins the contract by adding a line to ``MAKERS``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import date, timedelta
+from pathlib import Path
+
+import duckdb
+import pytest
+import sqlglot
+from sqlglot import exp
+
+from blowfishdb.adapters.backends.base import Backend
+from blowfishdb.adapters.backends.duckdb import DuckDB
+from blowfishdb.adapters.sql_source import Source
+from blowfishdb.core.domain import Boolean, Category, Date, Domain, Integer, Real
+from blowfishdb.core.errors import (
+    InvalidAttribute,
+    QueryFailed,
+    SecretLeak,
+    SizeMismatch,
+    SourceCorrupt,
+    SourceError,
+    SourceMissing,
+    UnknownColumn,
+)
+from blowfishdb.core.predicates import col
+from blowfishdb.core.projection import CellQuery
+from tests.adapters.counting import expected, query
+
+Columns = dict[str, tuple[str, Sequence[object]]]
+
+DOMAIN = Domain.of(
+    {
+        "age": Integer(0, 120, missing="value"),
+        "pay": Real(0, 200_000, "0.5", outside="drop"),
+        "town": Category(["Ulm", "o'Hare", 'say "hi"', "日本", "a,b"], missing="value"),
+        "since": Date("2020-01-01", "2020-12-31", "week", missing="drop"),
+        "select": Boolean(),
+        "code": Category(list(range(0, 60, 2)), outside="clamp", missing="clamp"),
+    }
+)
+
+
+def people(rows: int = 400) -> Columns:
+    rng = random.Random(1)
+    first = date(2019, 12, 20)
+    return {
+        "age": ("INTEGER", rng.choices([None, *range(-3, 125)], k=rows)),
+        "pay": (
+            "DOUBLE",
+            [rng.choice([None, math.nan, 0.25, rng.uniform(-9, 250_000)]) for _ in range(rows)],
+        ),
+        "town": ("VARCHAR", rng.choices([None, *DOMAIN["town"].values, "Bonn"], k=rows)),  # type: ignore[attr-defined]
+        "since": ("DATE", rng.choices([None, *(first + timedelta(days=k) for k in range(400))], k=rows)),
+        "select": ("BOOLEAN", rng.choices([None, True, False], k=rows)),
+        "code": ("SMALLINT", rng.choices([None, *range(70)], k=rows)),
+    }
+
+
+def fill(connection: duckdb.DuckDBPyConnection, columns: Columns, table: str = "people") -> None:
+    declared = ", ".join(f'"{name}" {sql_type}' for name, (sql_type, _) in columns.items())
+    lists = ", ".join(f"UNNEST(CAST(? AS {sql_type}[]))" for sql_type, _ in columns.values())
+    connection.execute(f'CREATE TABLE "{table}" ({declared})')
+    connection.execute(
+        f'INSERT INTO "{table}" SELECT {lists}', [list(values) for _, values in columns.values()]
+    )
+
+
+def _database(folder: Path, columns: Columns, domain: Domain) -> Backend:
+    path = folder / "people.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        fill(connection, columns)
+    return DuckDB(path, domain)
+
+
+def _copied(to: str, options: str) -> Callable[[Path, Columns, Domain], Backend]:
+    def make(folder: Path, columns: Columns, domain: Domain) -> Backend:
+        path = folder / to
+        with duckdb.connect() as connection:
+            fill(connection, columns)
+            connection.execute(f"COPY people TO '{path}' ({options})")
+        return DuckDB(path, domain)
+
+    return make
+
+
+def _folder(folder: Path, columns: Columns, domain: Domain) -> Backend:
+    (folder / "people" / "deep").mkdir(parents=True)
+    with duckdb.connect() as connection:
+        fill(connection, columns)
+        for part, condition in (("a", "age < 50"), ("deep/b", "NOT age < 50"), ("c", "age IS NULL")):
+            connection.execute(
+                f"COPY (SELECT * FROM people WHERE {condition}) TO '{folder}/people/{part}.parquet'"
+            )
+    return DuckDB(folder / "people", domain)
+
+
+MAKERS: dict[str, Callable[[Path, Columns, Domain], Backend]] = {
+    "duckdb": _database,
+    "csv": _copied("people.csv", "FORMAT csv, HEADER"),
+    "tsv": _copied("people.tsv.gz", "FORMAT csv, HEADER, DELIMITER '\t', COMPRESSION gzip"),
+    "parquet": _copied("people.parquet", "FORMAT parquet"),
+    "folder": _folder,
+}
+
+
+@pytest.fixture(params=MAKERS)
+def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
+    made = MAKERS[request.param](tmp_path, people(), DOMAIN)
+    yield made
+    made.close()
+
+
+def data() -> dict[str, Sequence[object]]:
+    return {name: values for name, (_, values) in people().items()}
+
+
+QUESTIONS = [
+    query(DOMAIN),
+    query(DOMAIN, age={"width": 10}),
+    query(DOMAIN, age={"edges": [0, 18, 30, 67]}),
+    query(DOMAIN, town={}),
+    query(DOMAIN, since={"edges": ["2020-01-01", "2020-02-05"]}),
+    query(DOMAIN, code={}),
+    query(DOMAIN, age={"count": 3}, town={}, select={}),
+    query(DOMAIN, (col("age") >= 30) & ~(col("town") == "o'Hare"), pay={"count": 9}),
+    query(DOMAIN, ~(col("pay") < 1000) | col("age").is_missing(), select={}),
+    query(DOMAIN, (col("since") >= "2020-05-06") & (col("select") == True)),  # noqa: E712
+]
+
+
+# --- the contract -----------------------------------------------------------------------------
+
+
+def test_counts_are_those_of_the_core(backend: Backend) -> None:
+    backend.check()
+    for asked in QUESTIONS:
+        backend.check(asked)
+        assert list(backend.count(asked).reveal()) == list(expected(asked, DOMAIN, data()))
+
+
+def test_counts_are_secret(backend: Backend) -> None:
+    counts = backend.count(QUESTIONS[1])
+    assert repr(counts) == "Secret(…)"
+    with pytest.raises(SecretLeak):
+        list(counts)  # type: ignore[call-overload]
+
+
+def test_the_statement_is_one_select_of_counts(backend: Backend) -> None:
+    for asked in QUESTIONS:
+        (parsed,) = sqlglot.parse(backend.sql(asked), dialect="duckdb")
+        assert isinstance(parsed, exp.Select)
+        *groups, count = parsed.expressions
+        assert isinstance(count.unalias(), exp.Count)
+        assert len(groups) == len(asked.axes)
+        assert len(parsed.args["group"].expressions if groups else []) == len(groups)
+
+
+def test_columns_are_listed(backend: Backend) -> None:
+    assert list(backend.columns()) == list(DOMAIN.names)
+    assert all(backend.columns().values())
+
+
+def test_threads_share_a_backend(backend: Backend) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda asked: list(backend.count(asked).reveal()), QUESTIONS * 4))
+    assert answers == [list(expected(asked, DOMAIN, data())) for asked in QUESTIONS] * 4
+
+
+def test_closing(backend: Backend) -> None:
+    backend.close()
+    backend.close()
+    with pytest.raises(SourceError, match="closed"):
+        backend.check()
+    with pytest.raises(QueryFailed):
+        backend.count(QUESTIONS[0])
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_a_declared_column_that_is_not_there(
+    make: Callable[[Path, Columns, Domain], Backend], tmp_path: Path
+) -> None:
+    domain = Domain.of({"age": Integer(0, 120), "salary": Integer(0, 9), "towns": Category(["Ulm"])})
+    with closing(make(tmp_path, people(), domain)) as backend:
+        with pytest.raises(UnknownColumn, match=r"'salary'.*it has: age, pay"):
+            backend.check()
+        with pytest.raises(UnknownColumn, match="Try: declare 'town'"):
+            backend.check(query(domain, towns={}))
+        with pytest.raises(UnknownColumn):
+            backend.check(query(domain, col("salary") == 3, age={}))
+        backend.check(query(domain, age={}))
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_questions_about_another_declaration_are_refused(
+    make: Callable[[Path, Columns, Domain], Backend], tmp_path: Path
+) -> None:
+    with closing(make(tmp_path, people(), DOMAIN)) as backend:
+        with pytest.raises(SizeMismatch):
+            backend.check(query(Domain(age=Integer(0, 50)), age={}))
+        with pytest.raises(UnknownColumn):
+            backend.check(query(Domain(height=Integer(0, 50)), height={}))
+
+
+# --- DuckDB -----------------------------------------------------------------------------------
+
+NUMBER = Domain(v=Integer(0, 9))
+EACH = query(NUMBER, v={})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    made = tmp_path / "numbers.duckdb"
+    with duckdb.connect(str(made)) as connection:
+        connection.execute("CREATE TABLE t AS SELECT range AS v FROM range(10)")
+    return made
+
+
+def _csv(folder: Path) -> Path:
+    (folder / "numbers.csv").write_text("v\n1\n")
+    return folder / "numbers.csv"
+
+
+def test_nothing_is_written(path: Path) -> None:
+    before = hashlib.sha256(path.read_bytes()).hexdigest()
+    with closing(DuckDB(path, NUMBER)) as backend:
+        backend.check()
+        backend.count(EACH)
+        for change in ("DELETE FROM t", "INSERT INTO t VALUES (1)", "DROP TABLE t", "CREATE TABLE u (v INT)"):
+            with pytest.raises(duckdb.Error), backend._cursor() as cursor:
+                cursor.execute(change)
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == before
+    assert sorted(p.name for p in path.parent.iterdir()) == [path.name]
+
+
+def test_several_processes_and_backends_read_one_file(path: Path) -> None:
+    script = f"""
+from blowfishdb.adapters.backends.duckdb import DuckDB
+from blowfishdb.core.domain import Domain, Integer
+from blowfishdb.core.projection import CellQuery
+from blowfishdb.core.axis import Axis
+domain = Domain(v=Integer(0, 9))
+backend = DuckDB({str(path)!r}, domain)
+assert list(backend.count(CellQuery((Axis("v", domain["v"], domain["v"].bins()),))).reveal()) == [1] * 10
+"""
+    with closing(DuckDB(path, NUMBER)) as one, closing(DuckDB(path, NUMBER)) as two:
+        subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)
+        one.close()
+        assert list(two.count(EACH).reveal()) == [1] * 10
+
+
+def test_a_file_that_is_open_for_writing(path: Path) -> None:
+    script = f"import duckdb, sys; c = duckdb.connect({str(path)!r}); print(flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as writer:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        with pytest.raises(SourceError, match="open for writing"):
+            DuckDB(path, NUMBER)
+    with duckdb.connect(str(path)), pytest.raises(SourceError, match="open for writing"):
+        DuckDB(path, NUMBER)
+
+
+def test_files_that_are_missing_or_no_database(tmp_path: Path) -> None:
+    with pytest.raises(SourceMissing, match="no file"):
+        DuckDB(tmp_path / "nowhere.duckdb", NUMBER)
+    assert not (tmp_path / "nowhere.duckdb").exists()
+    with pytest.raises(SourceMissing, match="no Parquet"):
+        DuckDB(tmp_path, NUMBER)
+    for name in ("bad.duckdb", "bad.db", "bad.parquet", "bad"):
+        (tmp_path / name).write_bytes(b"garbage, and more garbage " * 1000)
+        with pytest.raises(SourceCorrupt, match="not a"):
+            DuckDB(tmp_path / name, NUMBER)
+
+
+def test_a_truncated_database(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.raises(SourceError):
+        DuckDB(path, NUMBER).check()
+
+
+def test_tables_that_are_missing_or_not_the_only_one(path: Path) -> None:
+    with pytest.raises(SourceMissing, match=r"the table 'people'.*'t'"):
+        DuckDB(path, NUMBER, Source.of_table("people"))
+    with pytest.raises(SourceMissing, match="the view"):
+        DuckDB(path, NUMBER, Source.of_view("SELECT * FROM people"))
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(
+            "CREATE SCHEMA other; CREATE TABLE other.u AS SELECT 3 AS v; CREATE TABLE s (v INT)"
+        )
+    with pytest.raises(SourceMissing, match=r"'s', 't'.*Try: name the table"):
+        DuckDB(path, NUMBER)
+    with closing(DuckDB(path, NUMBER, Source.of_table("u", "other"))) as backend:
+        assert backend.count(EACH).reveal()[3] == 1
+    with pytest.raises(SourceMissing, match=r"other\.t"):
+        DuckDB(path, NUMBER, Source.of_table("t", "other"))
+
+
+def test_a_table_name_never_means_a_python_variable(path: Path) -> None:
+    import pandas as pd
+
+    people = pd.DataFrame({"v": [1, 2]})
+    with pytest.raises(SourceMissing):
+        DuckDB(path, NUMBER, Source.of_table("people"))
+    for place in (path, _csv(path.parent)):
+        with closing(DuckDB(place, NUMBER)) as backend, backend._cursor() as cursor:
+            with pytest.raises(duckdb.CatalogException):
+                cursor.execute("SELECT * FROM people")
+    assert len(people) == 2
+
+
+def test_a_statement_that_takes_too_long_is_interrupted(path: Path) -> None:
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE a AS SELECT range AS v FROM range(300_000)")
+        connection.execute("CREATE TABLE b AS SELECT range AS w FROM range(300_000)")
+    endless = Source.of_view("SELECT (a.v * b.w) % 10 AS v FROM a CROSS JOIN b")
+    with closing(DuckDB(path, NUMBER, endless, timeout=0.2)) as backend:
+        backend.check(EACH)
+        started = time.monotonic()
+        with pytest.raises(QueryFailed, match=r"longer than 0.2 seconds") as caught:
+            backend.count(EACH)
+        assert time.monotonic() - started < 5
+        assert caught.value.charged
+        backend.check(EACH)  # the connection is still good
+
+
+def test_a_failure_says_nothing_about_the_data(path: Path) -> None:
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE s AS SELECT 'hunter2' AS word")
+    view = Source.of_view("SELECT CAST(word AS INTEGER) AS v FROM s")
+    with closing(DuckDB(path, NUMBER, view)) as backend:
+        with pytest.raises(duckdb.Error, match="hunter2"), backend._cursor() as cursor:
+            cursor.execute("SELECT CAST(word AS INTEGER) FROM s").fetchall()
+        with pytest.raises(QueryFailed, match="ConversionException") as caught:
+            backend.count(EACH)
+    error: BaseException | None = caught.value
+    assert error is not None and error.__context__ is None and error.__cause__ is None
+    assert "hunter2" not in f"{error!s}{error!r}"
+
+
+def test_a_changed_table_is_noticed_before_anything_is_charged(tmp_path: Path) -> None:
+    path = tmp_path / "numbers.csv"
+    path.write_text("v\n1\n2\n")
+    with closing(DuckDB(path, NUMBER)) as backend:
+        backend.check(EACH)
+        path.write_text("w\n1\n2\n")
+        with pytest.raises((SourceError, UnknownColumn)):
+            backend.check(EACH)
+        path.unlink()
+        with pytest.raises(SourceMissing):
+            backend.check(EACH)
+
+
+@pytest.mark.parametrize("name", ["a*b", "q?", "x[1]", "o'brien", 'say "hi"', "日本 😀", "a;--"])
+def test_any_file_name(tmp_path: Path, name: str) -> None:
+    (tmp_path / "x1.csv").write_text("v\n7\n7\n7\n")
+    path = tmp_path / f"{name}.csv"
+    path.write_text("v\n1\n")
+    with closing(DuckDB(path, NUMBER)) as backend:
+        assert list(backend.count(EACH).reveal()) == [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]
+    folder = tmp_path / name
+    folder.mkdir()
+    with duckdb.connect() as connection:
+        connection.execute("COPY (SELECT 2 AS v) TO ?", [str(folder / "part.parquet")])
+    with closing(DuckDB(folder, NUMBER)) as backend:
+        assert list(backend.count(EACH).reveal()) == [0, 0, 1, 0, 0, 0, 0, 0, 0, 0]
+
+
+def test_a_file_reaches_no_other_file(tmp_path: Path) -> None:
+    (tmp_path / "open.csv").write_text("v\n1\n")
+    (tmp_path / "closed.csv").write_text("v\n2\n")
+    other = Source.of_view(f"SELECT v FROM read_csv('{tmp_path}/closed.csv')")
+    with pytest.raises(SourceError):
+        DuckDB(tmp_path / "open.csv", NUMBER, other)
+    same = Source.of_view("SELECT v FROM open")
+    with closing(DuckDB(tmp_path / "open.csv", NUMBER, same)) as backend:
+        assert backend.count(EACH).reveal()[1] == 1
+
+
+def test_texts_that_are_no_numbers_are_missing_and_never_fail(tmp_path: Path) -> None:
+    path = tmp_path / "late.csv"
+    path.write_text("v\n" + "1\n" * 30_000 + "oops\n\n" + "1e400\n-1e400\n2.9\n")
+    domain = Domain(v=Integer(0, 9, missing="value"))
+    with closing(DuckDB(path, domain)) as backend:
+        counts = list(backend.count(query(domain, v={})).reveal())
+    assert counts == [1, 30_000, 1, 0, 0, 0, 0, 0, 0, 1, 2]
+
+
+def test_an_empty_table_and_an_empty_file(path: Path, tmp_path: Path) -> None:
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("DELETE FROM t")
+    with closing(DuckDB(path, NUMBER)) as backend:
+        assert list(backend.count(EACH).reveal()) == [0] * 10
+        assert list(backend.count(CellQuery(())).reveal()) == [0]
+    (tmp_path / "empty.csv").write_text("")
+    with pytest.raises((SourceError, UnknownColumn)):
+        DuckDB(tmp_path / "empty.csv", NUMBER).check()
+
+
+def test_a_type_that_does_not_fit_is_found_by_check(path: Path) -> None:
+    domain = Domain(v=Date("2020-01-01", "2020-12-31"))
+    with closing(DuckDB(path, domain)) as backend, pytest.raises(InvalidAttribute, match="'v' holds BIGINT"):
+        backend.check()
