@@ -25,6 +25,7 @@ NAMES = {
     "mechanisms",
     "noise",
     "open",
+    "read_graph",
     "sensitivity",
     "workloads",
 }

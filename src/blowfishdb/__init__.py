@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from blowfishdb import mechanisms as mechanisms
     from blowfishdb import noise as noise
+    from blowfishdb.adapters.graph_files import read_graph as read_graph
     from blowfishdb.core import errors as errors
     from blowfishdb.core import graphs as graphs
     from blowfishdb.core import workloads as workloads
@@ -48,6 +49,7 @@ _HOMES: dict[str, tuple[str, str | None]] = {
     "Policy": ("blowfishdb.core.policy", "Policy"),
     "col": ("blowfishdb.core.predicates", "col"),
     "sensitivity": ("blowfishdb.core.sensitivity", "sensitivity"),
+    "read_graph": ("blowfishdb.adapters.graph_files", "read_graph"),
     "open": ("blowfishdb.workspace", "open_workspace"),
 }
 
@@ -67,6 +69,7 @@ __all__ = [
     "mechanisms",
     "noise",
     "open",
+    "read_graph",
     "sensitivity",
     "workloads",
 ]

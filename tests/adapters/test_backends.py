@@ -317,9 +317,9 @@ def test_a_table_name_never_means_a_python_variable(path: Path) -> None:
     with pytest.raises(SourceMissing):
         DuckDB(path, NUMBER, Source.of_table("people"))
     for place in (path, _csv(path.parent)):
-        with closing(DuckDB(place, NUMBER)) as backend, backend._cursor() as cursor:
-            with pytest.raises(duckdb.CatalogException):
-                cursor.execute("SELECT * FROM people")
+        backend = DuckDB(place, NUMBER)
+        with closing(backend), backend._cursor() as cursor, pytest.raises(duckdb.CatalogException):
+            cursor.execute("SELECT * FROM people")
     assert len(people) == 2
 
 

@@ -418,6 +418,7 @@ def test_conditions_are_about_encoded_values(database: Database, rules: dict[str
         "n",
         "c0",
         "m0",
+        "v1",
         "a.b",
         "'",
         "*",
@@ -433,6 +434,12 @@ def test_any_column_and_table_name(database: Database, name: str) -> None:
     )
     asked = CellQuery(axes, col(name) <= 2)
     assert database.counts(asked, domain, Source.of_table(name)) == list(expected(asked, domain, data))
+
+
+@pytest.mark.parametrize("view", [False, True])
+def test_names_of_the_maps_are_reserved(view: bool) -> None:
+    with pytest.raises(InvalidInput, match="reserved"):
+        _ = Source.of_view("SELECT * FROM __Blowfish_v0") if view else Source.of_table("__blowfish_m3")
 
 
 def test_a_view_may_select_convert_and_join(database: Database) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import integrate, stats
 
 from blowfishdb.core.accuracy import (
     Accuracy,
@@ -21,6 +22,7 @@ from blowfishdb.core.accuracy import (
 )
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import Infeasible, InvalidAlpha, InvalidBeta
+from blowfishdb.core.laplace_sums import discretisation, quantile_bound, tail_bound
 
 
 @pytest.mark.parametrize(
@@ -99,3 +101,66 @@ def test_alpha_must_be_a_positive_number(alpha: object) -> None:
 def test_beta_must_be_a_probability(beta: object) -> None:
     with pytest.raises(InvalidBeta, match="between 0 and 1"):
         check_beta(beta)
+
+
+def test_equal_scales_may_be_counted() -> None:
+    scales = np.array([2.0, 2.0, 5.0])
+    listed = failure(scales, 9, Epsilon(1), simultaneous=True)
+    counted = failure(np.array([2.0, 5.0]), 9, Epsilon(1), simultaneous=True, times=np.array([2, 1]))
+    assert counted == pytest.approx(listed, rel=1e-12)
+
+
+# --- tails of sums --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("terms", [1, 2, 5, 40])
+@pytest.mark.parametrize("x", [1.5, 2.5, 4.0])
+def test_the_tail_bound_holds_for_equal_terms_and_is_nearly_tight(terms: int, x: float) -> None:
+    """A mean of exponentials is gamma: integrate the normal tail over it."""
+    variance = stats.gamma(terms, scale=1 / terms)
+    exact = integrate.quad(lambda v: 2 * stats.norm.sf(x / math.sqrt(v)) * variance.pdf(v), 0, 60, limit=400)[
+        0
+    ]
+    assert exact * (1 - 1e-6) <= tail_bound(x, terms) <= exact * (1.25 if x < 2 else 1.06)
+
+
+def test_the_tail_bound_holds_for_unequal_terms() -> None:
+    weights = np.sqrt(np.array([0.3, 0.25, 0.2, 0.15, 0.1]))  # shares of the variance: at most 1/3
+    draws = np.random.default_rng(1).laplace(scale=math.sqrt(0.5), size=(400_000, 5)) @ weights
+    for x in (2.0, 3.0, 4.0):
+        rate = float((np.abs(draws) > x).mean())
+        assert rate <= tail_bound(x, 3) + 3 * math.sqrt(rate / len(draws))
+
+
+@given(st.floats(1e-9, 0.4), st.integers(1, 60))
+def test_the_quantile_inverts_the_tail(probability: float, terms: int) -> None:
+    x = quantile_bound(probability, terms)
+    assert tail_bound(x, terms) <= probability
+    assert tail_bound(0.999 * x, terms) > probability
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 4.0])
+def test_the_rest_of_an_exponential_is_sub_gaussian_of_variance_one_sixth(scale: float) -> None:
+    """ln E exp(λD) ≤ λ²/12 for D = F − F′, F the fractional part of an exponential."""
+    s = 1 / scale
+    for lam in (0.1, 1.0, 3.0, 10.0):
+        moments = [
+            integrate.quad(lambda f, t=t: s * math.exp((t - s) * f) / -math.expm1(-s), 0, 1)[0]
+            for t in (lam, -lam)
+        ]
+        assert math.log(moments[0] * moments[1]) <= lam**2 / 12 + 1e-12
+
+
+def test_discrete_noise_fails_no_more_often_than_the_bound_says() -> None:
+    """Three correlated answers, noise of scale 1 and 2, α not whole."""
+    rng = np.random.default_rng(3)
+    transfer = rng.normal(size=(3, 6))
+    scales = np.array([1.0, 1, 1, 2, 2, 2])
+    pairs = np.floor(rng.standard_exponential((2, 400_000, 6)) * scales)
+    discrete = np.abs((pairs[0] - pairs[1]) @ transfer.T).max(axis=1)
+    continuous = np.abs((rng.laplace(size=(400_000, 6)) * scales) @ transfer.T).max(axis=1)
+    for alpha in (7.3, 12.9):
+        for eta in (0.2, 0.01):
+            t = discretisation(float((transfer**2).sum(axis=1).max()), eta)
+            rate, limit = (discrete > alpha).mean(), (continuous > alpha - t).mean() / (1 - eta)
+            assert rate <= limit + 4 * math.sqrt(limit / 400_000)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from blowfishdb.core import graphs, workloads
+from blowfishdb.core.bins import Bins
 from blowfishdb.core.errors import InvalidGraph, InvalidWorkload, SizeMismatch, TooLarge
 from blowfishdb.core.lower_bound import (
     bound,
@@ -111,7 +112,7 @@ def test_what_is_refused():
     with pytest.raises(TooLarge):
         bound(np.zeros((2001, 2001)), [(0, 1)])
     with pytest.raises(TooLarge, match="wider bins"):
-        lower_bound(workloads.Histogram(10**6), graphs.Full(10**6))
+        lower_bound(workloads.Ranges(10**6, [0], [5]), graphs.Partitioned(Bins.width(10**6, 10)))
     with pytest.raises(SizeMismatch):
         lower_bound(workloads.Histogram(4), graphs.Full(5))
 
@@ -150,6 +151,13 @@ def test_the_unit_line_is_closed_at_any_size():
     )
     ratio = 4 * (k - 1) / lower_bound(workloads.Histogram(k), line)
     assert ratio == pytest.approx(np.pi**2 / 8, rel=1e-3)
+
+
+def test_large_grids_need_no_large_matrices():
+    side = 64
+    graph = graphs.Product(graphs.Full(side), graphs.Full(side))
+    cells = 8 * (side**2 - 1)
+    assert cells / lower_bound(workloads.Histogram(side**2), graph) == pytest.approx(2, rel=0.01)
 
 
 def test_components_add_up_and_their_totals_are_free():

@@ -197,6 +197,14 @@ def test_hidden_presence_survives_projection() -> None:
     assert sensitivity(problem.workload, problem.graph) == 8
 
 
+def test_invariants_are_named() -> None:
+    assert Policy.differential_privacy(DOMAIN).invariants() == ["how many rows there are"]
+    parts = Policy.by_column(DOMAIN, {"age": graphs.Partitioned([0, 0, 1, 1, 2, 2])})
+    assert parts.invariants()[1] == "how many rows are in each of the 3 groups of 'age'"
+    hidden = Policy.by_column(DOMAIN, {}, hide_presence=True)
+    assert hidden.invariants() == []
+
+
 def test_every_pair_of_names_projects_consistently() -> None:
     policy = Policy.by_column(DOMAIN, {"salary": graphs.Threshold(8, 2)})
     for names in itertools.combinations(DOMAIN.names, 2):

@@ -73,7 +73,9 @@ def cell_statement(
             f"{query.count:,} counts are more than {MOST_BOXES:,}.", fixes=("wider bins", "fewer columns")
         )
     attributes = mentioned(query, domain)
-    encoded = [encode(types[name], each, f"v{i}") for i, (name, each) in enumerate(attributes.items())]
+    encoded = [
+        encode(types[name], each, f"{sql.RESERVED}v{i}") for i, (name, each) in enumerate(attributes.items())
+    ]
     columns = {
         name: CellColumn(each, sql.column(f"k{i}", _CELLS))
         for i, (name, each) in enumerate(attributes.items())

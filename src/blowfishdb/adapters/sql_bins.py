@@ -59,7 +59,7 @@ def group(axes: Sequence[Axis], cells: Sequence[exp.Column]) -> list[Grouping]:
             break
         looked_up.add(worst)
     return [
-        _lookup(axes[i].bins.count, runs[i], cells[i], f"m{i}")
+        _lookup(axes[i].bins.count, runs[i], cells[i], f"{sql.RESERVED}m{i}")
         if i in looked_up
         else _divide(axes[i], fine[i], cells[i])
         for i in everyone

@@ -9,7 +9,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from blowfishdb.adapters.sql_values import SOURCE
+from blowfishdb.adapters.sql_values import RESERVED, SOURCE
 from blowfishdb.core.errors import InvalidInput
 
 _REFUSED: tuple[tuple[type, str], ...] = (
@@ -54,6 +54,11 @@ class Source:
             raise InvalidInput("The name of the table is empty.")
         if self.view is not None:
             object.__setattr__(self, "_select", _parse(self.view, self.dialect))
+        names = [table.name for table in self.relation().find_all(exp.Table)]
+        if any(name.lower().startswith(RESERVED) for name in names):
+            raise InvalidInput(
+                f"Table names that begin with {RESERVED} are reserved.", fixes=("rename the table",)
+            )
 
     @classmethod
     def of_table(cls, table: str, schema: str | None = None) -> Self:

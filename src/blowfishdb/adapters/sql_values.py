@@ -17,6 +17,8 @@ from sqlglot.errors import SqlglotError
 SqlExpr = exp.Expr
 SOURCE = "src"
 """The alias of the table or view that is read."""
+RESERVED = "__blowfish_"
+"""How the names of our own small tables begin; no table of a user may hide behind one of them."""
 MOMENT = "TIMESTAMPNTZ"
 """The type of moments without time zone, as sqlglot calls it."""
 

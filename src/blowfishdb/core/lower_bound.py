@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from blowfishdb.core.arrays import FloatArray, IntArray
 from blowfishdb.core.errors import InvalidGraph, InvalidWorkload, SizeMismatch, TooLarge
 from blowfishdb.core.graphs import Full, PolicyGraph, Threshold
+from blowfishdb.core.grid_bound import grid_bound
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Workload
 
 _MOST_CELLS = 2_000
@@ -35,8 +36,9 @@ _CLOSE_ENOUGH = 1.001
 def lower_bound(workload: Workload, graph: PolicyGraph) -> float:
     """The least total squared error at ε = 1 of an unbiased linear strategy, or something below it.
 
-    Up to 256 cells the edge weights are optimised, up to 2,000 they are uniform (the SVD bound); beyond,
-    only the θ = 1 line has a closed form. Any policy graph will do. A component's total is public, and the
+    Up to 256 cells the edge weights are optimised, up to 2,000 they are uniform (the SVD bound); on grids of
+    any size there is the bound of :mod:`.grid_bound`, on the θ = 1 line a closed form; beyond, ``TooLarge``.
+    Any policy graph will do. A component's total is public, and the
     bound knows: only differences along edges count. Where presence is hidden, ⊥ is a cell that nobody asks
     about, so nothing is public.
     """
@@ -50,11 +52,15 @@ def lower_bound(workload: Workload, graph: PolicyGraph) -> float:
     closed = _on_the_unit_line(workload, graph)
     if closed is not None and (isinstance(workload, Cumulative) or graph.size > _TIGHTENED_UP_TO):
         return closed
+    on_grid = grid_bound(workload, graph) if graph.size > _TIGHTENED_UP_TO else None
+    if on_grid is not None and graph.size > _MOST_CELLS:
+        return on_grid
     _check_cells(graph.size)
     gram = np.zeros((graph.size, graph.size))
     cells = workload.size
     gram[:cells, :cells] = np.asarray(workload.gram(), dtype=np.float64) / workload.denominator**2
-    return bound(gram, graph.edges(), steps=60 if graph.size <= _TIGHTENED_UP_TO else 1)
+    dense = bound(gram, graph.edges(), steps=60 if graph.size <= _TIGHTENED_UP_TO else 1)
+    return max(dense, on_grid or 0.0)
 
 
 def bound(gram: ArrayLike, edges: ArrayLike, *, steps: int = 60) -> float:

@@ -64,6 +64,27 @@ class Policy:
         """Whether an attacker must not learn that someone is in the data; the row count is then private."""
         return self.graph.absent
 
+    def invariants(self) -> list[str]:
+        """What this policy does not hide from anyone, in words: exact counts are given away freely.
+
+        The total of every connected component is the same for all neighbouring databases.
+        """
+        if self.hides_presence:
+            return []
+        parts = [
+            f"how many rows are in each of the {count:,} groups of '{name}'"
+            for name, count in self._groups().items()
+            if count > 1
+        ]
+        return ["how many rows there are", *parts]
+
+    def _groups(self) -> dict[str, int]:
+        """The number of components of each column's own graph."""
+        return {
+            name: self.project({name: Bins.width(attribute.size, 1)}).components().count
+            for name, attribute in ((name, self.domain[name]) for name in self.domain)
+        }
+
     def project(self, cells: Mapping[str, Bins]) -> PolicyGraph:
         """The policy over boxes of the named columns, row-major in the order of the domain."""
         whole = {name: Bins.width(self.domain[name].size, self.domain[name].size) for name in self.domain}

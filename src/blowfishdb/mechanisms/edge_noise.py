@@ -197,6 +197,6 @@ class GraphNoise(Plan):
 
     def explain(self) -> str:
         return (
-            f"Each of the {len(self.edges):,} pairs that the policy hides exchanges noise of scale 1/ε: what one "
-            "value gains the other loses, so an answer errs only where it separates a pair."
+            f"Each of the {len(self.edges):,} pairs that the policy hides exchanges noise of scale 1/ε: what "
+            "one value gains the other loses, so an answer errs only where it separates a pair."
         )

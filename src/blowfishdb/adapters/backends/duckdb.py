@@ -61,7 +61,7 @@ class DuckDB:
             self._statement(query)
             return
         for name in self.domain:
-            encode(self._column(name), self.domain[name], "v")
+            encode(self._column(name), self.domain[name], "unused")
 
     def count(self, query: CellQuery) -> Secret[IntArray]:
         """Rows in each box. Whatever fails here is charged, and says nothing about the data."""

@@ -22,7 +22,6 @@ from blowfishdb.mechanisms.boxes.tree import Chain, Level, fine_chain, flat_chai
 _LEVELS = 100  # combinations of levels that a search can still go through quickly
 _WIDEST = math.isqrt(LIMIT)
 _MOST_AXES = 12
-_FEWEST_BLOCKS = 3
 
 
 def design(workload: Workload, graph: PolicyGraph) -> SeparablePlan | None:
@@ -104,9 +103,8 @@ class GridProblem:
             pairs = zip(chains, reach, strict=True)
             block = tuple(_nearest(chain, most, above=above) for chain, most in pairs)
             fits = [
-                _FEWEST_BLOCKS * c.widths[at] <= c.cells
-                for c, at in zip(chains, block, strict=True)
-                if c.cells > 1
+                2 * max(chain.widths[at], most) <= chain.cells or chain.cells == 1
+                for chain, at, most in zip(chains, block, reach, strict=True)
             ]
             if any(block) and all(fits) and block not in seen:
                 seen.add(block)

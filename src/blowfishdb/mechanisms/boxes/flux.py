@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, reduce
-from typing import final
+from typing import Any, final
 
 import numpy as np
-from scipy.sparse import csr_array, diags_array, eye_array, hstack, kron
+from scipy.sparse import csr_array, eye_array, hstack
 
 from blowfishdb.core.arrays import FloatArray, IntArray
 from blowfishdb.core.budget import positive
@@ -20,11 +20,12 @@ from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.grid_moves import GridMoves, Move
 from blowfishdb.core.workloads import Workload
 from blowfishdb.core.workloads.base import Numbers
+from blowfishdb.mechanisms.boxes.lattice import Lattice
 from blowfishdb.mechanisms.boxes.lattice_noise import not_rows, split
 from blowfishdb.mechanisms.boxes.questions import AxisForms, Questions
 from blowfishdb.mechanisms.boxes.recovery import FluxForms, Recovery
 from blowfishdb.mechanisms.boxes.separable import SeparablePlan
-from blowfishdb.mechanisms.boxes.tree import Chain, Level
+from blowfishdb.mechanisms.boxes.tree import Chain, Level, kron_all
 from blowfishdb.mechanisms.certificate import Certificate
 from blowfishdb.mechanisms.plan import AnyEpsilon
 from blowfishdb.mechanisms.scales import UnitScales
@@ -157,9 +158,9 @@ class Flux(SeparablePlan):
         left = x.reshape(shape)
         for axis in reversed(range(len(shape))):
             behind = np.flip(np.cumsum(np.flip(left, axis), axis=axis), axis)
-            after = tuple(0 for _ in shape[axis + 1 :])
+            after: tuple[Any, ...] = (..., *(0 for _ in shape[axis + 1 :]))
             flows[axis] = np.zeros((*shape[:axis], shape[axis] - 1, *shape[axis + 1 :]), dtype=np.int64)
-            flows[axis][(..., *after)] = np.delete(behind, 0, axis)
+            flows[axis][after] = np.delete(behind, 0, axis)
             left = np.take(behind, 0, axis)
         return np.concatenate([self._counts(flows[axis], axis, level).ravel() for axis, level in self.groups])
 
@@ -224,7 +225,7 @@ class Flux(SeparablePlan):
             _steps(r.chain.cells) if a == axis else r.matrix(at)
             for a, (r, at) in enumerate(zip(self.recoveries, level, strict=True))
         ]
-        return csr_array(reduce(kron, factors)) * (self.denominator // self._denominator(axis))
+        return csr_array(kron_all(factors) * (self.denominator // self._denominator(axis)))
 
     def _shift(self, group: Group, u: Move, v: Move) -> IntArray:
         """Axes before ``axis`` are already at u, those after it still at v."""
@@ -261,5 +262,4 @@ def _recovery(chain: Chain, moments: FloatArray, axis: int) -> Recovery:
 
 def _steps(cells: int) -> csr_array:
     """The incidence of a line: step j takes from cell j and gives to cell j+1."""
-    ones = np.ones(cells - 1, dtype=np.int64)
-    return csr_array(diags_array([-ones, ones], offsets=[0, -1], shape=(cells, cells - 1), dtype=np.int64))
+    return Lattice((cells,)).incidence()

@@ -35,8 +35,8 @@ class TensorBoxes(SeparablePlan):
     """Counts of boxes of level A at scale K/(w_A·ε) for every level of positive weight, then least squares.
 
     *Guarantee*: ε-Blowfish. A move changes two boxes of a level by one each, or none, and none of the levels
-    that cover the axes it changes; K = max over the sets of axes that can move together of 2·Σ w_A over the levels
-    that do not cover all of them, exact for the whole-number weights, and reached by some edge.
+    that cover the axes it changes; K = max over the sets of axes that can move together of 2·Σ w_A over the
+    levels that do not cover all of them, exact for the whole-number weights, and reached by some edge.
     *Error*: 2K²·Σ_I m_I/g_I in the continuous limit, g_I = Σ_{A≤I} w_A²·s_A.
     *Theorem*: docs/proofs/boxes.md, Theorems 1 and 2. The grand total is public and used exactly.
     """
@@ -70,9 +70,7 @@ class TensorBoxes(SeparablePlan):
     @cached_property
     def cost(self) -> int:
         """K, in whole numbers."""
-        return max(
-            2 * sum(self.weights[changed].tolist()) for changed in changed_levels(self.tree, self.moves)
-        )
+        return max(2 * int(self.weights[kind].sum()) for kind in changed_levels(self.tree, self.moves))
 
     @cached_property
     def measured(self) -> tuple[Level, ...]:
@@ -161,7 +159,7 @@ def changed_by(tree: Tree, axes: frozenset[int]) -> BoolArray:
 
 def rounded(boxes: FloatArray) -> NDArray[Any]:
     """Whole-number weights: rounding moves no weight by more than a millionth of the largest."""
-    return np.floor(boxes / boxes.max() * _UNIT).astype(np.int64)
+    return np.asarray(np.floor(boxes / boxes.max() * _UNIT), dtype=np.int64)
 
 
 def split_levels(

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from scipy.sparse import csr_array, kron
@@ -115,7 +115,7 @@ class Tree:
 
     def rows(self, level: Level) -> csr_array:
         """0/1 rows that count the cells of every box of a level."""
-        return csr_array(reduce(kron, (c.rows(at) for c, at in zip(self.chains, level, strict=True))))
+        return kron_all([c.rows(at) for c, at in zip(self.chains, level, strict=True)])
 
     def pad(self, x: Numbers) -> Numbers:
         """Cells as a box with empty cells added; the last axis of ``x`` runs over cells."""
@@ -126,7 +126,8 @@ class Tree:
     def crop(self, cells: Numbers) -> Numbers:
         """The way back."""
         batch = cells.shape[: cells.ndim - len(self.chains)]
-        return cells[(..., *(slice(n) for n in self.shape))].reshape(*batch, -1)
+        real: tuple[Any, ...] = (..., *(slice(n) for n in self.shape))
+        return cells[real].reshape(*batch, -1)
 
     def sums(self, padded: Numbers, level: Level) -> Numbers:
         """The total of every box of a level."""
@@ -183,6 +184,14 @@ def interval_sums(cells: Numbers, axis: int, width: int) -> Numbers:
         return cells
     before, after = cells.shape[:axis], cells.shape[cells.ndim + axis + 1 :]
     return np.asarray(cells.reshape(*before, -1, width, *after).sum(axis=axis))
+
+
+def kron_all(factors: Iterable[csr_array]) -> csr_array:
+    """The Kronecker product of several matrices, the last one varying fastest."""
+    first, *rest = factors
+    for factor in rest:
+        first = csr_array(kron(first, factor))
+    return first
 
 
 def accumulate(tensor: FloatArray) -> FloatArray:

@@ -2,8 +2,8 @@
 
 *Descent.* With g_I = Σ_{A≤I} w_A²·s_A, convexity of 1/g gives m/g_I ≤ Σ_A (v_A²·s_A/g_I(v))²·m/(w_A²·s_A) for
 every v, with equality at w = v. So the error is at most Σ c_A/w_A² with c_A = v_A⁴·s_A·Σ_{I≥A} m_I/g_I(v)²,
-whose minimum at a given sensitivity is w_A ∝ (c_A/π_A)^⅓, π_A the price of a unit of w_A. Repeating this never
-increases the error, needs no step size, and runs on many starts at once.
+whose minimum at a given sensitivity is w_A ∝ (c_A/π_A)^⅓, π_A the price of a unit of w_A. Repeating this
+never increases the error, needs no step size, and runs on many starts at once.
 
 *Search.* The error has many minima, each with its own set of levels: a weight near zero costs in proportion
 to w and helps in proportion to w², so it stays there. Therefore many starts, and then levels added, dropped,
@@ -203,7 +203,7 @@ class BoxProblem:
         return boxes, np.full(len(boxes), max(float(weights.edges[0]), 1e-3))
 
     def _starts(self) -> Iterator[FloatArray]:
-        """All boxes over a few levels per axis, mostly small or mostly large ones, single cells, random ones."""
+        """All boxes over a few levels per axis, mostly small or mostly large ones, cells, random ones."""
         shape = self.moments.shape
         depth = max(shape)
         inner = range(1, depth - 1)

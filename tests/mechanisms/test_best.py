@@ -1,0 +1,116 @@
+"""Best: it takes the cheapest proven plan, remembers it, and says what else it looked at."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from blowfishdb.core import graphs, workloads
+from blowfishdb.core.accuracy import Accuracy
+from blowfishdb.core.bins import Bins
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.errors import NotProven
+from blowfishdb.mechanisms.best import Best
+from blowfishdb.mechanisms.edge_noise import EdgeNoise
+from blowfishdb.mechanisms.hierarchical import Hierarchical
+from blowfishdb.mechanisms.laplace import Laplace
+from blowfishdb.mechanisms.optimized import Optimized
+from blowfishdb.mechanisms.ordered_hierarchical import OrderedHierarchical
+
+EVERYTHING = (
+    Laplace("workload"),
+    Laplace("cells"),
+    Optimized(),
+    EdgeNoise(),
+    OrderedHierarchical(),
+    Hierarchical(),
+)
+
+
+def line_workloads(k):
+    yield workloads.Histogram(k)
+    yield workloads.Cumulative(k)
+    yield workloads.AllRanges(k)
+    yield workloads.Ranges(k, np.arange(k // 2), np.arange(k // 2) + k // 2)
+
+
+@pytest.mark.parametrize("k", [6, 20, 70])
+@pytest.mark.parametrize("theta", [1, 2, 5, None, "hidden", "parts"])
+def test_nothing_that_was_left_out_would_have_been_better(k, theta):
+    """Candidates are dismissed by public facts; planning them all must not find a smaller error."""
+    match theta:
+        case None:
+            graph = graphs.Full(k)
+        case "hidden":
+            graph = graphs.Threshold(k, 2).hide_presence()
+        case "parts":
+            graph = graphs.Partitioned(Bins.width(k, 4))
+        case _:
+            graph = graphs.Threshold(k, theta)
+    for workload in line_workloads(k):
+        best = Best().plan(workload, graph).unit_error
+        for mechanism in EVERYTHING:
+            try:
+                other = mechanism.plan(workload, graph).unit_error
+            except NotProven:
+                continue
+            assert best <= other * (1 + 1e-6), (mechanism, workload)
+
+
+def test_the_choice_meets_the_accuracy_at_the_least_price():
+    workload, graph, accuracy = workloads.Cumulative(30), graphs.Threshold(30, 3), Accuracy(40, 0.05)
+    choice = Best().for_accuracy(workload, graph, accuracy)
+    assert choice.plan in choice.considered and len(choice.considered) >= 2
+    for plan in choice.considered:
+        assert choice.epsilon <= plan.epsilon_at(accuracy)
+
+
+def test_it_explains_itself():
+    choice = Best().for_accuracy(workloads.Cumulative(30), graphs.Threshold(30, 3), Accuracy(40, 0.05))
+    text = choice.explain()
+    assert text.startswith(choice.plan.name) and "Standard error of the others" in text
+    alone = Best((Laplace(),)).for_epsilon(workloads.Histogram(4), graphs.Full(4), Epsilon(1))
+    assert "others" not in alone.explain()
+
+
+def test_plans_are_remembered_by_content():
+    first = Best().plan(workloads.Ranges(40, [1, 2], [5, 9]), graphs.Threshold(40, 3))
+    again = Best().plan(workloads.Ranges(40, [1, 2], [5, 9]), graphs.Threshold(40, 3))
+    assert first is again
+
+
+def test_a_warm_quote_takes_a_moment():
+    accuracy = Accuracy(40.5, 0.05)
+    for graph in (graphs.Threshold(20, 3), graphs.Full(20)):
+        Best().for_accuracy(workloads.Cumulative(20), graph, accuracy)
+        began = time.perf_counter()
+        Best().for_accuracy(workloads.Cumulative(20), graph, accuracy)
+        assert time.perf_counter() - began < 0.01
+
+
+def test_many_questions_are_never_listed():
+    plan = Best().plan(workloads.AllRanges(10**5), graphs.Full(10**5))
+    assert plan.squared_error(epsilon=1) > 0
+
+
+def test_hopeless_noise_on_the_questions_is_not_even_planned():
+    """Its exact sensitivity alone would need every edge."""
+    k = 1_000
+    workload = workloads.Ranges(k, np.arange(k // 2), np.arange(k // 2) + k // 2)
+    began = time.perf_counter()
+    Best().plan(workload, graphs.Full(k))
+    assert time.perf_counter() - began < 5
+
+
+def test_free_answers_cost_nothing():
+    choice = Best().for_epsilon(workloads.Histogram(3), graphs.Partitioned([0, 1, 2]), Epsilon(1))
+    assert choice.epsilon == Epsilon(0)
+
+
+def test_without_candidates_it_refuses():
+    with pytest.raises(NotProven):
+        Best(()).plan(workloads.Histogram(2), graphs.Full(2))
+    with pytest.raises(NotProven, match="hides"):
+        Best((Optimized(),)).plan(workloads.Histogram(2), graphs.AddRemove(2))
