@@ -20,7 +20,11 @@ def read_graph(path: str | Path, attribute: Attribute) -> Explicit:
         raise SourceMissing(f"There is no file '{file}' with the edges of a policy graph.")
     try:
         with file.open(newline="", encoding="utf-8") as lines:
-            rows = [(number, row) for number, row in enumerate(csv.reader(lines), start=1) if any(row)]
+            rows = [
+                (number, row)
+                for number, row in enumerate(csv.reader(lines, skipinitialspace=True), start=1)
+                if any(row)
+            ]
     except (UnicodeDecodeError, csv.Error) as error:
         raise InvalidGraph(f"'{file}' is not a CSV file in UTF-8.") from error
     if rows and not all(_is_value(cell, attribute) for cell in rows[0][1]):
