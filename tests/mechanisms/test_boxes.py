@@ -124,6 +124,12 @@ def test_releases_err_as_promised(cls):
     check_simulated(plan, runs=1_000)
 
 
+def test_the_grand_total_is_exact():
+    workload = Rectangles((6, 4), [[0, 0], [1, 1]], [[5, 3], [2, 2]])
+    for plan in problem(workload, joint((6, 2), (4, 2))).plans():
+        assert plan.exact.tolist() == [True, False], plan.name
+
+
 def test_tensor_boxes_decode_by_least_squares():
     graph = Full(24)
     plan = next(p for p in problem(WORKLOADS[0], graph).plans() if isinstance(p, TensorBoxes))

@@ -1,4 +1,4 @@
-"""Trees and wavelets: exact costs under every policy, exact errors, and the fan-out that the error asks for."""
+"""Trees and wavelets: exact costs under every policy, exact errors, the fan-out that the error asks for."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from blowfishdb import noise
 from blowfishdb.core.errors import InvalidWorkload, SizeMismatch
 from blowfishdb.core.graphs import AddRemove, Banded, Explicit, Full, Grid, Partitioned, Threshold
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram
 from blowfishdb.mechanisms.certificate import Certificate
 from blowfishdb.mechanisms.check import check_mechanism
 from blowfishdb.mechanisms.hierarchical import Hierarchical, Privelet, fanout_for, height_for
+from tests.mechanisms.runs import draws
 
 POLICIES = [
     Full(13),
@@ -112,8 +112,7 @@ def test_coverage_at_a_fractional_alpha(mechanism):
     k, alpha, beta, runs = 12, 25.7, 0.05, 10_000
     plan = mechanism.plan(AllRanges(k), Full(k))
     epsilon = plan.epsilon_for(alpha=alpha, beta=beta)
-    seeded = noise.seeded(2)
-    drawn = np.stack([plan.scales.draw(seeded, epsilon) for _ in range(runs)])
+    drawn = draws(plan, epsilon, runs, seed=2)
     failed = (np.abs(plan.spread(drawn)) > alpha).any(axis=1).mean()
     assert beta / 2 <= failed <= beta + 4 * np.sqrt(beta * (1 - beta) / runs)
 

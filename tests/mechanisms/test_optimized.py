@@ -15,7 +15,7 @@ from blowfishdb.mechanisms.line.plan import OptimizedLine
 from blowfishdb.mechanisms.optimized import Optimized
 from blowfishdb.mechanisms.plan import Plan
 from blowfishdb.noise import seeded
-from tests.mechanisms.exactness import check_errors, check_private, check_simulated, transfer
+from tests.mechanisms.exactness import check_errors, check_private, transfer
 
 GRAPHS = {
     "full": graphs.Full(9),
@@ -31,7 +31,7 @@ GRAPHS = {
 
 
 def asked(size):
-    starts = [0, 0, size // 3, size - 1]
+    starts = [0, 0, size // 4, size - 1]
     ends = [size // 2, size - 1, size - 1, size - 1]
     return {
         "histogram": workloads.Histogram(size),
@@ -72,9 +72,15 @@ class TestEveryPlan:
 
 @pytest.mark.parametrize("name", ["full", "threshold", "parts"])
 def test_releases_err_as_promised(name):
-    graph = GRAPHS[name]
+    """The mean squared error of releases is within four standard errors of the promise; coarse noise."""
+    graph, runs = GRAPHS[name], 300
+    x = np.random.default_rng(7).integers(0, 50, graph.size)
     for workload in asked(graph.size).values():
-        check_simulated(Optimized().plan(workload, graph), runs=1_000)
+        plan, noise, truth = Optimized().plan(workload, graph), seeded(3), workload.answer(x)
+        released = np.stack([plan.release(x, epsilon=4, noise=noise) for _ in range(runs)])
+        totals = ((released - truth) ** 2).mean(axis=1)
+        promised = plan.squared_error(epsilon=4)
+        assert abs(totals.mean() - promised) < 4 * totals.std() / np.sqrt(runs)
 
 
 @pytest.mark.parametrize("name", ["parts", "banded with a gap"])
@@ -128,10 +134,10 @@ def test_how_close_to_the_bound_at_256_cells(theta, workload, most):
     assert Optimized().plan(questions, graph).unit_error <= most * lower_bound(questions, graph)
 
 
-def test_a_million_cells_without_listing_questions():
-    k = 10**6
+def test_many_cells_without_listing_questions():
+    k = 200_000
     plan = Optimized().plan(workloads.AllRanges(k), graphs.Full(k))
-    assert 0 < plan.squared_error(epsilon="0.5") < 8 * k / 3  # less than noise on the cells
+    assert 0 < plan.unit_error / workloads.AllRanges(k).count < k / 50  # noise on the cells: 4k/3
     assert plan.largest_errors(np.zeros((1, len(plan.scales)))).tolist() == [0.0]
     for listing in (
         lambda: plan.squared_errors(epsilon=1),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from blowfishdb import noise
+from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidInput, NotProven, SizeMismatch
 from blowfishdb.core.graphs import AddRemove, Banded, Explicit, Full, Grid, Partitioned, Threshold
 from blowfishdb.core.lower_bound import line_bound
@@ -19,6 +20,7 @@ from blowfishdb.mechanisms.hierarchical import Hierarchical, blocks
 from blowfishdb.mechanisms.ordered import OrderedPlan
 from blowfishdb.mechanisms.ordered_hierarchical import OrderedHierarchical
 from blowfishdb.mechanisms.strategy import Contrasts, tree_nodes
+from tests.mechanisms.runs import draws
 
 
 def published(k, theta, fanout):
@@ -92,24 +94,18 @@ def test_every_edge_loses_at_most_epsilon(k, theta, fanout, split):
     ("k", "theta", "fanout"), [(16, 4, 2), (64, 16, 16), (40, 7, 3), (23, 5, 2), (14, 7, 3)]
 )
 def test_the_corrected_budget_is_the_papers_split(k, theta, fanout):
-    """For k ≥ 2θ the scales are 1/ε_S and 2h/ε_H exactly: the worst edge crosses one S node and 2h tree nodes."""
+    """For k ≥ 2θ the scales are 1/ε_S and 2h/ε_H: the worst edge crosses one S node and 2h tree nodes."""
     plan = OrderedHierarchical(fanout, split=Fraction(1, 3)).plan(Cumulative(k), Threshold(k, theta))
     ordered = plan.strategy.starts == 0
     ordered &= np.isin(plan.strategy.stops, np.arange(theta, k, theta)) & (plan.strategy.stops >= theta)
     height = math.ceil(math.log(theta, fanout) - 1e-9)
-    scales = plan.scales.fractions(positive_epsilon())
+    scales = plan.scales.fractions(Epsilon(1))
     assert {scales[r] for r in np.flatnonzero(ordered)} == {Fraction(3)}
     assert {scales[r] for r in np.flatnonzero(~ordered)} == {2 * height * Fraction(3, 2)}
     intervals = set(zip(plan.strategy.starts.tolist(), plan.strategy.stops.tolist(), strict=True))
     roots = {(start, start + theta) for start in range(theta, k, theta)}
     assert not intervals & roots  # the root of H_i, i > 1, is never measured; that of H_1 only as s_1
     assert (0, k) not in intervals  # and neither is n
-
-
-def positive_epsilon():
-    from blowfishdb.core.budget import Epsilon
-
-    return Epsilon(1)
 
 
 def test_the_two_extremes():
@@ -145,7 +141,7 @@ def test_errors_relative_to_the_lower_bound(theta, workload, tuned, paper):
 @pytest.mark.parametrize("decoding", ["least squares", "paper"])
 @pytest.mark.parametrize("epsilon", ["1.5", "0.1"])
 def test_errors_match_releases(decoding, epsilon):
-    k, runs = 11, 3_000
+    k, runs = 11, 1_500
     plan = OrderedHierarchical(2, decoding).plan(AllRanges(k), Threshold(k, 4))
     x, seeded = np.arange(k), noise.seeded(4)
     errors = np.array(
@@ -175,8 +171,7 @@ def test_coverage_at_a_fractional_alpha(decoding):
     k, alpha, beta, runs = 20, 31.7, 0.05, 10_000
     plan = OrderedHierarchical(2, decoding).plan(Cumulative(k), Threshold(k, 4))
     epsilon = plan.epsilon_for(alpha=alpha, beta=beta)
-    seeded = noise.seeded(6)
-    drawn = np.stack([plan.scales.draw(seeded, epsilon) for _ in range(runs)])
+    drawn = draws(plan, epsilon, runs, seed=6)
     failed = (np.abs(plan.spread(drawn)) > alpha).any(axis=1).mean()
     assert beta / 2 <= failed <= beta + 4 * np.sqrt(beta * (1 - beta) / runs)
 
@@ -191,7 +186,7 @@ def test_coverage_at_a_fractional_alpha(decoding):
     ],
 )
 def test_the_true_graph_decides_the_cost(graph):
-    """Planned on the covering threshold, charged on the edges there are: never more than ε, and never less."""
+    """Planned on the covering threshold, charged on the true edges: never more than ε, and never less."""
     for decoding in ("least squares", "paper"):
         plan = OrderedHierarchical(2, decoding, Fraction(1, 4)).plan(AllRanges(12), graph)
         assert plan.certificate(epsilon=1).worst_loss(graph) == 1

@@ -149,12 +149,12 @@ def _has_a_chance(
 
 
 def _noise_on_answers(workload: Workload, graph: PolicyGraph) -> float:
-    """At most the squared error of noise on every answer: one long edge shows how much that must be."""
-    reach = graph.reach
-    if not reach or graph.absent:
+    """At most the squared error of noise on every answer: two edges show how much that must be."""
+    if not graph.reach or graph.absent:
         return 0.0
-    u = (graph.size - reach - 1) // 2
-    if not graph.has_edge(u, u + reach):
-        return 0.0
-    changed = float(workload.moves(u, u + reach)) / workload.denominator
+    changed = 0.0
+    for distance in (graph.reach, (graph.reach + 1) // 2):
+        u = (graph.size - distance) // 2
+        if graph.has_edge(u, u + distance):
+            changed = max(changed, float(workload.moves(u, u + distance)) / workload.denominator)
     return 2.0 * changed**3 if workload.binary else 2.0 * changed**2

@@ -110,6 +110,7 @@ def cases() -> Iterator[Case]:
     yield Case("product, marginals", Marginals((2, 3), [[0], [1]]), mixed)
     yield Case("hidden presence, prefixes", Cumulative(5), Threshold(5, 2).hide_presence())
     yield Case("add or remove, signed questions", signed, AddRemove(5))
+    yield Case("add or remove, negative questions", Matrix([[-1, 0, 0], [0, -2, -1]]), AddRemove(3))
     yield Case("nothing hidden, histogram", Histogram(4), Explicit(4, ()))
     yield Case("one cell", Cumulative(1), Full(1))
 
@@ -303,6 +304,8 @@ def _grid(case: Case, plan: Plan) -> None:
 def _errors(case: Case, plan: Plan) -> None:
     for epsilon in (Epsilon("1.3"), Epsilon("0.1")):
         promised = plan.squared_errors(epsilon=epsilon)
+        if promised.dtype != np.float64 or promised.shape != (case.workload.count,):
+            case.fail("error as promised", "there should be one number, a float, for every answer.")
         if not np.allclose(promised, plan.variances(plan.scales.variances(epsilon)), rtol=1e-9):
             case.fail("error as promised", "the squared errors are not the variances of the noise.")
         if not math.isclose(plan.squared_error(epsilon=epsilon), float(promised.mean()), rel_tol=1e-9):

@@ -51,7 +51,7 @@ class CutLeastSquares(Estimator):
         """Where each cut point is in the order of elimination; −1 for public ones."""
         unknown = np.flatnonzero(~self.public)
         place = np.full(self.public.size, -1, dtype=np.int64)
-        place[unknown[_elimination_order(csr_array(self.strategy.over_cuts()[:, unknown]))]] = np.arange(
+        place[unknown[_elimination_order(csr_array(self.strategy.over_cuts[:, unknown]))]] = np.arange(
             unknown.size
         )
         return place
@@ -59,7 +59,7 @@ class CutLeastSquares(Estimator):
     @cached_property
     def _rows(self) -> csr_array:
         """C over the unknown cut points, in the order of elimination."""
-        rows = csr_array(self.strategy.over_cuts()[:, np.flatnonzero(~self.public)])
+        rows = csr_array(self.strategy.over_cuts[:, np.flatnonzero(~self.public)])
         place = self._place[~self.public]
         return csr_array((rows.data, place[rows.indices], rows.indptr), shape=rows.shape)
 
@@ -110,7 +110,7 @@ class CutLeastSquares(Estimator):
 
     def estimate(self, measured: Numbers, x: IntArray) -> FloatArray:
         known = np.where(self.public, np.concatenate(([0], np.cumsum(x))), 0)
-        fixed = self.strategy.over_cuts() @ known
+        fixed = self.strategy.over_cuts @ known
         return np.diff(self._cuts(measured - fixed) + known, axis=-1)
 
     def spread(self, noise: Numbers) -> FloatArray:

@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.graphs import Banded, Full, Grid, Partitioned, PolicyGraph, Threshold
@@ -38,17 +39,13 @@ def right_ends(graph: PolicyGraph) -> IntArray | None:
     return None
 
 
-def interval_norms(size: int, starts: IntArray, stops: IntArray, weights: IntArray) -> list[int]:
-    """The total weight of the intervals around every cell, in Python integers."""
-    steps = [0] * (size + 1)
-    for start, stop, weight in zip(starts.tolist(), stops.tolist(), weights.tolist(), strict=True):
-        steps[start] += weight
-        steps[stop] -= weight
-    norms, total = [], 0
-    for step in steps[:-1]:
-        total += step
-        norms.append(total)
-    return norms
+def interval_norms(size: int, starts: IntArray, stops: IntArray, weights: IntArray) -> NDArray[Any]:
+    """The total weight of the intervals around every cell; Python integers where 64 bits could overflow."""
+    fits = float(weights.sum(dtype=np.float64)) < _SAFE
+    steps = np.zeros(size + 1, dtype=np.int64 if fits else object)
+    np.add.at(steps, starts, weights.astype(steps.dtype))
+    np.subtract.at(steps, stops, weights.astype(steps.dtype))
+    return np.asarray(np.cumsum(steps)[:-1])
 
 
 def largest_cost(right: IntArray, starts: IntArray, stops: IntArray, weights: IntArray) -> int:
@@ -57,12 +54,13 @@ def largest_cost(right: IntArray, starts: IntArray, stops: IntArray, weights: In
     norms = interval_norms(size, starts, stops, weights)
     order = np.argsort(starts, kind="stable")
     begins = np.searchsorted(starts[order], np.arange(size + 1)).astype(np.int64)
-    fits = 4 * max(norms) < _SAFE
+    largest = int(norms.max())
+    fits = 4 * largest < _SAFE
     kind: Any = np.int64 if fits else object  # beyond 64 bits the same loop runs on Python integers
     kernel = _compiled() if fits else _sweep
     leaves = 1 << max(0, (size - 1).bit_length())
-    values = np.full(2 * leaves, -4 * max(norms), dtype=kind)  # no cell beyond the line is ever the best
-    values[leaves : leaves + size] = np.array(norms, dtype=kind)
+    values = np.full(2 * leaves, -4 * largest, dtype=kind)  # no cell beyond the line is ever the best
+    values[leaves : leaves + size] = norms
     level = leaves
     while level > 1:
         level //= 2

@@ -23,7 +23,6 @@ from blowfishdb.mechanisms.plan import AnyEpsilon, Plan, shown
 from blowfishdb.mechanisms.scales import UnitScales
 from blowfishdb.mechanisms.strategy import Contrasts, Strategy, public_cuts
 
-
 _LISTED = 10**6
 
 
@@ -157,7 +156,7 @@ class LeastSquaresPlan(Plan):
 
 
 def range_errors(cells: Numbers) -> FloatArray:
-    """The largest |error| of a range, from the errors of the cells: max − min of the prefix errors, with 0."""
+    """The largest |error| of a range from the errors of the cells: max − min of the prefix errors, with 0."""
     prefixes = np.cumsum(cells, axis=-1)
     return np.asarray(
         np.maximum(prefixes.max(axis=-1), 0) - np.minimum(prefixes.min(axis=-1), 0), dtype=np.float64

@@ -55,7 +55,7 @@ class PathEstimator(Estimator):
 
     def estimate(self, measured: Numbers, x: IntArray) -> FloatArray:
         known = np.where(self.public, np.concatenate(([0], np.cumsum(x))), 0)
-        return np.diff(self._gains @ (measured - self.strategy.over_cuts() @ known) + known)
+        return np.diff(self._gains @ (measured - self.strategy.over_cuts @ known) + known)
 
     def spread(self, noise: Numbers) -> FloatArray:
         return np.diff(noise @ self._gains.T, axis=-1)

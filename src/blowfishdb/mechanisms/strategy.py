@@ -154,6 +154,7 @@ class Contrasts(Strategy):
         plus = interval_rows(self.size, self.starts, self.stops - 1)
         return csr_array(plus - interval_rows(self.size, self.minus_starts, self.minus_stops - 1))
 
+    @cached_property
     def over_cuts(self) -> csr_array:
         """The rows over the cut points p_0 … p_k, p_j the count left of cell j: at most four entries each."""
         rows = np.tile(np.arange(len(self)), 4)
@@ -169,7 +170,7 @@ class Contrasts(Strategy):
         if not len(self) or not graph.edge_count:
             return 0
         if isinstance(graph, Cone) and graph.absent:
-            return max(self.cost(graph.base), *interval_norms(self.size, *self._pieces))
+            return max(self.cost(graph.base), int(interval_norms(self.size, *self._pieces).max()))
         right = right_ends(graph)
         if right is None:
             return scaled_sensitivity(WeightedRows(self.sparse(), self.weights), graph)
@@ -188,7 +189,7 @@ class Contrasts(Strategy):
         public = public_cuts(graph, self.size)
         if public is None:
             return SparseRows(self.sparse(), self.weights).unchanging(graph)
-        hidden = self.over_cuts()[:, np.flatnonzero(~public)]
+        hidden = self.over_cuts[:, np.flatnonzero(~public)]
         return np.asarray(np.diff(hidden.indptr) == 0)
 
     def take(self, rows: IntArray) -> Contrasts:

@@ -29,17 +29,22 @@ Index = tuple[Any, ...]
 @final
 @dataclass(frozen=True)
 class StepForms(AxisForms):
-    """Σq², a = Σ over both ends of every step of q², and 2o = 2·Σ q_j q_{j+1}."""
+    """Σq²; Σ (q_j − q_{j+1})²; a = Σ of q² over both ends of every step; 2o = 2·Σ q_j q_{j+1}.
+
+    The second is a − 2o, kept apart because it must be exactly zero for a constant question.
+    """
 
     def of_rows(self, rows: FloatArray) -> FloatArray:
         squares = rows**2
         ends = squares[:, :-1].sum(axis=1) + squares[:, 1:].sum(axis=1)
-        return np.column_stack((squares.sum(axis=1), ends, 2 * (rows[:, :-1] * rows[:, 1:]).sum(axis=1)))
+        along = 2 * (rows[:, :-1] * rows[:, 1:]).sum(axis=1)
+        return np.column_stack((squares.sum(axis=1), (np.diff(rows, axis=1) ** 2).sum(axis=1), ends, along))
 
     def of_gram(self, gram: FloatArray) -> FloatArray:
         diagonal = np.diagonal(gram)
         ends = diagonal[:-1].sum() + diagonal[1:].sum()
-        return np.array([diagonal.sum(), ends, 2 * np.diagonal(gram, 1).sum()])
+        along = 2 * np.diagonal(gram, 1).sum()
+        return np.array([diagonal.sum(), ends - along, ends, along])
 
 
 @final
@@ -159,14 +164,16 @@ class Lattice:
     def core(self, variances: FloatArray) -> FloatArray:
         """Σ over steps of v·(q_u − q_v)² as a tensor over :class:`StepForms`, v given per direction.
 
-        The ordered pairs of a direction class T sum to 2·Π_T a − 2·Π_T 2o, times Σq² along the other axes,
-        and a class of m axes has 2^{m−1} directions.
+        The steps of all directions along the axes T sum to Π_T a − Π_T 2o, times Σq² along the other axes;
+        written as Σ_t (Π before t of 2o)·(a − 2o)_t·(Π after t of a). T has 2^{|T|−1} directions.
         """
-        tensor = np.zeros((3,) * len(self.shape))
+        tensor = np.zeros((4,) * len(self.shape))
         for step, variance in zip(self.directions, variances, strict=True):
-            share = variance / 2 ** (sum(map(abs, step)) - 1)
-            tensor[tuple(1 if s else 0 for s in step)] += share
-            tensor[tuple(2 if s else 0 for s in step)] -= share
+            moving = [axis for axis, s in enumerate(step) if s]
+            for changed in moving:
+                at = [(3 if axis < changed else 2) if axis in moving else 0 for axis in range(len(step))]
+                at[changed] = 1
+                tensor[tuple(at)] += variance / 2 ** (len(moving) - 1)
         return tensor
 
     def eigenvalues(self) -> FloatArray:

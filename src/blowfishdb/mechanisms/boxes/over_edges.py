@@ -32,6 +32,7 @@ from blowfishdb.mechanisms.plan import AnyEpsilon
 from blowfishdb.mechanisms.scales import UnitScales
 
 _BUCKETS = 96
+_ROUNDING = 1e-25
 
 
 @final
@@ -54,6 +55,7 @@ class WaveForms(AxisForms):
 
     def of_rows(self, rows: FloatArray) -> FloatArray:
         waves = dct(self._blocks(rows), axis=1, norm="ortho") ** 2 / self._width
+        waves[waves <= _ROUNDING * waves.sum(axis=1, keepdims=True)] = 0.0  # a constant question has no waves
         return np.concatenate((self.chain.of_rows(rows), waves), axis=1)
 
     def of_gram(self, gram: FloatArray) -> FloatArray:

@@ -19,12 +19,10 @@ from scipy.sparse import csr_array
 
 from blowfishdb.core.arrays import FloatArray, IntArray
 from blowfishdb.core.workloads.base import Numbers
-from blowfishdb.mechanisms.boxes.lattice import StepForms
-from blowfishdb.mechanisms.boxes.questions import AxisForms
 from blowfishdb.mechanisms.boxes.tree import Chain, interval_sums
 from blowfishdb.mechanisms.boxes.tuning import BoxProblem
 
-_SHARES = 2**8
+SHARES = 2**8
 _UNIT = 2**20
 
 
@@ -57,29 +55,16 @@ class Recovery:
     @property
     def denominator(self) -> int:
         """D, with D·R whole."""
-        return _SHARES * self.chain.widths[-1]
+        return SHARES * self.chain.widths[-1]
 
     @cached_property
     def shares(self) -> IntArray:
         """2⁸·ω_ia: how much level a ≤ i contributes to space i; every line sums to 2⁸."""
-        levels = self.chain.levels
-        precision = np.array(self.weights, dtype=np.float64) ** 2 * np.array(self.chain.widths)
-        table = np.zeros((levels, levels), dtype=np.int64)
-        for space in range(levels):
-            ideal = precision[: space + 1] / precision[: space + 1].sum()
-            table[space, : space + 1] = np.round(ideal * _SHARES)
-            table[space, int(np.argmax(ideal))] += _SHARES - table[space].sum()
-        return table
-
-    @cached_property
-    def _coefficients(self) -> IntArray:
-        """D·R is Σ over a ≤ i of this times (expand from i)·(sum of level a over i)."""
-        steps = np.diff(self.shares, axis=0, prepend=0)
-        return np.asarray(steps * (self.chain.widths[-1] // np.array(self.chain.widths))[:, None])
+        return shares_of(self.chain, self.weights)
 
     def gains(self) -> FloatArray:
         """The variance of a question with forms μ_i is Σ_a v_a·Σ_i gains[a, i]·μ_i."""
-        return np.asarray((self.shares / _SHARES).T ** 2 / np.array(self.chain.widths)[:, None])
+        return np.asarray((self.shares / SHARES).T ** 2 / np.array(self.chain.widths)[:, None])
 
     def error(self, moments: FloatArray) -> float:
         """The total squared error at ε = 1 under add/remove of questions with these moments."""
@@ -94,26 +79,7 @@ class Recovery:
 
     def recover(self, counts: Sequence[Numbers], axis: int) -> Numbers:
         """D·R applied to the counts of every level along a (negative) axis; exact on whole numbers."""
-        widths = self.chain.widths
-        steps = [b // a for a, b in itertools.pairwise(widths)]
-        pyramids = [
-            list(
-                itertools.accumulate(
-                    steps[level:], lambda s, step: interval_sums(s, axis, step), initial=count
-                )
-            )
-            for level, count in enumerate(counts)
-        ]
-        total: Numbers | None = None
-        for at in reversed(range(self.chain.levels)):
-            if total is not None:
-                total = np.repeat(total, steps[at], axis=axis)
-            for level in range(at + 1):
-                if factor := int(self._coefficients[at, level]):
-                    part = factor * pyramids[level][at - level]
-                    total = part if total is None else total + part
-        assert total is not None
-        return np.take(total, np.arange(self.chain.cells), axis=axis)
+        return blend(self.chain, self.shares, counts, axis)
 
     def matrix(self, level: int) -> csr_array:
         """The columns of D·R that belong to one level."""
@@ -123,17 +89,35 @@ class Recovery:
         return csr_array(self.recover(blank, -1).T)
 
 
-@final
-@dataclass(frozen=True)
-class FluxForms(AxisForms):
-    """Σ (q_j − q_{j+1})², then the forms of a chain."""
+def shares_of(chain: Chain, weights: Sequence[int]) -> IntArray:
+    """How much level a ≤ i contributes to space i, in units of 2⁻⁸: by precision, each line summing to one."""
+    precision = np.array(weights, dtype=np.float64) ** 2 * np.array(chain.widths[: len(weights)])
+    table = np.zeros((len(weights), len(weights)), dtype=np.int64)
+    for space in range(len(weights)):
+        ideal = precision[: space + 1] / precision[: space + 1].sum()
+        table[space, : space + 1] = np.round(ideal * SHARES)
+        table[space, int(np.argmax(ideal))] += SHARES - table[space].sum()
+    return table
 
-    chain: Chain
 
-    def of_rows(self, rows: FloatArray) -> FloatArray:
-        steps = StepForms().of_rows(rows)
-        return np.column_stack((steps[:, 1] - steps[:, 2], self.chain.of_rows(rows)))
+def blend(chain: Chain, shares: IntArray, counts: Sequence[Numbers], axis: int) -> Numbers:
+    """2⁸·s_top·Σ_i Q_i·Σ_a ω_ia·E_a·y_a/s_a along a (negative) axis, in whole numbers.
 
-    def of_gram(self, gram: FloatArray) -> FloatArray:
-        steps = StepForms().of_gram(gram)
-        return np.append(steps[1] - steps[2], self.chain.of_gram(gram))
+    Q_i E_a/s_a is (expand from i)·(sum over i)/s_i less the same for i + 1, and s_i divides s_top.
+    """
+    steps = [b // a for a, b in itertools.pairwise(chain.widths)]
+    factors = np.diff(shares, axis=0, prepend=0) * (chain.widths[-1] // np.array(chain.widths))[:, None]
+    pyramids = [
+        list(itertools.accumulate(steps[level:], lambda s, step: interval_sums(s, axis, step), initial=count))
+        for level, count in enumerate(counts)
+    ]
+    total: Numbers | None = None
+    for at in reversed(range(chain.levels)):
+        if total is not None:
+            total = np.repeat(total, steps[at], axis=axis)
+        for level in range(min(at + 1, len(counts))):
+            if factor := int(factors[at, level]):
+                part = factor * pyramids[level][at - level]
+                total = part if total is None else total + part
+    assert total is not None
+    return np.take(total, np.arange(chain.cells), axis=axis)

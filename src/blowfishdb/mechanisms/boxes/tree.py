@@ -127,7 +127,7 @@ class Tree:
         """The way back."""
         batch = cells.shape[: cells.ndim - len(self.chains)]
         real: tuple[Any, ...] = (..., *(slice(n) for n in self.shape))
-        return cells[real].reshape(*batch, -1)
+        return np.asarray(cells[real].reshape(*batch, -1))
 
     def sums(self, padded: Numbers, level: Level) -> Numbers:
         """The total of every box of a level."""

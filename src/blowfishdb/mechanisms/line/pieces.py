@@ -20,7 +20,7 @@ from blowfishdb.core.arrays import FloatArray, IntArray
 from blowfishdb.core.bins import Bins
 from blowfishdb.core.errors import TooLarge
 from blowfishdb.core.graphs import Banded, Full, Partitioned, PolicyGraph, Threshold
-from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Ranges, Workload
+from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Ranges
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.line.design import design
 from blowfishdb.mechanisms.line.sensitivity import sensitivity
@@ -78,7 +78,7 @@ class Piece:
         shape = (self.rows * len(self.starts), cells)
         return csr_array((np.tile(one.data, len(self.starts)), (row, column)), shape=shape)
 
-    def cuts(self, measured: Numbers, totals: Numbers) -> FloatArray:
+    def cuts(self, measured: Numbers, totals: Numbers | int) -> FloatArray:
         """The inner cuts of every stretch, counted from its left end; batches come first."""
         parts = measured.reshape(*measured.shape[:-1], len(self.starts), self.rows)
         return self.solver.decode(parts, totals)
@@ -149,8 +149,3 @@ def _local(workload: LineQuestions, start: int, size: int, *, single: bool) -> L
         if partly.any():
             return LineWorkload.listed(first[partly], last[partly])
     return LineWorkload.prefix()
-
-
-def is_line_question(workload: Workload) -> bool:
-    """Whether the questions are ranges of a line."""
-    return isinstance(workload, LineQuestions)

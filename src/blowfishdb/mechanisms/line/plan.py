@@ -23,7 +23,7 @@ from blowfishdb.mechanisms.plan import AnyEpsilon, Plan
 from blowfishdb.mechanisms.scales import UnitScales
 
 _DENSE = 12_000  # cells up to which the covariance of all prefixes is gone through, some rows at a time
-_AT_ONCE = 256
+_FEW = 100_000
 
 
 @final
@@ -89,9 +89,9 @@ class OptimizedLine(Plan):
 
     def _answers(self, cuts: FloatArray) -> FloatArray:
         if isinstance(self.workload, Histogram):
-            return np.diff(cuts)
+            return np.asarray(np.diff(cuts))
         if isinstance(self.workload, Cumulative):
-            return cuts[..., 1:]
+            return np.asarray(cuts[..., 1:])
         first, last = self._ends
         return np.asarray(cuts[..., last + 1] - cuts[..., first])
 
@@ -99,7 +99,7 @@ class OptimizedLine(Plan):
         """For all ranges, max − min of the errors of the cuts: never k² answers."""
         errors = self._cut_errors(noise)
         if isinstance(self.workload, AllRanges):
-            return np.ptp(errors, axis=-1)
+            return np.asarray(np.ptp(errors, axis=-1))
         return np.asarray(np.abs(self._answers(errors)).max(axis=-1))
 
     @property
@@ -199,8 +199,8 @@ class OptimizedLine(Plan):
         return [(piece, of_noise[begin : begin + piece.rows]) for piece, begin in begins]
 
     def largest_variance(self, of_noise: FloatArray) -> float:
-        """All ranges are not gone through: the two ends of the worst one err by at most twice a prefix."""
-        if not isinstance(self.workload, AllRanges):
+        """Many ranges are not gone through: the two ends of the worst one err by at most twice a prefix."""
+        if not isinstance(self.workload, AllRanges) or self.workload.count <= _FEW:
             return float(self.variances(of_noise).max())
         cuts = [
             piece.solver.prefix_variances(noise).max() for piece, noise in self._first_stretches(of_noise)

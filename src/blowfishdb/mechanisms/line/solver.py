@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -86,8 +87,8 @@ class LineSolver:
             raise InvalidInput("Every range must lie on the line and not end before it starts.")
         if self._shape.cuts == 0:
             return np.zeros(len(first))
-        factor = self._factor_for(of_noise)
-        return _read(factor.differences(self._variable(last + 1), self._variable(first)))
+        right, left = self._variable(last + 1), self._variable(first)
+        return self._evaluate(lambda factor: factor.differences(right, left), of_noise)
 
     def cell_variances(self, of_noise: FloatArray | None = None) -> FloatArray:
         """The variance of every cell."""
@@ -124,7 +125,7 @@ class LineSolver:
         cuts = self._system.order[: self._shape.cuts]
         ones = np.zeros((self._system.size, 1))
         ones[cuts] = 1.0
-        return float(_read(self._factor_for(of_noise).solve(ones)[cuts].sum()))
+        return float(self._evaluate(lambda factor: factor.solve(ones)[cuts].sum(), of_noise))
 
     def largest_range_variance(self) -> float:
         """The largest variance of any range, by going through the whole covariance: O(k²)."""
@@ -141,22 +142,21 @@ class LineSolver:
             largest = max(largest, float(pairs.max()))
         return largest
 
-    def _factor_for(self, of_noise: FloatArray | None) -> Factor:
-        """The factorisation, or the one whose imaginary part is the derivative towards ``of_noise``.
+    def _evaluate(self, form: Callable[[Factor], Numbers], of_noise: FloatArray | None) -> Numbers:
+        """A variance as a function of the factorisation, for noise of other variances than the decoder's own.
 
         The decoder T is the best for the variances s, so ∂Var_i/∂s_r = T_ir² (the optimum does not feel its
         own shift), and Σ_r T_ir²·v_r is the derivative of Var_i in the direction v. A complex step takes it
         to the last digit.
         """
         if of_noise is None:
-            return self._factor
-        return self._system.factor(self._variances + 1j * _STEP * np.asarray(of_noise, dtype=np.float64))
+            return form(self._factor)
+        ratio = of_noise / self._variances
+        if np.ptp(ratio) <= 1e-14 * ratio[0]:
+            return np.asarray(ratio[0] * form(self._factor))
+        return np.asarray(form(self._system.factor(self._variances + 1j * _STEP * of_noise)).imag / _STEP)
 
     def _variable(self, cut: IntArray) -> IntArray:
         """The variable of a cut; the public cuts 0 and k have none."""
         inside = (cut > 0) & (cut < self._shape.cells)
         return np.where(inside, self._system.order[np.clip(cut - 1, 0, self._shape.cuts - 1)], -1)
-
-
-def _read(value: Numbers) -> FloatArray:
-    return np.asarray(value.imag / _STEP if np.iscomplexobj(value) else value)
