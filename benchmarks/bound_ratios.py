@@ -2,8 +2,9 @@
 
     python -m benchmarks.bound_ratios [--sizes 64 256 1024] [--write]
 
-The bound is an L2 relaxation (docs/accuracy.md), so a ratio of one is in general out of reach. Up to 256 cells it
-is tightened over edge weights, at 1,024 it is the plain SVD bound, which is lower, so ratios look larger there.
+The bound is an L2 relaxation (docs/accuracy.md), so a ratio of one is in general out of reach. Up to 256
+cells it is tightened over edge weights; at 1,024 it is the plain SVD bound or that of grids, which are lower,
+so ratios look larger there.
 """
 
 from __future__ import annotations

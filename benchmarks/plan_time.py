@@ -2,8 +2,8 @@
 
     python -m benchmarks.plan_time [--most 1000000] [--write]
 
-*Plan*: choosing the strategy, with its exact error. *Cold*: the first quote of a plan, which simulates. *Warm*: the
-next quote with another α. Kernels are compiled beforehand (numba keeps them on disk). One core.
+*Plan*: choosing the strategy, with its exact error. *Cold*: the first quote of a plan, which simulates.
+*Warm*: the next quote with another α. Kernels are compiled beforehand (numba keeps them on disk). One core.
 """
 
 from __future__ import annotations

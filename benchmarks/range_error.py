@@ -3,10 +3,10 @@
     python -m benchmarks.range_error [--data ../shared/data] [--write]
 
 Mean squared error of 10,000 random ranges on capital loss (4,357 values) and on latitude (256 rows of the
-Twitter grid), fan-out 16 as in the paper. Four series: the ordered hierarchical mechanism *as published, which
-is not private* (it spends more than ε, see the column "spends"), the same corrected with the paper's decoding,
-corrected with least squares and a tuned split and fan-out, and Optimized. These errors do not depend on the
-data, so they are computed exactly; one column is confirmed by releases on the data itself.
+Twitter grid), fan-out 16 as in the paper. Four series: the ordered hierarchical mechanism *as published,
+which is not private* (it spends more than ε, see the column "spends"), the same corrected with the paper's
+decoding, corrected with least squares and a tuned split and fan-out, and Optimized. These errors do not
+depend on the data, so they are computed exactly; one column is confirmed by releases on the data itself.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def measure(name: str, x: np.ndarray) -> Iterator[Row]:
             confirm(x, plans[OURS], epsilon=0.5)
 
 
-def confirm(x: np.ndarray, plan: Plan, *, epsilon: float, runs: int = 30) -> None:
+def confirm(x: np.ndarray, plan: Plan, *, epsilon: float, runs: int = 200) -> None:
     """Releases on the data err as the formula says."""
     noise, truth = seeded(1), plan.workload.answer(x)
     errors = [((plan.release(x, epsilon=epsilon, noise=noise) - truth) ** 2).mean() for _ in range(runs)]

@@ -158,6 +158,51 @@ class TestNothingIsChargedOrLost:
         assert people.budget.status.spent == cost
         assert people.workspace.verify() == []
 
+    def test_a_ledger_that_cannot_settle_keeps_the_charge_and_says_so(
+        self, people: Dataset, monkeypatch
+    ) -> None:
+        cost = cumulative(people).quote().epsilon
+
+        def fail(*_: object) -> None:
+            raise bf.errors.WorkspaceError("The disk is full.")
+
+        monkeypatch.setattr(type(people.workspace._ledger), "settle", fail)
+        with pytest.raises(bf.errors.WorkspaceError) as failure:
+            cumulative(people).ask()
+        assert failure.value.charged and people.budget.status.spent == cost
+        assert people.workspace.verify() == []
+
+    def test_a_ledger_that_cannot_mark_gives_the_reservation_back(self, people: Dataset, monkeypatch) -> None:
+        def fail(*_: object) -> None:
+            raise bf.errors.WorkspaceError("The disk is full.")
+
+        monkeypatch.setattr(type(people.workspace._ledger), "mark_reading", fail)
+        with pytest.raises(bf.errors.WorkspaceError):
+            cumulative(people).ask()
+        assert not people.budget.status.spent and not people.budget.status.held
+
+    def test_the_same_question_at_once_is_paid_once(self, people: Dataset) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        cost = cumulative(people).quote().epsilon
+
+        def ask(_: int) -> str:
+            try:
+                return str(cumulative(people).ask().raw.tolist())
+            except bf.errors.AnswerInProgress as refusal:
+                assert not refusal.charged
+                return "in progress"
+
+        with ThreadPoolExecutor(8) as pool:
+            outcomes = set(pool.map(ask, range(16)))
+        assert len(outcomes - {"in progress"}) == 1
+        assert people.budget.status.spent == cost and not people.budget.status.held
+
+    def test_filters_with_the_same_meaning_are_the_same_question(self, people: Dataset) -> None:
+        one = people.where(bf.col("salary") > 29_999)["region"].histogram().accurate_to(80).ask()
+        other = people.where(~(bf.col("salary") < 30_000))["region"].histogram().accurate_to(80).ask()
+        assert (one.raw == other.raw).all() and not other.receipt.cost
+
     def test_the_release_sees_a_secret(self, people: Dataset) -> None:
         record = people.workspace._record("people")
         from blowfishdb.core.projection import project

@@ -14,7 +14,8 @@ race can give a free answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -29,11 +30,12 @@ from blowfishdb.core.axis import Axis
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.codec import digest, plain
 from blowfishdb.core.domain import Domain
-from blowfishdb.core.errors import BlowfishError, MaxCostExceeded
+from blowfishdb.core.errors import BlowfishError, MaxCostExceeded, WorkspaceError
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.policy import Policy
 from blowfishdb.core.projection import Projected, project
 from blowfishdb.core.questions import Release
+from blowfishdb.core.workloads import Selected
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms import Best
 from blowfishdb.mechanisms.best import Choice
@@ -73,7 +75,7 @@ class Service:
         problem = project(request.question, dataset.policy)
         choice = self._choose(problem, request)
         promise = _promise(choice, request, problem.axes)
-        stored = self.ledger.answer(identity(request, dataset))
+        stored = self.ledger.answer(identity(request, dataset, problem))
         return Quote(
             dataset=dataset.name,
             question=request.question.describe(),
@@ -93,20 +95,23 @@ class Service:
     def ask(self, request: Request, *, max_cost: Epsilon | None = None) -> Answer:
         """All seven steps. An identical question returns its stored answer at no cost."""
         dataset = self.datasets(request.dataset)
-        stored = self.ledger.answer(identity(request, dataset))
+        problem = project(request.question, dataset.policy)
+        stored = self.ledger.answer(identity(request, dataset, problem))
         if stored is not None:
             answer = Answer.from_json(stored.answer)
             return replace(answer, receipt=replace(answer.receipt, cost=Epsilon(0)))
-        problem = project(request.question, dataset.policy)
         choice = self._choose(problem, request)
         _check_cost(choice.epsilon, max_cost)
         backend = self.backend(dataset)
         backend.check(problem.cells)
-        charge = self._reserve(request, dataset, choice)
-        answers = self._release(charge, backend, problem, choice)
-        receipt = _receipt(request, dataset, choice, charge, backend.sql(problem.cells))
-        answer = _answer(request, dataset, problem, choice, answers, receipt)
-        self.ledger.settle(charge, answer.to_json())
+        statement = backend.sql(problem.cells)
+        charge = self._reserve(request, dataset, problem, choice)
+        with self._committed(charge):
+            counts = backend.count(problem.cells)
+            raw = choice.plan.release(counts, epsilon=choice.epsilon or Epsilon(1), noise=self.noise)
+            receipt = _receipt(request, dataset, choice, charge, statement)
+            answer = _answer(request, problem, choice, raw, receipt)
+            self.ledger.settle(charge, answer.to_json())
         return answer
 
     # --- steps ----------------------------------------------------------------------------------
@@ -126,43 +131,53 @@ class Service:
         plain_policy = Policy.differential_privacy(dataset.domain)
         return self._choose(project(request.question, plain_policy), request).epsilon
 
-    def _reserve(self, request: Request, dataset: DatasetRecord, choice: Choice) -> Charge:
-        """Step 4."""
+    def _reserve(
+        self, request: Request, dataset: DatasetRecord, problem: Projected, choice: Choice
+    ) -> Charge:
+        """Step 4, up to the durable mark that the data is about to be read."""
         detail = {
             "question": request.question.describe(),
             "mechanism": choice.plan.name,
             "policy_version": dataset.policy_version,
             "snapshot": dataset.snapshot,
         }
-        return self.ledger.reserve(
-            dataset.name, request.user, choice.epsilon, identity(request, dataset), detail
-        )
-
-    def _release(self, charge: Charge, backend: Backend, problem: Projected, choice: Choice) -> Numbers:
-        """Steps 5 and 6. After the reading mark the charge stands, whatever happens."""
-        self.ledger.mark_reading(charge)
+        name = identity(request, dataset, problem)
+        charge = self.ledger.reserve(dataset.name, request.user, choice.epsilon, name, detail, once=True)
         try:
-            counts = backend.count(problem.cells)
-            return choice.plan.release(counts, epsilon=choice.epsilon or Epsilon(1), noise=self.noise)
+            return self.ledger.mark_reading(charge)
+        except BaseException:
+            with suppress(WorkspaceError):  # what cannot be voided now stays held, which is safe
+                self.ledger.void(charge)
+            raise
+
+    @contextmanager
+    def _committed(self, charge: Charge) -> Iterator[None]:
+        """Steps 5 to 7: from the reading mark on the charge stands, whatever happens."""
+        try:
+            yield
         except BaseException as error:
-            self.ledger.lose(charge, type(error).__name__)
+            with suppress(WorkspaceError):  # unfinished charges stay spent until they are recovered as lost
+                self.ledger.lose(charge, type(error).__name__)
             if isinstance(error, BlowfishError):
-                error.charged = bool(choice.epsilon)
+                error.charged = bool(charge.amount)
             raise
 
 
-def identity(request: Request, dataset: DatasetRecord) -> str:
+def identity(request: Request, dataset: DatasetRecord, problem: Projected) -> str:
     """The name of a question: equal for two requests that must have the same answer.
 
-    The policy is not part of it: giving out again what is out already costs nothing under any policy.
+    A filter is known by the cells that it selects, not by its words. The policy is not part of it: giving
+    out again what is out already costs nothing under any policy.
     """
+    selected = problem.workload.labels.tolist() if isinstance(problem.workload, Selected) else None
     return digest(
         {
             "dataset": dataset.name,
             "snapshot": dataset.snapshot,
             "kind": request.question.kind.identity(),
-            "where": str(request.question.where),
-            "axes": [[a.column, plain(a.attribute), plain(a.bins)] for a in request.question.axes],
+            "axes": [[a.column, plain(a.bins)] for a in problem.axes],
+            "cells": [[a.column, plain(a.attribute), plain(a.bins)] for a in problem.cells.axes],
+            "selected": selected,
             "accuracy": request.accuracy and _accuracy_text(request.accuracy),
             "epsilon": request.epsilon and str(request.epsilon),
         }
@@ -210,7 +225,6 @@ def _promise(choice: Choice, request: Request, axes: tuple[Axis, ...]) -> _Promi
 
 def _answer(
     request: Request,
-    dataset: DatasetRecord,
     problem: Projected,
     choice: Choice,
     raw: Numbers,

@@ -33,12 +33,19 @@ from blowfishdb.adapters.ledger_values import Budget, Charge, Grant, State, Stor
 from blowfishdb.adapters.store import Store
 from blowfishdb.adapters.store_schema import accounts, budgets, charges
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.errors import BudgetExhausted, InvalidEpsilon, InvalidInput, WorkspaceError
+from blowfishdb.core.errors import (
+    AnswerInProgress,
+    BudgetExhausted,
+    InvalidEpsilon,
+    InvalidInput,
+    WorkspaceError,
+)
 
 __all__ = ["Budget", "Charge", "Grant", "Ledger", "State", "StoredAnswer"]
 
 _MOST: Final = Epsilon(4 * 10**9)  # nano-ε are stored in 63 bits
 _LONGEST_NAME: Final = 255
+_PATIENCE: Final = timedelta(minutes=15)  # after this an unfinished charge is taken for abandoned
 
 
 @final
@@ -137,13 +144,25 @@ class Ledger:
     # --- charges --------------------------------------------------------------------------------
 
     def reserve(
-        self, dataset: str, user: str, amount: Epsilon, question: str, detail: Mapping[str, object]
+        self,
+        dataset: str,
+        user: str,
+        amount: Epsilon,
+        question: str,
+        detail: Mapping[str, object],
+        *,
+        once: bool = False,
     ) -> Charge:
-        """Hold ``amount`` for one question, or refuse and write nothing; free answers reserve zero."""
+        """Hold ``amount`` for one question, or refuse and write nothing; free answers reserve zero.
+
+        With ``once``, a question that is just being answered is refused, so that nobody pays for it twice.
+        """
         _check_names(dataset=dataset, user=user, question=question)
         _check_amount(amount)
         text = _json(detail)
         with self._store.writing() as connection:
+            if once:
+                self._check_not_in_progress(connection, question)
             check_affordable(connection, dataset, user, amount)
             event = append(
                 connection,
@@ -169,6 +188,20 @@ class Ledger:
             connection.execute(charges.insert().values(row))
             book(connection, dataset, user, held=amount.nano)
             return charge_of(read_charge(connection, event.seq))
+
+    def _check_not_in_progress(self, connection: Connection, question: str) -> None:
+        """Within ``_PATIENCE`` an unfinished charge may still become an answer; a settled one already is."""
+        recent = (self._clock() - _PATIENCE).astimezone(UTC).isoformat(timespec="microseconds")
+        unfinished = charges.c.state.in_((State.RESERVED.value, State.READING.value))
+        same = select(charges.c.id).where(
+            charges.c.question == question,
+            (unfinished & (charges.c.changed_at > recent)) | (charges.c.state == State.SETTLED.value),
+        )
+        if connection.execute(same.limit(1)).first() is not None:
+            raise AnswerInProgress(
+                "This very question is being answered right now. Nothing was charged for asking it again.",
+                fixes=("ask once more in a moment: the answer will be free",),
+            )
 
     def mark_reading(self, charge: Charge) -> Charge:
         """Write down, durably, that the data is about to be read; from here on nothing is given back."""

@@ -131,6 +131,10 @@ class MaxCostExceeded(Refused):
     """The question costs more than the caller was willing to spend."""
 
 
+class AnswerInProgress(Refused):
+    """The very same question is being answered right now; soon its answer will be free."""
+
+
 class PolicyConflict(Refused):
     """A policy change that would break a promise already made."""
 

@@ -74,9 +74,10 @@ class GridProblem:
         if len(chains) > 3:
             return
         if self._local():
-            flux = Flux.tuned(*given, chains)
-            if flux is not None:
-                yield flux
+            for blocks in (None, *self._blocks(chains)):
+                flux = Flux.tuned(*given, chains, blocks=blocks)
+                if flux is not None:
+                    yield flux
         for block in self._blocks(chains):
             # diagonals pay as soon as two axes move at once
             yield BoxesOverEdges.tuned(*given, chains, block, king=together and len(chains) == 2)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,11 +19,11 @@ from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.grid_moves import GridMoves, Move
 from blowfishdb.core.workloads import Workload
 from blowfishdb.core.workloads.base import Numbers
-from blowfishdb.mechanisms.boxes.lattice import Lattice
 from blowfishdb.mechanisms.boxes.lattice_noise import not_rows, split
 from blowfishdb.mechanisms.boxes.questions import AxisForms, Questions
-from blowfishdb.mechanisms.boxes.recovery import FluxForms, Recovery
+from blowfishdb.mechanisms.boxes.recovery import Recovery
 from blowfishdb.mechanisms.boxes.separable import SeparablePlan
+from blowfishdb.mechanisms.boxes.transport import Transport, TransportForms
 from blowfishdb.mechanisms.boxes.tree import Chain, Level, kron_all
 from blowfishdb.mechanisms.certificate import Certificate
 from blowfishdb.mechanisms.plan import AnyEpsilon
@@ -33,18 +32,19 @@ from blowfishdb.mechanisms.scales import UnitScales
 _LARGEST_DENOMINATOR = 2**30
 
 Group = tuple[int, Level]
-"""The axis along which noise flows, and the level of every axis (0 for that axis itself)."""
+"""The axis along which noise flows, its group of noise, and the levels of the other axes, in order of axes."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Flux(SeparablePlan):
-    """x̃ = x + Σ_i (R₁ ⊗ … ⊗ N_i ⊗ … ⊗ R_d)·η_i, N_i the steps of axis i, R_j a recovery of axis j.
+    """x̃ = x + Σ_i (R₁ ⊗ … ⊗ N_i ⊗ … ⊗ R_d)·η_i, N_i a transport along axis i, R_j a recovery of axis j.
 
     *Guarantee*: ε-Blowfish. A move changes one axis after the other; the change of axis i is
-    N_i·ζ ⊗ (R_j·A_j e)_j with ζ a path of |δ_i| steps, because R_j·A_j = I exactly, so it costs ω_i|δ_i|/K,
-    and K is the exact maximum of Σ ω_i|δ_i| over all hidden moves. Only x̃ is private, not the flows in it.
-    *Error*: Σ_i 2(K/ω_i)²·e_i·Π_{j≠i} t_j, e_i = Σ (q_j − q_{j+1})² and 2t_j the error of recovery j.
+    N_i·ζ ⊗ (R_j·A_j e)_j with ζ = B_i(e_u − e_v), because N_i·B_i and R_j·A_j undo each other exactly. It costs
+    ω_i·length_i(δ_i)/K, and K is the exact maximum of Σ ω_i·length_i(|δ_i|) over all hidden moves. Only x̃ is
+    private, not the flows in it.
+    *Error*: Σ_i 2(K/ω_i)²·e_i·Π_{j≠i} t_j, 2e_i the error of transport i and 2t_j that of recovery j.
     *Theorem*: docs/proofs/boxes.md, Theorem 3. The grand total is kept.
     """
 
@@ -52,6 +52,7 @@ class Flux(SeparablePlan):
     graph: PolicyGraph
     questions: Questions
     moves: GridMoves
+    transports: tuple[Transport, ...]
     recoveries: tuple[Recovery, ...]
     weights: tuple[int, ...]
     name: str = "Flux"
@@ -63,34 +64,51 @@ class Flux(SeparablePlan):
         questions: Questions,
         moves: GridMoves,
         chains: Sequence[Chain],
+        *,
+        blocks: Level | None = None,
     ) -> Flux | None:
-        """The best recoveries found and the best split between the axes; None if whole numbers overflow."""
-        moments = questions.moments([FluxForms(chain) for chain in chains])
-        recoveries = tuple(_recovery(chain, moments, axis) for axis, chain in enumerate(chains))
-        axes = [axis for axis, n in enumerate(moves.shape) if n > 1]
-        first = Flux(workload, graph, questions, moves, recoveries, tuple(int(n > 1) for n in moves.shape))
+        """The best recoveries and transports found, the latter over blocks of these levels of the chains.
+
+        None if whole numbers would overflow.
+        """
+        levels = blocks or (0,) * len(chains)
+        paths = [chain.keep(tuple(range(at + 1))) for chain, at in zip(chains, levels, strict=True)]
+        forms = [TransportForms(path, chain) for path, chain in zip(paths, chains, strict=True)]
+        moments = questions.moments(forms)
+        recoveries = tuple(
+            Recovery.tuned(chain, _seen_from_others(moments, paths, axis)[path.levels :])
+            for axis, (path, chain) in enumerate(zip(paths, chains, strict=True))
+        )
+        transports = tuple(_transport(paths, moments, moves, axis) for axis in range(len(paths)))
+        moving = tuple(int(n > 1) for n in moves.shape)
+        first = Flux(workload, graph, questions, moves, transports, recoveries, moving)
         if first.denominator > _LARGEST_DENOMINATOR:
             return None
-        split_ = iter(split(moves, [first.axis_error(axis) for axis in axes]))
-        weights = tuple(next(split_) if axis in axes else 0 for axis in range(len(chains)))
-        return Flux(workload, graph, questions, moves, recoveries, weights)
+        axes = [axis for axis, moves_ in enumerate(moving) if moves_]
+        lengths = [tuple(transports[axis].length(move[axis]) for axis in axes) for move in moves.extremes]
+        shares = dict(zip(axes, split(lengths, [first.axis_error(axis) for axis in axes]), strict=True))
+        weights = tuple(shares.get(axis, 0) for axis in range(len(chains)))
+        return Flux(workload, graph, questions, moves, transports, recoveries, weights)
 
     # --- the shape of the noise -------------------------------------------------------------------
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """Every axis that moves, with every combination of levels of the others."""
+        """Every axis that moves, with every combination of its groups and of the levels of the others."""
         found = []
         for axis in (axis for axis, weight in enumerate(self.weights) if weight):
-            levels = (range(1 if a == axis else r.chain.levels) for a, r in enumerate(self.recoveries))
+            levels = (
+                range(self.transports[a].groups if a == axis else recovery.chain.levels)
+                for a, recovery in enumerate(self.recoveries)
+            )
             found += [(axis, level) for level in itertools.product(*levels)]
         return tuple(found)
 
     def _box(self, group: Group) -> tuple[int, ...]:
         axis, level = group
         return tuple(
-            r.chain.cells - 1 if a == axis else r.chain.padded // r.chain.widths[at]
-            for a, (r, at) in enumerate(zip(self.recoveries, level, strict=True))
+            self.transports[a].size(at) if a == axis else recovery.chain.padded // recovery.chain.widths[at]
+            for a, (recovery, at) in enumerate(zip(self.recoveries, level, strict=True))
         )
 
     @cached_property
@@ -100,12 +118,16 @@ class Flux(SeparablePlan):
     @cached_property
     def length(self) -> int:
         """K, the exact length of the longest hidden move."""
-        return int(self.moves.farthest(lambda move: sum(map(operator.mul, self.weights, move))))
+        return int(self.moves.farthest(self._length))
+
+    def _length(self, move: Move) -> int:
+        parts = zip(self.weights, self.transports, move, strict=True)
+        return sum(weight * transport.length(steps) for weight, transport, steps in parts)
 
     @cached_property
     def scales(self) -> UnitScales:
         distinct = tuple(
-            Fraction(self.length, self.weights[axis])
+            Fraction(self.length, self.weights[axis] * self.transports[axis].weights[level[axis]])
             * math.prod(Fraction(r.cost, r.weights[at]) for r, at in self._others(axis, level))
             for axis, level in self.groups
         )
@@ -120,31 +142,38 @@ class Flux(SeparablePlan):
         return math.lcm(*(self._denominator(axis) for axis, weight in enumerate(self.weights) if weight))
 
     def _denominator(self, axis: int) -> int:
-        return math.prod(r.denominator for a, r in enumerate(self.recoveries) if a != axis)
+        others = (recovery.denominator for a, recovery in enumerate(self.recoveries) if a != axis)
+        return self.transports[axis].denominator * math.prod(others)
 
     # --- errors -----------------------------------------------------------------------------------
 
     @cached_property
     def forms(self) -> Sequence[AxisForms]:
-        return tuple(FluxForms(recovery.chain) for recovery in self.recoveries)
+        pairs = zip(self.transports, self.recoveries, strict=True)
+        return tuple(TransportForms(transport.chain, recovery.chain) for transport, recovery in pairs)
 
     def axis_error(self, axis: int) -> float:
-        """e_i·Π t_j over all questions: the error of a unit flow along one axis, halved."""
+        """e_i·Π t_j over all questions: the error along one axis for ω = K = 1, halved."""
         noise = np.zeros(len(self.scales))
         starts = np.cumsum((0, *self._sizes[:-1]))
         for group, start, size in zip(self.groups, starts, self._sizes, strict=True):
             if group[0] == axis:
-                noise[start : start + size] = math.prod(
-                    (r.cost / r.weights[at]) ** 2 for r, at in self._others(*group)
-                )
+                shared = math.prod((r.cost / r.weights[at]) ** 2 for r, at in self._others(*group))
+                noise[start : start + size] = shared / self.transports[axis].weights[group[1][axis]] ** 2
         return self.total_variance(noise)
 
     def core(self, of_noise: FloatArray) -> FloatArray:
-        core = np.zeros(tuple(1 + r.chain.levels for r in self.recoveries))
+        core = np.zeros(
+            tuple(t.groups + r.chain.levels for t, r in zip(self.transports, self.recoveries, strict=True))
+        )
         for (axis, level), first in zip(self.groups, np.cumsum((0, *self._sizes[:-1])), strict=True):
             parts = [
-                np.eye(1, 1 + r.chain.levels)[0] if a == axis else np.append(0.0, r.gains()[at])
-                for a, (r, at) in enumerate(zip(self.recoveries, level, strict=True))
+                np.append(transport.gains(at), np.zeros(recovery.chain.levels))
+                if a == axis
+                else np.append(np.zeros(transport.groups), recovery.gains()[at])
+                for a, (transport, recovery, at) in enumerate(
+                    zip(self.transports, self.recoveries, level, strict=True)
+                )
             ]
             core += of_noise[first] * reduce(np.multiply.outer, parts)
         return core
@@ -154,21 +183,29 @@ class Flux(SeparablePlan):
     def measure(self, x: IntArray) -> Numbers:
         """Flows that carry the records to where they are, axis by axis. They are not private; x̃ is."""
         shape = self.moves.shape
-        flows: dict[int, Numbers] = {}
+        changes: dict[int, Numbers] = {}
         left = x.reshape(shape)
         for axis in reversed(range(len(shape))):
-            behind = np.flip(np.cumsum(np.flip(left, axis), axis=axis), axis)
-            after: tuple[Any, ...] = (..., *(0 for _ in shape[axis + 1 :]))
-            flows[axis] = np.zeros((*shape[:axis], shape[axis] - 1, *shape[axis + 1 :]), dtype=np.int64)
-            flows[axis][after] = np.delete(behind, 0, axis)
-            left = np.take(behind, 0, axis)
-        return np.concatenate([self._counts(flows[axis], axis, level).ravel() for axis, level in self.groups])
+            sums = left.sum(axis=axis)
+            first: tuple[Any, ...] = (..., 0)
+            change = left.copy()
+            change[first] -= sums  # what has to move to bring everything to the first cell of the axis
+            rest: tuple[Any, ...] = (..., *(0 for _ in shape[axis + 1 :]))
+            changes[axis] = np.zeros(shape, dtype=np.int64)
+            changes[axis][rest] = change
+            left = sums
+        return np.concatenate(
+            [self._counts(changes[axis], axis, level).ravel() for axis, level in self.groups]
+        )
 
-    def _counts(self, flow: Numbers, axis: int, level: Level) -> Numbers:
+    def _counts(self, change: Numbers, axis: int, level: Level) -> Numbers:
         for other, (recovery, at) in enumerate(zip(self.recoveries, level, strict=True)):
-            if other != axis:
-                flow = recovery.counts(flow, at, other - len(level))
-        return flow
+            place = other - len(level)
+            if other == axis:
+                change = self.transports[axis].forward(change, at, place)
+            else:
+                change = recovery.counts(change, at, place)
+        return change
 
     def decode(self, measured: Numbers, x: IntArray) -> Numbers:
         cells = self._mixed(measured)
@@ -185,22 +222,19 @@ class Flux(SeparablePlan):
         shaped = {g: p.reshape(*batch, *self._box(g)) for g, p in zip(self.groups, parts, strict=True)}
         cells = np.zeros((*batch, *self.moves.shape), dtype=noise.dtype)
         for axis in dict.fromkeys(axis for axis, _ in self.groups):
-            flow = self._recovered(shaped, axis, ()) * (self.denominator // self._denominator(axis))
-            place = axis - len(self.recoveries)
-            ends = [(0, 0)] * flow.ndim
-            ends[place] = (1, 1)
-            cells -= np.diff(np.pad(flow, ends), axis=place)
+            cells += self._mixed_along(shaped, axis, ()) * (self.denominator // self._denominator(axis))
         return cells.reshape(*batch, -1)
 
-    def _recovered(self, shaped: dict[Group, Numbers], axis: int, fixed: Level) -> Numbers:
+    def _mixed_along(self, shaped: dict[Group, Numbers], axis: int, fixed: Level) -> Numbers:
         at = len(fixed)
         if at == len(self.recoveries):
             return shaped[axis, fixed]
-        if at == axis:
-            return self._recovered(shaped, axis, (*fixed, 0))
-        recovery = self.recoveries[at]
-        counts = [self._recovered(shaped, axis, (*fixed, level)) for level in range(recovery.chain.levels)]
-        return recovery.recover(counts, at - len(self.recoveries))
+        place = at - len(self.recoveries)
+        count = self.transports[at].groups if at == axis else self.recoveries[at].chain.levels
+        parts = [self._mixed_along(shaped, axis, (*fixed, level)) for level in range(count)]
+        return (
+            self.transports[at].mix(parts, place) if at == axis else self.recoveries[at].recover(parts, place)
+        )
 
     # --- proof ------------------------------------------------------------------------------------
 
@@ -222,8 +256,8 @@ class Flux(SeparablePlan):
     def _columns(self, group: Group) -> csr_array:
         axis, level = group
         factors = [
-            _steps(r.chain.cells) if a == axis else r.matrix(at)
-            for a, (r, at) in enumerate(zip(self.recoveries, level, strict=True))
+            self.transports[a].matrix(at) if a == axis else recovery.matrix(at)
+            for a, (recovery, at) in enumerate(zip(self.recoveries, level, strict=True))
         ]
         return csr_array(kron_all(factors) * (self.denominator // self._denominator(axis)))
 
@@ -233,9 +267,7 @@ class Flux(SeparablePlan):
         parts = []
         for a, (recovery, at) in enumerate(zip(self.recoveries, level, strict=True)):
             if a == axis:
-                steps = np.arange(recovery.chain.cells - 1)
-                low, high = min(u[a], v[a]), max(u[a], v[a])
-                parts.append(np.sign(u[a] - v[a]) * ((steps >= low) & (steps < high)))
+                parts.append(self.transports[a].change(u[a], v[a], at))
             else:
                 cell = u[a] if a < axis else v[a]
                 width = recovery.chain.widths[at]
@@ -243,23 +275,35 @@ class Flux(SeparablePlan):
         return np.asarray(reduce(np.multiply.outer, parts).ravel(), dtype=np.int64)
 
     def explain(self) -> str:
-        sides = [", ".join(map(str, recovery.chain.widths)) for recovery in self.recoveries]
+        blocks = "×".join(str(transport.chain.widths[-1]) for transport in self.transports)
+        sides = "; ".join(", ".join(map(str, recovery.chain.widths)) for recovery in self.recoveries)
         return (
-            "Noise flows along each axis between neighbouring cells, shared by whole intervals of the other "
-            f"axes (of {'; '.join(sides)} cells); what one cell gains another loses, so the total is exact."
+            f"Noise flows along each axis between neighbouring blocks of {blocks} cells, shared by whole "
+            f"intervals of the other axes (of {sides} cells): an answer errs only where it cuts a flow."
         )
 
 
-def _recovery(chain: Chain, moments: FloatArray, axis: int) -> Recovery:
-    """Weighted by the flows along the other axes, for which this axis is recovered."""
-    others = [other for other in range(moments.ndim) if other != axis]
-    total = np.zeros(chain.levels)
-    for flowing in others:
-        part = np.take(np.moveaxis(moments, axis, 0)[1:], 0, axis=flowing + (flowing < axis))
-        total += part.reshape(chain.levels, -1).sum(axis=1)
-    return Recovery.tuned(chain, total)
+def _seen_from_others(moments: FloatArray, paths: Sequence[Chain], axis: int) -> FloatArray:
+    """The forms of one axis, weighted by the flows along the others, for which it is recovered."""
+    total = np.zeros(moments.shape[axis])
+    for flowing in (other for other in range(moments.ndim) if other != axis):
+        total += _along(moments, paths, axis, flowing)
+    return total
 
 
-def _steps(cells: int) -> csr_array:
-    """The incidence of a line: step j takes from cell j and gives to cell j+1."""
-    return Lattice((cells,)).incidence()
+def _along(moments: FloatArray, paths: Sequence[Chain], axis: int, flowing: int | None) -> FloatArray:
+    """The forms of ``axis``: steps of the axis that flows, recoveries of all others."""
+    for other in range(moments.ndim):
+        if other != axis:
+            start = 0 if other == flowing else paths[other].levels
+            stop = paths[other].levels if other == flowing else moments.shape[other]
+            moments = np.take(moments, range(start, stop), axis=other).sum(axis=other, keepdims=True)
+    return moments.ravel()
+
+
+def _transport(paths: Sequence[Chain], moments: FloatArray, moves: GridMoves, axis: int) -> Transport:
+    reach = max(move[axis] for move in moves.extremes)
+    path = paths[axis]
+    if path.levels == 1 or not reach:
+        return Transport.ordered(path.cells)
+    return Transport.tuned(path, _along(moments, paths, axis, None)[: path.levels], reach)[0]

@@ -54,7 +54,8 @@ class LatticeNoise(SeparablePlan):
         plan = LatticeNoise(
             workload, graph, questions, moves, Lattice(moves.shape), (1,) * sum(n > 1 for n in moves.shape)
         )
-        weights = split(moves, [plan.axis_error(axis) for axis in plan.axes])
+        lengths = [tuple(move[axis] for axis in plan.axes) for move in moves.extremes]
+        weights = split(lengths, [plan.axis_error(axis) for axis in plan.axes])
         return LatticeNoise(workload, graph, questions, moves, plan.lattice, weights)
 
     @staticmethod
@@ -141,19 +142,18 @@ def not_rows() -> NotProven:
     )
 
 
-def split(moves: GridMoves, errors: Sequence[float]) -> tuple[int, ...]:
-    """Whole-number weights of the axes that can move.
+def split(lengths: Sequence[tuple[int, ...]], errors: Sequence[float]) -> tuple[int, ...]:
+    """Whole-number weights of the axes, given how long every extreme move is along each of them.
 
-    If axes move only alone, each gets 1/θ_i. If they move together, min Σ E_i/l_i² with Σ θ_i l_i = 1 gives
-    l_i ∝ (E_i/θ_i)^⅓. If they share an L1 budget, equal weights are best.
+    If axes move only alone, each gets the inverse of its length. If they move together, min Σ E_i/l_i² with
+    Σ L_i·l_i = 1 gives l_i ∝ (E_i/L_i)^⅓. If they share an L1 budget, equal weights are best.
     """
-    axes = [axis for axis, n in enumerate(moves.shape) if n > 1]
-    if len(moves.extremes) == 1:
-        reach = moves.extremes[0]
-        ideal = np.array([(max(e, 1e-300) / reach[a]) ** (1 / 3) for a, e in zip(axes, errors, strict=True)])
+    if len(lengths) == 1:
+        pairs = zip(errors, lengths[0], strict=True)
+        ideal = np.array([(max(error, 1e-300) / length) ** (1 / 3) for error, length in pairs])
         return tuple(max(1, round(weight * _UNIT / ideal.max())) for weight in ideal)
-    if all(sum(map(bool, move)) == 1 for move in moves.extremes):
-        reaches = [max(move[axis] for move in moves.extremes) for axis in axes]
-        common = math.lcm(*reaches)
-        return tuple(common // reach for reach in reaches)
-    return (1,) * len(axes)
+    if all(sum(map(bool, move)) == 1 for move in lengths):
+        longest = [max(along) for along in zip(*lengths, strict=True)]
+        common = math.lcm(*longest)
+        return tuple(common // length for length in longest)
+    return (1,) * len(errors)
