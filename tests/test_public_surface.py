@@ -19,9 +19,11 @@ NAMES = {
     "Integer",
     "Policy",
     "Real",
+    "check_mechanism",
     "col",
     "errors",
     "graphs",
+    "lower_bound",
     "mechanisms",
     "noise",
     "open",
@@ -41,7 +43,17 @@ WORKLOADS = {
     "Ranges",
     "Rectangles",
 }
-MECHANISMS = {"Best", "Laplace"}
+MECHANISMS = {
+    "Best",
+    "EdgeNoise",
+    "Hierarchical",
+    "Laplace",
+    "Optimized",
+    "Ordered",
+    "OrderedHierarchical",
+    "Privelet",
+    "Transformed",
+}
 
 
 def test_the_top_level_is_exactly_this() -> None:

@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from blowfishdb.core.domain import Domain as Domain
     from blowfishdb.core.domain import Integer as Integer
     from blowfishdb.core.domain import Real as Real
+    from blowfishdb.core.lower_bound import lower_bound as lower_bound
     from blowfishdb.core.policy import Policy as Policy
     from blowfishdb.core.predicates import col as col
     from blowfishdb.core.sensitivity import sensitivity as sensitivity
+    from blowfishdb.mechanisms.check import check_mechanism as check_mechanism
     from blowfishdb.workspace import open_workspace as open  # noqa: A004
 
 # Where each public name lives. Names are imported when they are first used, so `import blowfishdb`
@@ -50,6 +52,8 @@ _HOMES: dict[str, tuple[str, str | None]] = {
     "col": ("blowfishdb.core.predicates", "col"),
     "sensitivity": ("blowfishdb.core.sensitivity", "sensitivity"),
     "read_graph": ("blowfishdb.adapters.graph_files", "read_graph"),
+    "check_mechanism": ("blowfishdb.mechanisms.check", "check_mechanism"),
+    "lower_bound": ("blowfishdb.core.lower_bound", "lower_bound"),
     "open": ("blowfishdb.workspace", "open_workspace"),
 }
 
@@ -63,9 +67,11 @@ __all__ = [
     "Integer",
     "Policy",
     "Real",
+    "check_mechanism",
     "col",
     "errors",
     "graphs",
+    "lower_bound",
     "mechanisms",
     "noise",
     "open",

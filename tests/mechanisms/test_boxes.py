@@ -21,6 +21,7 @@ from blowfishdb.mechanisms.boxes import (
     TensorBoxes,
     design,
 )
+from blowfishdb.mechanisms.boxes.tree import Chain, fine_chain
 from tests.mechanisms.exactness import check_errors, check_only_certified, check_private, check_simulated
 
 
@@ -68,10 +69,9 @@ def problem(workload, graph: PolicyGraph) -> GridProblem:
 
 
 @pytest.mark.parametrize("graph", POLICIES, ids=describe)
-@pytest.mark.parametrize("workload", WORKLOADS[:2], ids=describe)
-def test_every_plan_is_private_tight_and_exact(workload, graph):
+def test_every_plan_is_private_tight_and_exact(graph):
     kinds = set()
-    for plan in problem(workload, graph).plans():
+    for plan in problem(WORKLOADS[POLICIES.index(graph) % 2], graph).plans():
         kinds.add(type(plan))
         check_private(plan, graph)
         check_errors(plan)
@@ -80,13 +80,34 @@ def test_every_plan_is_private_tight_and_exact(workload, graph):
     assert {LatticeNoise, TensorBoxes, Flux} <= kinds
 
 
+@pytest.mark.parametrize(
+    "graph", [joint((6, 3), (4, 2)), cartesian((6, 3), (7, 2)), Grid((6, 4), 3)], ids=describe
+)
+def test_flux_between_blocks(graph):
+    """Blocks are private under every policy; where axes move together, others are just better."""
+    given = problem(W(Cumulative(graph.shape[0]), Cumulative(graph.shape[1])), graph)
+    chains = [Chain(6, (1, 3, 6)), fine_chain(graph.shape[1])]
+    plan = Flux.tuned(given.workload, graph, given.questions, given.moves, chains, blocks=(1, 1))
+    assert plan.transports[0].groups == 2
+    check_private(plan, graph)
+    check_errors(plan)
+    check_only_certified(plan)
+
+
+def test_numbers_that_would_overflow_are_refused():
+    graph = joint((1024, 1), (1024, 1), (8, 1))
+    given = problem(W(Cumulative(1024), Cumulative(1024), Cumulative(8)), graph)
+    chains = [fine_chain(n, levels=4) for n in graph.shape]
+    large = [Chain(chain.cells, (1, chain.widths[-1])) for chain in chains]
+    assert Flux.tuned(given.workload, graph, given.questions, given.moves, large) is None
+
+
 @pytest.mark.parametrize("workload", WORKLOADS[2:], ids=describe)
 def test_every_workload_has_exact_errors(workload):
-    for graph in (POLICIES[3], POLICIES[6]):
+    for graph in (joint((6, 2), (4, 2)), cartesian((6, 3), (4, 2))):
         plans = list(problem(workload, graph).plans())
         for plan in plans:
             check_errors(plan)
-            check_private(plan, graph)
         assert design(workload, graph).unit_error == pytest.approx(min(plan.unit_error for plan in plans))
         flat = isinstance(workload, Histogram | Marginals)
         assert flat or BoxesOverEdges in {type(plan) for plan in plans}
@@ -121,7 +142,7 @@ def test_an_axis_with_one_cell_changes_nothing():
 def test_releases_err_as_promised(cls):
     graph = joint((6, 2), (4, 2))
     plan = next(p for p in problem(W(Cumulative(6), Cumulative(4)), graph).plans() if type(p) is cls)
-    check_simulated(plan, runs=1_000)
+    check_simulated(plan, runs=500)
 
 
 def test_the_grand_total_is_exact():
@@ -181,8 +202,8 @@ TARGETS = [
     (cartesian((256, 1), (256, 1)), 7.6, 6.6),
     (joint((256, 1), (256, 1)), 17, 15.2),
     (joint((256, 4), (256, 4)), 50, 38),
-    (cartesian((256, 4), (256, 4)), 52.5, 36),
-    (Product(Threshold(256, 4), Full(256)), 68, 48),
+    (cartesian((256, 4), (256, 4)), 38, 34),
+    (Product(Threshold(256, 4), Full(256)), 65, 45),
     (Grid((256, 256), 2), 16.8, 15),
 ]
 

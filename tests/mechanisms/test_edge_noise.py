@@ -107,7 +107,7 @@ def test_releases_err_as_promised(graph):
 
 
 def test_closed_forms_of_the_table():
-    k1, k2, theta = 6, 7, 3
+    k1, k2, theta = 6, 9, 3
     grams = [Cumulative(k1).gram(), Cumulative(k2).gram()]
     t1, t2 = (np.trace(m) for m in grams)
     a1, a2 = (2 * np.trace(m) - m[0, 0] - m[-1, -1] for m in grams)
@@ -124,6 +124,11 @@ def test_closed_forms_of_the_table():
         ("king", joint, king),
     ):
         assert EdgeNoise(on=on).plan(workload, graph).unit_error == pytest.approx(expected, rel=1e-5)
+    unequal = Threshold(k1, 4), Threshold(k2, 1)
+    e1, e2 = 2 * 16 * (a1 - 2 * o1) * t2, 2 * (a2 - 2 * o2) * t1
+    for joint, expected in ((False, e1 + e2), (True, (e1 ** (1 / 3) + e2 ** (1 / 3)) ** 3)):
+        plan = EdgeNoise(on="grid").plan(workload, Product(*unequal, joint=joint))
+        assert plan.unit_error == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_rectangle_errs_by_twice_its_border():

@@ -176,3 +176,12 @@ def test_an_audit_on_neighbours_finds_the_loss_and_not_more() -> None:
 
     assert tail_ratio(plan.scales.distinct[0] / epsilon.fraction) == pytest.approx(1.0, abs=0.02)
     assert tail_ratio(plan.scales.distinct[0] / epsilon.fraction * Fraction(9, 10)) > 1.05
+
+
+def test_questions_with_negative_weights_are_not_taken_for_unchanging() -> None:
+    """Where records come and go, a question that counts −1 changes as much as one that counts 1."""
+    workload, graph = workloads.Matrix([[-1, 0], [0, -1]]), graphs.AddRemove(2)
+    for mechanism in (Laplace(on="workload"), Laplace(on="cells"), Best()):
+        plan = mechanism.plan(workload, graph)
+        assert not plan.exact.any()
+        assert plan.certificate(epsilon=1).worst_loss(graph) == 1

@@ -1,18 +1,15 @@
-"""SQL values: column types, literals and the few operations from which every statement is built.
+"""SQL values: literals and the few operations from which every statement is built.
 
 Everything is a sqlglot tree, so names are quoted and values are literals whatever characters they contain.
-What differs between databases is here and nowhere else; today the trees are written for DuckDB.
+What differs between databases is in ``sql_engine`` and in one file for each database.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date, datetime
-from enum import Enum
-from typing import final
+from functools import reduce
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 SqlExpr = exp.Expr
 SOURCE = "src"
@@ -21,77 +18,6 @@ RESERVED = "__blowfish_"
 """How the names of our own small tables begin; no table of a user may hide behind one of them."""
 MOMENT = "TIMESTAMPNTZ"
 """The type of moments without time zone, as sqlglot calls it."""
-
-
-class Kind(Enum):
-    """What a database column holds, as far as encoding it is concerned."""
-
-    INTEGER = "whole numbers"
-    FLOAT = "floating-point numbers"
-    DECIMAL = "decimals"
-    TEXT = "texts"
-    BOOLEAN = "booleans"
-    DATE = "dates"
-    MOMENT = "moments"
-    FINE_MOMENT = "moments to the nanosecond"
-    OTHER = "something else"
-
-
-_T = exp.DType
-_KINDS: dict[Kind, tuple[exp.DType, ...]] = {
-    Kind.INTEGER: (
-        *(_T.TINYINT, _T.SMALLINT, _T.INT, _T.BIGINT, _T.INT128),
-        *(_T.UTINYINT, _T.USMALLINT, _T.UINT, _T.UBIGINT),
-    ),
-    Kind.FLOAT: (_T.FLOAT, _T.DOUBLE),
-    Kind.DECIMAL: (_T.DECIMAL,),
-    Kind.TEXT: (_T.TEXT, _T.VARCHAR, _T.CHAR, _T.ENUM),
-    Kind.BOOLEAN: (_T.BOOLEAN,),
-    Kind.DATE: (_T.DATE, _T.DATE32),
-    Kind.MOMENT: (_T.TIMESTAMP, _T.TIMESTAMPNTZ, _T.TIMESTAMP_S, _T.TIMESTAMP_MS, _T.DATETIME),
-    Kind.FINE_MOMENT: (_T.TIMESTAMP_NS,),
-}
-_WIDE = (_T.INT128, _T.UBIGINT)
-
-
-@final
-@dataclass(frozen=True)
-class SqlColumn:
-    """A column of the source: its name and its type in the words of the database."""
-
-    name: str
-    type: str
-    dialect: str = "duckdb"
-
-    @property
-    def parsed(self) -> exp.DataType | None:
-        """The type as a tree; None for one that sqlglot does not know."""
-        try:
-            return exp.DataType.build(self.type, dialect=self.dialect)
-        except SqlglotError:
-            return None
-
-    @property
-    def kind(self) -> Kind:
-        parsed = self.parsed
-        found = (kind for kind, types in _KINDS.items() if parsed is not None and parsed.this in types)
-        return next(found, Kind.OTHER)
-
-    @property
-    def wide(self) -> bool:
-        """Whether its whole numbers may need more than 63 bits."""
-        return self.parsed is not None and self.parsed.this in _WIDE
-
-    @property
-    def scale(self) -> int:
-        """The digits of a decimal after the point."""
-        sizes = self.parsed.expressions if self.parsed is not None else []
-        return int(sizes[1].name) if len(sizes) > 1 else 0
-
-    @property
-    def ref(self) -> exp.Column:
-        """The column of the source, quoted."""
-        return column(self.name, SOURCE)
 
 
 def column(name: str, table: str) -> exp.Column:
@@ -173,16 +99,6 @@ def is_null(value: SqlExpr) -> SqlExpr:
     return exp.Is(this=value, expression=exp.Null())
 
 
-def is_nan(value: SqlExpr) -> SqlExpr:
-    """Whether a float is NaN, which equals itself here, unlike elsewhere."""
-    return exp.EQ(this=value, expression=double("NaN"))
-
-
-def nan_to_null(value: SqlExpr) -> SqlExpr:
-    """NaN is one more way to say NULL."""
-    return exp.Nullif(this=value, expression=double("NaN"))
-
-
 def try_cast(value: SqlExpr, to: str) -> SqlExpr:
     """``value`` as another type, NULL where it is not one."""
     return exp.TryCast(this=value, to=exp.DataType.build(to))
@@ -194,16 +110,10 @@ def call(name: str, *arguments: SqlExpr) -> SqlExpr:
 
 
 def difference(later: SqlExpr, earlier: SqlExpr, unit: str) -> SqlExpr:
-    """Whole units from one date or moment to a later one."""
+    """Whole units from one date or moment to a later one, in sqlglot's own words."""
     return exp.DateDiff(this=later, expression=earlier, unit=exp.var(unit))
 
 
-def to_microseconds(value: SqlExpr) -> SqlExpr:
-    """A moment to the nanosecond, cut off to the microsecond: DuckDB's own cast rounds into the next day."""
-    nanos = call("EPOCH_NS", value)
-    rest = exp.Mod(
-        this=paren(plus(exp.Mod(this=nanos, expression=whole(1000)), 1000)), expression=whole(1000)
-    )
-    micros = exp.IntDiv(this=paren(exp.Sub(this=nanos.copy(), expression=rest)), expression=whole(1000))
-    infinite = cast(value.copy(), MOMENT)
-    return exp.Coalesce(this=call("MAKE_TIMESTAMP", micros), expressions=[infinite])
+def concat(*texts: SqlExpr) -> SqlExpr:
+    """Texts behind each other; NULL if one of them is."""
+    return reduce(lambda left, right: exp.DPipe(this=left, expression=right, safe=True), texts)

@@ -34,7 +34,8 @@ def unchanging_rows(workload: Workload, graph: PolicyGraph) -> BoolArray:
     that counts nothing is unchanging.
     """
     if graph.absent:
-        return np.asarray(_row_extremes(workload)[1] == 0)
+        lowest, highest = _row_extremes(workload)
+        return np.asarray((lowest == 0) & (highest == 0))
     components = graph.components()
     if components.count == 1:
         return _constant_rows(workload)

@@ -140,12 +140,14 @@ class LaplaceOnCells(Plan):
     def decode(self, measured: Numbers, x: IntArray) -> Numbers:
         if self._components is None:
             return self.workload.answer(measured)
-        return self.workload.answer(self._corrected(measured, component_sums(x, self._components)))
+        estimated = self.workload.answer(self._corrected(measured, component_sums(x, self._components)))
+        return np.where(self.exact, self.workload.answer(x), estimated)  # exact, and not only up to rounding
 
     def spread(self, noise: Numbers) -> Numbers:
         if self._components is None:
             return self.workload.answer(noise)
-        return self.workload.answer(self._corrected(noise, np.zeros(self._components.count)))
+        spread = self.workload.answer(self._corrected(noise, np.zeros(self._components.count)))
+        return np.where(self.exact, 0.0, spread)
 
     def _corrected(self, cells: Numbers, totals: Numbers) -> Numbers:
         assert self._components is not None
@@ -160,7 +162,7 @@ class LaplaceOnCells(Plan):
         if self._components is None:
             return np.asarray(common * squares)
         if self._components.count == 1:
-            sums = self.workload.answer(np.ones(self.workload.size))
+            sums = np.asarray(self.workload.answer(np.ones(self.workload.size)), dtype=np.float64)
             return np.asarray(np.maximum(0.0, common * (squares - sums**2 / self.workload.size)))
         sums = self._component_row_sums(self._components)
         sizes = np.bincount(self._components.assignment())

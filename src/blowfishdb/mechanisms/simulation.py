@@ -31,8 +31,8 @@ from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.scales import UnitScales
 
 _DRAWS = 2 * 10**7  # numbers per simulation: about half a second
-_PATIENCE = 6  # times as many for a β that needs them
-_SAMPLES = 12_000  # more would lower ε by less than one per cent
+_PATIENCE = 7  # times as many where there is no other way
+_SAMPLES = 10_000  # more would lower ε by less than one per cent
 _SMALL = 2 * 10**6
 _COLUMN = 4  # what ordering the draws of one answer takes, next to making them
 _CHUNK = 10**6

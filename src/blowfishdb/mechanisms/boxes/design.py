@@ -74,7 +74,8 @@ class GridProblem:
         if len(chains) > 3:
             return
         if self._local():
-            for blocks in (None, *self._blocks(chains)):
+            # where axes move together, boxes over edges make better use of blocks
+            for blocks in (None, *(() if together else self._blocks(chains))):
                 flux = Flux.tuned(*given, chains, blocks=blocks)
                 if flux is not None:
                     yield flux

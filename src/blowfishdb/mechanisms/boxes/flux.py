@@ -32,7 +32,7 @@ from blowfishdb.mechanisms.scales import UnitScales
 _LARGEST_DENOMINATOR = 2**30
 
 Group = tuple[int, Level]
-"""The axis along which noise flows, its group of noise, and the levels of the other axes, in order of axes."""
+"""The axis along which noise flows; per axis the level of its recovery, for that one its group of noise."""
 
 
 @final
@@ -41,9 +41,9 @@ class Flux(SeparablePlan):
     """x̃ = x + Σ_i (R₁ ⊗ … ⊗ N_i ⊗ … ⊗ R_d)·η_i, N_i a transport along axis i, R_j a recovery of axis j.
 
     *Guarantee*: ε-Blowfish. A move changes one axis after the other; the change of axis i is
-    N_i·ζ ⊗ (R_j·A_j e)_j with ζ = B_i(e_u − e_v), because N_i·B_i and R_j·A_j undo each other exactly. It costs
-    ω_i·length_i(δ_i)/K, and K is the exact maximum of Σ ω_i·length_i(|δ_i|) over all hidden moves. Only x̃ is
-    private, not the flows in it.
+    N_i·ζ ⊗ (R_j·A_j e)_j with ζ = B_i(e_u − e_v), because N_i·B_i and R_j·A_j undo each other exactly. It
+    costs ω_i·length_i(δ_i)/K, and K is the exact maximum of Σ ω_i·length_i(|δ_i|) over all hidden moves.
+    Only x̃ is private, not the flows in it.
     *Error*: Σ_i 2(K/ω_i)²·e_i·Π_{j≠i} t_j, 2e_i the error of transport i and 2t_j that of recovery j.
     *Theorem*: docs/proofs/boxes.md, Theorem 3. The grand total is kept.
     """
@@ -69,9 +69,10 @@ class Flux(SeparablePlan):
     ) -> Flux | None:
         """The best recoveries and transports found, the latter over blocks of these levels of the chains.
 
-        None if whole numbers would overflow.
+        An axis with fewer than two blocks gets steps between cells. None if whole numbers would overflow.
         """
-        levels = blocks or (0,) * len(chains)
+        wanted = zip(chains, blocks or (0,) * len(chains), strict=True)
+        levels = [at if 2 * chain.widths[at] <= chain.cells else 0 for chain, at in wanted]
         paths = [chain.keep(tuple(range(at + 1))) for chain, at in zip(chains, levels, strict=True)]
         forms = [TransportForms(path, chain) for path, chain in zip(paths, chains, strict=True)]
         moments = questions.moments(forms)
@@ -306,4 +307,4 @@ def _transport(paths: Sequence[Chain], moments: FloatArray, moves: GridMoves, ax
     path = paths[axis]
     if path.levels == 1 or not reach:
         return Transport.ordered(path.cells)
-    return Transport.tuned(path, _along(moments, paths, axis, None)[: path.levels], reach)[0]
+    return Transport.tuned(path, _along(moments, paths, axis, None)[: path.levels], reach)

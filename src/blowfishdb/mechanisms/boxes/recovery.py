@@ -90,7 +90,7 @@ class Recovery:
 
 
 def shares_of(chain: Chain, weights: Sequence[int]) -> IntArray:
-    """How much level a ≤ i contributes to space i, in units of 2⁻⁸: by precision, each line summing to one."""
+    """How much level a ≤ i contributes to space i, in units of 2⁻⁸: by precision; lines sum to one."""
     precision = np.array(weights, dtype=np.float64) ** 2 * np.array(chain.widths[: len(weights)])
     table = np.zeros((len(weights), len(weights)), dtype=np.int64)
     for space in range(len(weights)):

@@ -1,8 +1,8 @@
 """One axis along which records move: small intervals inside blocks, steps between the blocks.
 
-B counts the intervals of the levels below the block and the flow between blocks that a change needs; N puts them
-together again: N·B·z = z for every z with sum zero, in whole numbers over D = 2⁸·s_block. Blocks of one cell are
-the ordered mechanism: only steps.
+B counts the intervals of the levels below the block and the flow between blocks that a change needs; N puts
+them together again: N·B·z = z for every z with sum zero, in whole numbers over D = 2⁸·s_block. Blocks of one
+cell are the ordered mechanism: only steps.
 """
 
 from __future__ import annotations
@@ -43,23 +43,20 @@ class Transport:
         return Transport(Chain(cells, (1,)), (1,))
 
     @staticmethod
-    def tuned(chain: Chain, moments: FloatArray, reach: int) -> tuple[Transport, float]:
-        """The best weights for moves up to ``reach`` with their error, given the moments of the forms.
+    def tuned(chain: Chain, moments: FloatArray, reach: int) -> Transport:
+        """The best weights for moves up to ``reach``, given the moments of the forms; at least two blocks.
 
         Inside and between blocks the error is A/S² for the part S of the budget: parts go as A^⅓.
         """
         crossings = min(ceil_div(reach, chain.widths[-1]), chain.padded // chain.widths[-1] - 1)
         between = 2 * float(moments[0]) * crossings**2
-        inside, boxes = 0.0, np.zeros(0)
-        if chain.levels > 1:
-            every = np.ones(chain.levels - 1, dtype=np.bool_)
-            volumes = np.array(chain.widths[:-1], dtype=np.float64)
-            found = BoxProblem(np.maximum(moments[1:], 1e-15 * moments.max()), volumes, (every,)).solve()
-            inside, boxes = float(found.errors[0]), found.boxes[0] / (2 * found.boxes[0].sum())
-        roots = np.cbrt([inside, between])
-        weights = np.append(boxes * roots[0], roots[1] / crossings)
+        every = np.ones(chain.levels - 1, dtype=np.bool_)
+        volumes = np.array(chain.widths[:-1], dtype=np.float64)
+        found = BoxProblem(np.maximum(moments[1:], 1e-15 * moments.max()), volumes, (every,)).solve()
+        inside, boxes = float(found.errors[0]), found.boxes[0] / (2 * found.boxes[0].sum())
+        weights = np.append(boxes * np.cbrt(inside), np.cbrt(between) / crossings)
         whole = np.maximum(np.round(weights / weights.max() * _UNIT), 1).astype(np.int64)
-        return Transport(chain, tuple(int(w) for w in whole)), float(roots.sum() ** 3)
+        return Transport(chain, tuple(int(w) for w in whole))
 
     @property
     def groups(self) -> int:

@@ -32,6 +32,7 @@ _ROUNDS = 60
 _POLISH = 300
 _ENTRIES = 3 * 10**5
 _TINY = 1e-300
+_SETTLED = 1e-7
 
 
 @final
@@ -134,7 +135,10 @@ class BoxProblem:
             _, slopes, ripple = self._errors(boxes, edges)
             bounds = np.square(boxes**2) * self.volumes * slopes
             waves = edges**4 * ripple
+            before = boxes
             boxes, edges, prices = self._cheapest(bounds, waves, prices)
+            if np.abs(boxes - before).max() < _SETTLED:
+                break
         errors = 2 * self._costs(boxes, edges).max(axis=1) ** 2 * self._errors(boxes, edges)[0]
         return Weights(boxes, edges, errors)
 
