@@ -300,6 +300,36 @@ def test_the_promise_holds_through_the_whole_stack(people: Dataset, alpha: float
     assert misses <= 20 + 4 * np.sqrt(200 * 0.1 * 0.9)
 
 
+class TestLivingWithADataset:
+    def test_a_refresh_makes_a_new_snapshot_and_restores_nothing(self, people: Dataset) -> None:
+        first = cumulative(people).ask()
+        spent = people.budget.status.spent
+        people.refresh()
+        assert not cumulative(people).quote().owned and people.budget.status.spent == spent
+        second = cumulative(people).ask()
+        assert (second.receipt.snapshot, first.receipt.snapshot) == (2, 1)
+        assert people.budget.status.spent == spent + second.receipt.epsilon
+
+    def test_grants_limit_each_analyst(self, people: Dataset) -> None:
+        people.budget.grant("ana", "0.2")
+        people.budget.grant("ben", "0.5")
+        with pytest.raises(bf.errors.BudgetExhausted):
+            people["region"].histogram().spend("0.3").ask()
+        people["region"].histogram().spend("0.2").ask()
+        with pytest.raises(bf.errors.BudgetExhausted, match="0.3"):
+            people.budget.grant("cleo", "0.9")
+
+    def test_answers_become_tables(self, people: Dataset) -> None:
+        answer = cumulative(people).ask()
+        table = answer.to_arrow()
+        assert table.column_names == ["salary", "value", "low", "high", "exact"] and table.num_rows == 10
+        assert answer.to_pandas().shape == (10, 5) and answer.to_polars().shape == (10, 5)
+        two = people["salary", "region"]
+        assert two.names == ("salary", "region")
+        quantiles = people["salary"].median(width=10_000).accurate_to(100).ask()
+        assert quantiles.to_arrow().column_names[0] == "salary"
+
+
 class TestEveryKindOfQuestion:
     def test_ranges(self, people: Dataset) -> None:
         answer = people["salary"].ranges([(0, 19_999), (40_000, 59_999)]).accurate_to(60).ask()

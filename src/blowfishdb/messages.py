@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from dataclasses import dataclass
 from typing import Any, final
@@ -111,6 +112,33 @@ class Answer:
 
     def __repr__(self) -> str:
         return f"<Answer {self.receipt.question}: {len(self.values):,} values, ±{self.alpha:g}>"
+
+    def columns(self) -> dict[str, Any]:
+        """The answer as columns: bins, tidy values, noise intervals, and which of them are exact."""
+        names = list(zip(*itertools.product(*self.labels), strict=True))
+        bins = {axis: list(column) for axis, column in zip(self._headings(), names, strict=True)}
+        return {**bins, "value": self.values, "low": self.low, "high": self.high, "exact": self.exact}
+
+    def _headings(self) -> tuple[str, ...]:
+        return self.axes if len(self.axes) == len(self.labels) else ("answer",)
+
+    def to_arrow(self) -> Any:
+        """A pyarrow table."""
+        import pyarrow as pa
+
+        return pa.table(self.columns())
+
+    def to_pandas(self) -> Any:
+        """A pandas data frame (pandas has to be installed)."""
+        import pandas as pd
+
+        return pd.DataFrame(self.columns())
+
+    def to_polars(self) -> Any:
+        """A Polars data frame (polars has to be installed)."""
+        import polars as pl
+
+        return pl.DataFrame(self.columns())
 
     def plot(self) -> Any:
         """An Altair chart of the answer with its noise interval."""

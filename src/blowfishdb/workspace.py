@@ -132,6 +132,13 @@ class Workspace:
             snapshot=stored["snapshot"],
         )
 
+    def _new_snapshot(self, name: str) -> None:
+        stored = json.loads(self._catalogue.get("dataset", name) or "{}")
+        self._catalogue.put("dataset", name, json.dumps({**stored, "snapshot": stored["snapshot"] + 1}))
+        backend = self._backends.pop(name, None)
+        if backend is not None:
+            backend.close()
+
     def _backend(self, record: DatasetRecord) -> Backend:
         if record.name not in self._backends:
             self._backends[record.name] = open_backend(record.location, record.domain, record.table)
@@ -176,6 +183,14 @@ class Dataset:
         self.workspace._catalogue.put("policy", self.name, json.dumps(codec.plain(policy)))
         return self
 
+    def refresh(self) -> Dataset:
+        """Declare that the rows have changed: answers from now on belong to a new snapshot.
+
+        The same people are in it, so what was spent stays spent.
+        """
+        self.workspace._new_snapshot(self.name)
+        return self
+
     @property
     def budget(self) -> DatasetBudget:
         """What may be lost in total, and what is."""
@@ -213,6 +228,10 @@ class DatasetBudget:
     def remaining(self) -> Epsilon:
         """What new answers may still cost."""
         return self.status.remaining
+
+    def grant(self, user: str, epsilon: AnyEpsilon) -> None:
+        """Let ``user`` spend up to ``epsilon`` of the total; once there are grants, only they can spend."""
+        self.workspace._ledger.grant(self.name, user, Epsilon(epsilon), self.workspace.user)
 
     def set(self, total: AnyEpsilon) -> None:
         """Declare the total."""

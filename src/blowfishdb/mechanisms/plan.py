@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,7 +29,7 @@ from blowfishdb.core.secret import Secret
 from blowfishdb.core.workloads import Workload
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.certificate import Certificate
-from blowfishdb.mechanisms.invariants import unchanging_rows
+from blowfishdb.mechanisms.invariants import component_sums, invariant_components, unchanging_rows
 from blowfishdb.mechanisms.scales import UnitScales
 from blowfishdb.mechanisms.simulation import Simulation
 
@@ -43,6 +44,17 @@ class Mechanism(ABC):
     @abstractmethod
     def plan(self, workload: Workload, graph: PolicyGraph) -> Plan:
         """How this mechanism would answer ``workload`` under ``graph``; NotProven if no proof covers it."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """What left the trust boundary: answers, the noisy measurements behind them, and invariant totals."""
+
+    answers: Numbers
+    measured: Numbers
+    totals: Numbers | None
+    """The exact total of every component of the policy graph; None where records may come and go."""
 
 
 class Plan(ABC):
@@ -124,7 +136,7 @@ class Plan(ABC):
         """Which answers carry no noise at all: no edge changes them, and the plan makes use of that."""
         spread = self.variances((self.scales.floats() > 0).astype(np.float64))
         noiseless = spread <= _ROUNDING * spread.max(initial=0.0)
-        return noiseless & unchanging_rows(self.workload, self.graph)
+        return np.asarray(noiseless & unchanging_rows(self.workload, self.graph))
 
     def squared_errors(self, *, epsilon: AnyEpsilon) -> FloatArray:
         """The expected squared error of every answer, exact for the discrete noise."""
@@ -186,14 +198,20 @@ class Plan(ABC):
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
 
     def release(self, x: Secret[IntArray] | ArrayLike, *, epsilon: AnyEpsilon, noise: Noise) -> Numbers:
-        """Private answers to the workload at exactly ``epsilon``: the one place where data is opened."""
+        """Private answers to the workload at exactly ``epsilon``."""
+        return self.observe(x, epsilon=epsilon, noise=noise).answers
+
+    def observe(self, x: Secret[IntArray] | ArrayLike, *, epsilon: AnyEpsilon, noise: Noise) -> Observation:
+        """A release with the noisy measurements that it was made from: the one place where data is opened."""
         counts = integers(x.reveal() if isinstance(x, Secret) else x, "Counts", SizeMismatch)
         if counts.shape != (self.workload.size,):
             raise SizeMismatch(f"Expected {self.workload.size:,} counts, got shape {counts.shape}.")
         measured = self.measure(counts)
-        if self.free:
-            return self.decode(measured, counts)
-        return self.decode(measured + self.scales.draw(noise, positive(epsilon)), counts)
+        if not self.free:
+            measured = measured + self.scales.draw(noise, positive(epsilon))
+        components = invariant_components(self.graph)
+        totals = None if components is None else component_sums(counts, components)
+        return Observation(self.decode(measured, counts), measured, totals)
 
 
 def shown(value: Any) -> str:
