@@ -512,13 +512,6 @@ def test_a_damaged_file_is_reported_as_such(path: Path) -> None:
             opened.close()
 
 
-def test_another_version_is_refused(ledger: Ledger, path: Path) -> None:
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE blowfish_meta SET value = '99'")
-    with pytest.raises(WorkspaceError, match="another version"):
-        Ledger.open(path)
-
-
 def test_settings_that_make_commits_durable(ledger: Ledger) -> None:
     with ledger.store.reading() as connection:
         found = [

@@ -42,17 +42,36 @@ def check_errors(plan: Plan) -> None:
     t = transfer(plan)
     of_noise = plan.scales.variances(_epsilon(plan))
     np.testing.assert_allclose(plan.variances(of_noise), t**2 @ of_noise, rtol=1e-9, atol=1e-9)
-    if hasattr(plan, "total_variance"):
-        np.testing.assert_allclose(plan.total_variance(of_noise), (t**2 @ of_noise).sum(), rtol=1e-9)
+    if plan.workload.count:
         np.testing.assert_allclose(
-            plan.squared_error(epsilon=1), plan.squared_errors(epsilon=1).mean(), rtol=1e-9
+            plan.total_variance(of_noise), (t**2 @ of_noise).sum(), rtol=1e-9, atol=1e-9
+        )
+        np.testing.assert_allclose(
+            plan.squared_error(epsilon=1), plan.squared_errors(epsilon=1).mean(), rtol=1e-9, atol=1e-9
         )
     unit = 2 * plan.scales.floats() ** 2
-    np.testing.assert_allclose(plan.unit_error, (t**2 @ unit).sum(), rtol=1e-9)
+    np.testing.assert_allclose(plan.unit_error, (t**2 @ unit).sum(), rtol=1e-9, atol=1e-9)
     x = np.random.default_rng(5).integers(0, 50, plan.workload.size)
     np.testing.assert_allclose(plan.decode(plan.measure(x), x), plan.workload.answer(x), atol=1e-8)
     batch = np.random.default_rng(6).normal(size=(3, len(plan.scales)))
     np.testing.assert_allclose(plan.spread(batch), batch @ t.T, atol=1e-8)
+
+
+def check_observed(plan: Plan) -> None:
+    """What an observation shows is A·x + N·η, the certified release, and nothing of the flows inside it."""
+    x = np.random.default_rng(8).integers(0, 50, plan.workload.size)
+    certificate = plan.certificate(epsilon=1)
+    fixed = _Fixed()
+    seen = plan.observe(x, epsilon=1, noise=fixed)
+    drawn = np.ones(len(plan.scales), dtype=np.int64)
+    assert (seen.measured == certificate.released @ x + certificate.mixing @ drawn).all()
+
+
+class _Fixed:
+    """Noise that is always one."""
+
+    def discrete_laplace(self, scale: object, size: int) -> np.ndarray:
+        return np.ones(size, dtype=np.int64)
 
 
 def check_simulated(plan: Plan, *, runs: int = 2_000) -> None:

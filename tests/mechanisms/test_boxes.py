@@ -22,7 +22,13 @@ from blowfishdb.mechanisms.boxes import (
     design,
 )
 from blowfishdb.mechanisms.boxes.tree import Chain, fine_chain
-from tests.mechanisms.exactness import check_errors, check_only_certified, check_private, check_simulated
+from tests.mechanisms.exactness import (
+    check_errors,
+    check_observed,
+    check_only_certified,
+    check_private,
+    check_simulated,
+)
 
 
 def joint(*factors: tuple[int, int]) -> Product:
@@ -75,6 +81,7 @@ def test_every_plan_is_private_tight_and_exact(graph):
         kinds.add(type(plan))
         check_private(plan, graph)
         check_errors(plan)
+        check_observed(plan)
         if not isinstance(plan, TensorBoxes):
             check_only_certified(plan)
     assert {LatticeNoise, TensorBoxes, Flux} <= kinds
@@ -187,6 +194,15 @@ def test_marginals_use_supersets_where_they_help():
         plan = design(Marginals((8,) * 5, pairs), graph)
         assert plan.unit_error <= most
         assert time.perf_counter() - start < 3
+
+
+@pytest.mark.parametrize("subsets", [[()], [(0,)], [(), (1,)]])
+def test_questions_that_need_little(subsets):
+    graph = joint((6, 2), (4, 2))
+    for plan in problem(Marginals((6, 4), subsets), graph).plans():
+        check_private(plan, graph)
+        check_errors(plan)
+        assert plan.exact[0] == (subsets[0] == ())
 
 
 def test_marginals_are_private_and_exact():

@@ -24,7 +24,13 @@ from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Marginal
 from blowfishdb.core.workloads import Product as W
 from blowfishdb.mechanisms.boxes.lattice_noise import LatticeNoise
 from blowfishdb.mechanisms.edge_noise import EdgeNoise, GraphNoise
-from tests.mechanisms.exactness import check_errors, check_only_certified, check_private, check_simulated
+from tests.mechanisms.exactness import (
+    check_errors,
+    check_observed,
+    check_only_certified,
+    check_private,
+    check_simulated,
+)
 
 ANY_GRAPHS = [
     Full(6),
@@ -64,6 +70,7 @@ def test_the_policys_own_edges_cost_exactly_epsilon(graph):
     plan = EdgeNoise(on="policy").plan(AllRanges(cells), graph)
     check_private(plan, graph)
     check_errors(plan)
+    check_observed(plan)
     check_only_certified(plan)
 
 
@@ -75,6 +82,7 @@ def test_steps_on_a_grid_are_private_and_tight(graph, on):
     assert isinstance(plan, LatticeNoise)
     check_private(plan, graph)
     check_errors(plan)
+    check_observed(plan)
     check_only_certified(plan)
 
 

@@ -219,11 +219,12 @@ class Ledger:
         """Give a reservation back; possible only before the reading mark."""
         return self._move(charge, State.VOID)
 
-    def recover(self, older_than: timedelta | None = None) -> list[Charge]:
+    def recover(self, older_than: timedelta | None = None, *, restored: bool = False) -> list[Charge]:
         """End what others left unfinished: reservations are voided, charges under reading are lost.
 
         Nothing is given away: a holder that is still alive finds its charge ended and can neither read nor
         settle. This ledger's own charges are left alone, and so are, with ``older_than``, recent ones.
+        In a ``restored`` ledger reservations are lost too: their data may have been read after the backup.
         """
         unfinished = select(charges).where(
             charges.c.state.in_((State.RESERVED.value, State.READING.value)), charges.c.holder != self._holder
@@ -233,14 +234,18 @@ class Ledger:
             unfinished = unfinished.where(charges.c.changed_at < limit.isoformat(timespec="microseconds"))
         with self._store.writing() as connection:
             return [
-                self._enter(
-                    connection,
-                    row,
-                    State.VOID if row.state == State.RESERVED.value else State.LOST,
-                    reason="left unfinished",
-                )
+                self._abandon(connection, row, restored)
                 for row in connection.execute(unfinished.order_by(charges.c.id)).all()
             ]
+
+    def _abandon(self, connection: Connection, row: Row[Any], restored: bool) -> Charge:
+        reason = "left unfinished"
+        if row.state == State.RESERVED.value:
+            if not restored:
+                return self._enter(connection, row, State.VOID, reason=reason)
+            self._enter(connection, row, State.READING)
+            row = read_charge(connection, row.id)
+        return self._enter(connection, row, State.LOST, reason=reason)
 
     def _move(
         self, charge: Charge, to: State, *, answer: str | None = None, reason: str | None = None

@@ -17,9 +17,9 @@ from sqlglot import exp
 
 from blowfishdb.adapters import sql_values as sql
 from blowfishdb.adapters.sql_bins import Grouping, group
-from blowfishdb.adapters.sql_encode import Encoded, ValueMap, encode
+from blowfishdb.adapters.sql_encode import Encoded, encode
+from blowfishdb.adapters.sql_engine import Engine, SqlColumn, ValueMap
 from blowfishdb.adapters.sql_source import Source
-from blowfishdb.adapters.sql_values import SqlColumn
 from blowfishdb.adapters.sql_where import CellColumn, condition
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.attribute import Attribute
@@ -31,6 +31,7 @@ MOST_BOXES = 10**8
 """Counts are returned as one dense array."""
 
 _CELLS = "cells"
+_ROWS = f"{sql.RESERVED}rows"
 
 
 @final
@@ -38,17 +39,18 @@ _CELLS = "cells"
 class Statement:
     """A SELECT that returns the place on every axis (c0, c1 …) and the count (n) of each group that occurs.
 
-    ``maps`` are the small tables it joins; the backend provides them under their names.
+    ``maps`` are the small tables that the backend provides under their names beside the statement.
     """
 
     select: exp.Select
     groupings: tuple[Grouping, ...]
     maps: tuple[ValueMap, ...]
     shape: tuple[int, ...]
+    engine: Engine
 
-    def text(self, dialect: str) -> str:
+    def text(self) -> str:
         """The SQL, for the database and for the log; it contains declarations, never data."""
-        return self.select.sql(dialect=dialect)
+        return self.select.sql(dialect=self.engine.dialect)
 
     def fold(self, groups: list[IntArray], counts: IntArray) -> IntArray:
         """The rows of the result as counts of all boxes, row-major."""
@@ -62,7 +64,7 @@ class Statement:
 
 
 def cell_statement(
-    query: CellQuery, source: Source, domain: Domain, types: Mapping[str, SqlColumn]
+    query: CellQuery, source: Source, domain: Domain, types: Mapping[str, SqlColumn], engine: Engine
 ) -> Statement:
     """The statement that counts ``query`` over ``source``.
 
@@ -85,12 +87,28 @@ def cell_statement(
 
     named = [_named(grouping.expression, f"c{i}") for i, grouping in enumerate(groupings)]
     select = exp.Select(expressions=[*named, _named(exp.Count(this=exp.Star()), "n")])
-    cells = exp.Subquery(this=_encoding(source, encoded), alias=_alias(_CELLS))
+    cells = exp.Subquery(this=_encoding(encoded), alias=_alias(_CELLS))
     select = _joined(select.from_(cells, copy=False), groupings, "")
     select = select.where(*(test for test in tests if test is not None), copy=False)
     if groupings:
         select = select.group_by(*(grouping.expression.copy() for grouping in groupings), copy=False)
-    return Statement(select, tuple(groupings), (*_maps(encoded), *_maps(groupings)), query.shape)
+    maps = (*_maps(encoded), *_maps(groupings))
+    finished = _finished(select, source.rows(types, engine), maps, engine)
+    return Statement(finished, tuple(groupings), maps if engine.registers_maps else (), query.shape, engine)
+
+
+def _finished(
+    select: exp.Select, rows: exp.Expr, maps: tuple[ValueMap, ...], engine: Engine
+) -> exp.Select:
+    """In the way of the database; only then come the curator's own words, and the long lists."""
+    adapted = select.transform(engine.adapt, copy=False)
+    assert isinstance(adapted, exp.Select)
+    next(table for table in adapted.find_all(exp.Table) if table.name == _ROWS).replace(rows)
+    if not engine.registers_maps:
+        for table in maps:
+            name = exp.to_identifier(table.name, quoted=True)
+            adapted = adapted.with_(name, as_=engine.inlined(table, engine.literal), copy=False)
+    return adapted
 
 
 def mentioned(query: CellQuery, domain: Domain) -> dict[str, Attribute]:
@@ -102,9 +120,10 @@ def mentioned(query: CellQuery, domain: Domain) -> dict[str, Attribute]:
     return attributes | {name: domain[name] for name in sorted(query.where.columns() - attributes.keys())}
 
 
-def _encoding(source: Source, encoded: list[Encoded]) -> exp.Select:
+def _encoding(encoded: list[Encoded]) -> exp.Select:
     cells = [_named(part.cell, f"k{i}") for i, part in enumerate(encoded)] or [_named(sql.whole(0), "k0")]
-    return _joined(exp.Select(expressions=cells).from_(source.relation(), copy=False), encoded, "left")
+    rows = exp.Table(this=exp.to_identifier(_ROWS))
+    return _joined(exp.Select(expressions=cells).from_(rows, copy=False), encoded, "left")
 
 
 def _joined(select: exp.Select, parts: list[Encoded] | list[Grouping], kind: str) -> exp.Select:

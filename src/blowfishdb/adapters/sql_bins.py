@@ -17,7 +17,8 @@ import numpy as np
 from sqlglot import exp
 
 from blowfishdb.adapters import sql_values as sql
-from blowfishdb.adapters.sql_encode import CASES, ValueMap
+from blowfishdb.adapters.sql_encode import CASES
+from blowfishdb.adapters.sql_engine import ValueMap
 from blowfishdb.adapters.sql_values import SqlExpr
 from blowfishdb.core.arrays import IntArray, ceil_div
 from blowfishdb.core.axis import Axis

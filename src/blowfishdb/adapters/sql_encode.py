@@ -13,14 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import datetime
 from fractions import Fraction
-from typing import Any, final
+from typing import final
 
 from sqlglot import exp
 
 from blowfishdb.adapters import sql_values as sql
-from blowfishdb.adapters.sql_values import Kind, SqlColumn, SqlExpr
+from blowfishdb.adapters.sql_engine import Kind, SqlColumn, ValueMap
+from blowfishdb.adapters.sql_values import SqlExpr
 from blowfishdb.core.attribute import Attribute
 from blowfishdb.core.domain import Boolean, Category, Date, Integer, Real
 from blowfishdb.core.errors import InvalidAttribute
@@ -31,15 +32,6 @@ CASES = 16
 _EXACT_IN_FLOAT = 10**15
 _LARGEST_POWER = 22  # 10^22 is the last power of ten that a float holds exactly
 _LARGEST_BOUND = 2**62
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class ValueMap:
-    """A small table that a statement joins: ``columns`` by name, all of one length. It holds no data."""
-
-    name: str
-    columns: dict[str, Any]
 
 
 @final
@@ -78,8 +70,18 @@ def _ends(attribute: Attribute) -> tuple[SqlExpr, SqlExpr]:
 
 def _refuse(column: SqlColumn, what: str, *fixes: str) -> InvalidAttribute:
     return InvalidAttribute(
-        f"The column {column.name!r} holds {column.type} in the database and cannot be declared as {what}.",
+        f"The column {column.name!r} holds {column.type or 'anything'} in the database and cannot be declared "
+        f"as {what}.",
         fixes=fixes or ("another kind of column", "a view that converts it"),
+    )
+
+
+def _refuse_text(column: SqlColumn, what: str) -> InvalidAttribute:
+    """A conversion that fails on some text would tell that such a text is there."""
+    return InvalidAttribute(
+        f"The column {column.name!r} holds {column.type} in the database and cannot be declared as {what}: "
+        f"{column.engine.title} has no conversion that never fails.",
+        fixes=("a column of the right type", "a view that converts only texts that fit, with CASE"),
     )
 
 
@@ -117,9 +119,6 @@ class _Grid:
         """The largest number that occurs, one step outside included."""
         return max(abs(self.low), abs(self.high)) + self.step
 
-    def text(self, units: int) -> str:
-        return f"{units}e-{self.scale}"
-
 
 def _all_whole(points: tuple[Fraction, ...], unit: int) -> bool:
     return all((point * unit).denominator == 1 for point in points)
@@ -130,7 +129,7 @@ def _number(column: SqlColumn, attribute: Integer | Real) -> SqlExpr:
     what = "whole numbers" if isinstance(attribute, Integer) else "numbers on a grid"
     if column.kind not in _UNITS:
         raise _refuse(column, what)
-    if grid.reach >= (_EXACT_IN_FLOAT if column.kind in (Kind.FLOAT, Kind.TEXT) else _LARGEST_BOUND):
+    if grid.reach >= _most(column.kind, grid):
         raise _refuse(column, f"{what} with that many digits", "narrower bounds", "a coarser grid")
     beyond = grid.step if attribute.outside == "drop" else 0
     missing, units = _UNITS[column.kind](column, grid, (grid.low - beyond, grid.high + beyond))
@@ -144,16 +143,20 @@ def _number(column: SqlColumn, attribute: Integer | Real) -> SqlExpr:
     return sql.choose((missing, _null_cell(attribute)), otherwise=tick_cell)
 
 
+def _most(kind: Kind, grid: _Grid) -> int:
+    floats = kind in (Kind.FLOAT, Kind.TEXT) or (kind in (Kind.NUMBER, Kind.ANY) and grid.scale > 0)
+    return _EXACT_IN_FLOAT if floats else _LARGEST_BOUND
+
+
 Limits = tuple[int, int]
 Units = tuple[SqlExpr, SqlExpr]
 """Whether the value is missing, and if it is not, ⌊value·10^scale⌋ moved into the limits."""
 
 
 def _units_of_integer(column: SqlColumn, grid: _Grid, limits: Limits) -> Units:
-    value = sql.cast(column.ref, "INT128" if column.wide else "BIGINT")
     unit = 10**grid.scale
     low, high = limits[0] // unit, -(-limits[1] // unit)
-    narrow = sql.cast(sql.clamp(value, sql.whole(low), sql.whole(high)), "BIGINT")
+    narrow = sql.cast(sql.clamp(column.engine.integer(column), sql.whole(low), sql.whole(high)), "BIGINT")
     if unit == 1:
         return sql.is_null(column.ref), narrow
     scaled = exp.Mul(this=narrow, expression=sql.whole(unit))
@@ -161,31 +164,51 @@ def _units_of_integer(column: SqlColumn, grid: _Grid, limits: Limits) -> Units:
 
 
 def _units_of_float(column: SqlColumn, grid: _Grid, limits: Limits) -> Units:
-    value = _float(column)
-    missing = exp.Or(this=sql.is_null(value), expression=sql.is_nan(value.copy()))
-    inside = sql.clamp(value.copy(), sql.double(grid.text(limits[0])), sql.double(grid.text(limits[1])))
+    engine, value = column.engine, _float(column, "numbers")
+    low, high = (engine.ratio(limit, grid.scale) for limit in limits)
+    inside = sql.clamp(value.copy(), low, high)
     if grid.scale == 0:
-        return missing, sql.cast(exp.Floor(this=inside), "BIGINT")
-    unit = sql.double(f"1e{grid.scale}")
+        return sql.is_null(value), engine.floor(inside)
+    unit = engine.ratio(10**grid.scale, 0)
     scaled = exp.Mul(this=inside, expression=unit)
-    nearest = exp.Floor(this=exp.Add(this=scaled, expression=sql.double("0.5")))
-    back = exp.LT(
-        this=inside.copy(), expression=exp.Div(this=nearest.copy(), expression=unit.copy(), typed=True)
-    )
+    nearest = engine.floor(exp.Add(this=scaled, expression=engine.ratio(5, 1)))
+    quotient = exp.Div(this=nearest.copy(), expression=unit.copy(), typed=True)
+    back = exp.LT(this=inside.copy(), expression=quotient)
     step = sql.choose((back, sql.whole(1)), otherwise=sql.whole(0))
-    return missing, sql.paren(exp.Sub(this=sql.cast(nearest, "BIGINT"), expression=step))
+    return sql.is_null(value), sql.paren(exp.Sub(this=nearest, expression=step))
+
+
+def _units_of_any(column: SqlColumn, grid: _Grid, limits: Limits) -> Units:
+    """Whole numbers and floats in one column: floats below 2^53 and whole numbers meet exactly."""
+    if grid.scale > 0:
+        return _units_of_float(column, grid, limits)
+    value = _float(column, "numbers")
+    inside = sql.clamp(value.copy(), sql.whole(limits[0]), sql.whole(limits[1]))
+    return sql.is_null(value), column.engine.floor(inside)
 
 
 def _units_of_decimal(column: SqlColumn, grid: _Grid, limits: Limits) -> Units:
+    engine, value = column.engine, column.engine.decimal(column)
+    missing = sql.is_null(value.copy())
+    if engine.free_decimals:
+        low, high = (sql.decimal(limit, grid.scale) for limit in limits)
+        inside = sql.clamp(value, low, high)
+    else:
+        inside = _narrow_decimal(column, grid, limits, value)
+    power = sql.decimal(10**grid.scale, 0, grid.scale + 1)
+    units = engine.floor(exp.Mul(this=inside, expression=power) if grid.scale else inside)
+    return missing, sql.clamp(units, sql.whole(limits[0]), sql.whole(limits[1]))
+
+
+def _narrow_decimal(column: SqlColumn, grid: _Grid, limits: Limits, value: SqlExpr) -> SqlExpr:
+    """Moved into the limits and then cut to the digits that are left, so that products keep all of theirs."""
     if len(str(grid.reach)) + column.scale > 36:
         raise _refuse(column, "numbers with that many digits", "narrower bounds", "a coarser grid")
     shift = 10 ** max(column.scale - grid.scale, 0), 10 ** max(grid.scale - column.scale, 0)
     low, high = limits[0] * shift[0] // shift[1], -(-limits[1] * shift[0] // shift[1])
-    value = sql.cast(column.ref, f"DECIMAL(38, {column.scale})")
+    digits = max(len(str(abs(low))), len(str(abs(high))), column.scale + 1)
     inside = sql.clamp(value, sql.decimal(low, column.scale), sql.decimal(high, column.scale))
-    scaled = exp.Mul(this=inside, expression=sql.whole(10**grid.scale)) if grid.scale else inside
-    units = sql.cast(exp.Floor(this=scaled), "BIGINT")
-    return sql.is_null(column.ref), sql.clamp(units, sql.whole(limits[0]), sql.whole(limits[1]))
+    return sql.cast(inside, f"DECIMAL({digits}, {column.scale})")
 
 
 _UNITS: dict[Kind, Callable[[SqlColumn, _Grid, Limits], Units]] = {
@@ -193,6 +216,8 @@ _UNITS: dict[Kind, Callable[[SqlColumn, _Grid, Limits], Units]] = {
     Kind.FLOAT: _units_of_float,
     Kind.TEXT: _units_of_float,
     Kind.DECIMAL: _units_of_decimal,
+    Kind.NUMBER: _units_of_any,
+    Kind.ANY: _units_of_any,
 }
 
 
@@ -200,28 +225,24 @@ _UNITS: dict[Kind, Callable[[SqlColumn, _Grid, Limits], Units]] = {
 
 
 def _date(column: SqlColumn, attribute: Date) -> SqlExpr:
-    kind, cast_to = column.kind, "DATE" if attribute.by_day else sql.MOMENT
-    if kind is Kind.TEXT:
-        value = sql.try_cast(column.ref, cast_to)
-    elif kind is Kind.DATE and not attribute.by_day:  # a database may know years that its moments do not
-        value = sql.cast(sql.clamp(column.ref, sql.day(date.min), sql.day(date.max)), cast_to)
-    elif kind in (Kind.DATE, Kind.MOMENT):
-        value = sql.cast(column.ref, cast_to)
-    elif kind is Kind.FINE_MOMENT:
-        value = sql.cast(sql.to_microseconds(column.ref), cast_to)
-    else:
+    engine = column.engine
+    found = engine.date(column) if attribute.by_day else engine.moment(column)
+    if found is None and column.kind is Kind.TEXT:
+        raise _refuse_text(column, "dates")
+    if found is None:
         raise _refuse(column, "dates", "a view with a date or a timestamp without time zone")
     if isinstance(attribute.lo, datetime) and isinstance(attribute.hi, datetime):
-        first, end = sql.moment(attribute.lo), sql.moment(attribute.hi.replace(microsecond=999_999))
+        first = engine.moment_literal(attribute.lo)
+        end = engine.moment_literal(attribute.hi.replace(microsecond=999_999))
+        ticks = engine.seconds(found.value, first)
     else:
-        first, end = sql.day(attribute.lo), sql.day(attribute.hi)
-    ticks = sql.difference(value.copy(), first.copy(), "DAY" if attribute.by_day else "SECOND")
+        first, end = engine.day_literal(attribute.lo), engine.day_literal(attribute.hi)
+        ticks = engine.days(found.value, first)
     below, above = _ends(attribute)
-    missing = sql.is_null(value if kind is Kind.TEXT else column.ref)
     return sql.choose(
-        (missing, _null_cell(attribute)),
-        (exp.LT(this=value.copy(), expression=first), below),
-        (exp.GT(this=value.copy(), expression=end), above),
+        (found.missing, _null_cell(attribute)),
+        (exp.LT(this=found.value.copy(), expression=first.copy()), below),
+        (exp.GT(this=found.value.copy(), expression=end), above),
         otherwise=sql.floor_div(ticks, attribute.ticks_per_cell),
     )
 
@@ -229,11 +250,15 @@ def _date(column: SqlColumn, attribute: Date) -> SqlExpr:
 def _boolean(column: SqlColumn, attribute: Boolean) -> SqlExpr:
     zero, one = sql.whole(0), sql.whole(1)
     if column.kind in (Kind.BOOLEAN, Kind.TEXT):
-        value = sql.try_cast(column.ref, "BOOLEAN") if column.kind is Kind.TEXT else column.ref
-        return sql.choose((sql.is_null(value), _null_cell(attribute)), (value.copy(), one), otherwise=zero)
-    if column.kind is Kind.FLOAT:
-        value = sql.nan_to_null(_float(column))
-    elif column.kind in (Kind.INTEGER, Kind.DECIMAL):
+        truth = column.engine.boolean(column)
+        if truth is None:
+            raise _refuse_text(column, "booleans")
+        return sql.choose((sql.is_null(truth), _null_cell(attribute)), (truth.copy(), one), otherwise=zero)
+    if column.kind in (Kind.FLOAT, Kind.NUMBER, Kind.ANY):
+        value = _float(column, "booleans")
+    elif column.kind is Kind.DECIMAL:
+        value = column.engine.decimal(column)
+    elif column.kind is Kind.INTEGER:
         value = column.ref
     else:
         raise _refuse(column, "booleans")
@@ -252,7 +277,7 @@ def _category(column: SqlColumn, attribute: Category, map_name: str) -> Encoded:
     null, unlisted = _null_cell(attribute), _ends(attribute)[1]
     if attribute.ticks <= CASES:
         cases = [
-            (exp.EQ(this=value.copy(), expression=_key(key)), sql.whole(tick))
+            (exp.EQ(this=value.copy(), expression=column.engine.literal(key)), sql.whole(tick))
             for tick, key in enumerate(keys)
         ]
         return Encoded(sql.choose((sql.is_null(value), null), *cases, otherwise=unlisted))
@@ -265,26 +290,35 @@ def _category(column: SqlColumn, attribute: Category, map_name: str) -> Encoded:
 def _keys(column: SqlColumn, attribute: Category) -> tuple[SqlExpr, Sequence[str | int | float]]:
     """What is compared, and the listed values in the same type."""
     texts = [value for value in attribute.values if isinstance(value, str)]
-    numbers = [value for value in attribute.values if not isinstance(value, str)]
     if texts:
-        if column.kind is not Kind.TEXT:
-            raise _refuse(column, "categories of texts", "list its values as whole numbers")
-        return sql.cast(column.ref, "TEXT"), texts
+        return _texts(column, texts)
+    numbers = [value for value in attribute.values if not isinstance(value, str)]
     largest = max(abs(value) for value in numbers)
     if column.kind in (Kind.FLOAT, Kind.TEXT) and largest < _EXACT_IN_FLOAT:
-        return sql.nan_to_null(_float(column)), [float(value) for value in numbers]
+        return _float(column, "categories of whole numbers"), [float(value) for value in numbers]
+    if column.kind in (Kind.NUMBER, Kind.ANY) and largest < _LARGEST_BOUND:
+        return _float(column, "categories of whole numbers"), numbers
     if column.kind is Kind.INTEGER and largest < _LARGEST_BOUND:
         return column.ref, numbers
     if column.kind is Kind.DECIMAL and column.scale == 0 and largest < _LARGEST_BOUND:
-        return sql.cast(column.ref, "INT128"), numbers
+        return column.engine.decimal(column), numbers
     raise _refuse(column, "categories of whole numbers")
 
 
-def _key(key: str | int | float) -> SqlExpr:
-    if isinstance(key, str):
-        return sql.string(key)
-    return sql.double(repr(key)) if isinstance(key, float) else sql.whole(key)
+def _texts(column: SqlColumn, texts: list[str]) -> tuple[SqlExpr, list[str]]:
+    if column.kind not in (Kind.TEXT, Kind.ANY):
+        raise _refuse(column, "categories of texts", "list its values as whole numbers")
+    for text in texts:
+        if column.engine.cannot_say(text):
+            raise InvalidAttribute(
+                f"{column.engine.title} has no text {text!r}, which is listed for {column.name!r}.",
+                fixes=("leave it out",),
+            )
+    return column.engine.text(column), texts
 
 
-def _float(column: SqlColumn) -> SqlExpr:
-    return sql.try_cast(column.ref, "DOUBLE") if column.kind is Kind.TEXT else sql.cast(column.ref, "DOUBLE")
+def _float(column: SqlColumn, what: str) -> SqlExpr:
+    value = column.engine.number(column)
+    if value is None:
+        raise _refuse_text(column, what)
+    return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self, final
 
@@ -9,6 +10,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from blowfishdb.adapters.sql_engine import Engine, SqlColumn
+from blowfishdb.adapters.sql_unit import Unit
 from blowfishdb.adapters.sql_values import RESERVED, SOURCE
 from blowfishdb.core.errors import InvalidInput
 
@@ -38,13 +41,15 @@ class Source:
     """A table by name, or a view: a SELECT that makes each of its rows from one row of a person.
 
     The names of tables are taken literally and quoted. A view is written by the curator, in the words of the
-    database; it may choose, rename, convert and join columns.
+    database; it may choose, rename, convert and join columns. A ``unit`` says whose rows they are, and how
+    many of them count for one person.
     """
 
     table: str | None = None
     schema: str | None = None
     view: str | None = None
     dialect: str = "duckdb"
+    unit: Unit | None = None
     _select: exp.Query | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
@@ -61,14 +66,14 @@ class Source:
             )
 
     @classmethod
-    def of_table(cls, table: str, schema: str | None = None) -> Self:
+    def of_table(cls, table: str, schema: str | None = None, *, unit: Unit | None = None) -> Self:
         """A table, perhaps in a schema."""
-        return cls(table=table, schema=schema)
+        return cls(table=table, schema=schema, unit=unit)
 
     @classmethod
-    def of_view(cls, select: str, dialect: str = "duckdb") -> Self:
+    def of_view(cls, select: str, dialect: str = "duckdb", *, unit: Unit | None = None) -> Self:
         """A SELECT statement."""
-        return cls(view=select, dialect=dialect)
+        return cls(view=select, dialect=dialect, unit=unit)
 
     @property
     def name(self) -> str:
@@ -80,12 +85,18 @@ class Source:
         )
 
     def relation(self) -> exp.Table | exp.Subquery:
-        """What stands behind FROM."""
+        """What stands behind FROM, with the rows of everyone."""
         alias = exp.TableAlias(this=exp.to_identifier(SOURCE, quoted=True))
         if self._select is not None:
             return exp.Subquery(this=self._select.copy(), alias=alias)
         db = None if self.schema is None else exp.to_identifier(self.schema, quoted=True)
         return exp.Table(this=exp.to_identifier(self.table, quoted=True), db=db, alias=alias)
+
+    def rows(self, types: Mapping[str, SqlColumn], engine: Engine) -> exp.Table | exp.Subquery:
+        """The rows that count: at most so many of each person, chosen before anything else happens."""
+        if self.unit is None:
+            return self.relation()
+        return self.unit.limit(self.relation(), types, engine)
 
 
 def _parse(text: str, dialect: str) -> exp.Query:

@@ -60,11 +60,11 @@ def moment(value: datetime) -> SqlExpr:
     return cast(exp.Literal.string(value.isoformat(sep=" ")), MOMENT)
 
 
-def decimal(digits: int, scale: int) -> SqlExpr:
+def decimal(digits: int, scale: int, precision: int = 38) -> SqlExpr:
     """The number ``digits · 10^-scale``, exactly."""
     sign, padded = "-" if digits < 0 else "", str(abs(digits)).rjust(scale + 1, "0")
     text = f"{sign}{padded[: len(padded) - scale]}" + (f".{padded[len(padded) - scale :]}" if scale else "")
-    return cast(exp.Literal.string(text), f"DECIMAL(38, {scale})")
+    return cast(exp.Literal.string(text), f"DECIMAL({precision}, {scale})")
 
 
 def floor_div(value: SqlExpr, divisor: int) -> SqlExpr:

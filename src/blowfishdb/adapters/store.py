@@ -14,13 +14,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Self, final
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, select
+from sqlalchemy import URL, Connection, Engine, create_engine, event, func, inspect, select
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from blowfishdb.adapters.store_schema import SCHEMA_VERSION, START, heads, meta, metadata
 from blowfishdb.core.errors import WorkspaceError
 
 _PATIENCE: Final = 60.0  # seconds that a writer waits for its turn
+_LOCK: Final = (
+    0x626C6F77  # the number under which PostgreSQL lets one process at a time make or upgrade tables
+)
 
 
 @final
@@ -52,7 +55,7 @@ class Store:
         with self._turn, self._explained(), self._engine.connect() as connection:
             immediate = connection.execution_options(immediate=True)
             with immediate.begin():
-                if self._engine.dialect.name != "sqlite":
+                if not self.sqlite:
                     immediate.execute(select(heads.c.id).with_for_update())
                 yield immediate
 
@@ -61,7 +64,7 @@ class Store:
         """A transaction that sees one state of everything and changes nothing."""
         self._leave_parent()
         level: dict[str, Any] = {}
-        if self._engine.dialect.name != "sqlite":
+        if not self.sqlite:
             level = {"isolation_level": "REPEATABLE READ"}
         with (
             self._explained(),
@@ -74,6 +77,11 @@ class Store:
         """Let go of the database."""
         self._engine.dispose()
 
+    @property
+    def sqlite(self) -> bool:
+        """Whether it is a file of its own."""
+        return self._engine.dialect.name == "sqlite"
+
     def _leave_parent(self) -> None:
         """A connection must not be used on both sides of a fork: the child forgets those of its parent."""
         if self._process != os.getpid():
@@ -81,27 +89,82 @@ class Store:
             self._turn = threading.Lock()
             self._process = os.getpid()
 
+    # --- formats --------------------------------------------------------------------------------
+
     def _prepare(self) -> None:
-        with self._explained(), self._engine.connect() as connection:
-            immediate = connection.execution_options(immediate=True)
-            with immediate.begin():
-                present = set(inspect(immediate).get_table_names())
-                if present and meta.name not in present and self._engine.dialect.name == "sqlite":
-                    raise WorkspaceError(
-                        f"'{self.name}' is a database of another program.",
-                        fixes=("another path for the workspace",),
-                    )
-                metadata.create_all(immediate)
-                found = immediate.execute(select(meta.c.value).where(meta.c.name == "schema")).scalar()
-                if found is None:
-                    immediate.execute(meta.insert().values(name="schema", value=SCHEMA_VERSION))
-                    immediate.execute(heads.insert().values(id=1, seq=0, hash=START))
-                elif found != SCHEMA_VERSION:
-                    raise WorkspaceError(
-                        f"'{self.name}' was written by another version of BlowfishDB "
-                        f"(format {found}, this one reads {SCHEMA_VERSION}).",
-                        fixes=("pip install --upgrade blowfishdb",),
-                    )
+        """Make a new workspace, upgrade an older one, refuse a newer one; most are neither."""
+        with self.reading() as connection:
+            found = self._format(connection)
+        if found is None:
+            with self._alone() as connection:
+                if self._format(connection) is None:
+                    self._create(connection)
+                found = self._format(connection)
+        if found is not None and found < SCHEMA_VERSION:
+            self._upgrade()
+
+    def _format(self, connection: Connection) -> int | None:
+        """The number of the format; None where there is no workspace yet."""
+        present = inspect(connection).get_table_names()
+        if meta.name not in present:
+            if present and self.sqlite:
+                raise WorkspaceError(
+                    f"'{self.name}' is a database of another program.",
+                    fixes=("another path for the workspace",),
+                )
+            return None
+        said = connection.execute(select(meta.c.value).where(meta.c.name == "schema")).scalar()
+        if said is None or not said.isdecimal() or int(said) < 1:
+            raise WorkspaceError(
+                f"'{self.name}' does not say which format it has, so it is damaged or not a workspace.",
+                fixes=("restore it from a backup", "another path"),
+            )
+        if int(said) > SCHEMA_VERSION:
+            raise WorkspaceError(
+                f"'{self.name}' was written by a newer version of BlowfishDB "
+                f"(format {said}, this one reads up to {SCHEMA_VERSION}). Nothing was changed.",
+                fixes=("pip install --upgrade blowfishdb",),
+            )
+        return int(said)
+
+    def _create(self, connection: Connection) -> None:
+        metadata.create_all(connection)
+        connection.execute(meta.insert().values(name="schema", value=str(SCHEMA_VERSION)))
+        connection.execute(heads.insert().values(id=1, seq=0, hash=START))
+
+    def _upgrade(self) -> None:
+        """All scripts in one transaction: an upgrade that fails leaves the workspace as it was."""
+        from blowfishdb.adapters.migrations import upgrade
+
+        with self._alone(rebuilding=True) as connection:
+            found = self._format(connection)
+            if found is None or found == SCHEMA_VERSION:
+                return  # another process was faster
+            upgrade(connection, found, SCHEMA_VERSION)
+            now = meta.update().where(meta.c.name == "schema").values(value=str(SCHEMA_VERSION))
+            connection.execute(now)
+            if self.sqlite and connection.exec_driver_sql("PRAGMA foreign_key_check").first() is not None:
+                raise WorkspaceError(
+                    f"'{self.name}' could not be upgraded to format {SCHEMA_VERSION}. Nothing was changed.",
+                    fixes=("report this, with the output of verify()",),
+                )
+
+    @contextmanager
+    def _alone(self, *, rebuilding: bool = False) -> Iterator[Connection]:
+        """A writing transaction that needs no table yet; ``rebuilding`` lets SQLite replace tables."""
+        self._leave_parent()
+        with self._turn, self._explained(), self._engine.connect() as connection:
+            if rebuilding and self.sqlite:  # the setting cannot change inside a transaction
+                _driver(connection).execute("PRAGMA foreign_keys = OFF").close()
+            try:
+                immediate = connection.execution_options(immediate=True)
+                with immediate.begin():
+                    if self._engine.dialect.name == "postgresql":
+                        immediate.execute(select(func.pg_advisory_xact_lock(_LOCK)))
+                    yield immediate
+            finally:
+                if rebuilding and self.sqlite:
+                    _driver(connection).execute("PRAGMA foreign_keys = ON").close()
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -109,7 +172,7 @@ class Store:
         try:
             yield
         except DBAPIError as error:
-            raise _words(self.name, error) from error
+            raise _words(self.name, error.orig) from error
         except SQLAlchemyError as error:
             raise WorkspaceError(
                 f"The workspace '{self.name}' could not be used ({type(error).__name__})."
@@ -153,9 +216,24 @@ def _configure(connection: sqlite3.Connection, _: object) -> None:
         connection.execute(f"PRAGMA {setting}").close()
 
 
+def _driver(connection: Connection) -> sqlite3.Connection:
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    return driver
+
+
 def _begin(connection: Connection) -> None:
     immediate = connection.get_execution_options().get("immediate", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+
+@contextmanager
+def explain(name: str) -> Iterator[None]:
+    """What SQLite says about the file ``name``, in the user's words."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _words(name, error) from error
 
 
 _SQLITE_WORDS: Final[tuple[tuple[str, str, str], ...]] = (
@@ -169,9 +247,12 @@ _SQLITE_WORDS: Final[tuple[tuple[str, str, str], ...]] = (
 )
 
 
-def _words(name: str, error: DBAPIError) -> WorkspaceError:
-    said = str(error.orig).lower()
+def _words(name: str, error: BaseException | None) -> WorkspaceError:
+    said = str(error).lower()
     for sign, what, fix in _SQLITE_WORDS:
         if sign in said:
             return WorkspaceError(f"'{name}' {what}.", fixes=(fix,))
-    return WorkspaceError(f"The workspace '{name}' could not be used ({type(error.orig).__name__}).")
+    return WorkspaceError(
+        f"The workspace '{name}' could not be used ({type(error).__name__}).",
+        fixes=("check that its database is running and reachable", "verify()"),
+    )

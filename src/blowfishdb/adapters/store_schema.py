@@ -18,7 +18,8 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION: Final = "1"
+SCHEMA_VERSION: Final = 1
+"""Counted up by every script in ``migrations/versions``."""
 START: Final = "0" * 64
 """What stands in front of the first event."""
 

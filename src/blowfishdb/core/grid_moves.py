@@ -6,7 +6,6 @@ move by δ is hidden iff |δ| lies below one of a few *extreme* displacements, a
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -105,8 +104,3 @@ def grid_shape(workload: Workload, graph: PolicyGraph) -> tuple[int, ...]:
     if isinstance(workload, ProductWorkload | Marginals | Rectangles):
         return workload.shape
     return (graph.size,)
-
-
-def box(extreme: Move) -> Iterator[Move]:
-    """All displacements up to ``extreme``, the zero one included."""
-    return itertools.product(*(range(step + 1) for step in extreme))

@@ -42,7 +42,7 @@ def tail_bound(x: float, terms: int) -> float:
     below = float(value @ -np.diff(beyond))  # an upper sum: f increases
     slope = x * math.exp(-1.5) / math.sqrt(2 * math.pi) / turn**1.5
     excess = float(gammaincc(terms + 1, terms * turn) - turn * beyond[-1])
-    return below + float(value[-1] * beyond[-1]) + slope * excess
+    return float(below + value[-1] * beyond[-1] + slope * excess)
 
 
 @lru_cache(maxsize=4096)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import final
@@ -17,7 +18,7 @@ from blowfishdb.mechanisms.hierarchical import Hierarchical
 from blowfishdb.mechanisms.laplace import Laplace, LaplaceOnWorkload
 from blowfishdb.mechanisms.line.pieces import LineQuestions
 from blowfishdb.mechanisms.optimized import Optimized
-from blowfishdb.mechanisms.ordered import Ordered
+from blowfishdb.mechanisms.ordered import Ordered, OrderedPlan
 from blowfishdb.mechanisms.ordered_hierarchical import OrderedHierarchical
 from blowfishdb.mechanisms.plan import Mechanism, Plan
 
@@ -103,12 +104,14 @@ def _plans(candidates: tuple[Mechanism, ...], workload: Workload, graph: PolicyG
             refusals.append(refusal)
     if not plans:
         raise refusals[0] if refusals else NotProven("There is no mechanism to choose from.")
-    # Noise on the questions themselves is the simplest: it wins ties.
-    return tuple(
-        sorted(
-            plans.values(), key=lambda p: p.unit_error * (1 if isinstance(p, LaplaceOnWorkload) else _AS_GOOD)
-        )
-    )
+    return tuple(sorted(plans.values(), key=_rank))
+
+
+def _rank(plan: Plan) -> float:
+    """The squared error; the simplest plans, which answer in whole numbers, win ties."""
+    if isinstance(plan, LaplaceOnWorkload):
+        return plan.unit_error
+    return plan.unit_error * (_AS_GOOD if isinstance(plan, OrderedPlan) else _AS_GOOD**2)
 
 
 @lru_cache(maxsize=64)
@@ -116,17 +119,23 @@ def _cheapest(
     candidates: tuple[Mechanism, ...], workload: Workload, graph: PolicyGraph, accuracy: Accuracy
 ) -> Choice:
     plans = _plans(candidates, workload, graph)
-    priced = [(plan.epsilon_at(accuracy), plan) for plan in plans if _is_hopeful(plan, plans[0])]
+    priced = [(plan.epsilon_at(accuracy), plan) for plan in _hopeful(plans)]
     epsilon, plan = min(priced, key=lambda entry: entry[0])
     return Choice(plan, epsilon, plans)
 
 
-def _is_hopeful(plan: Plan, best: Plan) -> bool:
-    """Whether a plan of larger squared error may still meet an accuracy at a smaller ε."""
-    if plan is best:
-        return True
-    quick = plan.one_to_one or plan.width <= _SLOW
-    return plan.unit_error <= (_HOPELESS if quick else _CLOSE) * best.unit_error
+def _hopeful(plans: tuple[Plan, ...]) -> Iterator[Plan]:
+    """The best plan, and those of larger squared error that may still meet an accuracy at a smaller ε.
+
+    Plans with the same error are the same noise under two names: one price is enough.
+    """
+    last = 0.0
+    for plan in plans:
+        quick = plan.one_to_one or plan.width <= _SLOW
+        limit = _HOPELESS if quick else _CLOSE
+        if plan is plans[0] or last * _AS_GOOD**4 < plan.unit_error <= limit * plans[0].unit_error:
+            yield plan
+            last = plan.unit_error
 
 
 def _has_a_chance(

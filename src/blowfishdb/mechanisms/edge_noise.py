@@ -152,11 +152,16 @@ class GraphNoise(Plan):
             held[parent] += held[vertex]
         return flow
 
-    def decode(self, measured: Numbers, x: IntArray) -> Numbers:
+    def published(self, measured: Numbers, totals: Numbers | None) -> Numbers:
+        """x + P_G·η, in whole numbers: all that is private of the noisy measurements."""
         cells = measured @ self._on_cells.T
-        if self._components is not None:
-            cells[..., self._roots] += component_sums(x, self._components)
-        return self.workload.answer(cells)
+        if totals is not None:
+            cells[..., self._roots] += totals
+        return np.asarray(cells)
+
+    def decode(self, measured: Numbers, x: IntArray) -> Numbers:
+        totals = None if self._components is None else component_sums(x, self._components)
+        return self.workload.answer(self.published(measured, totals))
 
     def spread(self, noise: Numbers) -> Numbers:
         return self.workload.answer(noise @ self._on_cells.T)
@@ -173,13 +178,12 @@ class GraphNoise(Plan):
             pieces.append(np.asarray(mixed.multiply(mixed) @ of_noise))
         return np.concatenate(pieces) / self.workload.denominator**2
 
-    @cached_property
-    def unit_error(self) -> float:
-        """The total squared error at ε = 1 in the continuous limit: 2·Σ_e ‖W(e_u − e_v)‖²."""
+    def total_variance(self, of_noise: FloatArray) -> float:
+        """Σ_e v_e·‖W(e_u − e_v)‖², in closed form for counts."""
         u, v = self.edges.T
         if self.workload.binary and not self.graph.absent:  # entries of a difference are −1, 0 or 1
-            return 2.0 * float(self.workload.moves(u, v).sum(dtype=np.float64))
-        return float(self.variances(np.full(len(self.edges), 2.0)).sum())
+            return float(self.workload.moves(u, v).astype(np.float64) @ of_noise)
+        return float(self.variances(of_noise).sum())
 
     def rows(self, *, epsilon: AnyEpsilon) -> tuple[csr_array, list[Fraction]]:
         raise not_rows()

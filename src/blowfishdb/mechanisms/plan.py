@@ -109,6 +109,13 @@ class Plan(ABC):
 
     # --- what follows, and what a plan may know a shorter way to ------------------------------
 
+    def published(self, measured: Numbers, totals: Numbers | None) -> Numbers:
+        """What may be seen of the noisy measurements: A·x + N·η of the certificate, in whole numbers.
+
+        The measurements themselves where every one is private by itself (N is the identity).
+        """
+        return measured
+
     @property
     def free(self) -> bool:
         """Whether every answer is exact, so that a release costs nothing."""
@@ -211,7 +218,7 @@ class Plan(ABC):
             measured = measured + self.scales.draw(noise, positive(epsilon))
         components = invariant_components(self.graph)
         totals = None if components is None else component_sums(counts, components)
-        return Observation(self.decode(measured, counts), measured, totals)
+        return Observation(self.decode(measured, counts), self.published(measured, totals), totals)
 
 
 def shown(value: Any) -> str:

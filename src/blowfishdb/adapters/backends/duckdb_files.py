@@ -12,7 +12,7 @@ from blowfishdb.core.errors import SourceCorrupt, SourceError, SourceMissing
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-_SAFE: dict[str, str | bool | int | float | list[str]] = {
+SAFE: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
     "python_enable_replacements": False,
 }
@@ -47,7 +47,7 @@ def _database(path: Path) -> DuckDBPyConnection:
     import duckdb
 
     try:
-        return _reliable(duckdb.connect(str(path), read_only=True, config=_SAFE))
+        return reliable(duckdb.connect(str(path), read_only=True, config=SAFE))
     except duckdb.Error as error:
         words = str(error).lower()
     if "lock" in words or "different configuration" in words:
@@ -62,7 +62,7 @@ def _database(path: Path) -> DuckDBPyConnection:
     )
 
 
-def _reliable(connection: DuckDBPyConnection) -> DuckDBPyConnection:
+def reliable(connection: DuckDBPyConnection) -> DuckDBPyConnection:
     """Turn off an optimisation that makes TRY_CAST fail on CSV files (duckdb issue 23818), if present."""
     known = connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
     if ("type_pushdown",) in known:
@@ -82,7 +82,7 @@ def _rows(path: Path, reader: str, below: str = "", **options: bool) -> DuckDBPy
     reachable = "allowed_directories" if path.is_dir() else "allowed_paths"
     places = [f"{place}/" if path.is_dir() else place for place in (str(path), literal)]
     allow = exp.Array(expressions=[exp.Literal.string(place) for place in places])
-    connection = _reliable(duckdb.connect(":memory:", config=_SAFE))
+    connection = reliable(duckdb.connect(":memory:", config=SAFE))
     try:
         connection.execute(view.sql(dialect="duckdb"))
         connection.execute(f"SET {reachable} = {allow.sql(dialect='duckdb')}")

@@ -208,10 +208,13 @@ class Flux(SeparablePlan):
                 change = recovery.counts(change, at, place)
         return change
 
-    def decode(self, measured: Numbers, x: IntArray) -> Numbers:
+    def certified(self, measured: Numbers, total: int) -> Numbers:
         cells = self._mixed(measured)
-        cells[..., 0] += self.denominator * x.sum()
-        return self.workload.answer(cells / self.denominator)
+        cells[..., 0] += self.denominator * total
+        return cells
+
+    def decode(self, measured: Numbers, x: IntArray) -> Numbers:
+        return self.workload.answer(self.certified(measured, int(x.sum())) / self.denominator)
 
     def spread(self, noise: Numbers) -> Numbers:
         return self.workload.answer(self._mixed(noise) / self.denominator)

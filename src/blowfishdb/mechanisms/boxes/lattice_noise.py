@@ -104,10 +104,13 @@ class LatticeNoise(SeparablePlan):
         """A flow that carries the records to where they are. It is not private; P_H times it is."""
         return self.lattice.flow(x)
 
-    def decode(self, measured: Numbers, x: IntArray) -> Numbers:
+    def certified(self, measured: Numbers, total: int) -> Numbers:
         cells = self.lattice.spread(measured)
-        cells[..., 0] += x.sum()
-        return self.workload.answer(cells)
+        cells[..., 0] += total
+        return cells
+
+    def decode(self, measured: Numbers, x: IntArray) -> Numbers:
+        return self.workload.answer(self.certified(measured, int(x.sum())))
 
     def spread(self, noise: Numbers) -> Numbers:
         return self.workload.answer(self.lattice.spread(noise))

@@ -114,6 +114,7 @@ class BoxesOverEdges(SeparablePlan):
         boxes = np.append(found.boxes[0].ravel(), found.edges[0])
         whole = rounded(np.append(boxes[:-1], max(boxes[-1], boxes.max() / 1000)))
         weights, edge_weight = whole[:-1].reshape(spaces.shape), int(whole[-1])
+        weights[block] = max(int(weights[block]), int(not weights.any()) * edge_weight)
         return BoxesOverEdges(workload, graph, questions, moves, tree, block, lattice, weights, edge_weight)
 
     # --- cost -------------------------------------------------------------------------------------
@@ -201,20 +202,24 @@ class BoxesOverEdges(SeparablePlan):
         counts = [self.tree.sums(padded, level).ravel() for level in self.measured]
         return np.concatenate([*counts, self.lattice.flow(self.tree.sums(padded, self.block).ravel())])
 
+    def certified(self, measured: Numbers, total: int) -> Numbers:
+        counts, flow = np.split(measured, [sum(self._sizes)], axis=-1)
+        blocks = self.lattice.spread(flow)
+        blocks[..., 0] += total
+        return np.concatenate((counts, blocks), axis=-1)
+
     def decode(self, measured: Numbers, x: IntArray) -> Numbers:
-        return self._answers(measured, int(x.sum()))
+        return self._answers(self.certified(measured, int(x.sum())))
 
     def spread(self, noise: Numbers) -> Numbers:
-        return self._answers(noise, 0)
+        return self._answers(self.certified(noise, 0))
 
-    def _answers(self, measured: Numbers, total: int) -> Numbers:
-        counts, flow = np.split(measured, [sum(self._sizes)], axis=-1)
+    def _answers(self, published: Numbers) -> Numbers:
+        counts, blocks = np.split(published, [sum(self._sizes)], axis=-1)
         parts = split_levels(counts, self.measured, self._sizes, self.tree)
         weighted = {level: part * self._precision[0][level] for level, part in parts.items()}
         inside = {level: part for level, part in weighted.items() if self._inside[level]}
-        blocks = self.lattice.spread(flow)  # whole numbers: only these, not the flows, may be looked at
-        blocks[..., 0] += total
-        blocks = blocks.reshape(*flow.shape[:-1], *self.lattice.shape)
+        blocks = blocks.reshape(*blocks.shape[:-1], *self.lattice.shape)
         axes = tuple(range(-len(self.lattice.shape), 0))
         of_boxes, of_blocks = self._wave_gains
         estimate = self.tree.sums(self.tree.expand(inside), self.block)

@@ -118,11 +118,6 @@ class Questions:
             return Questions(shape, (Term(sides, paired=True),))
         return Questions(shape, (Term((workload,)),)) if shape == (workload.size,) else None
 
-    @property
-    def widest(self) -> int:
-        """The cells of the longest axis."""
-        return max(self.shape)
-
     def moments(self, forms: Sequence[AxisForms]) -> FloatArray:
         """Σ over questions of ⊗_i (forms of axis i): what a total error is linear in."""
         total = np.zeros(1)

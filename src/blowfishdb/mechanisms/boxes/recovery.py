@@ -39,7 +39,7 @@ class Recovery:
         """The best weights found for questions with these moments; levels without weight are left out."""
         volumes = np.array(chain.widths, dtype=np.float64)
         every = np.ones(chain.levels, dtype=np.bool_)
-        needed = np.where(moments > 1e-12 * moments.max(), moments, 0.0)
+        needed = np.where(moments > 1e-12 * moments.max(), moments, 0.0)  # R·A = I whatever is needed
         found = BoxProblem(needed, volumes, (every,)).solve().boxes[0]
         used = found > 1e-3 * found.max()
         used[0] = True
@@ -65,11 +65,6 @@ class Recovery:
     def gains(self) -> FloatArray:
         """The variance of a question with forms μ_i is Σ_a v_a·Σ_i gains[a, i]·μ_i."""
         return np.asarray((self.shares / SHARES).T ** 2 / np.array(self.chain.widths)[:, None])
-
-    def error(self, moments: FloatArray) -> float:
-        """The total squared error at ε = 1 under add/remove of questions with these moments."""
-        noise = np.array([2.0 * (self.cost / weight) ** 2 for weight in self.weights])
-        return float(noise @ self.gains() @ moments)
 
     def counts(self, cells: Numbers, level: int, axis: int) -> Numbers:
         """The intervals of one level along a (negative) axis."""

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from blowfishdb.core.arrays import FloatArray
-from blowfishdb.core.budget import positive
+from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.boxes.questions import AxisForms, Questions
-from blowfishdb.mechanisms.plan import AnyEpsilon, Plan
+from blowfishdb.mechanisms.plan import Plan
 
 
 class SeparablePlan(Plan):
@@ -28,6 +28,15 @@ class SeparablePlan(Plan):
     def core(self, of_noise: FloatArray) -> FloatArray:
         """The tensor C, given the variance of every noise variable."""
 
+    @abstractmethod
+    def certified(self, measured: Numbers, total: int) -> Numbers:
+        """A·x + N·η, in whole numbers: all that is private of the noisy measurements."""
+
+    def published(self, measured: Numbers, totals: Numbers | None) -> Numbers:
+        """Flows with noise stay inside: only what they add up to may be seen."""
+        assert totals is not None  # grids have one component and a public total
+        return self.certified(measured, int(totals.sum()))
+
     @cached_property
     def _moments(self) -> FloatArray:
         return self.questions.moments(self.forms)
@@ -36,21 +45,8 @@ class SeparablePlan(Plan):
         """The variance of all answers together, given the variance of every noise variable."""
         return float(np.sum(self._moments * self.core(of_noise)))
 
-    def total_squared_error(self, *, epsilon: AnyEpsilon) -> float:
-        """The total squared error of all answers, exact for the discrete noise."""
-        return self.total_variance(self.scales.variances(positive(epsilon)))
-
-    @cached_property
-    def unit_error(self) -> float:
-        """The total squared error at ε = 1 in the continuous limit: what plans are compared by."""
-        return self.total_variance(2.0 * self.scales.floats() ** 2)
-
     def variances(self, of_noise: FloatArray) -> FloatArray:
         return np.maximum(0.0, self.questions.each(self.forms, self.core(of_noise)))
-
-    def squared_error(self, *, epsilon: AnyEpsilon) -> float:
-        """The mean squared error, from the total: questions need not be listed."""
-        return self.total_squared_error(epsilon=epsilon) / self.workload.count
 
     @property
     def one_to_one(self) -> bool:

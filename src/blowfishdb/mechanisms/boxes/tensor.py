@@ -113,6 +113,9 @@ class TensorBoxes(SeparablePlan):
         padded = self.tree.pad(x)
         return np.concatenate([self.tree.sums(padded, level).ravel() for level in self.measured])
 
+    def certified(self, measured: Numbers, total: int) -> Numbers:
+        return measured
+
     def decode(self, measured: Numbers, x: IntArray) -> Numbers:
         cells = self._estimate(measured) + x.sum() / math.prod(self.tree.padded)
         return self.workload.answer(self.tree.crop(cells))

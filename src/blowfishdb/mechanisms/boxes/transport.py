@@ -55,7 +55,7 @@ class Transport:
         found = BoxProblem(np.maximum(moments[1:], 1e-15 * moments.max()), volumes, (every,)).solve()
         inside, boxes = float(found.errors[0]), found.boxes[0] / (2 * found.boxes[0].sum())
         weights = np.append(boxes * np.cbrt(inside), np.cbrt(between) / crossings)
-        whole = np.maximum(np.round(weights / weights.max() * _UNIT), 1).astype(np.int64)
+        whole = np.maximum(np.round(weights / max(weights.max(), 1e-300) * _UNIT), 1).astype(np.int64)
         return Transport(chain, tuple(int(w) for w in whole))
 
     @property

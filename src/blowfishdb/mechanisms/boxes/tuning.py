@@ -100,7 +100,11 @@ class BoxProblem:
         return np.array(none if self.waves is None else self.waves.crossings, dtype=np.float64)
 
     def solve(self) -> Weights:
-        """The best weights found, as a batch of one."""
+        """The best weights found, as a batch of one; questions that need nothing get single cells."""
+        if not self.moments.any() and (self.waves is None or not self.waves.moments.any()):
+            cells = np.zeros((1, *self.moments.shape))
+            cells[0].flat[0] = 1.0
+            return Weights(cells, np.full(1, 0.1), np.zeros(1))
         starts = np.stack([np.where(self.allowed, start, 0.0) for start in self._starts()])
         found = self._screened(starts, np.full(len(starts), 0.1))
         for _ in range(_PASSES):
@@ -188,7 +192,7 @@ class BoxProblem:
     def _changes(self, weights: Weights) -> tuple[FloatArray, FloatArray]:
         """All changes of one level."""
         kept = np.where(weights.boxes[0] > _NEGLIGIBLE * weights.boxes.max(), weights.boxes[0], 0.0)
-        usual = kept[kept > 0].mean()
+        usual = kept[kept > 0].mean() if kept.any() else 0.1
         changes = [np.zeros((0, *kept.shape))]
         for at in np.argwhere(self.allowed):
             level = tuple(at)

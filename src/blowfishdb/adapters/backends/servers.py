@@ -1,0 +1,260 @@
+"""Servers: how each database is reached, kept from writing, stopped in time, and asked for its types."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+from urllib.parse import quote
+
+from sqlalchemy import Connection, make_url
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import ArgumentError
+from sqlglot.dialects.dialect import Dialect
+
+from blowfishdb.adapters.sql_engine import Engine
+from blowfishdb.adapters.sql_mysql import MYSQL
+from blowfishdb.adapters.sql_postgres import POSTGRES
+from blowfishdb.adapters.sql_sqlite import SQLITE
+from blowfishdb.adapters.sql_trino import TRINO
+from blowfishdb.core.errors import InvalidInput, SourceMissing
+
+CONNECT_SECONDS = 10
+
+Types = dict[str, str]
+Arguments = dict[str, Any]
+
+
+def _nothing(_: float) -> Arguments:
+    return {}
+
+
+def _no_statements(_: float, __: bool) -> tuple[str, ...]:
+    return ()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Server:
+    """One kind of server; ``driver`` is SQLAlchemy's name for it, ``extra`` what pip calls its driver."""
+
+    engine: Engine
+    driver: str
+    extra: str | None = None
+    arguments: Callable[[float], Arguments] = _nothing
+    """What the driver is told when it connects."""
+    begin: Callable[[float, bool], tuple[str, ...]] = _no_statements
+    """What is sent at the start of every transaction, given the time-out and whether it is MariaDB."""
+    describe: Callable[[Connection, Sequence[Any]], Types] | None = None
+    """The types of the columns of an empty result; None where SQLAlchemy is asked for a table's columns."""
+    watch: Callable[[Any, float | None], None] | None = None
+    """Stop what runs on a driver's connection after so many seconds; None: no longer."""
+
+
+# --- PostgreSQL -------------------------------------------------------------------------------
+
+
+def _postgres_begin(timeout: float, _: bool) -> tuple[str, ...]:
+    return (
+        "SET TRANSACTION READ ONLY",
+        f"SET LOCAL statement_timeout = {_milliseconds(timeout)}",
+        "SET LOCAL standard_conforming_strings = on",
+    )
+
+
+def _postgres_types(connection: Connection, description: Sequence[Any]) -> Types:
+    """Types that a database has made for itself are known by number only."""
+    numbers = [int(column.type_code) for column in description if column.type_display.isdigit()]
+    own: dict[int, str] = {}
+    if numbers:
+        listed = ", ".join(map(str, numbers))
+        found = connection.exec_driver_sql(
+            f"SELECT oid::bigint, typtype::text, format_type(oid, NULL) FROM pg_type WHERE oid IN ({listed})"  # noqa: S608
+        )
+        own = {number: "TEXT" if kind == "e" else name for number, kind, name in found}
+    return {column.name: own.get(int(column.type_code), column.type_display) for column in description}
+
+
+POSTGRES_SERVER = Server(
+    POSTGRES,
+    "postgresql+psycopg",
+    "postgres",
+    arguments=lambda _: {"connect_timeout": CONNECT_SECONDS, "application_name": "blowfishdb"},
+    begin=_postgres_begin,
+    describe=_postgres_types,
+)
+
+
+# --- SQLite -----------------------------------------------------------------------------------
+
+_STEPS = 1000
+
+
+def sqlite_connection(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write, and knows MD5."""
+    address = f"file:{quote(str(path))}?mode=ro"
+    connection = sqlite3.connect(address, uri=True, check_same_thread=False)
+    connection.create_function("MD5", 1, _md5, deterministic=True)
+    connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+def _md5(text: str | None) -> str | None:
+    return None if text is None else hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def is_sqlite(path: Path) -> bool:
+    """Whether a file begins as SQLite files do."""
+    try:
+        with path.open("rb") as file:
+            return file.read(16) == b"SQLite format 3\x00"
+    except OSError:
+        return False
+
+
+def _sqlite_types(connection: Connection, description: Sequence[Any]) -> Types:
+    """Each value has its own type; the declared ones are looked up by table."""
+    return {str(column[0]): "" for column in description}
+
+
+def sqlite_table_types(connection: Connection, table: str) -> Types:
+    """The declared types of a table or view."""
+    driver: Any = connection.connection.driver_connection
+    with closing(driver.execute("SELECT name, type FROM pragma_table_info(?)", (table,))) as rows:
+        return {str(name): str(declared) for name, declared in rows}
+
+
+def _sqlite_watch(connection: Any, seconds: float | None) -> None:
+    if seconds is None:
+        connection.set_progress_handler(None, 0)
+        return
+    end = time.monotonic() + seconds
+    connection.set_progress_handler(lambda: int(time.monotonic() > end), _STEPS)
+
+
+SQLITE_SERVER = Server(SQLITE, "sqlite", describe=_sqlite_types, watch=_sqlite_watch)
+
+
+# --- MySQL and MariaDB ------------------------------------------------------------------------
+
+_MYSQL_TYPES = {
+    **dict.fromkeys(("TINY", "SHORT", "INT24", "LONG", "YEAR"), "BIGINT"),
+    "LONGLONG": "BIGINT UNSIGNED",  # whether it has a sign is not told, and a wider type does for both
+    **dict.fromkeys(("FLOAT", "DOUBLE"), "DOUBLE"),
+    **dict.fromkeys(("STRING", "VAR_STRING", "VARCHAR", "BLOB", "ENUM", "SET"), "TEXT"),
+    "DATE": "DATE",
+    "NEWDATE": "DATE",
+    "DATETIME": "DATETIME",
+}
+"""TIMESTAMP is not among them: what it shows depends on a time zone."""
+
+
+def _mysql_begin(timeout: float, mariadb: bool) -> tuple[str, ...]:
+    limit = (
+        f"max_statement_time = {max(timeout, 0.001):.3f}"
+        if mariadb
+        else f"max_execution_time = {_milliseconds(timeout)}"
+    )
+    return (
+        "SET SESSION TRANSACTION READ ONLY",
+        f"SET SESSION {limit}",
+        "SET SESSION sql_mode = 'NO_UNSIGNED_SUBTRACTION'",
+        "SET SESSION time_zone = '+00:00'",
+    )
+
+
+def _mysql_types(_: Connection, description: Sequence[Any]) -> Types:
+    from pymysql.constants import FIELD_TYPE
+
+    names = {number: name for name, number in vars(FIELD_TYPE).items() if isinstance(number, int)}
+    types = {}
+    for column in description:
+        code = names.get(column[1], "unknown")
+        decimal = code in ("DECIMAL", "NEWDECIMAL")
+        types[str(column[0])] = f"DECIMAL(65, {column[5]})" if decimal else _MYSQL_TYPES.get(code, code)
+    return types
+
+
+MYSQL_SERVER = Server(
+    MYSQL,
+    "mysql+pymysql",
+    "mysql",
+    arguments=lambda timeout: {
+        "connect_timeout": CONNECT_SECONDS,
+        "read_timeout": int(timeout) + CONNECT_SECONDS,
+        "charset": "utf8mb4",
+    },
+    begin=_mysql_begin,
+    describe=_mysql_types,
+)
+
+
+# --- Trino ------------------------------------------------------------------------------------
+
+
+def _trino_arguments(timeout: float) -> Arguments:
+    limit = f"{_milliseconds(timeout)}ms"
+    properties = {"query_max_execution_time": limit, "query_max_run_time": limit}
+    return {"session_properties": properties, "request_timeout": CONNECT_SECONDS, "source": "blowfishdb"}
+
+
+def _trino_types(_: Connection, description: Sequence[Any]) -> Types:
+    return {str(column[0]): str(column[1]) for column in description}
+
+
+TRINO_SERVER = Server(TRINO, "trino", "trino", arguments=_trino_arguments, describe=_trino_types)
+
+
+# --- choosing one -----------------------------------------------------------------------------
+
+_SERVERS = {
+    "postgresql": POSTGRES_SERVER,
+    "postgres": POSTGRES_SERVER,
+    "sqlite": SQLITE_SERVER,
+    "mysql": MYSQL_SERVER,
+    "mariadb": MYSQL_SERVER,
+    "trino": TRINO_SERVER,
+}
+_OTHER_NAMES = {"mssql": "tsql"}
+
+
+def parse_url(location: str) -> URL:
+    """An address; one that cannot be read is not repeated, because it may hold a password."""
+    try:
+        return make_url(location)
+    except (ArgumentError, ValueError):
+        pass
+    raise InvalidInput(
+        "This is not the address of a database.", fixes=("postgresql://user:password@host:5432/database",)
+    )
+
+
+def server_of(url: URL) -> Server:
+    """The kind of server that an address speaks of."""
+    name = url.drivername.split("+")[0]
+    if name in _SERVERS:
+        return _SERVERS[name]
+    dialect = _OTHER_NAMES.get(name, name)
+    if Dialect.get(dialect) is None:
+        known = ", ".join(f"{scheme}://" for scheme in _SERVERS)
+        raise InvalidInput(f"There is no way to ask a database called {name!r}.", fixes=(f"one of {known}",))
+    return Server(Engine(name, dialect), url.drivername)
+
+
+def sqlite_path(url: URL) -> Path:
+    """The file of an SQLite address."""
+    if not url.database or url.database == ":memory:":
+        raise SourceMissing("An SQLite address needs a file.", fixes=("sqlite:///people.sqlite",))
+    path = Path(url.database)
+    if not path.is_file():
+        raise SourceMissing(f"There is no file '{path}'.", fixes=("check the path and the working folder",))
+    return path
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, int(seconds * 1000))

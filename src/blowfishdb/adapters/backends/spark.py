@@ -1,0 +1,212 @@
+"""Spark: folders of Parquet or CSV files and tables of a catalogue, on this machine or on a cluster.
+
+``spark-local://folder`` starts Spark inside this process; ``spark://host:7077/folder`` asks a cluster. Without
+a folder, the source names a table of Spark's catalogue. There is one Spark context for each process, and a
+session of its own, with its own temporary names, for each dataset.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, final
+
+import numpy as np
+from sqlglot import exp
+
+from blowfishdb.adapters.backends.declared import Declared, columns, counted
+from blowfishdb.adapters.backends.duckdb_files import table_name
+from blowfishdb.adapters.sql import Statement
+from blowfishdb.adapters.sql_source import Source
+from blowfishdb.adapters.sql_spark import SPARK
+from blowfishdb.core.arrays import IntArray
+from blowfishdb.core.domain import Domain
+from blowfishdb.core.errors import InvalidInput, SourceCorrupt, SourceError, SourceMissing
+from blowfishdb.core.projection import CellQuery
+from blowfishdb.core.secret import Secret
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL = "local[2]"
+_LOCAL_SETTINGS = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+}
+_SESSION_SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.variable.substitute": "false",  # a text such as ${x} is a text
+}
+_STARTING = threading.Lock()
+
+
+@final
+class Spark:
+    """A dataset that Spark reads; only counts are collected."""
+
+    def __init__(
+        self, location: str, domain: Domain, source: Source | None = None, *, timeout: float = 600.0
+    ) -> None:
+        place = _place(location)
+        self.domain = domain
+        self.timeout = timeout
+        self.path = place.path
+        self._session: SparkSession | None = _session(place.master).newSession()
+        for name, value in _SESSION_SETTINGS.items():
+            self._session.conf.set(name, value)
+        if self.path is not None:
+            own = _view(self._session, self.path)
+            source = source if source is not None else Source.of_table(own)
+        if source is None:
+            raise SourceMissing("Spark was given neither a folder nor a table.", fixes=("name the table",))
+        self.source = source
+        self._declared = self._describe()
+
+    def __repr__(self) -> str:
+        return f"<Spark: {self.source.name}>"
+
+    # --- the port -------------------------------------------------------------------------------
+
+    def check(self, query: CellQuery | None = None) -> None:
+        """The source is there, and has the columns (of a question, or all declared ones) in fitting types."""
+        if self.path is not None and "://" not in self.path and not Path(self.path).exists():
+            raise SourceMissing(f"'{self.path}' is no longer there.", fixes=("put it back",))
+        self._declared = self._describe()
+        self._declared.check(query)
+
+    def count(self, query: CellQuery) -> Secret[IntArray]:
+        """Rows in each box."""
+        return counted(lambda: self._run(self._declared.statement(query)), self.timeout)
+
+    def sql(self, query: CellQuery) -> str:
+        """The statement of a question."""
+        return self._declared.statement(query).text()
+
+    def columns(self) -> dict[str, str]:
+        """Columns and types."""
+        return {name: column.type for name, column in self._describe().types.items()}
+
+    def close(self) -> None:
+        """Let go of the session; Spark itself runs on, for other datasets, until the process ends."""
+        self._session = None
+
+    # --- statements -----------------------------------------------------------------------------
+
+    def _open(self) -> SparkSession:
+        if self._session is None:
+            raise SourceError("The database was closed.", fixes=("open the dataset again",))
+        return self._session
+
+    def _run(self, statement: Statement) -> IntArray:
+        session = self._open()
+        context, group = session.sparkContext, uuid.uuid4().hex
+        context.setJobGroup(group, "counts", interruptOnCancel=True)
+        timer = threading.Timer(self.timeout, context.cancelJobGroup, (group,))
+        timer.daemon = True
+        timer.start()
+        try:
+            table = session.sql(statement.text()).toArrow()
+        finally:
+            timer.cancel()
+            timer.join()
+        groups = [_array(table.column(f"c{axis}")) for axis in range(len(statement.shape))]
+        return statement.fold(groups, _array(table.column("n")))
+
+    # --- metadata -------------------------------------------------------------------------------
+
+    def _describe(self) -> Declared:
+        select = exp.select("*").from_(self.source.relation()).sql(dialect=SPARK.dialect)
+        session = self._open()
+        try:
+            fields = session.sql(select).schema.fields
+            types = columns({field.name: field.dataType.simpleString() for field in fields}, SPARK)
+            return Declared(self.domain, self.source, SPARK, types)
+        except Exception as error:
+            failure = type(error).__name__
+        tables = ", ".join(repr(table.name) for table in session.catalog.listTables()) or "none"
+        raise SourceMissing(
+            f"Spark cannot read {self.source.name} ({failure}); its tables: {tables}.",
+            fixes=("one of these tables",),
+        )
+
+
+class _Place(NamedTuple):
+    master: str
+    path: str | None
+
+
+def _place(location: str) -> _Place:
+    scheme, _, rest = location.partition("://")
+    if scheme == "spark-local":
+        return _Place(LOCAL, rest or None)
+    host, slash, path = rest.partition("/")
+    if scheme != "spark" or not host:
+        raise InvalidInput(
+            "This is not an address of Spark.", fixes=("spark-local://folder", "spark://host:7077/folder")
+        )
+    return _Place(f"spark://{host}", (path if "://" in path else f"/{path}") if slash and path else None)
+
+
+def _session(master: str) -> SparkSession:
+    """The one Spark of this process, started if it is not running yet."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        SparkSession = None  # type: ignore[assignment,misc]
+    if SparkSession is None:
+        raise SourceError("PySpark is not installed.", fixes=("pip install 'blowfishdb[spark]'",))
+    with _STARTING:
+        running = SparkSession.getActiveSession()
+        if running is None:
+            running = _start(SparkSession, master)
+    if running.sparkContext.master != master:
+        raise SourceError(
+            f"This process already runs Spark on {running.sparkContext.master}, and there can be only one.",
+            fixes=("another process",),
+        )
+    return running
+
+
+def _start(spark: type[SparkSession], master: str) -> SparkSession:
+    builder = spark.builder.master(master).appName("blowfishdb").config("spark.ui.enabled", "false")  # type: ignore[attr-defined]
+    if master == LOCAL:
+        for name, value in _LOCAL_SETTINGS.items():
+            builder = builder.config(name, value)
+    try:
+        session: SparkSession = builder.getOrCreate()
+        session.sparkContext.setLogLevel("OFF")  # a log of a failure may quote the row it failed on
+        return session
+    except Exception as error:
+        failure = type(error).__name__
+    raise SourceError(
+        f"Spark does not start on {master} ({failure}).", fixes=("install Java 17 or newer", "check the address")
+    )
+
+
+def _view(session: SparkSession, path: str) -> str:
+    """A temporary view of a file or folder, with its name."""
+    local = "://" not in path
+    if local and not Path(path).exists():
+        raise SourceMissing(f"There is no file '{path}'.", fixes=("check the path and the working folder",))
+    name = table_name(Path(path))
+    texts = Path(path).name.split(".", 1)[-1].startswith("csv") or (local and any(Path(path).glob("*.csv*")))
+    try:
+        if texts:  # texts stay texts: a guessed type could fail on a later row
+            reader = session.read.options(header=True, inferSchema=False, multiLine=True, quote='"', escape='"')
+            rows = reader.csv(path)
+        else:
+            rows = session.read.parquet(path)
+        rows.createOrReplaceTempView(f"`{name.replace('`', '``')}`")
+        return name
+    except Exception as error:
+        failure = type(error).__name__
+    raise SourceCorrupt(
+        f"Spark cannot read '{path}' ({failure}).", fixes=("a folder of Parquet files", "a CSV file")
+    )
+
+
+def _array(column: object) -> IntArray:
+    return np.asarray(column, dtype=np.int64)

@@ -1,0 +1,47 @@
+"""DuckDB's own words: TRY_CAST, whole numbers of 128 bits, moments to the nanosecond."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from blowfishdb.adapters import sql_values as sql
+from blowfishdb.adapters.sql_engine import Engine, Found, Kind, SqlColumn, standard_date, standard_moment
+from blowfishdb.adapters.sql_values import SqlExpr
+
+
+def _date(column: SqlColumn) -> Found | None:
+    if column.kind is not Kind.FINE_MOMENT:
+        return standard_date(column)
+    return Found(sql.is_null(column.ref), sql.cast(_to_microseconds(column.ref), "DATE"))
+
+
+def _moment(column: SqlColumn) -> Found | None:
+    if column.kind is not Kind.FINE_MOMENT:
+        return standard_moment(column)
+    return Found(sql.is_null(column.ref), _to_microseconds(column.ref))
+
+
+def _to_microseconds(value: SqlExpr) -> SqlExpr:
+    """A moment to the nanosecond, cut off to the microsecond: DuckDB's own cast rounds into the next day."""
+    nanos = sql.call("EPOCH_NS", value)
+    rest = exp.Mod(
+        this=sql.paren(sql.plus(exp.Mod(this=nanos, expression=sql.whole(1000)), 1000)),
+        expression=sql.whole(1000),
+    )
+    micros = exp.IntDiv(
+        this=sql.paren(exp.Sub(this=nanos.copy(), expression=rest)), expression=sql.whole(1000)
+    )
+    infinite = sql.cast(value.copy(), sql.MOMENT)
+    return exp.Coalesce(this=sql.call("MAKE_TIMESTAMP", micros), expressions=[infinite])
+
+
+DUCKDB = Engine(
+    title="DuckDB",
+    dialect="duckdb",
+    tries=True,
+    any_text=True,
+    registers_maps=True,
+    widest="INT128",
+    date=_date,
+    moment=_moment,
+)

@@ -1,0 +1,34 @@
+"""Spark's own words: TRY_CAST, DIV, and moments without time zone under a name of their own."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from blowfishdb.adapters import sql_values as sql
+from blowfishdb.adapters.sql_engine import Engine, Kind, plain_extremes, standard_kind
+from blowfishdb.adapters.sql_values import SqlExpr
+
+
+def _kind(text: str, dialect: str) -> Kind:
+    """Spark's plain timestamp is a moment in a time zone; timestamp_ntz is one without."""
+    return Kind.OTHER if text.lower() in ("timestamp", "timestamp_ltz") else standard_kind(text, dialect)
+
+
+def _days(value: SqlExpr, first: SqlExpr) -> SqlExpr:
+    return sql.call("DATEDIFF", value, first)
+
+
+def _seconds(value: SqlExpr, first: SqlExpr) -> SqlExpr:
+    return sql.call("TIMESTAMPDIFF", exp.var("SECOND"), first, value)
+
+
+SPARK = Engine(
+    title="Spark",
+    dialect="spark",
+    tries=True,
+    any_text=True,
+    kind=_kind,
+    days=_days,
+    seconds=_seconds,
+    adapt=plain_extremes,
+)

@@ -1,0 +1,1 @@
+"""The whole engine under stress: kills, races, faults."""

@@ -1,0 +1,130 @@
+"""A warm process that forks askers and kills them: `python -m tests.engine.killing DATA`.
+
+Every line on its input is a job, every line on its output what became of it. The process imports everything
+and answers one question first, so that a child spends its time in ``ask``; it has no connection and no second
+thread when it forks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from blowfishdb.adapters.backends.duckdb import DuckDB
+from blowfishdb.adapters.ledger import Ledger
+from blowfishdb.workspace import Workspace
+from tests.engine.people import make_workspace, question
+
+STAGES = ("ask", "reserve", "reserved", "reading", "count", "counted", "settle", "settled")
+
+
+@dataclass(frozen=True)
+class Job:
+    """Ask question ``number``, and die ``delay`` seconds after the start, or at a stage; or live."""
+
+    workspace: str
+    number: int
+    delay: float | None = None
+    stage: str | None = None
+
+
+@dataclass(frozen=True)
+class Fate:
+    """The stages that were reached, the answer if it came out, and the time that it took."""
+
+    stages: list[str]
+    answer: list[float] | None
+    seconds: float
+    killed: bool
+
+
+def _child(job: Job, report: Callable[[object], None]) -> None:
+    def reach(stage: str) -> None:
+        report(stage)
+        if stage == job.stage:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def around(owner: type, name: str, before: str | None, after: str | None) -> None:
+        inner = getattr(owner, name)
+
+        def wrapped(*args: Any, **options: Any) -> Any:
+            if before:
+                reach(before)
+            result = inner(*args, **options)
+            if after:
+                reach(after)
+            return result
+
+        setattr(owner, name, wrapped)
+
+    around(Ledger, "reserve", "reserve", "reserved")
+    around(Ledger, "mark_reading", None, "reading")
+    around(DuckDB, "count", "count", "counted")
+    around(Ledger, "settle", "settle", "settled")
+    with Workspace(job.workspace, user="ana") as workspace:
+        asking = question(workspace["people"], job.number)
+        workspace._backend(workspace._record("people"))
+        reach("ask")
+        report(asking.ask().raw.tolist())
+
+
+def run(job: Job) -> Fate:
+    """Fork, kill, and read what the child said until then."""
+    source, sink = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.close(source)
+            _child(job, lambda said: os.write(sink, (json.dumps(said) + "\n").encode()) and None)
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(sink)
+    heard = os.read(source, 1 << 16)  # "ask": the child is ready
+    start = time.perf_counter()
+    if job.delay is not None:
+        while time.perf_counter() < start + job.delay:
+            select.select([], [], [], max(0.0, start + job.delay - time.perf_counter()))
+        os.kill(child, signal.SIGKILL)
+    while more := os.read(source, 1 << 16):
+        heard += more
+    seconds = time.perf_counter() - start
+    os.close(source)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code not in (0, -signal.SIGKILL):
+        raise RuntimeError(f"The child ended with {code}.")
+    said = [json.loads(line) for line in heard.decode().splitlines()]
+    answers = [value for value in said if isinstance(value, list)]
+    stages = [value for value in said if isinstance(value, str)]
+    return Fate(stages, answers[0] if answers else None, seconds, code != 0)
+
+
+def main() -> None:
+    """Warm up, then work."""
+    data = Path(sys.argv[1])
+    with tempfile.TemporaryDirectory() as folder:
+        make_workspace(f"{folder}/warm.blowfish", data, "1")
+        with Workspace(f"{folder}/warm.blowfish") as workspace:
+            question(workspace["people"], 0).ask()
+    threads = len(os.listdir("/proc/self/task"))
+    if threads != 1:
+        raise RuntimeError(f"{threads} threads: a fork would not be safe.")
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    for line in sys.stdin:
+        sys.stdout.write(json.dumps(asdict(run(Job(**json.loads(line))))) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
