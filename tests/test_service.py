@@ -316,7 +316,7 @@ class TestLivingWithADataset:
         with pytest.raises(bf.errors.BudgetExhausted):
             people["region"].histogram().spend("0.3").ask()
         people["region"].histogram().spend("0.2").ask()
-        with pytest.raises(bf.errors.BudgetExhausted, match="0.3"):
+        with pytest.raises(bf.errors.BudgetExhausted, match=r"0\.3"):
             people.budget.grant("cleo", "0.9")
 
     def test_answers_become_tables(self, people: Dataset) -> None:

@@ -89,9 +89,32 @@ def running() -> Iterator[Server]:
         shutil.chown(data, owner)
     port = _free_port()
     try:
-        _run(owner, str(programs / "initdb"), "-D", str(data), "-U", "tester", "-A", "trust", "-E", "UTF8", "-N")
+        _run(
+            owner,
+            str(programs / "initdb"),
+            "-D",
+            str(data),
+            "-U",
+            "tester",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "-N",
+        )
         options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' {_SETTINGS}"
-        _run(owner, str(programs / "pg_ctl"), "-D", str(data), "-w", "-l", str(data / "log"), "-o", options, "start")
+        _run(
+            owner,
+            str(programs / "pg_ctl"),
+            "-D",
+            str(data),
+            "-w",
+            "-l",
+            str(data / "log"),
+            "-o",
+            options,
+            "start",
+        )
         try:
             yield Server(port, data, programs, owner)
         finally:

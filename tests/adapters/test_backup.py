@@ -1,4 +1,4 @@
-"""Backup, restore, delete: whole and verified, or not at all; nothing is overwritten and no charge forgotten."""
+"""Backup, restore, delete: whole and verified, or not at all; nothing is overwritten, no charge forgotten."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def test_there_and_back(ledger: Ledger, path: Path, tmp_path: Path) -> None:
     again = Ledger.open(back)
     assert again.charges() == ledger.charges()[:2] and again.verify() == []
     again.close()
-    assert {"saved 100%.blowfish", "back?.db"} == {f for f in files(tmp_path) if not f.startswith("workspace")}
+    assert {"saved 100%.blowfish", "back?.db"} == {
+        f for f in files(tmp_path) if not f.startswith("workspace")
+    }
 
 
 def test_a_backup_is_consistent_while_others_write(ledger: Ledger, tmp_path: Path) -> None:
@@ -100,7 +102,7 @@ def test_nothing_is_overwritten(ledger: Ledger, tmp_path: Path) -> None:
             lambda place=place: backup(ledger.store, tmp_path / place),
             lambda place=place: restore(tmp_path / "saved", tmp_path / place),
         ):
-            with pytest.raises(WorkspaceError, match="already.*nothing is overwritten.*another path"):
+            with pytest.raises(WorkspaceError, match=r"already.*nothing is overwritten.*another path"):
                 act()
     assert taken.read_text() == "precious" and not (tmp_path / "half").exists()
     with pytest.raises(WorkspaceError, match="no folder"):
@@ -112,7 +114,7 @@ def test_a_damaged_backup_is_not_restored(ledger: Ledger, tmp_path: Path) -> Non
     backup(ledger.store, saved)
     with sqlite3.connect(saved) as connection:
         connection.execute("UPDATE budgets SET spent = 0")
-    with pytest.raises(WorkspaceError, match="do not add up.*another backup"):
+    with pytest.raises(WorkspaceError, match=r"do not add up.*another backup"):
         restore(saved, tmp_path / "back")
     content = bytearray(saved.read_bytes())
     content[4096:] = os.urandom(len(content) - 4096)
@@ -128,7 +130,7 @@ def test_a_damaged_backup_is_not_restored(ledger: Ledger, tmp_path: Path) -> Non
 
 
 def test_deleting(ledger: Ledger, path: Path, tmp_path: Path) -> None:
-    with pytest.raises(WorkspaceError, match="open elsewhere.*not deleted.*close it"):
+    with pytest.raises(WorkspaceError, match=r"open elsewhere.*not deleted.*close it"):
         delete(path)
     assert ledger.verify() == [] and ledger.answer("q") is not None
     ledger.close()
@@ -138,6 +140,7 @@ def test_deleting(ledger: Ledger, path: Path, tmp_path: Path) -> None:
         delete(path)
 
 
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_workspace_whose_process_was_killed_is_deleted_with_its_journal(path: Path, tmp_path: Path) -> None:
     child = os.fork()
     if child == 0:

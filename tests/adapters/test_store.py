@@ -106,7 +106,9 @@ def test_the_scripts_and_the_tables_agree(place: str) -> None:
     engine.dispose()
 
 
-def test_an_older_workspace_is_upgraded_and_loses_nothing(older: tuple[str, list[object]], newer: Path) -> None:
+def test_an_older_workspace_is_upgraded_and_loses_nothing(
+    older: tuple[str, list[object]], newer: Path
+) -> None:
     place, before = older
     assert content(place) == before
     assert {"note", "remark"} <= columns(place, "budgets")
@@ -146,7 +148,11 @@ def test_many_make_one_at_once(place: str) -> None:
 def test_a_newer_workspace_is_refused_and_left_alone(place: str, request: pytest.FixtureRequest) -> None:
     fill(place)
     opened = Store.open(place)
-    for said, words in (("99", r"newer version.*format 99.*reads up to 1.*upgrade"), ("x", "format"), ("0", "format")):
+    for said, words in (
+        ("99", r"newer version.*format 99.*reads up to 1.*upgrade"),
+        ("x", "format"),
+        ("0", "format"),
+    ):
         with opened.writing() as connection:
             connection.execute(text("UPDATE blowfish_meta SET value = :said"), {"said": said})
         with pytest.raises(WorkspaceError, match=words):
@@ -159,7 +165,7 @@ def test_a_newer_workspace_is_refused_and_left_alone(place: str, request: pytest
 
 def test_a_gap_between_scripts_is_found(older: tuple[str, list[object]], newer: Path) -> None:
     (newer / "r0003_remark.py").write_text(THIRD.replace('"2"', '"1"'))
-    with pytest.raises(Exception, match="does not follow|multiple|overlap"):
+    with pytest.raises(Exception, match=r"does not follow|multiple|overlap"):
         Store.open(older[0])
 
 

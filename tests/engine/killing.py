@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import sys
 import tempfile
@@ -29,17 +28,18 @@ STAGES = ("ask", "reserve", "reserved", "reading", "count", "counted", "settle",
 
 @dataclass(frozen=True)
 class Job:
-    """Ask question ``number``, and die ``delay`` seconds after the start, or at a stage; or live."""
+    """Ask question ``number``, and die ``delay`` seconds after a stage, or exactly at one; or live."""
 
     workspace: str
     number: int
     delay: float | None = None
-    stage: str | None = None
+    since: str = "ask"
+    at: str | None = None
 
 
 @dataclass(frozen=True)
 class Fate:
-    """The stages that were reached, the answer if it came out, and the time that it took."""
+    """The stages that were reached, the answer if it came out, and the seconds from ``since`` to the end."""
 
     stages: list[str]
     answer: list[float] | None
@@ -50,7 +50,7 @@ class Fate:
 def _child(job: Job, report: Callable[[object], None]) -> None:
     def reach(stage: str) -> None:
         report(stage)
-        if stage == job.stage:
+        if stage == job.at:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def around(owner: type, name: str, before: str | None, after: str | None) -> None:
@@ -90,11 +90,13 @@ def run(job: Job) -> Fate:
         finally:
             os._exit(code)
     os.close(sink)
-    heard = os.read(source, 1 << 16)  # "ask": the child is ready
+    heard = b""
+    while f'"{job.since}"\n'.encode() not in heard and (more := os.read(source, 1 << 16)):
+        heard += more
     start = time.perf_counter()
     if job.delay is not None:
-        while time.perf_counter() < start + job.delay:
-            select.select([], [], [], max(0.0, start + job.delay - time.perf_counter()))
+        while (left := start + job.delay - time.perf_counter()) > 0:
+            time.sleep(left)
         os.kill(child, signal.SIGKILL)
     while more := os.read(source, 1 << 16):
         heard += more
@@ -116,7 +118,7 @@ def main() -> None:
         make_workspace(f"{folder}/warm.blowfish", data, "1")
         with Workspace(f"{folder}/warm.blowfish") as workspace:
             question(workspace["people"], 0).ask()
-    threads = len(os.listdir("/proc/self/task"))
+    threads = len(list(Path("/proc/self/task").iterdir()))
     if threads != 1:
         raise RuntimeError(f"{threads} threads: a fork would not be safe.")
     sys.stdout.write("ready\n")

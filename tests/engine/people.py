@@ -16,16 +16,15 @@ PRICE = bf.Epsilon("0.01")
 def make_data(path: Path, rows: int = 2_000) -> Path:
     """A DuckDB file with the table ``people``."""
     with duckdb.connect(str(path)) as connection:
-        connection.execute(
-            f"CREATE TABLE people AS SELECT (i * 7919 % 1000)::INT AS age, (i % 100)::INT AS floor FROM range({rows}) t(i)"
-        )
+        rows_of = f"SELECT (i * 7919 % 1000)::INT AS age, (i % 100)::INT AS floor FROM range({rows}) t(i)"
+        connection.execute(f"CREATE TABLE people AS {rows_of}")
     return path
 
 
 def make_workspace(place: str | Path, data: Path, budget: str) -> None:
     """A workspace over it."""
     with Workspace(place, user="carla") as workspace:
-        workspace.add_dataset("people", data, domain=DOMAIN).budget.set(budget)
+        workspace.add_dataset("people", data, domain=DOMAIN, table="people").budget.set(budget)
 
 
 def question(people: Dataset, number: int) -> Asking:

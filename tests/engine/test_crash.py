@@ -9,22 +9,25 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import median
 
 import pytest
 
 from blowfishdb.adapters.ledger import State
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import AnswerInProgress
+from blowfishdb.core.projection import project
+from blowfishdb.service import identity
 from blowfishdb.workspace import Workspace
 from tests.engine.killing import STAGES, Fate, Job
 from tests.engine.people import PRICE, make_data, make_workspace, question
 
 ROOT = Path(__file__).parents[2]
-KILLS_BY_TIME = 176
-KILLS_BY_STAGE = 6
-IN_ONE_WORKSPACE = 48
+KILLS = 200
+KILLS_AT_EACH_STAGE = 5
+BATCH = 10
 
 Run = Callable[[Job], Fate]
 
@@ -61,74 +64,86 @@ def run(data: Path) -> Iterator[Run]:
     heard.close()
 
 
-def check(job: Job, fate: Fate) -> str:
-    """Reopen after a kill, check every invariant, go on, check again; returns how far the charge had come."""
-    with Workspace(job.workspace, user="ana") as workspace:
-        ledger, people = workspace._ledger, workspace["people"]
-        asking = question(people, job.number)
+@dataclass(frozen=True)
+class Remains:
+    """What a kill left behind: the state of its charge, or "nothing", or the answer that was settled."""
 
-        def books() -> None:
-            status = people.budget.status
-            assert workspace.verify() == []
-            assert status.spent + status.held <= status.total
-            charges = ledger.charges("people")
-            assert all(charge.amount == PRICE for charge in charges)
-            count = Counter(charge.state.spent for charge in charges if charge.state is not State.VOID)
-            assert status.spent.nano == count[True] * PRICE.nano
-            assert status.held.nano == count[False] * PRICE.nano
+    job: Job
+    fate: Fate
+    state: str
 
-        books()
-        left = [charge for charge in ledger.charges("people") if not charge.state.spent]
-        left = [charge for charge in left if charge.state is not State.VOID]
-        stored = {tuple(answer.raw) for answer in workspace.answers()}
-        if fate.answer is not None:
-            assert tuple(fate.answer) in stored, "an answer came out that nobody paid for"
-        assert len(left) <= 1
-        owned = asking.quote().owned
-        assert not (owned and left)
-        spent = people.budget.status.spent
-        if left:
-            assert fate.answer is None and "reserve" in fate.stages
-            with pytest.raises(AnswerInProgress):
-                asking.ask()
-        ledger.recover()
-        books()
-        after = [ledger.charge(charge.id).state for charge in left]
-        expected = [State.VOID if charge.state is State.RESERVED else State.LOST for charge in left]
-        assert after == expected
-        lost = PRICE if State.LOST in after else Epsilon(0)
-        again = asking.ask()
-        price = Epsilon(0) if owned else PRICE
-        assert again.receipt.cost == price
-        assert people.budget.status.spent == spent + lost + price
-        if fate.answer is not None:
-            assert again.raw.tolist() == fate.answer
-        books()
-        return "settled" if owned else left[0].state.value if left else "nothing"
+
+def check_books(workspace: Workspace) -> None:
+    """Whatever happened, the books add up, and every charge is exactly what was reserved."""
+    assert workspace.verify() == []
+    status, charges = workspace["people"].budget.status, workspace._ledger.charges("people")
+    assert status.spent + status.held <= status.total
+    assert all(charge.amount == PRICE for charge in charges)
+    assert status.spent.nano == PRICE.nano * sum(charge.state.spent for charge in charges)
+    assert status.held.nano == PRICE.nano * sum(charge.state.held for charge in charges)
+
+
+def check(jobs: list[tuple[Job, Fate]]) -> list[Remains]:
+    """Reopen after some kills; check every invariant, recover, ask again, check again."""
+    with Workspace(jobs[0][0].workspace, user="ana") as workspace:
+        check_books(workspace)
+        remains = [Remains(job, fate, left_behind(workspace, job, fate)) for job, fate in jobs]
+        before, people = workspace["people"].budget.status, workspace["people"]
+        ended = [charge.state for charge in workspace._ledger.recover()]
+        assert ended.count(State.LOST) == sum(r.state == "reading" for r in remains)
+        assert ended.count(State.VOID) == sum(r.state == "reserved" for r in remains)
+        assert people.budget.status.spent.nano == before.spent.nano + PRICE.nano * ended.count(State.LOST)
+        assert not people.budget.status.held
+        for remain in remains:
+            again = question(people, remain.job.number).ask()
+            assert again.receipt.cost == (Epsilon(0) if remain.state == "settled" else PRICE)
+            assert remain.fate.answer in (None, again.raw.tolist())
+        check_books(workspace)
+        return remains
+
+
+def left_behind(workspace: Workspace, job: Job, fate: Fate) -> str:
+    """How far the charge had come. An answer that came out is one that was paid for."""
+    asking = question(workspace["people"], job.number)
+    dataset = workspace._record("people")
+    name = identity(asking._request(), dataset, project(asking.question, dataset.policy))
+    mine = [c for c in workspace._ledger.charges("people") if c.question == name]
+    assert len(mine) <= 1
+    if fate.answer is not None or "settled" in fate.stages:
+        assert [charge.state for charge in mine] == [State.SETTLED]
+    if not mine:
+        assert "reserved" not in fate.stages
+        return "nothing"
+    if mine[0].state.held:
+        with pytest.raises(AnswerInProgress, match="Nothing was charged"):
+            asking.ask()
+    return mine[0].state.value
+
+
+def plans(durations: dict[str, float]) -> Iterator[Job]:
+    """Kills at every stage, and at times spread over the whole, and over what follows the reservation."""
+    dice = random.Random(20)
+    yield from (Job("", 0, at=stage) for stage in STAGES * KILLS_AT_EACH_STAGE)
+    while True:
+        for since, seconds in durations.items():
+            yield Job("", 0, delay=dice.uniform(0, seconds), since=since)
 
 
 def test_kills_at_random_points(run: Run, data: Path, tmp_path: Path) -> None:
-    dice = random.Random(20)
     warm = tmp_path / "warm.blowfish"
     make_workspace(warm, data, "1")
-    duration = max(run(Job(str(warm), number)).seconds for number in range(5))
-    jobs: list[tuple[float | None, str | None]] = [
-        (dice.uniform(0, 1.1 * duration), None) for _ in range(KILLS_BY_TIME)
-    ]
-    jobs += [(None, stage) for stage in STAGES for _ in range(KILLS_BY_STAGE)]
-    dice.shuffle(jobs)
-    reached: Counter[str] = Counter()
-    killed = 0
-    for number, (delay, stage) in enumerate(jobs):
-        place = tmp_path / f"{number // IN_ONE_WORKSPACE}.blowfish"
-        if not place.exists():
-            make_workspace(place, data, "10")
-        job = Job(str(place), number % IN_ONE_WORKSPACE, delay, stage)
-        fate = run(job)
-        killed += fate.killed
-        reached[check(job, fate)] += 1
-    print(killed, reached, duration)
-    assert killed >= 200, reached
+    durations = {
+        since: median(run(Job(str(warm), 5 * start + number, since=since)).seconds for number in range(5))
+        for start, since in enumerate(("ask", "reserve"))
+    }
+    jobs, reached, killed = plans(durations), Counter[str](), 0
+    while killed < KILLS:
+        place = tmp_path / f"{killed}.blowfish"
+        make_workspace(place, data, "1")
+        batch = [replace(next(jobs), workspace=str(place), number=number) for number in range(BATCH)]
+        done = [(job, run(job)) for job in batch]
+        killed += sum(fate.killed for _, fate in done)
+        reached.update(remain.state for remain in check(done))
     assert set(reached) == {"nothing", "reserved", "reading", "settled"}, reached
 
 
@@ -146,7 +161,7 @@ def test_each_stage_leaves_what_it_should(
     run: Run, data: Path, tmp_path: Path, stage: str, left: str
 ) -> None:
     make_workspace(tmp_path / "w.blowfish", data, "1")
-    job = Job(str(tmp_path / "w.blowfish"), 1, stage=stage)
+    job = Job(str(tmp_path / "w.blowfish"), 1, at=stage)
     fate = run(job)
     assert fate.killed and fate.stages[-1] == stage and fate.answer is None
-    assert check(job, fate) == left
+    assert [remain.state for remain in check([(job, fate)])] == [left]

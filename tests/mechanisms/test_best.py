@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -15,7 +13,7 @@ from blowfishdb.core.errors import NotProven
 from blowfishdb.mechanisms.best import Best
 from blowfishdb.mechanisms.edge_noise import EdgeNoise
 from blowfishdb.mechanisms.hierarchical import Hierarchical
-from blowfishdb.mechanisms.laplace import Laplace
+from blowfishdb.mechanisms.laplace import Laplace, LaplaceOnWorkload
 from blowfishdb.mechanisms.optimized import Optimized
 from blowfishdb.mechanisms.ordered_hierarchical import OrderedHierarchical
 
@@ -81,15 +79,6 @@ def test_plans_are_remembered_by_content():
     assert first is again
 
 
-def test_a_warm_quote_takes_a_moment():
-    accuracy = Accuracy(40.5, 0.05)
-    for graph in (graphs.Threshold(20, 3), graphs.Full(20)):
-        Best().for_accuracy(workloads.Cumulative(20), graph, accuracy)
-        began = time.perf_counter()
-        Best().for_accuracy(workloads.Cumulative(20), graph, accuracy)
-        assert time.perf_counter() - began < 0.01
-
-
 def test_many_questions_are_never_listed():
     plan = Best().plan(workloads.AllRanges(10**5), graphs.Full(10**5))
     assert plan.squared_error(epsilon=1) > 0
@@ -99,9 +88,8 @@ def test_hopeless_noise_on_the_questions_is_not_even_planned():
     """Its exact sensitivity alone would need every edge."""
     k = 1_000
     workload = workloads.Ranges(k, np.arange(k // 2), np.arange(k // 2) + k // 2)
-    began = time.perf_counter()
-    Best().plan(workload, graphs.Full(k))
-    assert time.perf_counter() - began < 5
+    considered = Best().plans(workload, graphs.Full(k))
+    assert not any(isinstance(plan, LaplaceOnWorkload) for plan in considered)
 
 
 def test_free_answers_cost_nothing():

@@ -1,4 +1,4 @@
-"""Every mechanism of the catalogue keeps the contract: private on every edge, unbiased, exact in its error."""
+"""Every mechanism of the catalogue keeps the contract: private on every edge, unbiased, honest on error."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 
 import numpy as np
@@ -216,10 +215,8 @@ def test_trees_have_the_least_height():
             assert len(set(zip(starts.tolist(), stops.tolist(), strict=True))) == starts.size
 
 
-def test_a_hundred_thousand_cells_take_seconds():
+def test_a_hundred_thousand_cells():
     k = 10**5
-    Hierarchical(16).plan(Cumulative(100), Full(100)).squared_error(epsilon=1)  # compile the loops
-    started = time.perf_counter()
     for mechanism in (Hierarchical(16), Privelet()):
         plan = mechanism.plan(Cumulative(k), Full(k))
         assert isinstance(plan.estimator, CutLeastSquares)
@@ -228,4 +225,3 @@ def test_a_hundred_thousand_cells_take_seconds():
         error = np.abs(answers - np.cumsum(x)).max()
         assert answers[-1] == x.sum()
         assert error < 8 * np.sqrt(plan.squared_errors(epsilon=1).max())
-    assert time.perf_counter() - started < 10

@@ -104,11 +104,16 @@ def _finished(
     adapted = select.transform(engine.adapt, copy=False)
     assert isinstance(adapted, exp.Select)
     next(table for table in adapted.find_all(exp.Table) if table.name == _ROWS).replace(rows)
-    if not engine.registers_maps:
-        for table in maps:
-            name = exp.to_identifier(table.name, quoted=True)
-            adapted = adapted.with_(name, as_=engine.inlined(table, engine.literal), copy=False)
+    if maps and not engine.registers_maps:
+        listed = [exp.CTE(this=engine.inlined(each, engine.literal), alias=_header(each)) for each in maps]
+        adapted.set("with_", exp.With(expressions=listed))
     return adapted
+
+
+def _header(table: ValueMap) -> exp.TableAlias:
+    alias = _alias(table.name)
+    alias.set("columns", [exp.to_identifier(name, quoted=True) for name in table.columns])
+    return alias
 
 
 def mentioned(query: CellQuery, domain: Domain) -> dict[str, Attribute]:

@@ -196,17 +196,10 @@ def _md5(text: SqlExpr) -> SqlExpr:
     return sql.call("MD5", text)
 
 
-def inlined_values(table: ValueMap, literal: Callable[[Any], SqlExpr]) -> exp.Query:
-    """A map as a SELECT from a list of VALUES."""
+def inlined_values(table: ValueMap, literal: Callable[[Any], SqlExpr]) -> SqlExpr:
+    """The rows of a map as a list of VALUES."""
     rows = zip(*table.columns.values(), strict=True)
-    listed = exp.Values(
-        expressions=[exp.Tuple(expressions=[literal(value) for value in row]) for row in rows],
-        alias=exp.TableAlias(
-            this=exp.to_identifier("listed", quoted=True),
-            columns=[exp.to_identifier(name, quoted=True) for name in table.columns],
-        ),
-    )
-    return exp.select(*(sql.column(name, "listed") for name in table.columns)).from_(listed)
+    return exp.Values(expressions=[exp.Tuple(expressions=[literal(value) for value in row]) for row in rows])
 
 
 def keep(node: SqlExpr) -> SqlExpr:
@@ -267,7 +260,7 @@ class Engine:
     """Whole seconds from a whole second to a moment that is not earlier."""
     md5: Callable[[SqlExpr], SqlExpr] = _md5
     """The MD5 of a text in UTF-8, as 32 lower-case hexadecimal digits."""
-    inlined: Callable[[ValueMap, Callable[[Any], SqlExpr]], exp.Query] = inlined_values
+    inlined: Callable[[ValueMap, Callable[[Any], SqlExpr]], SqlExpr] = inlined_values
     adapt: Callable[[SqlExpr], SqlExpr] = keep
     """One node of a finished tree in this database's way; what a curator wrote is not touched."""
 

@@ -48,17 +48,10 @@ def _md5(text: SqlExpr) -> SqlExpr:
     return sql.call("MD5", text)
 
 
-def _inlined(table: ValueMap, literal: Callable[[Any], SqlExpr]) -> exp.Query:
+def _inlined(table: ValueMap, literal: Callable[[Any], SqlExpr]) -> SqlExpr:
     """Both databases know UNION ALL; their VALUES differ."""
-    selects: list[exp.Query] = [
-        exp.Select(
-            expressions=[
-                exp.Alias(this=literal(value), alias=exp.to_identifier(name, quoted=True))
-                for name, value in zip(table.columns, row, strict=True)
-            ]
-        )
-        for row in zip(*table.columns.values(), strict=True)
-    ]
+    rows = zip(*table.columns.values(), strict=True)
+    selects: list[SqlExpr] = [exp.Select(expressions=[literal(value) for value in row]) for row in rows]
     return reduce(lambda left, right: exp.Union(this=left, expression=right, distinct=False), selects)
 
 

@@ -17,7 +17,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import reverse_cuthill_mckee
+from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 
 from blowfishdb.core.arrays import BoolArray, IntArray
 
@@ -34,6 +34,8 @@ class Band:
 
     place: IntArray
     """Where each variable stands in the band."""
+    part: IntArray
+    """Which connected part it belongs to; between parts the inverse is zero."""
     width: int
 
     @classmethod
@@ -44,7 +46,8 @@ class Band:
         place[order] = np.arange(order.size)
         entries = coo_array(matrix)
         reach = int(np.abs(place[entries.row] - place[entries.col]).max(initial=0))
-        return cls(place, max(reach, _BLOCK)) if reach <= WIDEST else None
+        part = np.asarray(connected_components(matrix, directed=False)[1], dtype=np.int64)
+        return cls(place, part, max(reach, _BLOCK)) if reach <= WIDEST else None
 
     @property
     def blocks(self) -> int:
@@ -52,8 +55,9 @@ class Band:
         return -(-self.place.size // self.width)
 
     def near(self, a: IntArray, b: IntArray) -> BoolArray:
-        """Whether an entry of the inverse is in a block that ``inverse`` makes."""
-        return np.abs(self.place[a] // self.width - self.place[b] // self.width) <= 1
+        """Whether an entry of the inverse is known: in a block that ``inverse`` makes, or zero."""
+        apart = np.abs(self.place[a] // self.width - self.place[b] // self.width)
+        return (apart <= 1) | (self.part[a] != self.part[b])
 
     def inverse(self, row: IntArray, column: IntArray, data: Entries) -> tuple[Entries, Entries]:
         """The diagonal blocks of the inverse of Σ data·e_row·e_columnᵀ, and the blocks right of them."""
@@ -74,7 +78,8 @@ class Band:
         second = np.maximum(self.place[a], self.place[b])
         block, i = np.divmod(first, self.width)
         other, j = np.divmod(second, self.width)
-        return np.where(block == other, inverse[0][block, i, j], inverse[1][block, i, j])
+        found = np.where(block == other, inverse[0][block, i, j], inverse[1][block, i, j])
+        return np.where(self.part[a] == self.part[b], found, 0)
 
 
 def _sweep(diagonal: Entries, beside: Entries) -> tuple[Entries, Entries]:

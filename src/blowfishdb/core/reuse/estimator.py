@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
 
@@ -69,7 +70,6 @@ class Estimator(ABC):
 
 def per_release(weights: FloatArray, noise: Noise) -> FloatArray:
     """Σ t_r²·σ_r² over the rows of each release, for every row of weights."""
-    squares = weights**2 * noise.variances
-    parts = np.zeros((noise.releases, weights.shape[0]))
-    np.add.at(parts, noise.release, squares.T)
-    return parts
+    rows = np.arange(noise.release.size)
+    member = csr_array((noise.variances, (noise.release, rows)), shape=(noise.releases, rows.size))
+    return np.asarray(member @ (weights**2).T)

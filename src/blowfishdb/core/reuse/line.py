@@ -55,14 +55,14 @@ class LineEstimator(Estimator):
         return used, low[used], high[used]
 
     @cached_property
-    def _component(self) -> IntArray:
+    def component(self) -> IntArray:
         """The component of every cut point."""
         _, low, high = self._edges
         return _components(int(self._group.max()) + 1, low, high)[self._group]
 
     @property
     def determined(self) -> BoolArray:
-        return self._component[self.questions.starts] == self._component[self.questions.stops]
+        return self.component[self.questions.starts] == self.component[self.questions.stops]
 
     @property
     def residuals(self) -> FloatArray:
@@ -75,7 +75,7 @@ class LineEstimator(Estimator):
         _, low, high = self._edges
         degree = np.bincount(np.concatenate((low, high)), minlength=groups)
         component = np.zeros(groups, dtype=np.int64)
-        component[self._group] = self._component
+        component[self._group] = self.component
         busiest = np.lexsort((-degree, component))  # grounding a hub leaves a narrow band
         grounded = busiest[np.unique(component[busiest], return_index=True)[1]]
         number = np.ones(groups, dtype=np.int64)
@@ -108,7 +108,10 @@ class LineEstimator(Estimator):
     @cached_property
     def _factor(self):  # type: ignore[no-untyped-def]  # SuperLU has no public type
         return splu(
-            csc_array(self._laplacian), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+            csc_array(self._laplacian),
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0.0,
+            options={"SymmetricMode": True},
         )
 
     # --- variances ---------------------------------------------------------------------------------------
@@ -117,19 +120,22 @@ class LineEstimator(Estimator):
     def variances(self) -> FloatArray:
         found = self._near_variances(None) if self._band else np.full(self.count, np.nan)
         far = np.flatnonzero(np.isnan(found) & self.determined)
-        for some, weights in self._weighed(far):
-            found[some] = per_release(weights, self.noise).sum(axis=0)
+        for some in self._chunks(far):
+            asked = self._asked[some]
+            found[some] = asked.multiply(self._solve(asked.toarray().T).T).sum(axis=1)
         return np.where(self.determined, np.maximum(found, 0.0), np.inf)
 
     @cached_property
     def parts(self) -> FloatArray:
         releases = self.noise.releases
+        if releases == 1:
+            return self.variances[None]
         found = np.full((releases, self.count), np.nan)
         if self._band:
             found = np.array([self._near_variances(release) for release in range(releases)])
         far = np.flatnonzero(np.isnan(found[0]) & self.determined)
-        for some, weights in self._weighed(far):
-            found[:, some] = per_release(weights, self.noise)
+        for some in self._chunks(far):
+            found[:, some] = per_release(self.weights(some), self.noise)
         return np.where(self.determined, np.maximum(found, 0.0), np.inf)
 
     @cached_property
@@ -154,7 +160,7 @@ class LineEstimator(Estimator):
 
         a, b = self._unknown[self.questions.starts], self._unknown[self.questions.stops]
         first, second = np.maximum(a, 0), np.maximum(b, 0)
-        near = self._band.near(first, second) | (a < 0) | (b < 0)
+        near = (a < 0) | (b < 0) | self._band.near(first, second)
         found = np.zeros(self.count, dtype=moved.dtype)
         for some, one, other, factor in (
             (a >= 0, first, first, 1),
@@ -165,11 +171,9 @@ class LineEstimator(Estimator):
         real = found.real if release is None else -found.imag / _STEP
         return np.where(near, real, np.nan)
 
-    def _weighed(self, questions: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
+    def _chunks(self, questions: IntArray) -> Iterator[IntArray]:
         step = max(1, _CHUNK // max(1, self.rows.count))
-        for begin in range(0, questions.size, step):
-            some = questions[begin : begin + step]
-            yield some, self.weights(some)
+        return (questions[begin : begin + step] for begin in range(0, questions.size, step))
 
     def weights(self, questions: IntArray) -> FloatArray:
         flows = self._solve(self._asked[questions].toarray().T)
@@ -198,7 +202,9 @@ class LineEstimator(Estimator):
             return known
         ends = self.rows.starts[exact], self.rows.stops[exact]
         tree = csr_array((np.ones(exact.size), ends), shape=(known.shape[1],) * 2)
-        by_ends = {pair: row for row, pair in zip(exact, zip(*(e.tolist() for e in ends), strict=True), strict=True)}
+        by_ends = {
+            pair: row for row, pair in zip(exact, zip(*(e.tolist() for e in ends), strict=True), strict=True)
+        }
         for root in np.unique(self._group[ends[0]], return_index=True)[1]:
             order, before = breadth_first_order(tree, ends[0][root], directed=False)
             for cut in order[1:].tolist():

@@ -92,8 +92,16 @@ class Workload(ByContent, ABC):
 
     def moves(self, u: ArrayLike, v: ArrayLike) -> Numbers:
         """‖W(e_u − e_v)‖₁ for each pair: by how much a move from u to v changes the answers."""
+        if self.binary and self.size**2 <= LIMIT:  # ‖a − b‖₁ = ‖a‖₁ + ‖b‖₁ − 2·a·b for 0/1 columns
+            common = self._common
+            return np.asarray(common[u, u] + common[v, v] - 2 * common[u, v])
         difference = self._columns[np.atleast_1d(u)] - self._columns[np.atleast_1d(v)]
         return np.asarray(abs(difference).sum(axis=1)).reshape(np.shape(u))
+
+    @cached_property
+    def _common(self) -> Numbers:
+        """How many questions count both of two cells."""
+        return self._gram()
 
     @cached_property
     def _columns(self) -> csr_array:

@@ -1,0 +1,75 @@
+"""Real databases for the tests of this folder: one PostgreSQL and one Spark for each run."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.adapters import places
+from tests.adapters.postgres import Server, running
+
+_FILES: dict[str, Callable[[Path], places.Place]] = {
+    "duckdb": places.DuckFile,
+    "csv": lambda folder: places.Copied(folder / "people.csv", "FORMAT csv, HEADER"),
+    "tsv": lambda folder: places.Copied(
+        folder / "people.tsv.gz", "FORMAT csv, HEADER, DELIMITER '\t', COMPRESSION gzip"
+    ),
+    "parquet": lambda folder: places.Copied(folder / "people.parquet", "FORMAT parquet"),
+    "folder": places.Folder,
+    "pandas": lambda _: places.Memory("pandas"),
+    "arrow": lambda _: places.Memory("arrow"),
+    "polars": lambda _: places.Memory("polars"),
+    "sqlite": places.SqliteFile,
+    "spark": places.SparkFolder,
+}
+DATABASES = ("duckdb", "sqlite", "postgres", "spark")
+EVERYWHERE = (*_FILES, "postgres")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """``place`` is every place; ``database`` one of each kind of database."""
+    for fixture, names in (("place", EVERYWHERE), ("database", DATABASES)):
+        if fixture in metafunc.fixturenames and not _is_local(metafunc, fixture):
+            metafunc.parametrize(fixture, [_marked(name) for name in names], indirect=True)
+
+
+def _is_local(metafunc: pytest.Metafunc, fixture: str) -> bool:
+    """A module that has a fixture of this name means its own."""
+    return hasattr(metafunc.module, fixture)
+
+
+def _marked(name: str) -> object:
+    """With pytest-xdist, one process starts the server (``--dist loadgroup``)."""
+    return pytest.param(name, marks=pytest.mark.xdist_group(name)) if name in ("postgres", "spark") else name
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL server for the whole run."""
+    with running() as server:
+        yield server
+
+
+def _place(request: pytest.FixtureRequest, folder: Path) -> places.Place:
+    if request.param == "postgres":
+        return places.PostgresSchema(request.getfixturevalue("postgres"))
+    if request.param == "spark":
+        pytest.importorskip("pyspark", reason="no Spark: pip install 'blowfishdb[spark]'")
+        if shutil.which("java") is None:
+            pytest.skip("no Java, which Spark needs: install a Java runtime of version 17")
+    return _FILES[request.param](folder)
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> places.Place:
+    """Everywhere a table can be."""
+    return _place(request, tmp_path)
+
+
+@pytest.fixture
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> places.Place:
+    """One of each kind of database."""
+    return _place(request, tmp_path)

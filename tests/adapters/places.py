@@ -1,0 +1,201 @@
+"""Places where a test puts a table: one class for each database, all with the same ``make``."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Protocol
+
+import duckdb
+
+from blowfishdb.adapters.backends import Backend, open_backend
+from blowfishdb.adapters.backends.duckdb import DuckDB
+from blowfishdb.adapters.backends.spark import Spark
+from blowfishdb.adapters.sql_source import Source
+from blowfishdb.core.domain import Domain
+from tests.adapters.postgres import Server
+
+Columns = dict[str, tuple[str, Sequence[object]]]
+"""Columns by name: the type in DuckDB's words, and the values."""
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def fill(connection: duckdb.DuckDBPyConnection, columns: Columns, table: str = "people") -> None:
+    declared = ", ".join(f"{quoted(name)} {sql_type}" for name, (sql_type, _) in columns.items())
+    lists = ", ".join(f"UNNEST(CAST(? AS {sql_type}[]))" for sql_type, _ in columns.values())
+    connection.execute(f"CREATE TABLE {quoted(table)} ({declared})")
+    values = [list(values) for _, values in columns.values()]
+    connection.execute(f"INSERT INTO {quoted(table)} SELECT {lists}", values)
+
+
+class Place(Protocol):
+    dialect: str
+    slow: bool
+
+    def make(
+        self, columns: Columns, domain: Domain, source: Source | None = None, *, timeout: float = 600.0
+    ) -> Backend:
+        """Put the columns into a table ``people`` and open it."""
+
+
+class DuckFile:
+    dialect, slow = "duckdb", False
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "people.duckdb"
+
+    def make(
+        self, columns: Columns, domain: Domain, source: Source | None = None, *, timeout: float = 600.0
+    ) -> Backend:
+        with duckdb.connect(str(self.path)) as connection:
+            fill(connection, columns)
+        return DuckDB(self.path, domain, source, timeout=timeout)
+
+
+class Copied:
+    """A CSV or Parquet file, written by DuckDB."""
+
+    dialect, slow = "duckdb", False
+
+    def __init__(self, path: Path, options: str) -> None:
+        self.path, self.options = path, options
+
+    def make(
+        self, columns: Columns, domain: Domain, source: Source | None = None, *, timeout: float = 600.0
+    ) -> Backend:
+        with duckdb.connect() as connection:
+            fill(connection, columns)
+            connection.execute(f"COPY people TO '{self.path}' ({self.options})")
+        return DuckDB(self.path, domain, source, timeout=timeout)
+
+
+class Folder:
+    dialect, slow = "duckdb", False
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "people"
+
+    def make(
+        self, columns: Columns, domain: Domain, source: Source | None = None, *, timeout: float = 600.0
+    ) -> Backend:
+        (self.path / "deep").mkdir(parents=True)
+        first = quoted(next(iter(columns)))
+        parts = (("a", f"hash({first}) % 2 = 0"), ("deep/b", f"hash({first}) % 2 = 1"))
+        with duckdb.connect() as connection:
+            fill(connection, columns)
+            for part, condition in parts:
+                rows = f"SELECT * FROM people WHERE {condition}"
+                connection.execute(f"COPY ({rows}) TO '{self.path}/{part}.parquet'")
+        return DuckDB(self.path, domain, source, timeout=timeout)
+
+
+class Memory:
+    """A pandas, Arrow or Polars table."""
+
+    dialect, slow = "duckdb", False
+
+    def __init__(self, library: str) -> None:
+        self.library = library
+
+    def make(
+        self, columns: Columns, domain: Domain, source: Source | None = None, *, timeout: float = 600.0
+    ) -> Backend:
+        with duckdb.connect() as connection:
+            fill(connection, columns)
+            table = connection.sql("SELECT * FROM people").to_arrow_table()
+        if self.library == "pandas":
+            table = table.to_pandas()
+        if self.library == "polars":
+            import polars
+
+            table = polars.from_arrow(table)
+        return open_backend(table, domain, source=source, timeout=timeout)
+
+
+class SqliteFile:
+    dialect, slow = "sqlite", False
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "people.sqlite"
+
+    def make(
+        self, columns: Columns, domain: Domain, source: Source | None = None, *, timeout: float = 600.0
+    ) -> Backend:
+        declared = ", ".join(f"{quoted(name)} {sql_type}" for name, (sql_type, _) in columns.items())
+        with closing(sqlite3.connect(self.path)) as connection, connection:
+            connection.execute(f"CREATE TABLE people ({declared})")
+            rows = zip(
+                *([self._stored(value) for value in values] for _, values in columns.values()), strict=True
+            )
+            connection.executemany(f"INSERT INTO people VALUES ({', '.join('?' * len(columns))})", rows)
+        return open_backend(f"sqlite:///{self.path}", domain, source=source, timeout=timeout)
+
+    @staticmethod
+    def _stored(value: object) -> object:
+        if isinstance(value, datetime):
+            return value.isoformat(sep=" ")
+        if isinstance(value, date):
+            return value.isoformat()
+        if isinstance(value, bool):
+            return int(value)
+        return float(value) if isinstance(value, Decimal) else value
+
+
+_POSTGRES = {
+    "DOUBLE": "DOUBLE PRECISION",
+    "FLOAT": "REAL",
+    "TINYINT": "SMALLINT",
+    "HUGEINT": "NUMERIC(38, 0)",
+}
+
+
+class PostgresSchema:
+    dialect, slow = "postgres", False
+
+    def __init__(self, server: Server) -> None:
+        self.server, self.schema = server, server.new_schema()
+
+    def make(
+        self, columns: Columns, domain: Domain, source: Source | None = None, *, timeout: float = 600.0
+    ) -> Backend:
+        declared = ", ".join(
+            f"{quoted(name)} {_POSTGRES.get(sql_type, sql_type)}" for name, (sql_type, _) in columns.items()
+        )
+        names = ", ".join(quoted(name) for name in columns)
+        with self.server.connect(self.schema) as connection, connection.cursor() as cursor:
+            cursor.execute(f"CREATE TABLE people ({declared})")
+            with cursor.copy(f"COPY people ({names}) FROM STDIN") as copy:
+                for row in zip(*(values for _, values in columns.values()), strict=True):
+                    copy.write_row(row)
+        return open_backend(self.server.url(self.schema), domain, source=source, timeout=timeout)
+
+
+class SparkFolder:
+    dialect, slow = "spark", True
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "people"
+
+    def make(
+        self, columns: Columns, domain: Domain, source: Source | None = None, *, timeout: float = 600.0
+    ) -> Backend:
+        self.path.mkdir()
+        with duckdb.connect() as connection:
+            fill(connection, columns)
+            connection.execute(f"COPY people TO '{self.path}/part.parquet' (FORMAT parquet)")
+        return Spark(f"spark-local://{self.path}", domain, source, timeout=timeout)
+
+
+def single(value: float) -> float:
+    """The double that a column of single precision gives back."""
+    import numpy as np
+
+    return value if math.isnan(value) else float(np.float32(value))
