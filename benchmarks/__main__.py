@@ -9,6 +9,7 @@ BENCHMARKS = {
     "noise_rate": "samples per second of exact noise, beside OpenDP and unsafe floats",
     "range_error": "range queries: ordered hierarchical as published, corrected, and optimised",
     "bound_ratios": "squared error over the lower bound",
+    "grid_ratios": "two dimensions and marginals: squared error over the lower bound",
     "plan_time": "time to plan and to quote, against the number of cells",
 }
 

@@ -60,7 +60,7 @@ def chart(rows: list[Row]) -> object:
         .mark_line(point=True)
         .encode(
             x=alt.X("θ:N", sort=[str(t) if t else "full" for t in THETAS], axis=alt.Axis(labelAngle=0)),
-            y=alt.Y("ratio:Q", scale=alt.Scale(type="log"), title="squared error over the lower bound"),
+            y=alt.Y("ratio:Q", scale=alt.Scale(type="log"), title="error over bound"),
             color=alt.Color("mechanism:N", sort=list(MECHANISMS), title=None),
             column=alt.Column("workload:N", sort=list(WORKLOADS), title=None),
             row=alt.Row("cells:N", sort=None, title=None),

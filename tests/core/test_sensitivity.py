@@ -143,6 +143,11 @@ class TestStructureMakesItInstant:
         workload = workloads.Marginals((10**3,) * 8, [(0,), (3,)])
         assert sensitivity(workload, policy) == 4
 
+    def test_the_cells_of_any_product(self) -> None:
+        policy = graphs.Product(*(graphs.Full(8) for _ in range(5)))
+        assert sensitivity(workloads.Histogram(8**5), policy) == 2
+        assert sensitivity(workloads.Histogram(8**5), policy.hide_presence()) == 2
+
     def test_two_dimensional_cumulative_on_large_grids(self) -> None:
         workload = workloads.Product(workloads.Cumulative(1024), workloads.Cumulative(1024))
         policy = graphs.Product(graphs.Threshold(1024, 4), graphs.Threshold(1024, 4))

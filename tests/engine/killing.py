@@ -111,9 +111,8 @@ def run(job: Job) -> Fate:
     return Fate(stages, answers[0] if answers else None, seconds, code != 0)
 
 
-def main() -> None:
-    """Warm up, then work."""
-    data = Path(sys.argv[1])
+def warm_up(data: Path) -> None:
+    """Import and compile everything by asking one question, and leave nothing open."""
     with tempfile.TemporaryDirectory() as folder:
         make_workspace(f"{folder}/warm.blowfish", data, "1")
         with Workspace(f"{folder}/warm.blowfish") as workspace:
@@ -121,6 +120,11 @@ def main() -> None:
     threads = len(list(Path("/proc/self/task").iterdir()))
     if threads != 1:
         raise RuntimeError(f"{threads} threads: a fork would not be safe.")
+
+
+def main() -> None:
+    """Warm up, then work."""
+    warm_up(Path(sys.argv[1]))
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     for line in sys.stdin:

@@ -83,6 +83,11 @@ def _is(value: SqlExpr, text: str) -> SqlExpr:
     return exp.EQ(this=value, expression=sql.string(text))
 
 
+def _computed(function: str, text: SqlExpr) -> SqlExpr:
+    """What SQLite makes of a text; the last word keeps it from handing the text back unread."""
+    return sql.call(function, text, sql.string("+0 days"))
+
+
 def _whole_day(column: SqlColumn) -> SqlExpr:
     return _is(_part(column, 11), "")
 
@@ -95,7 +100,7 @@ def _valid_time(column: SqlColumn) -> SqlExpr:
     between = exp.In(this=_part(column, 11, 1), expressions=[sql.string(" "), sql.string("T")])
     return exp.and_(
         between,
-        exp.EQ(this=sql.call("TIME", time), expression=time.copy()),
+        exp.EQ(this=_computed("TIME", time), expression=time.copy()),
         exp.or_(_is(_part(column, 20), ""), fraction, copy=False),
         copy=False,
     )
@@ -106,7 +111,7 @@ def _valid(column: SqlColumn) -> SqlExpr:
     day = _part(column, 1, 10)
     return exp.and_(
         _is(sql.call("TYPEOF", column.ref), "text"),
-        exp.EQ(this=sql.call("DATE", day), expression=day.copy()),
+        exp.EQ(this=_computed("DATE", day), expression=day.copy()),
         exp.or_(_whole_day(column), _valid_time(column), copy=False),
         copy=False,
     )

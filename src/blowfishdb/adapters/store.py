@@ -182,7 +182,7 @@ class Store:
 def _engine(path_or_url: str | Path) -> tuple[Engine, str]:
     if isinstance(path_or_url, str) and "://" in path_or_url:
         try:
-            engine = create_engine(path_or_url, pool_pre_ping=True)
+            engine = create_engine(path_or_url, pool_pre_ping=True, pool_timeout=_PATIENCE)
         except (ImportError, SQLAlchemyError) as error:
             failure = type(error).__name__
             raise WorkspaceError(
@@ -198,7 +198,8 @@ def _engine(path_or_url: str | Path) -> tuple[Engine, str]:
             )
         if path.is_dir():
             raise WorkspaceError(f"'{path}' is a folder.", fixes=(f"the file {path / 'workspace.db'}",))
-        engine, name = create_engine(URL.create("sqlite", database=str(path))), str(path)
+        address = URL.create("sqlite", database=str(path))
+        engine, name = create_engine(address, pool_timeout=_PATIENCE), str(path)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _configure)
         event.listen(engine, "begin", _begin)

@@ -61,6 +61,11 @@ def _without_edges(_: Workload, graph: PolicyGraph) -> int | None:
     return 0 if graph.edge_count == 0 else None
 
 
+def _histogram(workload: Workload, graph: PolicyGraph) -> int | None:
+    """Every move empties one cell and fills another."""
+    return 2 if isinstance(workload, Histogram) and not graph.absent else None
+
+
 def _within_reach(workload: Workload, graph: PolicyGraph) -> int | None:
     """Where a move costs by its length alone, only the lengths that occur matter."""
     reach = graph.span if workload.grows_with_distance else graph.reach
@@ -160,6 +165,7 @@ def _edge_by_edge(workload: Workload, graph: PolicyGraph) -> int | None:
 
 _RULES: tuple[Callable[[Workload, PolicyGraph], int | None], ...] = (
     _without_edges,
+    _histogram,
     _within_reach,
     _uncounted_vertex,
     _marginals,
