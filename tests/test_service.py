@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import duckdb
@@ -119,7 +120,7 @@ class TestAsking:
 
     def test_answers_survive_storage(self, people: Dataset) -> None:
         answer = cumulative(people).ask()
-        again = Answer.from_json(answer.to_json())
+        again = Answer.from_plain(json.loads(json.dumps(answer.to_plain())))
         assert (
             again.receipt == answer.receipt
             and (again.low == answer.low).all()
@@ -287,17 +288,57 @@ class TestBadInput:
 
 @pytest.mark.parametrize("alpha", [20, 7.5])
 def test_the_promise_holds_through_the_whole_stack(people: Dataset, alpha: float) -> None:
-    """200 answers from the database, each to a question of its own: failures stay near 10 %."""
+    """200 answers from the database, each of its own snapshot: failures stay near 10 %."""
     people.budget.set(10_000)
     expected = truth(10_000).cumsum()
     misses = 0
-    for run in range(200):
-        confidence = 0.9 + run * 1e-6  # another question, so another release
-        answer = people["salary"].cumulative(width=10_000).accurate_to(alpha, confidence=confidence).ask()
+    for _ in range(200):
+        answer = people.refresh()["salary"].cumulative(width=10_000).accurate_to(alpha, confidence=0.9).ask()
         inside = (answer.low <= expected) & (expected <= answer.high)
         assert inside.all() == (np.abs(answer.values - expected) <= alpha + 1e-9).all()
         misses += not inside.all()
     assert misses <= 20 + 4 * np.sqrt(200 * 0.1 * 0.9)
+
+
+class TestNeverPayingTwice:
+    def test_coarser_bins_a_range_and_a_lower_accuracy_follow_for_free(self, people: Dataset) -> None:
+        first = people["salary"].cumulative(width=5_000).accurate_to(20).ask()
+        spent = people.budget.status.spent
+        counts = truth(5_000)
+        coarser = people["salary"].cumulative(width=25_000).accurate_to(100)
+        assert coarser.quote().owned and coarser.quote().epsilon == Epsilon(0)
+        answer = coarser.ask()
+        assert answer.receipt.mechanism == "From stored answers" and not answer.receipt.cost
+        assert np.abs(answer.values - counts.cumsum()[4::5]).max() <= 100
+        assert answer.alpha <= 100 and (answer.values == first.values[4::5]).all()
+        inside = people["salary"].ranges([(25_000, 49_999)]).accurate_to(200).ask()
+        assert abs(inside.values[0] - counts[5:10].sum()) <= 200 and not inside.receipt.cost
+        assert people.budget.status.spent == spent and people.workspace.verify() == []
+
+    def test_what_does_not_follow_is_paid_for(self, people: Dataset) -> None:
+        people["salary"].cumulative(width=5_000).accurate_to(20).ask()
+        for asking in (
+            people["salary"].cumulative(width=2_500).accurate_to(100),  # finer
+            people["salary"].cumulative(width=25_000).accurate_to(2),  # more accurate
+            people["region"].histogram().accurate_to(100),  # another column
+        ):
+            assert not asking.quote().owned and asking.quote().epsilon
+
+    def test_quotes_do_not_depend_on_stored_noise(self, people: Dataset, data: Path, tmp_path: Path) -> None:
+        quotes = set()
+        for run in range(3):
+            with Workspace(tmp_path / f"{run}.blowfish", user="ana") as workspace:
+                other = workspace.add_dataset("people", data, domain=DOMAIN, table="people")
+                other["salary"].histogram(width=10_000).accurate_to(100).ask()
+                for alpha in (150, 300, 600):
+                    quote = other["salary"].cumulative(width=10_000).accurate_to(alpha).quote()
+                    quotes.add((alpha, quote.owned, quote.epsilon))
+        assert len(quotes) == 3
+
+    def test_an_old_snapshot_is_not_combined(self, people: Dataset) -> None:
+        people["salary"].cumulative(width=5_000).accurate_to(20).ask()
+        people.refresh()
+        assert not people["salary"].cumulative(width=25_000).accurate_to(100).quote().owned
 
 
 class TestLivingWithADataset:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -146,8 +146,8 @@ class Answer:
 
         return answer_chart(self)
 
-    def to_json(self) -> str:
-        """The answer as text, for storage; exact decimals for ε."""
+    def to_plain(self) -> dict[str, Any]:
+        """The answer as plain data, for storage; exact decimals for ε."""
         body: dict[str, Any] = {
             field.name: _to_plain(getattr(self, field.name)) for field in dataclasses.fields(self)
         }
@@ -155,13 +155,13 @@ class Answer:
             field.name: _to_plain(getattr(self.receipt, field.name))
             for field in dataclasses.fields(self.receipt)
         }
-        return json.dumps(body)
+        return body
 
     @classmethod
-    def from_json(cls, text: str) -> Answer:
+    def from_plain(cls, stored: Mapping[str, Any]) -> Answer:
         """An answer from storage."""
-        body = json.loads(text)
-        receipt = body.pop("receipt")
+        body = dict(stored)
+        receipt = dict(body.pop("receipt"))
         for name in ("epsilon", "cost"):
             receipt[name] = Epsilon(receipt[name])
         for name in ("values", "raw", "low", "high"):

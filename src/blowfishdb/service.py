@@ -14,17 +14,18 @@ race can give a free answer.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
 from blowfishdb.adapters.backends.base import Backend
-from blowfishdb.adapters.ledger import Charge, Ledger
+from blowfishdb.adapters.ledger import Charge, Ledger, StoredAnswer
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.axis import Axis
 from blowfishdb.core.budget import Epsilon
@@ -35,12 +36,14 @@ from blowfishdb.core.noise import Noise
 from blowfishdb.core.policy import Policy
 from blowfishdb.core.projection import Projected, project
 from blowfishdb.core.questions import Release
+from blowfishdb.core.reuse import Offer
 from blowfishdb.core.workloads import Selected
-from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms import Best
 from blowfishdb.mechanisms.best import Choice
 from blowfishdb.messages import Answer, Quote, Receipt, Request
+from blowfishdb.owned import Owned, stored_release
 
+FROM_STORED = "From stored answers"
 _DEFAULT_BETA = 0.05  # the interval of an answer that was bought by ε instead of by accuracy
 
 
@@ -66,6 +69,7 @@ class Service:
     datasets: Callable[[str], DatasetRecord]
     backend: Callable[[DatasetRecord], Backend]
     ledger: Ledger
+    owned: Owned
     noise: Noise
     mechanism: Best
 
@@ -75,21 +79,23 @@ class Service:
         problem = project(request.question, dataset.policy)
         choice = self._choose(problem, request)
         promise = _promise(choice, request, problem.axes)
-        stored = self.ledger.answer(identity(request, dataset, problem))
+        known = self.ledger.answer(identity(request, dataset, problem)) is not None
+        offer = None if known else self._offer(request, dataset, problem)
+        owned = known or offer is not None
         return Quote(
             dataset=dataset.name,
             question=request.question.describe(),
-            epsilon=Epsilon(0) if stored else choice.epsilon,
+            epsilon=Epsilon(0) if owned else choice.epsilon,
             alpha=promise.alpha,
             beta=promise.beta,
             simultaneous=promise.simultaneous,
-            mechanism=choice.plan.name,
-            explanation=choice.plan.explain(),
+            mechanism=FROM_STORED if offer else choice.plan.name,
+            explanation=choice.plan.explain() if not offer else _explained(offer),
             policy=dataset.policy.graph.describe(),
             policy_version=dataset.policy_version,
             plain_epsilon=self._plain_cost(request, dataset),
             remaining=self.ledger.budget(dataset.name).remaining,
-            owned=stored is not None,
+            owned=owned,
         )
 
     def ask(self, request: Request, *, max_cost: Epsilon | None = None) -> Answer:
@@ -98,20 +104,31 @@ class Service:
         problem = project(request.question, dataset.policy)
         stored = self.ledger.answer(identity(request, dataset, problem))
         if stored is not None:
-            answer = Answer.from_json(stored.answer)
+            answer = read_answer(stored)
             return replace(answer, receipt=replace(answer.receipt, cost=Epsilon(0)))
+        offer = self._offer(request, dataset, problem)
+        if offer is not None:
+            return self._give(offer, request, dataset, problem)
         choice = self._choose(problem, request)
         _check_cost(choice.epsilon, max_cost)
         backend = self.backend(dataset)
         backend.check(problem.cells)
         statement = backend.sql(problem.cells)
-        charge = self._reserve(request, dataset, problem, choice)
+        charge = self._reserve(request, dataset, problem, choice.plan.name, choice.epsilon)
         with self._committed(charge):
             counts = backend.count(problem.cells)
-            raw = choice.plan.release(counts, epsilon=choice.epsilon or Epsilon(1), noise=self.noise)
-            receipt = _receipt(request, dataset, choice, charge, statement)
-            answer = _answer(request, problem, choice, raw, receipt)
-            self.ledger.settle(charge, answer.to_json())
+            seen = choice.plan.observe(counts, epsilon=choice.epsilon or Epsilon(1), noise=self.noise)
+            promise = _promise(choice, request, problem.axes)
+            release = Release(
+                np.asarray(seen.answers, dtype=np.float64),
+                choice.plan.exact,
+                promise.margin,
+                promise.simultaneous,
+            )
+            receipt = _receipt(request, dataset, charge, choice.plan.name, statement)
+            answer = _answer(request, problem, promise, release, receipt)
+            kept = stored_release(choice.plan, seen, choice.epsilon, problem.cells.axes)
+            self.ledger.settle(charge, _body(answer, kept))
         return answer
 
     # --- steps ----------------------------------------------------------------------------------
@@ -131,18 +148,40 @@ class Service:
         plain_policy = Policy.differential_privacy(dataset.domain)
         return self._choose(project(request.question, plain_policy), request).epsilon
 
+    def _offer(self, request: Request, dataset: DatasetRecord, problem: Projected) -> Offer | None:
+        """An answer that follows from what is out already, as accurately as was asked."""
+        if request.accuracy is None:
+            return None
+        needed = request.question.kind.requirement(request.accuracy, problem.axes)
+        return self.owned.offer(dataset.name, dataset.snapshot, problem, needed)
+
+    def _give(self, offer: Offer, request: Request, dataset: DatasetRecord, problem: Projected) -> Answer:
+        """The free answer, on record like every other."""
+        assert request.accuracy is not None
+        charge = self._reserve(request, dataset, problem, FROM_STORED, Epsilon(0))
+        with self._committed(charge):
+            needed = request.question.kind.requirement(request.accuracy, problem.axes)
+            combination = offer.combination
+            release = Release(combination.values(), combination.exact, offer.alpha, needed.simultaneous)
+            shown = request.question.kind.promised(offer.alpha, problem.axes)
+            promise = _Promise(offer.alpha, shown, needed.beta, needed.simultaneous)
+            receipt = _receipt(request, dataset, charge, FROM_STORED, "")
+            answer = _answer(request, problem, promise, release, receipt)
+            self.ledger.settle(charge, _body(answer, None))
+        return answer
+
     def _reserve(
-        self, request: Request, dataset: DatasetRecord, problem: Projected, choice: Choice
+        self, request: Request, dataset: DatasetRecord, problem: Projected, mechanism: str, amount: Epsilon
     ) -> Charge:
         """Step 4, up to the durable mark that the data is about to be read."""
         detail = {
             "question": request.question.describe(),
-            "mechanism": choice.plan.name,
+            "mechanism": mechanism,
             "policy_version": dataset.policy_version,
             "snapshot": dataset.snapshot,
         }
         name = identity(request, dataset, problem)
-        charge = self.ledger.reserve(dataset.name, request.user, choice.epsilon, name, detail, once=True)
+        charge = self.ledger.reserve(dataset.name, request.user, amount, name, detail, once=True)
         try:
             return self.ledger.mark_reading(charge)
         except BaseException:
@@ -224,17 +263,9 @@ def _promise(choice: Choice, request: Request, axes: tuple[Axis, ...]) -> _Promi
 
 
 def _answer(
-    request: Request,
-    problem: Projected,
-    choice: Choice,
-    raw: Numbers,
-    receipt: Receipt,
+    request: Request, problem: Projected, promise: _Promise, release: Release, receipt: Receipt
 ) -> Answer:
     """The release in the shape that people read, with its noise interval."""
-    promise = _promise(choice, request, problem.axes)
-    release = Release(
-        np.asarray(raw, dtype=np.float64), choice.plan.exact, promise.margin, promise.simultaneous
-    )
     reading = request.question.kind.read(release, problem.axes)
     return Answer(
         labels=reading.labels,
@@ -253,19 +284,34 @@ def _answer(
 
 
 def _receipt(
-    request: Request, dataset: DatasetRecord, choice: Choice, charge: Charge, statement: str
+    request: Request, dataset: DatasetRecord, charge: Charge, mechanism: str, statement: str
 ) -> Receipt:
     return Receipt(
         charge=str(charge.id),
         dataset=dataset.name,
         question=request.question.describe(),
         user=request.user,
-        epsilon=choice.epsilon,
-        mechanism=choice.plan.name,
+        epsilon=charge.amount,
+        mechanism=mechanism,
         policy=dataset.policy.graph.describe(),
         policy_version=dataset.policy_version,
         snapshot=dataset.snapshot,
         settled=datetime.now(UTC).isoformat(timespec="seconds"),
         sql=statement,
-        cost=choice.epsilon,
+        cost=charge.amount,
     )
+
+
+def _explained(offer: Offer) -> str:
+    used = len(offer.combination.releases)
+    return f"It follows by arithmetic from {used:,} stored answer{'s' if used > 1 else ''}."
+
+
+def _body(answer: Answer, release: Any) -> str:
+    """What the ledger keeps: the answer as it was given, and what was measured for it."""
+    return json.dumps({"answer": answer.to_plain(), "release": release})
+
+
+def read_answer(stored: StoredAnswer) -> Answer:
+    """An answer from the ledger."""
+    return Answer.from_plain(json.loads(stored.answer)["answer"])

@@ -37,7 +37,8 @@ from blowfishdb.core.values import Value
 from blowfishdb.mechanisms import Best
 from blowfishdb.messages import Answer, Quote, Request
 from blowfishdb.noise import secure
-from blowfishdb.service import DatasetRecord, Service
+from blowfishdb.owned import Owned
+from blowfishdb.service import DatasetRecord, Service, read_answer
 
 AnyEpsilon = Epsilon | str | Fraction | int | float
 
@@ -54,7 +55,9 @@ class Workspace:
         self._catalogue = Catalogue(self._store)
         self._ledger = Ledger(self._store)
         self._backends: dict[str, Backend] = {}
-        self._service = Service(self._record, self._backend, self._ledger, secure(), Best())
+        self._service = Service(
+            self._record, self._backend, self._ledger, Owned(self._ledger), secure(), Best()
+        )
 
     def add_dataset(
         self, name: str, source: str | Path, *, domain: Domain, table: str | None = None
@@ -90,7 +93,7 @@ class Workspace:
 
     def answers(self) -> list[Answer]:
         """Every stored answer, oldest first."""
-        return [Answer.from_json(stored.answer) for stored in self._ledger.answers()]
+        return [read_answer(stored) for stored in self._ledger.answers()]
 
     def verify(self) -> list[str]:
         """What is wrong with the ledger; empty if every charge and every hash adds up."""

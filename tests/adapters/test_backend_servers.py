@@ -70,8 +70,10 @@ def test_sqlite_is_read_only(tmp_path: Path) -> None:
 def test_postgres_is_read_only(schema: PostgresSchema) -> None:
     with closing(schema.make(TEN, NUMBER)) as backend:
         _cannot_write(backend)
-        with pytest.raises(DBAPIError), backend._transaction() as connection:  # type: ignore[attr-defined]
-            connection.exec_driver_sql("SET TRANSACTION READ WRITE")
+        for way in ("SET TRANSACTION READ WRITE", "SELECT set_config('transaction_read_only', 'off', false)"):
+            with pytest.raises(DBAPIError), backend._transaction() as connection:  # type: ignore[attr-defined]
+                connection.exec_driver_sql("SELECT v FROM people")
+                connection.exec_driver_sql(way)
 
 
 # --- nothing runs forever ---------------------------------------------------------------------
@@ -303,9 +305,9 @@ def test_tables_in_memory() -> None:
 
     frame = pd.DataFrame(
         {
-            "v": pd.Series([1, None, 3], dtype="Int64"),
+            "v": pd.array([1, None, 3], dtype="Int64"),
             "c": pd.Categorical(["a", None, "b"]),
-            "t": pd.to_datetime(["2020-01-01 23:59:59.999999999", None, "2020-01-02"]),
+            "t": pd.to_datetime(["2020-01-01 23:59:59.999999999", None, "2020-01-02"], format="ISO8601"),
             "b": [True, None, False],
         },
         index=[7, 8, 9],

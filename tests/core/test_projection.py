@@ -197,6 +197,14 @@ def test_hidden_presence_survives_projection() -> None:
     assert sensitivity(problem.workload, problem.graph) == 8
 
 
+def test_two_ranges_on_a_billion_values_need_few_boxes() -> None:
+    domain = Domain(salary=Integer(0, 10**9 - 1))
+    question = Question(Ranges(((1_000, 1_999), (5_000, 10**8))), (axis(domain, "salary"),))
+    problem = project(question, Policy(domain, graphs.Threshold(10**9, 10)))
+    assert problem.cells.count == problem.workload.size == 5
+    assert sensitivity(problem.workload, problem.graph) == 1
+
+
 def test_invariants_are_named() -> None:
     assert Policy.differential_privacy(DOMAIN).invariants() == ["how many rows there are"]
     parts = Policy.by_column(DOMAIN, {"age": graphs.Partitioned([0, 0, 1, 1, 2, 2])})

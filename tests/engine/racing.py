@@ -1,7 +1,7 @@
-"""Eight processes with eight threads each, all asking at once: `python -m tests.engine.racing DATA WORKSPACE`.
+"""Eight processes of eight threads, all asking at once: `python -m tests.engine.racing DATA WORKSPACE`.
 
-They are forked from one process that is warm and holds no connection, and start together; the outcome of every
-question is written to the output.
+They are forked from one process that is warm and holds no connection, and start together; the outcome of
+every question is written to the output.
 """
 
 from __future__ import annotations

@@ -166,5 +166,7 @@ def _verified(part: Path, path: Path) -> Copy:
         with store.reading() as connection:
             last = connection.execute(newest).one_or_none()
     with explain(str(path)), closing(sqlite3.connect(part)) as copy:
-        copy.execute("PRAGMA journal_mode = DELETE").close()  # one file, readable where nothing can be written
+        copy.execute(
+            "PRAGMA journal_mode = DELETE"
+        ).close()  # one file, readable where nothing can be written
     return Copy(path, last.seq if last else 0, last.at if last else None)

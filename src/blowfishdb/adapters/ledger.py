@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from datetime import UTC, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, Self, final
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import ColumnElement, Connection, Row, select
 
 from blowfishdb.adapters.clock import Clock, stamp, utc_now
 from blowfishdb.adapters.ledger_audit import audit
@@ -191,17 +191,21 @@ class Ledger:
 
     def _check_not_in_progress(self, connection: Connection, question: str) -> None:
         """Within ``_PATIENCE`` an unfinished charge may still become an answer; a settled one already is."""
-        recent = (self._clock() - _PATIENCE).astimezone(UTC).isoformat(timespec="microseconds")
         unfinished = charges.c.state.in_((State.RESERVED.value, State.READING.value))
         same = select(charges.c.id).where(
             charges.c.question == question,
-            (unfinished & (charges.c.changed_at > recent)) | (charges.c.state == State.SETTLED.value),
+            (unfinished & self._within(_PATIENCE)) | (charges.c.state == State.SETTLED.value),
         )
         if connection.execute(same.limit(1)).first() is not None:
             raise AnswerInProgress(
                 "This very question is being answered right now. Nothing was charged for asking it again.",
                 fixes=("ask once more in a moment: the answer will be free",),
             )
+
+    def _within(self, span: timedelta) -> ColumnElement[bool]:
+        """Changed less than ``span`` ago. A clock that was set back makes moments that lie as far ahead."""
+        now = self._clock()
+        return charges.c.changed_at.between(stamp(lambda: now - span), stamp(lambda: now + span))
 
     def mark_reading(self, charge: Charge) -> Charge:
         """Write down, durably, that the data is about to be read; from here on nothing is given back."""
@@ -230,8 +234,7 @@ class Ledger:
             charges.c.state.in_((State.RESERVED.value, State.READING.value)), charges.c.holder != self._holder
         )
         if older_than is not None:
-            limit = (self._clock() - older_than).astimezone(UTC)
-            unfinished = unfinished.where(charges.c.changed_at < limit.isoformat(timespec="microseconds"))
+            unfinished = unfinished.where(~self._within(older_than))
         with self._store.writing() as connection:
             return [
                 self._abandon(connection, row, restored)

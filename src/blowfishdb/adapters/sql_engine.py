@@ -9,7 +9,7 @@ such expression, the function says so with None, and the declaration is refused 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import Enum
 from typing import Any, NamedTuple, final
@@ -45,7 +45,7 @@ _KINDS: dict[Kind, tuple[exp.DType, ...]] = {
     ),
     Kind.FLOAT: (_T.FLOAT, _T.DOUBLE),
     Kind.DECIMAL: (_T.DECIMAL,),
-    Kind.TEXT: (_T.TEXT, _T.VARCHAR, _T.CHAR, _T.ENUM),
+    Kind.TEXT: (_T.TEXT, _T.VARCHAR, _T.CHAR, _T.BPCHAR, _T.NCHAR, _T.NVARCHAR, _T.ENUM),
     Kind.BOOLEAN: (_T.BOOLEAN,),
     Kind.DATE: (_T.DATE, _T.DATE32),
     Kind.MOMENT: (_T.TIMESTAMP, _T.TIMESTAMPNTZ, _T.TIMESTAMP_S, _T.TIMESTAMP_MS, _T.DATETIME),
@@ -61,7 +61,7 @@ class SqlColumn:
 
     name: str
     type: str
-    engine: Engine
+    engine: Engine = field(repr=False)
 
     @property
     def parsed(self) -> exp.DataType | None:

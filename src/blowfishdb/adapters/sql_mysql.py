@@ -3,37 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from functools import reduce
 from typing import Any
 
 from sqlglot import exp
 
 from blowfishdb.adapters import sql_values as sql
-from blowfishdb.adapters.sql_engine import Engine, SqlColumn, ValueMap, plain_extremes
+from blowfishdb.adapters.sql_engine import (
+    Engine,
+    Found,
+    Kind,
+    SqlColumn,
+    ValueMap,
+    plain_extremes,
+    standard_kind,
+)
 from blowfishdb.adapters.sql_values import SqlExpr
 
 
 def _ratio(units: int, scale: int) -> SqlExpr:
     """A number with an exponent is a float, and read exactly."""
-    return exp.Literal.number(f"{units}e-{scale}")
+    size: SqlExpr = exp.Literal(this=f"{abs(units)}e-{scale}", is_string=False)
+    return exp.Neg(this=size) if units < 0 else size
 
 
 def _same(value: SqlExpr) -> SqlExpr:
     return value
 
 
-def _bytes(value: SqlExpr) -> SqlExpr:
-    return sql.call("HEX", exp.Cast(this=value, to=exp.DataType.build("CHAR CHARACTER SET utf8mb4", "mysql")))
+def _utf8(value: SqlExpr) -> SqlExpr:
+    return exp.Cast(this=value, to=exp.DataType(this=exp.DType.CHARACTER_SET, kind=exp.var("utf8mb4")))
 
 
 def _text(column: SqlColumn) -> SqlExpr:
     """As hexadecimal digits: collations ignore case, accents and blanks at the end."""
-    return _bytes(column.ref)
+    return sql.call("HEX", _utf8(column.ref))
 
 
 def _string(text: str) -> SqlExpr:
     """As hexadecimal digits, so that no setting about backslashes matters."""
     return sql.string(text.encode().hex().upper())
+
+
+def _to_the_microsecond(value: SqlExpr) -> SqlExpr:
+    """Without the size, MySQL rounds to the next second."""
+    return exp.Cast(this=value, to=exp.DataType.build("DATETIME(6)", dialect="mysql"))
+
+
+def _date(column: SqlColumn) -> Found | None:
+    """The day as it is written: a cast of a moment rounds its last half second into the next day."""
+    if column.kind is Kind.MOMENT:
+        written = sql.call("DATE_FORMAT", column.ref, sql.string("%Y-%m-%d"))
+        return Found(sql.is_null(column.ref), sql.cast(written, "DATE"))
+    return Found(sql.is_null(column.ref), column.ref) if column.kind is Kind.DATE else None
+
+
+def _moment(column: SqlColumn) -> Found | None:
+    if column.kind not in (Kind.DATE, Kind.MOMENT):
+        return None
+    return Found(sql.is_null(column.ref), _to_the_microsecond(column.ref))
+
+
+def _moment_literal(value: datetime) -> SqlExpr:
+    return _to_the_microsecond(sql.string(value.isoformat(sep=" ")))
+
+
+def _kind(text: str, dialect: str) -> Kind:
+    """What a TIMESTAMP shows depends on a time zone."""
+    return Kind.OTHER if text.upper().startswith("TIMESTAMP") else standard_kind(text, dialect)
 
 
 def _days(value: SqlExpr, first: SqlExpr) -> SqlExpr:
@@ -45,7 +83,7 @@ def _seconds(value: SqlExpr, first: SqlExpr) -> SqlExpr:
 
 
 def _md5(text: SqlExpr) -> SqlExpr:
-    return sql.call("MD5", text)
+    return sql.call("MD5", _utf8(text))
 
 
 def _inlined(table: ValueMap, literal: Callable[[Any], SqlExpr]) -> SqlExpr:
@@ -59,9 +97,13 @@ MYSQL = Engine(
     title="MySQL",
     dialect="mysql",
     ratio=_ratio,
+    kind=_kind,
     nan_to_null=_same,
     text=_text,
     string=_string,
+    date=_date,
+    moment=_moment,
+    moment_literal=_moment_literal,
     days=_days,
     seconds=_seconds,
     md5=_md5,

@@ -36,7 +36,9 @@ def _kind(text: str, _: str) -> Kind:
 # --- numbers ----------------------------------------------------------------------------------
 
 
-def _number(column: SqlColumn) -> SqlExpr:
+def _number(column: SqlColumn) -> SqlExpr | None:
+    if column.kind is Kind.TEXT:
+        return None
     types = [sql.string("integer"), sql.string("real")]
     known = exp.In(this=sql.call("TYPEOF", column.ref), expressions=types)
     return sql.choose((known, column.ref), otherwise=exp.Null())

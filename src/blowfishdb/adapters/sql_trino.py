@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from sqlglot import exp
 
 from blowfishdb.adapters import sql_values as sql
-from blowfishdb.adapters.sql_engine import Engine, plain_division
+from blowfishdb.adapters.sql_engine import Engine, Found, Kind, SqlColumn, plain_division, standard_moment
 from blowfishdb.adapters.sql_values import SqlExpr
 
 
@@ -13,13 +15,33 @@ def _nan_to_null(value: SqlExpr) -> SqlExpr:
     return sql.choose((sql.call("IS_NAN", value), exp.Null()), otherwise=value.copy())
 
 
+def _moment(column: SqlColumn) -> Found | None:
+    """Cut off to the second: a cast to fewer digits would round."""
+    if column.kind is Kind.DATE:
+        return standard_moment(column)
+    if column.kind is Kind.MOMENT:
+        return Found(sql.is_null(column.ref), _second(column.ref))
+    if column.kind is Kind.TEXT:
+        finest = exp.DataType.build("TIMESTAMP(12)", dialect="trino")
+        tried = exp.TryCast(this=column.ref, to=finest)
+        return Found(sql.is_null(tried), _second(tried.copy()))
+    return None
+
+
+def _second(value: SqlExpr) -> SqlExpr:
+    return sql.call("DATE_TRUNC", sql.string("second"), value)
+
+
+def _moment_literal(value: datetime) -> SqlExpr:
+    return sql.moment(value.replace(microsecond=0))
+
+
 def _days(value: SqlExpr, first: SqlExpr) -> SqlExpr:
     return sql.call("DATE_DIFF", sql.string("day"), first, value)
 
 
 def _seconds(value: SqlExpr, first: SqlExpr) -> SqlExpr:
-    whole = sql.call("DATE_TRUNC", sql.string("second"), value)
-    return sql.call("DATE_DIFF", sql.string("second"), first, whole)
+    return sql.call("DATE_DIFF", sql.string("second"), first, value)
 
 
 def _md5(text: SqlExpr) -> SqlExpr:
@@ -32,6 +54,8 @@ TRINO = Engine(
     tries=True,
     any_text=True,
     nan_to_null=_nan_to_null,
+    moment=_moment,
+    moment_literal=_moment_literal,
     days=_days,
     seconds=_seconds,
     md5=_md5,

@@ -34,6 +34,7 @@ class Store:
         self._engine = engine
         self._turn = threading.Lock()
         self._process = os.getpid()
+        self._file: tuple[int, int] | None = None
         self.name = name
 
     @classmethod
@@ -43,6 +44,7 @@ class Store:
         store = cls(engine, name)
         try:
             store._prepare()
+            store._file = store._identity()
         except BaseException:
             store.close()
             raise
@@ -52,6 +54,7 @@ class Store:
     def writing(self) -> Iterator[Connection]:
         """A transaction that has the turn to write: all of it happens, or nothing."""
         self._leave_parent()
+        self._check_there()
         with self._turn, self._explained(), self._engine.connect() as connection:
             immediate = connection.execution_options(immediate=True)
             with immediate.begin():
@@ -88,6 +91,24 @@ class Store:
             self._engine.dispose(close=False)
             self._turn = threading.Lock()
             self._process = os.getpid()
+
+    def _check_there(self) -> None:
+        """A file that was removed can still be written; what is charged there would be forgotten."""
+        if self._file != self._identity():
+            raise WorkspaceError(
+                f"The file '{self.name}' was removed or replaced while it was open, so nothing can be charged.",
+                fixes=("put it back, or restore a backup, and open it again",),
+            )
+
+    def _identity(self) -> tuple[int, int] | None:
+        path = self._engine.url.database if self.sqlite else None
+        if not path or path == ":memory:":
+            return None
+        try:
+            found = Path(path).stat()
+        except OSError:
+            return (0, 0)
+        return found.st_dev, found.st_ino
 
     # --- formats --------------------------------------------------------------------------------
 
@@ -182,7 +203,7 @@ class Store:
 def _engine(path_or_url: str | Path) -> tuple[Engine, str]:
     if isinstance(path_or_url, str) and "://" in path_or_url:
         try:
-            engine = create_engine(path_or_url, pool_pre_ping=True, pool_timeout=_PATIENCE)
+            engine = create_engine(path_or_url, pool_pre_ping=True)
         except (ImportError, SQLAlchemyError) as error:
             failure = type(error).__name__
             raise WorkspaceError(
@@ -243,8 +264,9 @@ _SQLITE_WORDS: Final[tuple[tuple[str, str, str], ...]] = (
     ("readonly", "may not be written", "check the permissions of the file and its folder"),
     ("read-only", "may not be written", "check the permissions of the file and its folder"),
     ("unable to open", "cannot be opened", "check the permissions of the file and its folder"),
-    ("locked", "is busy: another program has held it for a minute", "try again"),
+    ("locked", "is busy: another program has held it for too long", "try again"),
     ("disk is full", "cannot grow: the disk is full", "free some space"),
+    ("disk i/o", "could not be read or written: the disk refused", "free some space, and check the disk"),
 )
 
 

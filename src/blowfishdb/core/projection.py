@@ -15,7 +15,7 @@ import numpy as np
 
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.axis import Axis
-from blowfishdb.core.bins import Bins, whole_bin
+from blowfishdb.core.bins import Bins, ProductBins, whole_bin
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import SizeMismatch
 from blowfishdb.core.graphs import Apex, Cone, PolicyGraph
@@ -64,13 +64,13 @@ def project(question: Question, policy: Policy) -> Projected:
     domain = policy.domain
     _check_columns(question, domain)
     axes = tuple(sorted(question.axes, key=lambda axis: domain.names.index(axis.column)))
-    cells = CellQuery(_refined(axes, question, domain))
+    needed, workload = _merged(axes, question.kind.workload(axes))
+    cells = CellQuery(_refined(needed, question, domain))
     graph = policy.project({axis.column: axis.bins for axis in cells.axes})
     if any(axis.attribute.may_drop for axis in cells.axes) and not graph.absent:
         graph = Cone(graph, Apex.OUTSIDE)
-    workload = question.kind.workload(axes)
     if not isinstance(question.where, Everything):
-        workload = Selected(workload, _selection(axes, cells, question, domain))
+        workload = Selected(workload, _selection(needed, cells, question, domain))
     return Projected(workload, graph, cells, axes)
 
 
@@ -80,6 +80,26 @@ def _check_columns(question: Question, domain: Domain) -> None:
         if domain[axis.column] != axis.attribute:
             raise SizeMismatch(f"'{axis.column}' is declared differently in the policy's domain.")
     question.where.check(domain)
+
+
+def _merged(axes: tuple[Axis, ...], workload: Workload) -> tuple[tuple[Axis, ...], Workload]:
+    """Bins that no question tells apart become one: two ranges on 10⁹ values need five boxes."""
+    together = workload.cells()
+    if together.count == workload.size:
+        return axes, workload
+    factors = together.factors if isinstance(together, ProductBins) else (together,)
+    merged = tuple(
+        Axis(axis.column, axis.attribute, _coarsened(axis.bins, factor))
+        for axis, factor in zip(axes, factors, strict=True)
+    )
+    return merged, workload.merged()
+
+
+def _coarsened(bins: Bins, groups: Bins) -> Bins:
+    """The bins, put together in groups."""
+    if bins.contiguous and groups.contiguous:
+        return Bins.edges(bins.size, bins.first(groups.first(np.arange(groups.count))))
+    return Bins.labels(groups.assign(bins.assignment()))
 
 
 def _refined(axes: tuple[Axis, ...], question: Question, domain: Domain) -> tuple[Axis, ...]:

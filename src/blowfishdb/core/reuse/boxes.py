@@ -148,12 +148,12 @@ def _sparse(rows: csr_array, noise: Noise) -> tuple[Adjoint, Adjoint] | None:
         right[:boxes] = asked.T
         solved = factor.solve(right)
         weights = np.zeros((asked.shape[0], rows.shape[0]))
-        weights[:, noisy] = (weighted.T @ solved[:boxes]).T
+        weights[:, noisy] = np.asarray(weighted.T @ solved[:boxes]).T
         weights[:, exact] = solved[boxes:].T
         return weights
 
     def forward(batch: FloatArray) -> FloatArray:
-        right = np.concatenate(((weighted @ batch[:, noisy].T), batch[:, exact].T))
+        right = np.concatenate((np.asarray(weighted @ batch[:, noisy].T), batch[:, exact].T))
         return np.asarray(factor.solve(np.ascontiguousarray(right))[:boxes].T)
 
     return adjoint, forward

@@ -58,7 +58,7 @@ class Combination:
     def exact(self) -> BoolArray:
         """Which answers carry no noise at all."""
         noise = self.estimator.noise.variances
-        return self.variances <= 1e-12 * noise[noise > 0].min(initial=1.0)
+        return np.asarray(self.variances <= 1e-12 * noise[noise > 0].min(initial=1.0))
 
     @cached_property
     def noisy_releases(self) -> tuple[int, ...]:
@@ -89,7 +89,7 @@ class Combination:
 def combine(
     releases: Sequence[StoredRelease], axes: Sequence[Axis], workload: Workload | csr_array | Rows
 ) -> Combination | None:
-    """``workload`` over the boxes of ``axes`` from all ``releases`` of one snapshot; None if that is too large.
+    """``workload`` over the boxes of ``axes`` from ``releases`` of one snapshot; None if too large.
 
     Where the common boxes of all releases are too many, only those on the question's own columns are used.
     """
@@ -123,7 +123,7 @@ def estimate(
     lines = [found for rows, on in sides if (found := partition.intervals(rows, on)) is not None]
     if len(lines) == len(sides):
         return _on_line(partition, lines[:-1], noise_of(releases), lines[-1])
-    matrices = [found for rows, on in sides if (found := partition.matrix(rows, on)) is not None]
+    matrices = [matrix for rows, on in sides if (matrix := partition.matrix(rows, on)) is not None]
     if len(matrices) < len(sides):
         return None
     denominator = questions.denominator if isinstance(questions, Sparse) else 1
@@ -138,7 +138,7 @@ def estimator_of(
     lines = [found for r in releases if (found := partition.intervals(r.rows, r.axes)) is not None]
     if len(lines) == len(releases) and isinstance(questions, Intervals):
         return _on_line(partition, lines, noise_of(releases), questions)
-    matrices = [found for r in releases if (found := partition.matrix(r.rows, r.axes)) is not None]
+    matrices = [matrix for r in releases if (matrix := partition.matrix(r.rows, r.axes)) is not None]
     if len(matrices) < len(releases):
         return None
     return box_estimator(csr_array(vstack(matrices)), noise_of(releases), csr_array(questions.sparse() * 1.0))

@@ -18,11 +18,12 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 from scipy.sparse.linalg import splu
 
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
-from blowfishdb.core.reuse.band import Band
 from blowfishdb.core.reuse.estimator import Estimator, Noise, per_release
 from blowfishdb.core.reuse.rows import Intervals
+from blowfishdb.core.reuse.selected_inverse import SelectedInverse
 
 _CHUNK = 4 * 10**6
+_FEW = 4
 _STEP = 1e-30  # an imaginary step has no cancellation, so it may be as small as we like
 
 
@@ -62,7 +63,7 @@ class LineEstimator(Estimator):
 
     @property
     def determined(self) -> BoolArray:
-        return self.component[self.questions.starts] == self.component[self.questions.stops]
+        return np.asarray(self.component[self.questions.starts] == self.component[self.questions.stops])
 
     @property
     def residuals(self) -> FloatArray:
@@ -118,7 +119,7 @@ class LineEstimator(Estimator):
 
     @cached_property
     def variances(self) -> FloatArray:
-        found = self._near_variances(None) if self._band else np.full(self.count, np.nan)
+        found = self._near_variances(None)
         far = np.flatnonzero(np.isnan(found) & self.determined)
         for some in self._chunks(far):
             asked = self._asked[some]
@@ -130,44 +131,53 @@ class LineEstimator(Estimator):
         releases = self.noise.releases
         if releases == 1:
             return self.variances[None]
-        found = np.full((releases, self.count), np.nan)
-        if self._band:
-            found = np.array([self._near_variances(release) for release in range(releases)])
+        found = np.array([self._near_variances(release) for release in range(releases)])
         far = np.flatnonzero(np.isnan(found[0]) & self.determined)
         for some in self._chunks(far):
             found[:, some] = per_release(self.weights(some), self.noise)
         return np.where(self.determined, np.maximum(found, 0.0), np.inf)
 
     @cached_property
-    def _band(self) -> Band | None:
-        return Band.of(self._laplacian) if self._laplacian.shape[0] else None
+    def _plan(self) -> SelectedInverse | None:
+        """How to find the entries of M⁻¹ at the ends of questions, all of them if they are few."""
+        size = self._laplacian.shape[0]
+        row, column, _ = self._entries
+        asked = [self._unknown[ends] for ends in (self.questions.starts, self.questions.stops)]
+        inside = (asked[0] >= 0) & (asked[1] >= 0)
+        a, b = (ends[inside] for ends in asked)
+        found = None
+        if size and a.size <= _FEW * size:
+            found = SelectedInverse.of(size, np.concatenate((row, a, b)), np.concatenate((column, b, a)))
+        return found or (SelectedInverse.of(size, row, column) if size else None)
+
+    @cached_property
+    def _entries(self) -> tuple[IntArray, IntArray, IntArray]:
+        """M as a sum over edges: row, column, and the edge (with the opposite sign off the diagonal)."""
+        used = self._edges[0]
+        low, high = self._unknown[self.rows.starts[used]], self._unknown[self.rows.stops[used]]
+        row, column = np.concatenate((low, high, low, high)), np.concatenate((low, high, high, low))
+        kept = (row >= 0) & (column >= 0)
+        return row[kept], column[kept], np.tile(np.arange(used.size), 4)[kept]
 
     def _near_variances(self, release: int | None) -> FloatArray:
-        """All variances, or one release's part of them, from a band; NaN where an entry is too far out.
+        """All variances, or one release's part of them, from entries of M⁻¹; NaN where one is not at hand.
 
         The part of release j is Σ_{r∈j} λ_r·(c_rᵀM⁻¹a)² = −∂(aᵀM⁻¹a)/∂s with its λ_r multiplied by 1 + s.
         """
-        assert self._band is not None  # the callers ask first
-        used = self._edges[0]
+        plan = self._plan
+        if plan is None:
+            return np.full(self.count, np.nan)
         moved = self._conductances.astype(np.complex128 if release is not None else np.float64)
         if release is not None:
-            moved[self.noise.release[used] == release] *= 1 + 1j * _STEP
-        low, high = self._unknown[self.rows.starts[used]], self._unknown[self.rows.stops[used]]
-        row, column = np.concatenate((low, high, low, high)), np.concatenate((low, high, high, low))
-        data = np.concatenate((moved, moved, -moved, -moved))
-        kept = (row >= 0) & (column >= 0)
-        inverse = self._band.inverse(row[kept], column[kept], data[kept])
-
+            moved[self.noise.release[self._edges[0]] == release] *= 1 + 1j * _STEP
+        row, column, edge = self._entries
+        inverse = plan.inverse(row, column, np.where(row == column, moved[edge], -moved[edge]))
         a, b = self._unknown[self.questions.starts], self._unknown[self.questions.stops]
-        first, second = np.maximum(a, 0), np.maximum(b, 0)
-        near = (a < 0) | (b < 0) | self._band.near(first, second)
+        both = (a >= 0) & (b >= 0)
+        near = ~both | plan.holds(a, b)
         found = np.zeros(self.count, dtype=moved.dtype)
-        for some, one, other, factor in (
-            (a >= 0, first, first, 1),
-            (b >= 0, second, second, 1),
-            ((a >= 0) & (b >= 0) & near, first, second, -2),
-        ):
-            found[some] += factor * self._band.entries(inverse, one[some], other[some])
+        for some, one, other, factor in ((a >= 0, a, a, 1), (b >= 0, b, b, 1), (both & near, a, b, -2)):
+            found[some] += factor * plan.entries(inverse, one[some], other[some])
         real = found.real if release is None else -found.imag / _STEP
         return np.where(near, real, np.nan)
 
@@ -195,7 +205,7 @@ class LineEstimator(Estimator):
         return np.asarray(answers.reshape(*measured.shape[:-1], self.count))
 
     def _offsets(self, batch: FloatArray) -> FloatArray:
-        """What exact rows say: the height of every cut point above one of its group, along a spanning tree."""
+        """What exact rows say: the height of every cut point above one of its group, along a tree."""
         known = np.zeros((batch.shape[0], self.rows.size + 1))
         exact = np.flatnonzero(~self.noise.noisy & (self.rows.stops > self.rows.starts))
         if not batch[:, exact].any():

@@ -121,12 +121,12 @@ def _best_alone(
     releases: Sequence[StoredRelease], axes: Sequence[Axis], questions: Rows
 ) -> Combination | None:
     """The one noisy release with the least largest variance, chosen by scales."""
-    public = {release.number: release.exact_part() for release in releases}
     best: Combination | None = None
     for release in releases:
         if release.exact.all():
             continue
-        exact = [part for number, part in public.items() if part is not None and number != release.number]
+        others = (other.exact_part() for other in releases if other is not release)
+        exact = [part for part in others if part is not None]
         found = combine([release, *exact], axes, questions)
         if found is None or not found.determined.all():
             continue

@@ -74,7 +74,7 @@ def _simulated(combination: Combination, questions: IntArray, beta: float) -> Fl
 
 
 def _bounds(combination: Combination, questions: IntArray, beta: float) -> FloatArray:
-    """Bounds that need no draws (:mod:`blowfishdb.core.laplace_sums`), for a β too small to be seen in any."""
+    """Bounds that need no draws (:mod:`…core.laplace_sums`), for a β too small to be seen in any."""
     scales = combination.estimator.noise.scales
     spread, rough = np.zeros(questions.size), np.zeros(questions.size)
     step = max(1, _WRITTEN_OUT // scales.size)
@@ -83,7 +83,8 @@ def _bounds(combination: Combination, questions: IntArray, beta: float) -> Float
         squares = combination.estimator.weights(questions[some]) ** 2
         spread[some], rough[some] = 2 * squares @ scales**2, squares.sum(axis=1)
     beyond = quantile_bound(beta * (1 - _ETA), 1)
-    return beyond * np.sqrt(spread) + np.array([discretisation(r, _ETA) for r in rough])
+    grain = np.array([discretisation(float(r), _ETA) for r in rough])
+    return np.asarray(beyond * np.sqrt(spread) + grain)
 
 
 def _weights(combination: Combination, questions: IntArray) -> FloatArray | None:

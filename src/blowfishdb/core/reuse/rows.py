@@ -32,7 +32,7 @@ class Intervals(ByContent):
         stops = integers(self.stops, "Interval ends", InvalidWorkload)
         if starts.ndim != 1 or starts.shape != stops.shape:
             raise InvalidWorkload("Intervals need as many ends as starts.")
-        if starts.size and not (0 <= starts.min() and (starts <= stops).all() and stops.max() <= self.size):
+        if starts.size and not (starts.min() >= 0 and (starts <= stops).all() and stops.max() <= self.size):
             raise InvalidWorkload(f"Each interval must lie within 0 … {self.size:,}.")
         object.__setattr__(self, "starts", starts)
         object.__setattr__(self, "stops", stops)
@@ -70,8 +70,10 @@ class Sparse(ByContent):
         tidy = csr_array(matrix, copy=True)
         tidy.sum_duplicates()
         tidy.eliminate_zeros()
-        parts = [integers(part, "Rows", InvalidWorkload) for part in (tidy.indices, tidy.data, tidy.indptr)]
-        return cls(int(tidy.shape[1]), *parts, denominator)
+        columns, entries, pointers = (
+            integers(part, "Rows", InvalidWorkload) for part in (tidy.indices, tidy.data, tidy.indptr)
+        )
+        return cls(int(tidy.shape[1]), columns, entries, pointers, denominator)
 
     def __post_init__(self) -> None:
         steps = np.diff(self.pointers)
@@ -79,7 +81,7 @@ class Sparse(ByContent):
             raise InvalidWorkload("Row pointers begin at zero and never fall.")
         if self.pointers[-1] != self.columns.size or self.columns.shape != self.entries.shape:
             raise InvalidWorkload("Every entry of a row has one column.")
-        if self.columns.size and not (0 <= self.columns.min() and self.columns.max() < self.size):
+        if self.columns.size and not (self.columns.min() >= 0 and self.columns.max() < self.size):
             raise InvalidWorkload(f"Columns are numbered 0 … {self.size - 1:,}.")
         if self.denominator < 1:
             raise InvalidWorkload("A denominator is a positive whole number.")

@@ -3,10 +3,11 @@
 Of 100 bars on empty data the highest lies outside its own 95 % interval in 92 % of runs. So what is bounded
 here is a supremum over everything that could have been chosen (docs/proofs/reuse.md, Theorem 4):
 
-* from one release, sup |t·η|/sd over all its ranges or boxes, or max − min of its prefix errors;
+* for ranges and boxes, sup |t·η|/sd over all of them: simulated up to 10⁵ members; beyond, a union bound on
+  tails, and on a line also max − min of prefix errors, whichever is less;
 * for any question at all, √(ηᵀΣ⁻¹η) of every release, by Cauchy–Schwarz.
 
-The choice may also fall on *which* release and *which* of the two bounds, so β is shared among them.
+The choice may also fall on *which* release and *which* of these bounds, so β is shared among them.
 """
 
 from __future__ import annotations
@@ -23,47 +24,54 @@ from scipy.sparse import csr_array, kron
 from blowfishdb.core.accuracy import least_integer
 from blowfishdb.core.arrays import FloatArray
 from blowfishdb.core.bins import LIMIT
-from blowfishdb.core.discrete_laplace import tail
-from blowfishdb.core.reuse.combination import Combination, estimator_of
+from blowfishdb.core.discrete_laplace import tail, variance
+from blowfishdb.core.laplace_sums import discretisation, quantile_bound
+from blowfishdb.core.reuse.combination import Combination, estimator_of, noise_of
 from blowfishdb.core.reuse.estimator import Estimator
 from blowfishdb.core.reuse.line import LineEstimator
 from blowfishdb.core.reuse.partition import Partition
 from blowfishdb.core.reuse.rows import Intervals, Rows, Sparse, all_intervals, rows_of
-from blowfishdb.core.reuse.simulated import quantile
+from blowfishdb.core.reuse.simulated import Statistic, quantile
 from blowfishdb.core.reuse.stored import StoredRelease
 
 MOST_MEMBERS = 10**5
 RANGES_SHARE = 0.9
-"""The share of β for ranges and boxes of one release; the rest is for all other questions."""
+"""The share of β for ranges and boxes; the rest is for all other questions."""
+_ETA = 0.05
 
 
 def selected_half_widths(combination: Combination, beta: float, among: int) -> FloatArray:
-    """α for each question, valid for all of them at once and for whichever is picked among ``among`` releases."""
+    """α for each question: for all at once, and whichever was picked by looking at ``among`` releases."""
     widths = np.where(combination.determined, 0.0, np.inf)
     noisy = np.flatnonzero(combination.determined & ~combination.exact)
     if not noisy.size:
         return widths
     sources = combination.noisy_releases
-    if len(sources) == 1 and _about_boxes(combination):
-        family = _Family(combination.releases)
-        found = _of_family(family, RANGES_SHARE * beta / among)
-        if found is not None:
-            constant, per_deviation = found
-            widths[noisy] = constant * (np.sqrt(combination.variances[noisy]) if per_deviation else 1.0)
-            return widths
+    if len(sources) in (1, among) and _about_boxes(combination):
+        share = RANGES_SHARE * beta * _part(len(sources), among)
+        per_deviation, absolute = _of_family(_Family(combination.releases), share)
+        widths[noisy] = np.minimum(per_deviation * np.sqrt(combination.variances[noisy]), absolute)
+        return widths
     parts = np.sqrt(combination.estimator.parts[:, noisy])
     share = (1 - RANGES_SHARE) * beta / among
     widths[noisy] = sum(ellipsoid_quantile(combination.releases[j], share) * parts[j] for j in sources)
     return widths
 
 
-# --- one release -----------------------------------------------------------------------------------------
+def _part(used: int, among: int) -> float:
+    """Ranges come from one release alone or from all together: half of the failures each, if they differ."""
+    if among == 1:
+        return 1.0
+    return 0.5 if used == among else 0.5 / among
+
+
+# --- ranges and boxes ------------------------------------------------------------------------------------
 
 
 @final
 @dataclass(frozen=True)
 class _Family:
-    """All ranges, or boxes, of one release and what is exact beside it; equal if measured alike."""
+    """All ranges, or boxes, that releases tell apart; equal if they were measured alike."""
 
     releases: tuple[StoredRelease, ...] = field(compare=False)
     name: str = field(init=False)
@@ -72,71 +80,114 @@ class _Family:
         object.__setattr__(self, "name", "|".join(release.fingerprint for release in self.releases))
 
 
-def range_quantile(releases: Sequence[StoredRelease], beta: float) -> float | None:
-    """c: the conservative (1−β)-quantile of sup |t·η|/sd over the boxes of releases with one noisy among them."""
-    found = _of_family(_Family(tuple(releases)), beta)
-    return found[0] if found is not None and found[1] else None
+def range_quantile(releases: Sequence[StoredRelease], beta: float) -> float:
+    """c: a bound on the (1−β)-quantile of sup |t·η|/sd over all ranges, or boxes, of releases."""
+    return _of_family(_Family(tuple(releases)), beta)[0]
 
 
 @lru_cache(maxsize=256)
-def _of_family(family: _Family, beta: float) -> tuple[float, bool] | None:
-    """A bound, and whether it is in standard deviations; None if there is no better than the ellipsoid's."""
+def _of_family(family: _Family, beta: float) -> tuple[float, float]:
+    """(c, d): with probability 1−β every range is within min(c·sd, d)."""
     partition = Partition.common([release.axes for release in family.releases])
-    if partition is None:
-        return None
+    assert partition is not None  # it is no finer than that of a combination
     members = math.prod(size * (size + 1) // 2 for size in partition.shape)
+    scales = noise_of(family.releases).scales
     if members <= MOST_MEMBERS:
-        estimator = _members(family, partition)
-        return None if estimator is None else _standardised(estimator, family, beta)
-    return _extent(family, partition, beta)
+        found = _simulated(family, partition, members, beta)
+        return (_union_bound(scales, members, beta) if found is None else found), math.inf
+    extent = _extent(family, partition, beta / 2)
+    if extent is None:
+        return _union_bound(scales, members, beta), math.inf
+    return _union_bound(scales, members, beta / 2), extent
 
 
-def _members(family: _Family, partition: Partition) -> Estimator | None:
+def _union_bound(scales: FloatArray, members: int, beta: float) -> float:
+    """c by the tail of one sum of Laplace variables, taken for every member (:mod:`…core.laplace_sums`)."""
+    noisy = np.unique(scales[scales > 0])
+    variances = np.asarray(variance(noisy))
+    rougher = math.sqrt(float((2 * noisy**2 / variances).max()))
+    grain = math.sqrt(discretisation(1.0, _ETA) ** 2 / float(variances.min()))
+    return rougher * quantile_bound(beta * (1 - _ETA) / members, 1) + grain
+
+
+def _simulated(family: _Family, partition: Partition, members: int, beta: float) -> float | None:
+    volumes = math.prod(n * (n + 1) * (n + 2) // 6 for n in partition.shape)
     if partition.line:
-        return estimator_of(partition, family.releases, all_intervals(partition.count))
-    volumes = math.prod(int((n * (n + 1) * (n + 2)) // 6) for n in partition.shape)
-    if volumes > LIMIT:
+        estimator = estimator_of(partition, family.releases, all_intervals(partition.count))
+    elif volumes <= LIMIT:
+        factors = [all_intervals(size).sparse() for size in partition.shape]
+        boxes = reduce(lambda a, b: csr_array(kron(a, b)), factors)
+        estimator = estimator_of(partition, family.releases, rows_of(boxes))
+    else:
         return None
-    factors = [all_intervals(size).sparse() for size in partition.shape]
-    return estimator_of(partition, family.releases, rows_of(csr_array(reduce(kron, factors))))
-
-
-def _standardised(estimator: Estimator, family: _Family, beta: float) -> tuple[float, bool] | None:
+    if estimator is None:
+        return None
     scales, deviations = estimator.noise.scales, np.sqrt(estimator.variances)
-    dust = 1e-6 * scales[scales > 0].min(initial=1.0)
-    at = np.flatnonzero(estimator.determined & (deviations > dust))
+    dust = 1e-6 * math.sqrt(float(estimator.noise.variances[estimator.noise.noisy].min()))
+    known = estimator.determined & (deviations > dust)
+    inverse = np.zeros(members)
+    inverse[known] = 1 / deviations[known]
+    largest = (
+        _LargestRange(estimator, inverse)
+        if isinstance(estimator, LineEstimator)
+        else _largest(estimator, inverse)
+    )
+    found = quantile(largest, scales, members // 4 + scales.size, beta, f"any|ranges|{family.name}")
+    return None if found is None else float(found)
 
-    def largest(noise: FloatArray) -> FloatArray:
-        return np.asarray((np.abs(estimator.apply(noise)[:, at]) / deviations[at]).max(axis=1, initial=0.0))
 
-    width = max(scales.size, estimator.count)
-    found = quantile(largest, scales, width, beta, f"any|ranges|{family.name}")
-    return None if found is None else (float(found), True)
+def _largest(estimator: Estimator, inverse: FloatArray) -> Statistic:
+    return lambda noise: np.asarray((np.abs(estimator.apply(noise)) * inverse).max(axis=1))
 
 
-def _extent(family: _Family, partition: Partition, beta: float) -> tuple[float, bool] | None:
+@final
+class _LargestRange:
+    """sup |φ_b − φ_a|/sd over all ranges from the error φ of every cut point, one length at a time."""
+
+    def __init__(self, estimator: LineEstimator, inverse: FloatArray) -> None:
+        cuts, asked = estimator.rows.size + 1, estimator.questions
+        table = np.zeros((cuts, cuts))
+        table[asked.stops - asked.starts, asked.starts] = inverse
+        self._by_length = table
+        self._errors = cut_errors(estimator)
+
+    def __call__(self, noise: FloatArray) -> FloatArray:
+        found = np.zeros(noise.shape[0])
+        for begin in range(0, noise.shape[0], 128):  # as much as stays in the cache
+            some = slice(begin, begin + 128)
+            errors = np.ascontiguousarray(self._errors.apply(noise[some]).T)
+            for length in range(1, errors.shape[0]):
+                apart = np.abs(errors[length:] - errors[:-length])
+                apart *= self._by_length[length, : errors.shape[0] - length, None]
+                np.maximum(found[some], apart.max(axis=0), out=found[some])
+        return found
+
+
+def cut_errors(estimator: LineEstimator) -> LineEstimator:
+    """The same rows, asked for every cut point's height above the first one that it is connected with."""
+    first, part = np.unique(estimator.component, return_index=True, return_inverse=True)[1:]
+    heights = Intervals(estimator.rows.size, first[part], np.arange(part.size))
+    return LineEstimator(estimator.rows, estimator.noise, heights)
+
+
+def _extent(family: _Family, partition: Partition, beta: float) -> float | None:
     """max − min of prefix errors: no range is further out, whatever its deviation."""
-    cuts = np.arange(partition.count + 1)
-    shape = estimator_of(partition, family.releases, Intervals(partition.count, cuts[:1], cuts[:1]))
+    nothing = np.zeros(1, dtype=np.int64)
+    shape = estimator_of(partition, family.releases, Intervals(partition.count, nothing, nothing))
     if not isinstance(shape, LineEstimator):
         return None
-    labels, first, part = np.unique(shape.component, return_index=True, return_inverse=True)
-    order = np.argsort(part, kind="stable")
-    begins = np.searchsorted(part[order], np.arange(labels.size))
-    prefixes = Intervals(partition.count, first[part], cuts)
-    estimator = LineEstimator(shape.rows, shape.noise, prefixes)
+    heights = cut_errors(shape)
+    order = np.argsort(shape.component, kind="stable")
+    begins = np.flatnonzero(np.diff(shape.component[order], prepend=-1))
 
     def extent(noise: FloatArray) -> FloatArray:
-        errors = estimator.apply(noise)[:, order]
-        highest, lowest = (
-            np.maximum.reduceat(errors, begins, axis=1),
-            np.minimum.reduceat(errors, begins, axis=1),
-        )
-        return np.asarray((highest - lowest).max(axis=1))
+        errors = heights.apply(noise)[:, order]
+        most, least = (of.reduceat(errors, begins, axis=1) for of in (np.maximum, np.minimum))
+        return np.asarray((most - least).max(axis=1))
 
-    scales = estimator.noise.scales
-    found = quantile(extent, scales, max(scales.size, cuts.size), beta, f"any|extent|{family.name}")
-    return None if found is None else (float(found), False)
+    scales = shape.noise.scales
+    found = quantile(extent, scales, 4 * scales.size + order.size, beta, f"any|extent|{family.name}")
+    return None if found is None else float(found)
 
 
 # --- any question ----------------------------------------------------------------------------------------
@@ -153,16 +204,17 @@ def ellipsoid_quantile(release: StoredRelease, beta: float) -> float:
 
 @lru_cache(maxsize=256)
 def _ellipsoid(scales: tuple[tuple[float, int], ...], beta: float) -> float:
-    from blowfishdb.core.discrete_laplace import variance
-
     each = np.repeat([b for b, _ in scales], [n for _, n in scales])
     inverse = 1 / np.asarray(variance(each))
     found = quantile(lambda z: np.sqrt(z**2 @ inverse), each, each.size, beta, f"any|ellipsoid|{scales}")
     if found is not None:
         return float(found)
     share = beta / each.size  # all at once, by a union bound
-    furthest = [(least_integer(lambda m, b=b: tail(m, b) <= share), b, n) for b, n in scales]  # type: ignore[misc]
-    return math.sqrt(sum(n * m * m / variance(b) for m, b, n in furthest))
+    return math.sqrt(sum(n * _furthest(b, share) ** 2 / variance(b) for b, n in scales))
+
+
+def _furthest(scale: float, beta: float) -> int:
+    return least_integer(lambda m: tail(m, scale) <= beta)
 
 
 def _about_boxes(combination: Combination) -> bool:

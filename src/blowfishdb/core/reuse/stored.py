@@ -98,7 +98,7 @@ class StoredRelease:
     @property
     def exact(self) -> BoolArray:
         """Which rows carry no noise."""
-        return self.scales == 0
+        return np.asarray(self.scales == 0)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -144,7 +144,7 @@ class StoredRelease:
             for a in stored["axes"]
         )
         rows = _stored_rows(stored["rows"], math.prod(axis.bins.count for axis in axes))
-        which = [0] * rows.count if stored["which"] is None else stored["which"]
+        which = np.zeros(rows.count, dtype=np.int64) if stored["which"] is None else stored["which"]
         scales = tuple(Fraction(scale) for scale in stored["scales"])
         return cls(axes, rows, scales, which, stored["values"], int(stored["number"]))
 
@@ -176,5 +176,6 @@ def _stored_rows(stored: Mapping[str, Any], size: int) -> Rows:
         return Intervals(size, stored["starts"], stored["stops"])
     if kind == "sparse":
         parts = (stored["columns"], stored["entries"], stored["pointers"])
-        return Sparse(size, *(integers(part, "Rows", InvalidInput) for part in parts))
+        columns, entries, pointers = (integers(part, "Rows", InvalidInput) for part in parts)
+        return Sparse(size, columns, entries, pointers)
     raise InvalidInput(f"There are no stored rows of kind {kind!r}.")

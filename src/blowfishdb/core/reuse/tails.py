@@ -28,7 +28,7 @@ _ROUNDING = 1e-9
 
 
 def closed_half_width(weights: FloatArray, scales: FloatArray, beta: float) -> float | None:
-    """α with P(|Σ t_r·η_r| > α) ≤ β for discrete Laplace η_r of the given scales; None without a closed form."""
+    """α with P(|Σ t_r·η_r| > α) ≤ β for discrete Laplace η_r; None where there is no closed form."""
     spread = np.abs(weights) * scales
     used = spread > _DUST * spread.max(initial=0.0)
     if not used.any():

@@ -1,0 +1,92 @@
+"""What has been paid for: stored releases, and the answers that follow from them by arithmetic.
+
+A release is out already, so computing from it costs nothing under any policy. Whether a question follows,
+and how accurately, is decided by what was measured and never by the noisy values.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
+
+from blowfishdb.adapters.ledger import Ledger
+from blowfishdb.core.accuracy import Accuracy
+from blowfishdb.core.axis import Axis
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.errors import NotProven, TooLarge
+from blowfishdb.core.projection import Projected
+from blowfishdb.core.reuse import Offer, StoredRelease, cheapest
+from blowfishdb.mechanisms.invariants import invariant_components
+from blowfishdb.mechanisms.plan import Observation, Plan
+
+_MOST_TOTALS = 1_000
+_MOST_BOXES = 20_000  # beyond this, arithmetic on releases would take longer than a quote may
+_MOST_RELEASES = 24  # the newest ones; more add little accuracy and cost time
+
+
+def stored_release(plan: Plan, seen: Observation, epsilon: Epsilon, axes: tuple[Axis, ...]) -> Any:
+    """What was measured, as plain data; None where it is not a list of rows with noise of their own."""
+    if plan.workload.size > _MOST_BOXES:
+        return None
+    try:
+        rows, scales = plan.rows(epsilon=epsilon or Epsilon(1))
+    except (NotProven, TooLarge):
+        return None
+    noisy = np.flatnonzero(plan.scales.floats() > 0)
+    values = np.asarray(seen.measured)[noisy]
+    components = invariant_components(plan.graph)
+    if seen.totals is not None and components is not None and components.count <= _MOST_TOTALS:
+        labels = components.assignment()
+        ones = np.ones(labels.size, dtype=np.int64)
+        totals = csr_array((ones, (labels, np.arange(labels.size))), shape=(components.count, labels.size))
+        rows = csr_array(vstack([rows, totals]))
+        scales = [*scales, *[0] * components.count]  # type: ignore[list-item]
+        values = np.concatenate((values, seen.totals))
+    if not values.size or rows.shape[0] != values.size:
+        return None
+    return StoredRelease.of(axes, rows, scales, values, number=0).to_plain()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Owned:
+    """The releases of a workspace; read from the ledger once each."""
+
+    ledger: Ledger
+    _read: dict[int, tuple[int, StoredRelease | None]] = field(default_factory=dict)
+
+    def offer(self, dataset: str, snapshot: int, problem: Projected, accuracy: Accuracy) -> Offer | None:
+        """An answer for nothing that is as accurate as was asked; None if there is none."""
+        releases = [r for r in self._releases(dataset, snapshot) if _same_rows(r.axes, problem.cells.axes)]
+        if not releases or problem.cells.count > _MOST_BOXES:
+            return None
+        found = cheapest(releases[-_MOST_RELEASES:], problem.cells.axes, problem.workload, accuracy)
+        return found if found is not None and found.meets(accuracy) else None
+
+    def _releases(self, dataset: str, snapshot: int) -> Sequence[StoredRelease]:
+        found = []
+        for stored in self.ledger.answers(dataset):
+            if stored.charge.id not in self._read:
+                self._read[stored.charge.id] = _parsed(stored.answer, stored.charge.id)
+            its_snapshot, release = self._read[stored.charge.id]
+            if release is not None and its_snapshot == snapshot:
+                found.append(release)
+        return found
+
+
+def _parsed(text: str, number: int) -> tuple[int, StoredRelease | None]:
+    body = json.loads(text)
+    plain = body["release"]
+    snapshot = body["answer"]["receipt"]["snapshot"]
+    return snapshot, None if plain is None else StoredRelease.from_plain({**plain, "number": number})
+
+
+def _same_rows(one: tuple[Axis, ...], other: tuple[Axis, ...]) -> bool:
+    """Whether two sets of boxes count the same rows: a column that drops rows is in both or in neither."""
+    dropping = [{axis.column for axis in axes if axis.attribute.may_drop} for axes in (one, other)]
+    return dropping[0] == dropping[1]

@@ -1,0 +1,321 @@
+"""Combining stored releases: against dense least squares, without a look at any value."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from blowfishdb.core.attributes import Category, Integer
+from blowfishdb.core.axis import Axis
+from blowfishdb.core.bins import Bins
+from blowfishdb.core.errors import InvalidInput, InvalidScale, SizeMismatch
+from blowfishdb.core.reuse import Partition, StoredRelease, combine
+from blowfishdb.core.reuse.boxes import MOST_DENSE, BoxEstimator
+from blowfishdb.core.reuse.line import LineEstimator
+from blowfishdb.core.workloads import (
+    AllRanges,
+    Cumulative,
+    Histogram,
+    Matrix,
+    Product,
+    Ranges,
+    Rectangles,
+    ValueSum,
+    Workload,
+)
+
+Floats = NDArray[np.float64]
+VARIANCE_8 = Fraction(1 / (2 * math.asinh(0.25)))
+
+
+def axis(size: int, bins: Bins | int, column: str = "a", **declared: str) -> Axis:
+    divided = Bins.width(size, bins) if isinstance(bins, int) else bins
+    return Axis(column, Integer(0, size - 1, **declared), divided)  # type: ignore[arg-type]
+
+
+def release(
+    axes: list[Axis], rows: Workload | csr_array, scale: object, number: int = 1, values: object = None
+) -> StoredRelease:
+    count = rows.count if isinstance(rows, Workload) else rows.shape[0]
+    kept = np.arange(count) if values is None else values
+    return StoredRelease.of(axes, rows, scale, kept, number)  # type: ignore[arg-type]
+
+
+def public(count: int = 1_000, number: int = 9) -> StoredRelease:
+    return StoredRelease.of([], Histogram(1), 0, [count], number)
+
+
+# --- golden numbers ----------------------------------------------------------------------------------------
+
+
+def test_bins_of_ten_and_of_twenty_five() -> None:
+    """REUSE §1: [0,50) → 5.7143; [20,25), in neither release, → 13.6571; [20,22) → not determined."""
+    stored = [
+        release([axis(100, 10)], Histogram(10), VARIANCE_8),
+        release([axis(100, 25)], Histogram(4), VARIANCE_8, 2),
+        public(),
+    ]
+    found = combine(stored, [axis(100, 1)], Ranges(100, [0, 20, 20, 0], [49, 24, 21, 99]))
+    assert found is not None
+    assert found.determined.tolist() == [True, True, False, True]
+    assert found.variances[:2] == pytest.approx([5.7143, 13.6571], abs=5e-5)
+    assert math.isinf(found.variances[2])
+    assert found.variances[3] == 0
+    assert found.exact.tolist() == [False, False, False, True]
+    assert found.values()[3] == 1_000
+    assert np.isnan(found.values()[2])
+
+
+# --- against a dense reference ------------------------------------------------------------------------------
+
+
+def reference(
+    rows: Floats, variances: Floats, question: Floats, values: Floats
+) -> tuple[float, float] | None:
+    """Least variance t with t·A = w by the definition: a particular solution and the null space of Aᵀ."""
+    weights = np.linalg.lstsq(rows.T, question, rcond=1e-12)[0]
+    if np.abs(weights @ rows - question).max() > 1e-8:
+        return None
+    _, sizes, right = np.linalg.svd(rows.T)
+    rank = int((sizes > 1e-10).sum())
+    null = right[rank:].T
+    if null.shape[1]:
+        root = np.sqrt(variances)[:, None]
+        weights = weights - null @ np.linalg.lstsq(root * null, root[:, 0] * weights, rcond=1e-12)[0]
+    return float(weights**2 @ variances), float(weights @ values)
+
+
+def agree(stored: list[StoredRelease], axes: list[Axis], workload: Workload) -> None:
+    found = combine(stored, axes, workload)
+    assert found is not None
+    partition = Partition.common([*(r.axes for r in stored), tuple(axes)])
+    assert partition is not None
+    written = [partition.matrix(r.rows, r.axes) for r in stored]
+    rows = np.concatenate([m.toarray() for m in written if m is not None]).astype(float)
+    variances = np.concatenate([r.variances for r in stored])
+    truth = np.random.default_rng(5).integers(0, 50, partition.count)
+    values = rows @ truth + np.where(variances > 0, np.arange(len(rows)) % 7, 0)
+    begins = np.cumsum([0, *(r.rows.count for r in stored)])
+    kept = [
+        StoredRelease(r.axes, r.rows, r.distinct, r.which, values[a:b].astype(np.int64), r.number)
+        for r, a, b in zip(stored, begins, begins[1:], strict=False)
+    ]
+    filled = combine(kept, axes, workload)
+    asked = partition.matrix(found.questions, tuple(axes))
+    assert filled is not None
+    assert asked is not None
+    for index, question in enumerate(asked.toarray().astype(float) / workload.denominator):
+        expected = reference(rows, variances, question, values)
+        assert found.determined[index] == (expected is not None)
+        if expected is not None:
+            assert found.variances[index] == pytest.approx(expected[0], rel=1e-6, abs=1e-7)
+            assert found.estimator.parts[:, index].sum() == pytest.approx(expected[0], rel=1e-6, abs=1e-7)
+            if expected[0] < 1e-9:
+                assert filled.values()[index] == pytest.approx(question @ truth, abs=1e-6)
+            assert filled.values()[index] == pytest.approx(expected[1], rel=1e-6, abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_lines_agree_with_the_definition(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    size, stored = 12, []
+    for number in range(3):
+        cuts = np.unique(np.append(0, random.integers(0, size, 4)))
+        bins = Bins.edges(size, cuts)
+        kinds: list[Workload] = [Histogram(bins.count), Cumulative(bins.count), AllRanges(bins.count)]
+        rows = kinds[random.integers(3)]
+        scales = [Fraction(int(s), 2) for s in random.integers(0 if number else 1, 5, rows.count)]
+        stored.append(release([axis(size, bins)], rows, scales, number))
+    if seed % 2:
+        stored.append(public())
+    agree(stored, [axis(size, 1)], AllRanges(size))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_boxes_agree_with_the_definition(seed: int) -> None:
+    """Two columns, different bins, marginals, exact totals, and rows that are no intervals at all."""
+    random = np.random.default_rng(seed)
+    a, b = [axis(6, w, "a") for w in (1, 2, 3)], [axis(4, w, "b") for w in (1, 2)]
+    first, second = a[random.integers(3)], b[random.integers(2)]
+    boxes = first.bins.count * second.bins.count
+    any_rows = csr_array(random.integers(-1, 3, size=(5, boxes)))
+    stored = [
+        release([first, second], Histogram(boxes), 3),
+        release([a[1]], Cumulative(3), [0, 2, 2], 2),
+        release([second, first], any_rows, Fraction(7, 3), 3),
+        *([public()] if seed % 2 else []),
+    ]
+    agree(
+        stored,
+        [a[0], b[0]],
+        Rectangles((6, 4), [[0, 0], [2, 0], [1, 1], [0, 0]], [[1, 3], [5, 1], [1, 1], [5, 3]]),
+    )
+    agree(stored, [a[1], b[1]], Product(Histogram(3), Cumulative(2)))
+    agree(stored, [a[0]], ValueSum(6, 3, 2))
+    agree(stored, [b[1]], Matrix([[0.5, 0.25]]))
+
+
+def test_labels_of_categories_refine_each_other() -> None:
+    colours = Category(["red", "green", "blue", "grey", "black"], outside="clamp", missing="clamp")
+    halves, others = Bins.labels([0, 1, 0, 1, 1]), Bins.labels([1, 0, 0, 1, 1])
+    stored = [
+        release([Axis("c", colours, halves)], Histogram(2), 2),
+        release([Axis("c", colours, others)], Histogram(2), 3, 2),
+    ]
+    agree(stored, [Axis("c", colours, Bins.width(5, 1))], AllRanges(5))
+    agree(stored, [Axis("c", colours, halves)], Histogram(2))
+
+
+def test_rows_that_a_column_drops_are_counted_by_releases_on_other_columns() -> None:
+    """A table of a and b says nothing about rows whose b was dropped; a histogram of a counts them."""
+    a, b = axis(3, 1, "a"), axis(2, 1, "b", outside="drop")
+    table = release([a, b], Histogram(6), 2)
+    alone = combine([table], [a], Histogram(3))
+    assert alone is not None
+    assert not alone.determined.any()
+    kept = combine([release([a, axis(2, 1, "b")], Histogram(6), 2)], [a], Histogram(3))
+    assert kept is not None
+    assert kept.determined.all()
+    agree([table, release([a], Histogram(3), 2, 2)], [b], Histogram(2))
+
+
+@pytest.mark.parametrize("side", [50, 20])
+def test_tables_too_large_for_dense_algebra_are_solved_sparsely(side: int) -> None:
+    a, b = axis(side, 1, "a"), axis(side, 1, "b")
+    rows = Histogram(side * side)
+    stored = [release([a, b], rows, 5), release([a, b], rows, 7, 2), public(), public(number=10)]
+    asked = Rectangles((side, side), [[0, 0], [3, 4], [0, 0]], [[9, 9], [3, 4], [side - 1, side - 1]])
+    found = combine(stored, [a, b], asked)
+    assert found is not None
+    assert isinstance(found.estimator, BoxEstimator)
+    harmonic = 1 / (1 / stored[0].variances[0] + 1 / stored[1].variances[0])
+    cells = side * side
+    expected = [harmonic * n * (1 - n / cells) for n in (100, 1, cells)]
+    assert found.variances == pytest.approx(expected, rel=1e-6, abs=1e-6)
+    assert found.values()[2] == pytest.approx(1_000)
+    assert (found.estimator.rows.shape[1] > MOST_DENSE) == (side == 50)
+
+
+# --- nothing depends on values --------------------------------------------------------------------------------
+
+
+def test_values_change_no_variance_weight_or_name() -> None:
+    random = np.random.default_rng(3)
+    names, sums = set(), []
+    for _ in range(3):
+        noise = [random.integers(-(10**9), 10**9, size) for size in (10, 4)]
+        stored = [
+            release([axis(100, 10)], Histogram(10), 3, 1, noise[0]),
+            release([axis(100, 25)], Cumulative(4), [2, 3, 4, 0], 2, noise[1]),
+        ]
+        found = combine(stored, [axis(100, 5)], Histogram(20))
+        assert found is not None
+        every = np.arange(found.count)
+        names.add((found.fingerprint, found.variances.tobytes(), found.estimator.weights(every).tobytes()))
+        sums.append(found.values())
+    assert len(names) == 1
+    assert not np.array_equal(sums[0], sums[1], equal_nan=True)
+
+
+# --- size ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [Histogram, Cumulative])
+@pytest.mark.parametrize("asked", [Histogram, Cumulative])
+def test_two_large_releases_take_less_than_a_second(
+    rows: type[Histogram] | type[Cumulative], asked: type[Histogram] | type[Cumulative]
+) -> None:
+    size = 10**6
+    stored = [
+        release([axis(size, 100)], rows(10_000), 30),
+        release([axis(size, 98)], Histogram(10_205), 40, 2),
+        public(),
+    ]
+    begin = time.process_time()
+    found = combine(stored, [axis(size, 100)], asked(10_000))
+    assert found is not None
+    assert found.determined.all()
+    assert np.isfinite(found.variances).all()
+    assert np.isfinite(found.values()).all()
+    assert time.process_time() - begin < 1
+    assert isinstance(found.estimator, LineEstimator)
+    some = np.array([0, 17, 5_000, 9_999])
+    direct = found.estimator.weights(some) ** 2 @ found.estimator.noise.variances
+    assert found.variances[some] == pytest.approx(direct, rel=1e-6, abs=1e-6)
+    assert found.estimator.parts[:, some].sum(axis=0) == pytest.approx(direct, rel=1e-6, abs=1e-6)
+
+
+def test_releases_on_other_columns_are_left_aside_when_there_are_too_many_boxes() -> None:
+    a, b = axis(2_000, 1, "a"), axis(2_000, 1, "b")
+    stored = [release([a], Histogram(2_000), 2), release([b], Histogram(2_000), 2, 2), public()]
+    found = combine(stored, [a], Histogram(2_000))
+    assert found is not None
+    assert [r.number for r in found.releases] == [1, 9]
+    assert combine([], [a], Histogram(2_000)) is None
+    assert combine(stored[1:2], [a], Histogram(2_000)) is None
+
+
+# --- plain data -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind"),
+    [
+        (Histogram(10), "identity"),
+        (Cumulative(10), "prefixes"),
+        (Ranges(10, [0, 3], [4, 3]), "intervals"),
+        (csr_array(np.eye(10, dtype=np.int64)), "identity"),
+        (csr_array(np.tri(10, dtype=np.int64)), "prefixes"),
+        (csr_array(np.arange(20).reshape(2, 10)), "sparse"),
+        (csr_array(np.zeros((1, 10), dtype=np.int64)), "intervals"),
+    ],
+)
+@pytest.mark.parametrize("mixed", [False, True])
+def test_plain_form_and_back(rows: Workload | csr_array, kind: str, mixed: bool) -> None:
+    count = rows.count if isinstance(rows, Workload) else rows.shape[0]
+    scales = [Fraction(i % 3, 7) for i in range(count)] if mixed else Fraction(1, 3)
+    one = release([axis(100, 10)], rows, scales, 4)
+    text = json.dumps(one.to_plain())
+    two = StoredRelease.from_plain(json.loads(text))
+    assert json.loads(text)["rows"]["kind"] == kind
+    assert two.to_plain() == one.to_plain()
+    assert two.fingerprint == one.fingerprint
+    assert (two.rows, two.distinct, two.number) == (one.rows, one.distinct, 4)
+    assert np.array_equal(two.values, one.values)
+    assert np.array_equal(two.variances, one.variances)
+
+
+def test_what_is_stored_is_checked() -> None:
+    a = axis(100, 10)
+    with pytest.raises(SizeMismatch):
+        release([a], Histogram(9), 2)
+    with pytest.raises(SizeMismatch):
+        StoredRelease.of([a], Histogram(10), 2, [1, 2], 1)
+    with pytest.raises(InvalidScale):
+        release([a], Histogram(10), -1)
+    with pytest.raises(InvalidInput):
+        release([a, a], Histogram(100), 1)
+    with pytest.raises(InvalidInput):
+        StoredRelease.of([a], csr_array(np.full((1, 10), 0.5)), 1, [1], 1)
+    with pytest.raises(InvalidInput):
+        StoredRelease.from_plain({**release([a], Histogram(10), 2).to_plain(), "rows": {"kind": "?"}})
+    with pytest.raises(SizeMismatch):
+        combine([release([a], Histogram(10), 2)], [a], Histogram(9))
+    with pytest.raises(SizeMismatch):
+        combine([release([a], Histogram(10), 2)], [axis(50, 1)], Histogram(50))
+
+
+def test_exact_rows_can_be_had_alone() -> None:
+    mixed = release([axis(100, 10)], Cumulative(10), [2] * 9 + [0], 4)
+    part = mixed.exact_part()
+    assert part is not None
+    assert part.rows.count == 1
+    assert part.values.tolist() == [9]
+    assert release([axis(100, 10)], Histogram(10), 2).exact_part() is None
