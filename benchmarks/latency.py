@@ -2,9 +2,9 @@
 
     python -m benchmarks.latency [--rows N …] [--repeats R] [--scale]
 
-Everything is a ratio within one run on one machine. The SELECT is the very statement that ``ask`` sends, with its
-clamp and NULL rules, on a connection that is already open. Every question is new, so each is planned, charged
-with three durable commits, counted, released and stored. *quote, first* plans a workload for the first time,
+Everything is a ratio within one run on one machine. The SELECT is the very statement that ``ask`` sends,
+with its clamp and NULL rules, on a connection that is already open. Every question is new, so each is
+planned, charged with three durable commits, counted, released and stored. *quote, first* plans a workload for the first time,
 *quote, again* asks for the same workload at another accuracy, *quote, same* repeats a quote.
 """
 
@@ -28,6 +28,7 @@ import duckdb
 
 import blowfishdb as bf
 from benchmarks.tables import show
+from blowfishdb.adapters.backends.duckdb_files import connect
 from blowfishdb.workspace import Asking, Dataset, Workspace
 
 BATCH = 5_000_000
@@ -102,7 +103,7 @@ def peak() -> str:
 def against_sql(folder: Path, data: Path, rows: int, repeats: int) -> Iterator[dict[str, Any]]:
     """One row for each shape of question."""
     for name, ask_about in QUESTIONS.items():
-        with opened(folder, data, DOMAIN, POLICY) as people, duckdb.connect(str(data), read_only=True) as raw:
+        with opened(folder, data, DOMAIN, POLICY) as people, connect(data) as raw:
             asking = ask_about(people)
             first = seconds(another(asking).quote)
             statement = another(asking).ask().receipt.sql
@@ -112,7 +113,7 @@ def against_sql(folder: Path, data: Path, rows: int, repeats: int) -> Iterator[d
             ask: list[float] = []
             for _ in range(repeats):
                 fresh = another(asking)
-                select.append(seconds(lambda: raw.execute(statement).fetchnumpy()))
+                select.append(seconds(lambda: raw.execute(statement).fetchnumpy()))  # noqa: B023
                 again.append(seconds(fresh.quote))
                 same.append(seconds(fresh.quote))
                 ask.append(seconds(fresh.ask))
@@ -134,7 +135,7 @@ def against_sql(folder: Path, data: Path, rows: int, repeats: int) -> Iterator[d
 
 def throughput(folder: Path, data: Path, rows: int, each: int) -> dict[str, Any]:
     """Analysts who all ask at once, beside as many who send the SELECT."""
-    with opened(folder, data, DOMAIN, POLICY) as people, duckdb.connect(str(data), read_only=True) as raw:
+    with opened(folder, data, DOMAIN, POLICY) as people, connect(data) as raw:
         askings = [another(QUESTIONS["100 bins"](people)) for _ in range(ANALYSTS * each)]
         statement = another(QUESTIONS["100 bins"](people)).ask().receipt.sql
         with ThreadPoolExecutor(ANALYSTS) as pool:
@@ -245,9 +246,7 @@ def steps(folder: Path, data: Path, repeats: int) -> Iterator[dict[str, Any]]:
 
 def main() -> None:
     """Print every table."""
-    parser = argparse.ArgumentParser(
-        description="Time and memory of private answers beside the plain SELECT."
-    )
+    parser = argparse.ArgumentParser(description="Private answers beside the plain SELECT: time, memory.")
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
     parser.add_argument("--repeats", type=int, default=15, help="questions of each shape (default 15)")
     parser.add_argument("--scale", action="store_true", help="100 million rows as well")

@@ -341,6 +341,67 @@ class TestNeverPayingTwice:
         assert not people["salary"].cumulative(width=25_000).accurate_to(100).quote().owned
 
 
+class TestWhereRowsComeFrom:
+    DOMAIN = bf.Domain(value=bf.Integer(0, 9))
+
+    @pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
+    def test_tables_in_memory_are_copied_and_stay(self, tmp_path: Path, library: str) -> None:
+        import pandas as pd
+        import polars as pl
+        import pyarrow as pa
+
+        make = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}[library]
+        with bf.open(tmp_path / "w.blowfish") as workspace:
+            workspace.add_dataset("t", make({"value": [1, 2, 2, 9] * 50}), domain=self.DOMAIN)
+        with bf.open(tmp_path / "w.blowfish") as again:
+            answer = again["t"].count().spend(1).ask()
+            assert answer.exact.all() and answer.values.tolist() == [200]
+
+    def test_csv_sqlite_and_a_view(self, tmp_path: Path) -> None:
+        import sqlite3
+
+        (tmp_path / "rows.csv").write_text("value\n" + "\n".join(["3"] * 40))
+        with sqlite3.connect(tmp_path / "rows.sqlite") as connection:
+            connection.execute("CREATE TABLE a (id INTEGER, value INTEGER)")
+            connection.executemany("INSERT INTO a VALUES (?, ?)", [(i, 4) for i in range(30)])
+        connection.close()
+        with bf.open(tmp_path / "w.blowfish") as workspace:
+            csv = workspace.add_dataset("csv", tmp_path / "rows.csv", domain=self.DOMAIN)
+            lite = workspace.add_dataset("lite", tmp_path / "rows.sqlite", domain=self.DOMAIN, table="a")
+            select = "SELECT value FROM a WHERE id < 10"
+            view = workspace.add_dataset("view", tmp_path / "rows.sqlite", domain=self.DOMAIN, view=select)
+            for dataset, rows in ((csv, 40), (lite, 30), (view, 10)):
+                assert dataset.count().spend(1).ask().values.tolist() == [rows]
+
+    def test_rows_per_person_are_limited_and_paid_for(self, tmp_path: Path) -> None:
+        rows = [(1, v, 5) for v in range(8)] + [(2, 8, 5), (2, 9, 5), (3, 10, 5)]
+        with duckdb.connect(str(tmp_path / "v.duckdb")) as connection:
+            connection.execute("CREATE TABLE visits (id INTEGER, visit INTEGER, value INTEGER)")
+            connection.executemany("INSERT INTO visits VALUES (?, ?, ?)", rows)
+        with bf.open(tmp_path / "w.blowfish") as workspace:
+            people = workspace.add_dataset(
+                "people",
+                tmp_path / "v.duckdb",
+                domain=self.DOMAIN,
+                table="visits",
+                person="id",
+                rows_per_person=3,
+                row_key="visit",
+            )
+            each = workspace.add_dataset("rows", tmp_path / "v.duckdb", domain=self.DOMAIN, table="visits")
+            assert people.count().spend(1).ask().values.tolist() == [6]
+            assert each.count().spend(1).ask().values.tolist() == [11]
+            three, one = (d["value"].histogram().accurate_to(20).quote().epsilon for d in (people, each))
+            assert three == one * 3
+            bought = people["value"].histogram().spend("0.3").ask()
+            assert bought.receipt.epsilon == Epsilon("0.3")
+            assert bought.alpha == each["value"].histogram().spend("0.1").ask().alpha
+
+    def test_rows_per_person_without_a_person(self, people: Dataset, data: Path) -> None:
+        with pytest.raises(bf.errors.InvalidInput, match="whose row"):
+            people.workspace.add_dataset("x", data, domain=DOMAIN, table="people", rows_per_person=2)
+
+
 class TestLivingWithADataset:
     def test_a_refresh_makes_a_new_snapshot_and_restores_nothing(self, people: Dataset) -> None:
         first = cumulative(people).ask()

@@ -26,9 +26,10 @@ import numpy as np
 
 from blowfishdb.adapters.backends.base import Backend
 from blowfishdb.adapters.ledger import Charge, Ledger, StoredAnswer
+from blowfishdb.adapters.sql_source import Source
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.axis import Axis
-from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.budget import Epsilon, positive
 from blowfishdb.core.codec import digest, plain
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import BlowfishError, MaxCostExceeded, WorkspaceError
@@ -54,11 +55,20 @@ class DatasetRecord:
 
     name: str
     location: str
-    table: str | None
+    source: Source | None
     domain: Domain
     policy: Policy
     policy_version: int
     snapshot: int
+
+    @property
+    def rows_per_person(self) -> int:
+        """How many rows one person's secret can be in; each may move along an edge."""
+        return 1 if self.source is None or self.source.unit is None else self.source.unit.rows
+
+    def charge(self, epsilon: Epsilon) -> Epsilon:
+        """What a release that loses ``epsilon`` per row can lose per person."""
+        return epsilon * self.rows_per_person
 
 
 @final
@@ -77,7 +87,7 @@ class Service:
         """Steps 1 to 3: what the answer would cost. Free; the data is not touched."""
         dataset = self.datasets(request.dataset)
         problem = project(request.question, dataset.policy)
-        choice = self._choose(problem, request)
+        choice = self._choose(problem, request, dataset)
         promise = _promise(choice, request, problem.axes)
         known = self.ledger.answer(identity(request, dataset, problem)) is not None
         offer = None if known else self._offer(request, dataset, problem)
@@ -85,7 +95,7 @@ class Service:
         return Quote(
             dataset=dataset.name,
             question=request.question.describe(),
-            epsilon=Epsilon(0) if owned else choice.epsilon,
+            epsilon=Epsilon(0) if owned else dataset.charge(choice.epsilon),
             alpha=promise.alpha,
             beta=promise.beta,
             simultaneous=promise.simultaneous,
@@ -109,12 +119,13 @@ class Service:
         offer = self._offer(request, dataset, problem)
         if offer is not None:
             return self._give(offer, request, dataset, problem)
-        choice = self._choose(problem, request)
-        _check_cost(choice.epsilon, max_cost)
+        choice = self._choose(problem, request, dataset)
+        cost = dataset.charge(choice.epsilon)
+        _check_cost(cost, max_cost)
         backend = self.backend(dataset)
         backend.check(problem.cells)
         statement = backend.sql(problem.cells)
-        charge = self._reserve(request, dataset, problem, choice.plan.name, choice.epsilon)
+        charge = self._reserve(request, dataset, problem, choice.plan.name, cost)
         with self._committed(charge):
             counts = backend.count(problem.cells)
             seen = choice.plan.observe(counts, epsilon=choice.epsilon or Epsilon(1), noise=self.noise)
@@ -133,20 +144,22 @@ class Service:
 
     # --- steps ----------------------------------------------------------------------------------
 
-    def _choose(self, problem: Projected, request: Request) -> Choice:
-        """Steps 2 and 3."""
+    def _choose(self, problem: Projected, request: Request, dataset: DatasetRecord) -> Choice:
+        """Steps 2 and 3; the ε of the choice is per row."""
         if request.accuracy is not None:
             needed = request.question.kind.requirement(request.accuracy, problem.axes)
             return self.mechanism.for_accuracy(problem.workload, problem.graph, needed)
         assert request.epsilon is not None
-        return self.mechanism.for_epsilon(problem.workload, problem.graph, request.epsilon)
+        per_row = Epsilon.from_nano(request.epsilon.nano // dataset.rows_per_person)
+        return self.mechanism.for_epsilon(problem.workload, problem.graph, positive(per_row))
 
     def _plain_cost(self, request: Request, dataset: DatasetRecord) -> Epsilon:
         """What the best plan under plain differential privacy would cost for the same accuracy."""
         if request.accuracy is None:
             return request.epsilon or Epsilon(0)
         plain_policy = Policy.differential_privacy(dataset.domain)
-        return self._choose(project(request.question, plain_policy), request).epsilon
+        plain_choice = self._choose(project(request.question, plain_policy), request, dataset)
+        return dataset.charge(plain_choice.epsilon)
 
     def _offer(self, request: Request, dataset: DatasetRecord, problem: Projected) -> Offer | None:
         """An answer that follows from what is out already, as accurately as was asked."""

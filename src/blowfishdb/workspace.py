@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import getpass
 import json
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Self, final
+from typing import Any, Self, final
 
-from blowfishdb.adapters.backends.base import Backend
-from blowfishdb.adapters.backends.duckdb import DuckDB
+from blowfishdb.adapters.backends import Backend, open_backend
+from blowfishdb.adapters.backends.duckdb_memory import save_table
 from blowfishdb.adapters.catalogue import Catalogue
 from blowfishdb.adapters.ledger import Budget, Ledger
 from blowfishdb.adapters.sql_source import Source
+from blowfishdb.adapters.sql_unit import Unit
 from blowfishdb.adapters.store import Store
 from blowfishdb.core import codec, questions
 from blowfishdb.core.accuracy import Accuracy, check_beta
@@ -60,20 +62,39 @@ class Workspace:
         )
 
     def add_dataset(
-        self, name: str, source: str | Path, *, domain: Domain, table: str | None = None
+        self,
+        name: str,
+        source: object,
+        *,
+        domain: Domain,
+        table: str | None = None,
+        view: str | None = None,
+        person: str | None = None,
+        rows_per_person: int = 1,
+        row_key: str | None = None,
     ) -> Dataset:
         """Declare a dataset: where its rows are and which values they may hold.
 
-        Everything about a record stays hidden until a policy says otherwise, and the budget is 1.
+        ``source`` is a path (DuckDB, SQLite, CSV, Parquet), a database address, or a pandas, Arrow or Polars
+        table, of which a copy is kept beside the workspace. The rows are those of ``table``, or of ``view``,
+        a SELECT over several tables. With ``person``, the column that says whose row it is, at most
+        ``rows_per_person`` rows count for each. Everything about a record stays hidden until a policy says
+        otherwise, and the budget is 1.
         """
         if not isinstance(name, str) or not name.strip():
             raise InvalidInput("A dataset needs a name.")
         if name in self:
             raise InvalidInput(f"There is already a dataset '{name}' in this workspace.")
-        location = str(Path(source).resolve())
-        backend = open_backend(location, domain, table)
+        where = _declared_source(table, view, person, rows_per_person, row_key)
+        location = _place(source) if isinstance(source, str | Path) else self._keep(name, source)
+        backend = open_backend(location, domain, source=where)
         backend.check()
-        body = {"source": location, "table": table, "domain": codec.plain(domain), "snapshot": 1}
+        body = {
+            "location": location,
+            "source": None if where is None else _plain_source(where),
+            "domain": codec.plain(domain),
+            "snapshot": 1,
+        }
         self._catalogue.put("dataset", name, json.dumps(body))
         self._catalogue.put("policy", name, json.dumps(codec.plain(Policy.differential_privacy(domain))))
         self._ledger.set_budget(name, DEFAULT_BUDGET, self.user)
@@ -127,13 +148,25 @@ class Workspace:
         assert policy is not None
         return DatasetRecord(
             name=name,
-            location=stored["source"],
-            table=stored["table"],
+            location=stored["location"],
+            source=None if stored["source"] is None else _stored_source(stored["source"]),
             domain=codec.domain(stored["domain"]),
             policy=codec.policy(json.loads(policy)),
             policy_version=version,
             snapshot=stored["snapshot"],
         )
+
+    def _keep(self, name: str, table: object) -> str:
+        """A copy of a table in memory, beside the workspace, so that it is there next time."""
+        if not self._store.sqlite:
+            raise InvalidInput(
+                "A workspace on a database server has no folder for a copy of this table.",
+                fixes=("write it to a Parquet file and give its path",),
+            )
+        file = Path(self._store.name)
+        copy = file.with_name(f"{file.stem}-{codec.digest(name)[:12]}.parquet").resolve()
+        save_table(table, copy)
+        return str(copy)
 
     def _new_snapshot(self, name: str) -> None:
         stored = json.loads(self._catalogue.get("dataset", name) or "{}")
@@ -144,7 +177,7 @@ class Workspace:
 
     def _backend(self, record: DatasetRecord) -> Backend:
         if record.name not in self._backends:
-            self._backends[record.name] = open_backend(record.location, record.domain, record.table)
+            self._backends[record.name] = open_backend(record.location, record.domain, source=record.source)
         return self._backends[record.name]
 
 
@@ -365,9 +398,36 @@ class Asking:
         )
 
 
-def open_backend(location: str, domain: Domain, table: str | None) -> Backend:
-    """The database that holds a dataset."""
-    return DuckDB(location, domain, Source(table=table) if table else None)
+def _declared_source(
+    table: str | None, view: str | None, person: str | None, rows: int, key: str | None
+) -> Source | None:
+    if person is None and (rows != 1 or key is not None):
+        raise InvalidInput(
+            "Rows per person need to know whose row each is.", fixes=("person='the column with the id'",)
+        )
+    unit = None if person is None else Unit(person, rows, key, salt=secrets.token_hex(8))
+    if view is not None and table is not None:
+        raise InvalidInput("The rows come from a table or from a view, not from both.")
+    if view is not None:
+        return Source.of_view(view, unit=unit)
+    if table is None and unit is not None:
+        raise InvalidInput("Name the table whose rows belong to people.", fixes=("table='visits'",))
+    return None if table is None else Source.of_table(table, unit=unit)
+
+
+def _plain_source(source: Source) -> dict[str, object]:
+    unit = None if source.unit is None else asdict(source.unit)
+    return {"table": source.table, "view": source.view, "dialect": source.dialect, "unit": unit}
+
+
+def _stored_source(stored: Mapping[str, Any]) -> Source:
+    unit = None if stored["unit"] is None else Unit(**stored["unit"])
+    return Source(table=stored["table"], view=stored["view"], dialect=stored["dialect"], unit=unit)
+
+
+def _place(source: str | Path) -> str:
+    """An address as it is, a path in full, so that the workspace can be opened from anywhere."""
+    return str(source) if "://" in str(source) else str(Path(source).resolve())
 
 
 def open_workspace(path: str | Path, user: str | None = None) -> Workspace:

@@ -37,7 +37,12 @@ from tests.adapters.postgres import Server
 NUMBER = Domain(v=Integer(0, 9))
 EACH = query(NUMBER, v={})
 TEN = {"v": ("INTEGER", list(range(10)))}
-CHANGES = ("DELETE FROM people", "INSERT INTO people VALUES (1)", "DROP TABLE people", "CREATE TABLE u (v INT)")
+CHANGES = (
+    "DELETE FROM people",
+    "INSERT INTO people VALUES (1)",
+    "DROP TABLE people",
+    "CREATE TABLE u (v INT)",
+)
 on_postgres = pytest.mark.xdist_group("postgres")
 
 
@@ -191,7 +196,9 @@ def test_tables_of_postgres(schema: PostgresSchema) -> None:
         open_backend(url, NUMBER, source=Source.of_table("nobody"))
     with pytest.raises(SourceMissing, match="the view"):
         open_backend(url, NUMBER, source=Source.of_view("SELECT v FROM nobody", "postgres"))
-    with closing(open_backend(schema.server.url(), NUMBER, source=Source.of_table("people", schema.schema))) as found:
+    with closing(
+        open_backend(schema.server.url(), NUMBER, source=Source.of_table("people", schema.schema))
+    ) as found:
         assert list(found.count(EACH).reveal()) == [1] * 10
     with closing(open_backend(url, NUMBER, source=Source.of_table("other"))) as found:
         assert list(found.count(EACH).reveal()) == [1] * 10
@@ -201,7 +208,9 @@ def test_tables_of_postgres(schema: PostgresSchema) -> None:
 def test_a_table_that_may_not_be_read(schema: PostgresSchema) -> None:
     schema.make(TEN, NUMBER).close()
     with schema.server.connect(schema.schema) as admin:
-        admin.execute(f"CREATE ROLE {schema.schema} LOGIN; GRANT USAGE ON SCHEMA {schema.schema} TO {schema.schema}")
+        admin.execute(
+            f"CREATE ROLE {schema.schema} LOGIN; GRANT USAGE ON SCHEMA {schema.schema} TO {schema.schema}"
+        )
     url = schema.server.url(schema.schema).replace("tester:pw", schema.schema)
     with pytest.raises(SourceError, match="SELECT"):
         open_backend(url, NUMBER, source=Source.of_table("people"))
@@ -215,7 +224,9 @@ def test_enums_and_collations_of_postgres(schema: PostgresSchema) -> None:
             CREATE TYPE mood AS ENUM ('glad', 'sad');
             CREATE TABLE people (mood mood, name TEXT COLLATE careless, code CHAR(4));
             INSERT INTO people VALUES ('glad', 'Ann', 'ab'), ('sad', 'ann', 'AB'), (NULL, 'ANN', 'abcd')""")
-    domain = Domain(mood=Category(["sad", "glad"]), name=Category(["ann", "Ann"]), code=Category(["ab", "abcd"]))
+    domain = Domain(
+        mood=Category(["sad", "glad"]), name=Category(["ann", "Ann"]), code=Category(["ab", "abcd"])
+    )
     with closing(open_backend(schema.server.url(schema.schema), domain)) as backend:
         backend.check()
         for name in domain:
@@ -225,7 +236,9 @@ def test_enums_and_collations_of_postgres(schema: PostgresSchema) -> None:
 def test_tables_of_sqlite(tmp_path: Path) -> None:
     path = tmp_path / "data.db"
     with closing(sqlite3.connect(path)) as made, made:
-        made.executescript("CREATE TABLE a (v INT); CREATE TABLE b (v TEXT COLLATE NOCASE); INSERT INTO a VALUES (3)")
+        made.executescript(
+            "CREATE TABLE a (v INT); CREATE TABLE b (v TEXT COLLATE NOCASE); INSERT INTO a VALUES (3)"
+        )
         made.execute("INSERT INTO b VALUES ('x'), ('X')")
     with pytest.raises(SourceMissing, match=r"'a', 'b'.*Try: name the table"):
         open_backend(path, NUMBER)

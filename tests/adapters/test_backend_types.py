@@ -48,7 +48,9 @@ def agrees(place: Place, sql_type: str, values: Sequence[object], *asked: Asked)
 
 @pytest.mark.parametrize("sql_type", ["SMALLINT", "BIGINT"])
 def test_whole_numbers(database: Place, sql_type: str) -> None:
-    values = [None, *range(-20, 40), 100, 127] * 2 + ([2**62, -(2**63), 2**63 - 1] if "BIG" in sql_type else [])
+    values = [None, *range(-20, 40), 100, 127] * 2 + (
+        [2**62, -(2**63), 2**63 - 1] if "BIG" in sql_type else []
+    )
     bounds = ((-7, 30), (-7, 30, 5), (3, 3), (-(2**30), 2**30, 2**20), (-(2**61), 2**61, 2**52))
     ways = [Integer(*b, **rule) for b in bounds for rule in RULES]  # type: ignore[arg-type]
     agrees(database, sql_type, values, *ways, *(Real("-2.5", 10, "0.5", **rule) for rule in RULES))  # type: ignore[arg-type]
@@ -79,7 +81,10 @@ def test_floats_at_many_magnitudes(database: Place) -> None:
         grid = Fraction(10) ** -scale * rng.choice((1, 2, 5, 25))
         lo = -300 * grid
         halves = [float(lo + (k + Fraction(1, 2)) * grid) for k in range(-3, 1004)]
-        columns[f"v{scale}"] = [*halves, *(math.nextafter(v, d) for v in halves for d in (-math.inf, math.inf))]
+        columns[f"v{scale}"] = [
+            *halves,
+            *(math.nextafter(v, d) for v in halves for d in (-math.inf, math.inf)),
+        ]
         attributes[f"v{scale}"] = Real(lo, lo + 1000 * grid, grid, outside="drop")
     domain = Domain.of(attributes)
     table: Columns = {name: ("DOUBLE", values) for name, values in columns.items()}
@@ -98,7 +103,13 @@ def test_decimals(database: Place, sql_type: str) -> None:
     if sql_type == "NUMERIC":
         if database.dialect != "postgres":
             pytest.skip("only PostgreSQL has decimals of any length")
-        values += [Decimal("NaN"), Decimal("Infinity"), Decimal("-Infinity"), Decimal("1e-200"), Decimal(10) ** 90]
+        values += [
+            Decimal("NaN"),
+            Decimal("Infinity"),
+            Decimal("-Infinity"),
+            Decimal("1e-200"),
+            Decimal(10) ** 90,
+        ]
     grids = ((0, 3, "0.1"), ("-2.5", 10, "0.5"), ("0.25", "10.25", 2))
     ways = [Real(*grid, **rule) for grid in grids for rule in RULES]  # type: ignore[arg-type]
     agrees(database, sql_type, values, *ways, Integer(-3, 9, 2), Boolean(missing="value"))
@@ -112,12 +123,28 @@ def test_booleans(database: Place) -> None:
 def test_dates(database: Place, sql_type: str) -> None:
     start = datetime(2023, 12, 30, 22, 59, 58)
     moments = [start + timedelta(seconds=k, microseconds=999_999) for k in range(0, 200_000, 4_999)]
-    moments += [datetime(1, 1, 1), datetime(1969, 12, 31, 23, 59, 59, 500_000), datetime(9999, 12, 31, 23, 59, 59)]
-    moments += [datetime(2023, 12, 31), datetime(2024, 1, 1, 23, 59, 59), datetime(2024, 1, 2), datetime(2000, 2, 29)]
+    moments += [
+        datetime(1, 1, 1),
+        datetime(1969, 12, 31, 23, 59, 59, 500_000),
+        datetime(9999, 12, 31, 23, 59, 59),
+    ]
+    moments += [
+        datetime(2023, 12, 31),
+        datetime(2024, 1, 1, 23, 59, 59),
+        datetime(2024, 1, 2),
+        datetime(2000, 2, 29),
+    ]
     values: list[object] = [None, *(moment.date() if sql_type == "DATE" else moment for moment in moments)]
     bounds = (("2023-12-31", "2024-01-01"), (datetime(2023, 12, 31, 1), datetime(2024, 1, 1, 12, 0, 7)))
-    ways = [Date(*b, unit, **rule) for unit in ("hour", "week", "second") for b in bounds for rule in RULES[:2]]  # type: ignore[arg-type]
-    agrees(database, sql_type, values, *((each, each.bins(30 if each.value_count > 50 else None)) for each in ways))
+    ways = [
+        Date(*b, unit, **rule) for unit in ("hour", "week", "second") for b in bounds for rule in RULES[:2]
+    ]  # type: ignore[arg-type]
+    agrees(
+        database,
+        sql_type,
+        values,
+        *((each, each.bins(30 if each.value_count > 50 else None)) for each in ways),
+    )
 
 
 @pytest.mark.xdist_group("postgres")
@@ -126,7 +153,12 @@ def test_infinite_dates(postgres: Server) -> None:
     domain = Domain(d=day, t=day, u=hour, e=hour)
     made = PostgresSchema(postgres)
     values = ["infinity", "-infinity", "2020-01-02"]
-    columns = {"d": ("DATE", values), "t": ("TIMESTAMP", values), "u": ("TIMESTAMP", values), "e": ("DATE", values)}
+    columns = {
+        "d": ("DATE", values),
+        "t": ("TIMESTAMP", values),
+        "u": ("TIMESTAMP", values),
+        "e": ("DATE", values),
+    }
     with closing(made.make(columns, domain)) as backend:  # type: ignore[arg-type]
         for name, counts in (("d", [1, 2]), ("t", [1, 2]), ("u", [1]), ("e", [1])):
             found = backend.count(query(domain, **{name: {}})).reveal()
@@ -146,7 +178,21 @@ def test_texts(database: Place) -> None:
     agrees(database, "VARCHAR", values, *(Category(listed, **rule) for listed in lists for rule in RULES))  # type: ignore[arg-type]
 
 
-NAMES = ["order", 'say "hi"', "o'clock", "日本 😀", "a.b", "back`tick", "semi;--", "%s", ":x", "group", "c0", "n", "k0"]
+NAMES = [
+    "order",
+    'say "hi"',
+    "o'clock",
+    "日本 😀",
+    "a.b",
+    "back`tick",
+    "semi;--",
+    "%s",
+    ":x",
+    "group",
+    "c0",
+    "n",
+    "k0",
+]
 
 
 def test_any_name_of_a_column(database: Place) -> None:
@@ -208,8 +254,16 @@ def test_what_cannot_be_read_safely_is_refused(postgres: Server, sql_type: str, 
 
 
 def test_a_value_of_another_type_than_its_column_is_missing_in_sqlite(tmp_path: Path) -> None:
-    dates = ["2020-01-01", "2020-02-30", "2020-01-01 25:00:00", "now", "2020-01-02T03:04:05.678", "2451545", 2451545]
-    dates += ["2020-01-02 03:04:05+01:00", "2020-1-2", b"2020-01-01", "", None]
+    dates = [
+        "2020-01-01",
+        "2020-02-30",
+        "2020-01-01 25:00:00",
+        "now",
+        "2020-01-02T03:04:05.678",
+        "2451545",
+        2451545,
+    ]
+    dates += ["2451545", 2451545, "2020-01-02 03:04:05+01:00", "2020-1-2", b"2020-01-01", "", None]
     values = [1, "1", "x", 2.5, None, b"1", 1e300, -1, 0, 1, 1, 1]
     domain = Domain(
         i=Integer(0, 3, missing="value"),

@@ -84,7 +84,9 @@ def test_the_same_rows_count_everywhere(database: Place, key_type: str, tmp_path
 def _address(place: Place, path: object) -> str:
     if place.dialect == "postgres":
         return place.server.url(place.schema)  # type: ignore[attr-defined,no-any-return]
-    return {"sqlite": f"sqlite:///{path}", "duckdb": f"{path}", "spark": f"spark-local://{path}"}[place.dialect]
+    return {"sqlite": f"sqlite:///{path}", "duckdb": f"{path}", "spark": f"spark-local://{path}"}[
+        place.dialect
+    ]
 
 
 def test_values_never_decide_which_rows_count(tmp_path: Path) -> None:
@@ -94,7 +96,9 @@ def test_values_never_decide_which_rows_count(tmp_path: Path) -> None:
     counts = []
     for name, changed in (("a", rows), ("b", [(p, k, 19 - v, w) for p, k, v, w in rows])):
         (tmp_path / name).mkdir()
-        with closing(SqliteFile(tmp_path / name).make(table(changed), DOMAIN, Source.of_table("people", unit=unit))) as b:
+        with closing(
+            SqliteFile(tmp_path / name).make(table(changed), DOMAIN, Source.of_table("people", unit=unit))
+        ) as b:
             counts.append(list(b.count(query(DOMAIN, v={})).reveal()))
     assert counts[0] == counts[1][::-1]
     assert sum(counts[0]) == len({row[0] for row in rows} - {None})
@@ -118,7 +122,12 @@ def test_units_are_checked(tmp_path: Path) -> None:
             Unit(**({"person": "person", "rows": 1, "key": None} | wrong))  # type: ignore[arg-type]
     place = SqliteFile(tmp_path)
     place.make(table(visits()), DOMAIN).close()
-    columns = {"person": ("INTEGER", [1]), "v": ("INTEGER", [1]), "w": ("INTEGER", [1]), "day": ("DATE", [None])}
+    columns = {
+        "person": ("INTEGER", [1]),
+        "v": ("INTEGER", [1]),
+        "w": ("INTEGER", [1]),
+        "day": ("DATE", [None]),
+    }
     (tmp_path / "more").mkdir()
     more = SqliteFile(tmp_path / "more")
     with closing(more.make(columns, DOMAIN, Source.of_table("people", unit=Unit("who", 1)))) as backend:
@@ -126,6 +135,8 @@ def test_units_are_checked(tmp_path: Path) -> None:
             backend.check()
     (tmp_path / "other").mkdir()
     other = SqliteFile(tmp_path / "other")
-    with closing(other.make(columns, DOMAIN, Source.of_table("people", unit=Unit("person", 1, "day")))) as backend:
+    with closing(
+        other.make(columns, DOMAIN, Source.of_table("people", unit=Unit("person", 1, "day")))
+    ) as backend:
         with pytest.raises(InvalidInput, match="only whole numbers and texts"):
             backend.check()

@@ -18,7 +18,9 @@ from blowfishdb.core.bins import Bins
 from blowfishdb.core.errors import InvalidInput, InvalidScale, SizeMismatch
 from blowfishdb.core.reuse import Partition, StoredRelease, combine
 from blowfishdb.core.reuse.boxes import MOST_DENSE, BoxEstimator
+from blowfishdb.core.reuse.estimator import per_release
 from blowfishdb.core.reuse.line import LineEstimator
+from blowfishdb.core.reuse.selected_inverse import SelectedInverse
 from blowfishdb.core.workloads import (
     AllRanges,
     Cumulative,
@@ -203,7 +205,7 @@ def test_tables_too_large_for_dense_algebra_are_solved_sparsely(side: int) -> No
     assert (found.estimator.rows.shape[1] > MOST_DENSE) == (side == 50)
 
 
-# --- nothing depends on values --------------------------------------------------------------------------------
+# --- nothing depends on values -----------------------------------------------------------------------------
 
 
 def test_values_change_no_variance_weight_or_name() -> None:
@@ -252,6 +254,65 @@ def test_two_large_releases_take_less_than_a_second(
     assert found.estimator.parts[:, some].sum(axis=0) == pytest.approx(direct, rel=1e-6, abs=1e-6)
 
 
+@pytest.mark.parametrize("asked", [Histogram, Cumulative])
+def test_trees_are_as_fast_as_paths(asked: type[Histogram] | type[Cumulative]) -> None:
+    widths = 4 ** np.arange(7)
+    starts = np.concatenate([np.arange(0, 10_000, width) for width in widths])
+    ends = np.concatenate([np.minimum(np.arange(0, 10_000, w) + w, 10_000) - 1 for w in widths])
+    rows = Ranges(10_000, starts, ends)
+    stored = [
+        release([axis(10_000, 1)], rows, [2 + i % 5 for i in range(rows.count)]),
+        release([axis(10_000, 7)], Histogram(1_429), 4, 2),
+    ]
+    begin = time.process_time()
+    found = combine(stored, [axis(10_000, 1)], asked(10_000))
+    assert found is not None
+    assert found.determined.all()
+    assert np.isfinite(found.variances).all()
+    assert time.process_time() - begin < 1
+    some = np.array([0, 4_096, 9_998])
+    weights = found.estimator.weights(some)
+    assert found.variances[some] == pytest.approx(weights**2 @ found.estimator.noise.variances, rel=1e-8)
+    assert found.estimator.parts[:, some] == pytest.approx(
+        per_release(weights, found.estimator.noise), rel=1e-8
+    )
+
+
+@pytest.mark.parametrize("imaginary", [0, 1e-30])
+def test_entries_of_an_inverse(imaginary: float) -> None:
+    random = np.random.default_rng(4)
+    size = 300
+    row, column = np.arange(1, size), np.maximum(np.arange(1, size) - random.integers(1, 4, size - 1), 0)
+    weight = random.uniform(0.1, 9, size - 1)
+    dense = np.diag(random.uniform(0.1, 1, size)) + 0j * imaginary
+    for i, j, w in zip(row, column, weight * (1 + 1j * imaginary), strict=True):
+        dense[[i, j, i, j], [i, j, j, i]] += np.array([w, w, -w, -w])
+    at = np.nonzero(dense)
+    plan = SelectedInverse.of(size, *(index.astype(np.int64) for index in at))
+    assert plan is not None
+    assert plan.rounds
+    found = plan.entries(plan.inverse(*at, dense[at]), *at)
+    expected = np.linalg.inv(dense)[at]
+    assert found.real == pytest.approx(expected.real, rel=1e-9, abs=1e-12)
+    assert found.imag == pytest.approx(expected.imag, rel=1e-9, abs=1e-42)
+    assert plan.holds(*at).all()
+    assert not plan.holds(np.array([0]), np.array([size - 1])).any()
+
+
+def test_a_pattern_that_fills_in_is_left_to_solves() -> None:
+    random = np.random.default_rng(4)
+    ends = random.integers(0, 1_500, size=(2, 6_000))
+    every = np.arange(1_500)
+    row, column = np.concatenate((*ends, every)), np.concatenate((*ends[::-1], every))
+    assert SelectedInverse.of(1_500, row, column) is None
+    starts, stops = np.sort(ends, axis=0)
+    stored = release([axis(1_500, 1)], Ranges(1_500, starts, stops), 3)
+    found = combine([stored], [axis(1_500, 1)], Ranges(1_500, [3, 700], [9, 700]))
+    assert found is not None
+    weights = found.estimator.weights(np.arange(2))
+    assert found.variances == pytest.approx(weights**2 @ stored.variances, rel=1e-8)
+
+
 def test_releases_on_other_columns_are_left_aside_when_there_are_too_many_boxes() -> None:
     a, b = axis(2_000, 1, "a"), axis(2_000, 1, "b")
     stored = [release([a], Histogram(2_000), 2), release([b], Histogram(2_000), 2, 2), public()]
@@ -262,7 +323,7 @@ def test_releases_on_other_columns_are_left_aside_when_there_are_too_many_boxes(
     assert combine(stored[1:2], [a], Histogram(2_000)) is None
 
 
-# --- plain data -----------------------------------------------------------------------------------------------
+# --- plain data --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Intervals of free answers: the promised coverage, for questions fixed beforehand and for ones chosen later."""
+"""Intervals of free answers: coverage, for questions fixed beforehand and for ones chosen later."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def at_least(share: float, draws: int) -> float:
     return share - 3.7 * math.sqrt(share * (1 - share) / draws)
 
 
-# --- golden numbers ------------------------------------------------------------------------------------------
+# --- golden numbers --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("cells", "c", "r"), [(64, 5.15, 9.8), (256, 6.02, 17.8)])
@@ -79,7 +79,7 @@ def test_closed_tails() -> None:
     assert one == pytest.approx(0.5 * independent_alpha(np.array([3.0]), Epsilon(1), 0.05))
 
 
-# --- planned --------------------------------------------------------------------------------------------------
+# --- planned ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("simultaneous", [True, False])
@@ -125,7 +125,7 @@ def test_failure_probabilities_too_small_to_simulate() -> None:
         margin(found, 0.0)
 
 
-# --- chosen after looking ---------------------------------------------------------------------------------------
+# --- chosen after looking --------------------------------------------------------------------------------
 
 
 def test_the_highest_bar() -> None:
@@ -199,7 +199,7 @@ def test_lines_with_too_many_ranges_to_simulate(rows: Histogram | Cumulative) ->
     assert ratio <= 1
 
 
-# --- owned --------------------------------------------------------------------------------------------------------
+# --- owned -----------------------------------------------------------------------------------------------
 
 
 def test_owned_means_determined_and_accurate_enough() -> None:
@@ -229,6 +229,29 @@ def test_the_cheapest_source_is_chosen_by_scales() -> None:
     assert planned.alpha < later.alpha
     assert cheapest([coarse], [axis(64, 1)], Histogram(64), asked) is None
     assert cheapest([], [axis(64, 1)], Histogram(64), asked) is None
+
+
+def test_sources_that_depend_on_the_question_have_no_short_intervals() -> None:
+    a, b = axis(1_500, 1, "a"), axis(1_500, 1, "b")
+    stored = [release([a], Histogram(1_500), 3), release([b], Histogram(1_500), 3, 2)]
+    trimmed = certainly(combine(stored, [a], Histogram(1_500)))
+    assert not trimmed.complete
+    offered = cheapest(stored, [a], Histogram(1_500), Accuracy(100, 0.05))
+    assert offered is not None
+    assert offered.combination.complete
+    assert 2 * offered.alpha < alpha_needed(trimmed, 0.05, among=2)
+
+
+def test_exact_rows_on_other_columns_make_two_sources_of_one_release() -> None:
+    a, b = axis(8, 1, "a"), axis(2, 1, "b")
+    stored = [release([a], Histogram(8), 50), release([b], Histogram(2), 0, 2)]
+    offered = cheapest(stored, [a], Histogram(8), Accuracy(100, 0.05))
+    alone = cheapest(stored[:1], [a], Histogram(8), Accuracy(100, 0.05))
+    assert offered is not None
+    assert alone is not None
+    together = certainly(combine(stored, [a], Histogram(8)))
+    assert together.variances == pytest.approx(alone.combination.variances * 7 / 8)  # the total is known
+    assert offered.alpha == pytest.approx(alpha_needed(offered.combination, 0.05, among=2))
 
 
 def test_stored_values_change_no_decision() -> None:

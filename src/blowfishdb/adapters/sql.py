@@ -97,9 +97,7 @@ def cell_statement(
     return Statement(finished, tuple(groupings), maps if engine.registers_maps else (), query.shape, engine)
 
 
-def _finished(
-    select: exp.Select, rows: exp.Expr, maps: tuple[ValueMap, ...], engine: Engine
-) -> exp.Select:
+def _finished(select: exp.Select, rows: exp.Expr, maps: tuple[ValueMap, ...], engine: Engine) -> exp.Select:
     """In the way of the database; only then come the curator's own words, and the long lists."""
     adapted = select.transform(engine.adapt, copy=False)
     assert isinstance(adapted, exp.Select)

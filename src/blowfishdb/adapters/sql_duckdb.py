@@ -42,6 +42,6 @@ DUCKDB = Engine(
     any_text=True,
     registers_maps=True,
     widest="INT128",
-    date=_date,
-    moment=_moment,
+    to_date=_date,
+    to_moment=_moment,
 )

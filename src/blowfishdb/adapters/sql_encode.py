@@ -70,8 +70,8 @@ def _ends(attribute: Attribute) -> tuple[SqlExpr, SqlExpr]:
 
 def _refuse(column: SqlColumn, what: str, *fixes: str) -> InvalidAttribute:
     return InvalidAttribute(
-        f"The column {column.name!r} holds {column.type or 'anything'} in the database and cannot be declared "
-        f"as {what}.",
+        f"The column {column.name!r} holds {column.type or 'anything'} in the database "
+        f"and cannot be declared as {what}.",
         fixes=fixes or ("another kind of column", "a view that converts it"),
     )
 
@@ -226,7 +226,7 @@ _UNITS: dict[Kind, Callable[[SqlColumn, _Grid, Limits], Units]] = {
 
 def _date(column: SqlColumn, attribute: Date) -> SqlExpr:
     engine = column.engine
-    found = engine.date(column) if attribute.by_day else engine.moment(column)
+    found = engine.to_date(column) if attribute.by_day else engine.to_moment(column)
     if found is None and column.kind is Kind.TEXT:
         raise _refuse_text(column, "dates")
     if found is None:

@@ -250,8 +250,8 @@ class Engine:
     boolean: Callable[[SqlColumn], SqlExpr | None] = _boolean
     text: Callable[[SqlColumn], SqlExpr] = _text
     string: Callable[[str], SqlExpr] = sql.string
-    date: Callable[[SqlColumn], Found | None] = standard_date
-    moment: Callable[[SqlColumn], Found | None] = standard_moment
+    to_date: Callable[[SqlColumn], Found | None] = standard_date
+    to_moment: Callable[[SqlColumn], Found | None] = standard_moment
     day_literal: Callable[[date], SqlExpr] = sql.day
     moment_literal: Callable[[datetime], SqlExpr] = sql.moment
     days: Callable[[SqlExpr, SqlExpr], SqlExpr] = _days

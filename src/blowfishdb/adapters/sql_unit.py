@@ -57,11 +57,13 @@ class Unit:
         """The columns are there, and the key is one whose text is the same in every database."""
         for name, what in ((self.person, "person"), (self.key, "row key")):
             if name is not None and name not in types:
-                raise UnknownColumn(f"There is no column {name!r} for the {what}; it has: {', '.join(types)}.")
+                raise UnknownColumn(
+                    f"There is no column {name!r} for the {what}; it has: {', '.join(types)}."
+                )
         if self.key is None or types[self.key].kind in _KEYS or types[self.key].type.upper() == "UUID":
             return
         raise InvalidInput(
-            f"The row key {self.key!r} holds {types[self.key].type}; only whole numbers and texts can order rows.",
+            f"The row key {self.key!r} holds {types[self.key].type}; only whole numbers and texts order rows.",
             fixes=("another key", "no key"),
         )
 

@@ -40,9 +40,7 @@ def open_backend(
     return _at_path(Path(location), domain, source, timeout)
 
 
-def _at_address(
-    scheme: str, location: str, domain: Domain, source: Source | None, timeout: float
-) -> Backend:
+def _at_address(scheme: str, location: str, domain: Domain, source: Source | None, timeout: float) -> Backend:
     if scheme in ("spark", "spark-local"):
         from blowfishdb.adapters.backends.spark import Spark
 

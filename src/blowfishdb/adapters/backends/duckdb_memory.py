@@ -5,6 +5,7 @@ The copy is what is asked from then on, whatever happens to the original: answer
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blowfishdb.adapters.backends.duckdb_files import SAFE, reliable
@@ -39,6 +40,13 @@ def connect_to_table(value: object) -> DuckDBPyConnection:
     except duckdb.Error:
         connection.close()
     raise SourceCorrupt("The table in memory has columns that DuckDB cannot hold.", fixes=("simpler types",))
+
+
+def save_table(value: object, path: Path) -> None:
+    """A copy of a table as a Parquet file."""
+    import pyarrow.parquet as pq
+
+    pq.write_table(_as_arrow(value), path)
 
 
 def _is_lazy(value: object) -> bool:

@@ -150,8 +150,8 @@ _MYSQL_TYPES = {
     "DATE": "DATE",
     "NEWDATE": "DATE",
     "DATETIME": "DATETIME",
+    "TIMESTAMP": "TIMESTAMP",
 }
-"""TIMESTAMP is not among them: what it shows depends on a time zone."""
 
 
 def _mysql_begin(timeout: float, mariadb: bool) -> tuple[str, ...]:
@@ -171,13 +171,12 @@ def _mysql_begin(timeout: float, mariadb: bool) -> tuple[str, ...]:
 def _mysql_types(_: Connection, description: Sequence[Any]) -> Types:
     from pymysql.constants import FIELD_TYPE
 
-    names = {number: name for name, number in vars(FIELD_TYPE).items() if isinstance(number, int)}
-    types = {}
-    for column in description:
-        code = names.get(column[1], "unknown")
-        decimal = code in ("DECIMAL", "NEWDECIMAL")
-        types[str(column[0])] = f"DECIMAL(65, {column[5]})" if decimal else _MYSQL_TYPES.get(code, code)
-    return types
+    known = {getattr(FIELD_TYPE, name): words for name, words in _MYSQL_TYPES.items()}
+    decimals = (FIELD_TYPE.DECIMAL, FIELD_TYPE.NEWDECIMAL)
+    return {
+        str(name): f"DECIMAL(65, {scale})" if code in decimals else known.get(code, f"type {code}")
+        for name, code, _, _, _, scale, *_ in description
+    }
 
 
 MYSQL_SERVER = Server(

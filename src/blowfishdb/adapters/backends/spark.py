@@ -1,8 +1,8 @@
 """Spark: folders of Parquet or CSV files and tables of a catalogue, on this machine or on a cluster.
 
-``spark-local://folder`` starts Spark inside this process; ``spark://host:7077/folder`` asks a cluster. Without
-a folder, the source names a table of Spark's catalogue. There is one Spark context for each process, and a
-session of its own, with its own temporary names, for each dataset.
+``spark-local://folder`` starts Spark on this machine; ``spark://host:7077/folder`` asks a cluster. Without a
+folder, the source names a table of Spark's catalogue. There is one Spark for each process, and for each
+dataset a part of it with its own settings and temporary names.
 """
 
 from __future__ import annotations
@@ -108,12 +108,13 @@ class Spark:
         timer.daemon = True
         timer.start()
         try:
-            table = session.sql(statement.text()).toArrow()
+            rows = session.sql(statement.text()).collect()
         finally:
             timer.cancel()
             timer.join()
-        groups = [_array(table.column(f"c{axis}")) for axis in range(len(statement.shape))]
-        return statement.fold(groups, _array(table.column("n")))
+        width = len(statement.shape) + 1
+        table = np.array([tuple(row) for row in rows], dtype=np.int64).reshape(-1, width)
+        return statement.fold([table[:, axis] for axis in range(width - 1)], table[:, -1])
 
     # --- metadata -------------------------------------------------------------------------------
 
@@ -155,9 +156,8 @@ def _session(master: str) -> SparkSession:
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        SparkSession = None  # type: ignore[assignment,misc]
-    if SparkSession is None:
-        raise SourceError("PySpark is not installed.", fixes=("pip install 'blowfishdb[spark]'",))
+        missing = SourceError("PySpark is not installed.", fixes=("pip install 'blowfishdb[spark]'",))
+        raise missing from None
     with _STARTING:
         running = SparkSession.getActiveSession()
         if running is None:
@@ -171,7 +171,7 @@ def _session(master: str) -> SparkSession:
 
 
 def _start(spark: type[SparkSession], master: str) -> SparkSession:
-    builder = spark.builder.master(master).appName("blowfishdb").config("spark.ui.enabled", "false")  # type: ignore[attr-defined]
+    builder = spark.builder.master(master).appName("blowfishdb").config("spark.ui.enabled", "false")
     if master == LOCAL:
         for name, value in _LOCAL_SETTINGS.items():
             builder = builder.config(name, value)
@@ -182,7 +182,8 @@ def _start(spark: type[SparkSession], master: str) -> SparkSession:
     except Exception as error:
         failure = type(error).__name__
     raise SourceError(
-        f"Spark does not start on {master} ({failure}).", fixes=("install Java 17 or newer", "check the address")
+        f"Spark does not start on {master} ({failure}).",
+        fixes=("install Java 17 or newer", "check the address"),
     )
 
 
@@ -195,7 +196,9 @@ def _view(session: SparkSession, path: str) -> str:
     texts = Path(path).name.split(".", 1)[-1].startswith("csv") or (local and any(Path(path).glob("*.csv*")))
     try:
         if texts:  # texts stay texts: a guessed type could fail on a later row
-            reader = session.read.options(header=True, inferSchema=False, multiLine=True, quote='"', escape='"')
+            reader = session.read.options(
+                header=True, inferSchema=False, multiLine=True, quote='"', escape='"'
+            )
             rows = reader.csv(path)
         else:
             rows = session.read.parquet(path)
@@ -206,7 +209,3 @@ def _view(session: SparkSession, path: str) -> str:
     raise SourceCorrupt(
         f"Spark cannot read '{path}' ({failure}).", fixes=("a folder of Parquet files", "a CSV file")
     )
-
-
-def _array(column: object) -> IntArray:
-    return np.asarray(column, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Databases behind SQLAlchemy: PostgreSQL, SQLite, MySQL and MariaDB, Trino, and others that sqlglot can write.
+"""Databases with an address: PostgreSQL, SQLite, MySQL and MariaDB, Trino, and others by SQLAlchemy.
 
 One small pool of connections serves all threads. Every transaction is read-only where the database knows the
 word, and ends with a rollback. No message contains the database's own words, or a password.

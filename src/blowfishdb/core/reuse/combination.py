@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import final
 
@@ -38,6 +38,8 @@ class Combination:
     questions: Rows
     axes: tuple[Axis, ...]
     estimator: Estimator
+    complete: bool
+    """Whether every release that was offered is used; if not, the question had a say in which are."""
 
     @property
     def count(self) -> int:
@@ -98,7 +100,7 @@ def combine(
     for used in (list(releases), own):
         found = _combined(tuple(used), tuple(axes), rows_of(workload)) if used else None
         if found is not None:
-            return found
+            return replace(found, complete=len(used) == len(releases))
     return None
 
 
@@ -109,7 +111,7 @@ def _combined(
     if partition is None:
         return None
     estimator = estimate(partition, releases, questions, axes)
-    return None if estimator is None else Combination(releases, partition, questions, axes, estimator)
+    return None if estimator is None else Combination(releases, partition, questions, axes, estimator, True)
 
 
 def estimate(

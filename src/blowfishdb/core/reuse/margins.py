@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import final
@@ -106,33 +106,29 @@ def cheapest(
     A question that was planned uses every release. One that was chosen later pays for each release that it
     uses, so all of them together compete with the best one alone (and what is exact anywhere).
     """
-    among = sum(not release.exact.all() for release in releases)
-    questions = rows_of(workload)
+    questions, noisy = rows_of(workload), [release for release in releases if not release.exact.all()]
     candidates = [combine(releases, axes, questions)]
-    if label is Label.ANY and among > 1:
-        candidates.append(_best_alone(releases, axes, questions))
+    among = max(1, len(noisy))
+    if label is Label.ANY and noisy:
+        alone = [_with_exact(release, releases) for release in noisy]
+        among += len(noisy) == 1 and len(alone[0]) < len(releases)  # then both sources have one noisy release
+        candidates.append(_best(combine(sources, axes, questions) for sources in alone))
     offers = [
         _offer(found, accuracy, label, among) for found in candidates if found and found.determined.all()
     ]
     return min(offers, key=lambda offer: offer.alpha, default=None)
 
 
-def _best_alone(
-    releases: Sequence[StoredRelease], axes: Sequence[Axis], questions: Rows
-) -> Combination | None:
-    """The one noisy release with the least largest variance, chosen by scales."""
-    best: Combination | None = None
-    for release in releases:
-        if release.exact.all():
-            continue
-        others = (other.exact_part() for other in releases if other is not release)
-        exact = [part for part in others if part is not None]
-        found = combine([release, *exact], axes, questions)
-        if found is None or not found.determined.all():
-            continue
-        if best is None or found.variances.max() < best.variances.max():
-            best = found
-    return best
+def _with_exact(release: StoredRelease, releases: Sequence[StoredRelease]) -> list[StoredRelease]:
+    """A release and what is exact on its columns: a set that no question has a say in."""
+    others = (other.exact_part() for other in releases if other is not release)
+    return [release, *(part for part in others if part is not None and part.columns <= release.columns)]
+
+
+def _best(candidates: Iterable[Combination | None]) -> Combination | None:
+    """The one with the least largest variance: chosen by scales."""
+    usable = [found for found in candidates if found is not None and found.determined.all()]
+    return min(usable, key=lambda found: float(found.variances.max()), default=None)
 
 
 def _offer(combination: Combination, accuracy: Accuracy, label: Label, among: int) -> Offer:

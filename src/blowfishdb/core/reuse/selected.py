@@ -47,7 +47,7 @@ def selected_half_widths(combination: Combination, beta: float, among: int) -> F
     if not noisy.size:
         return widths
     sources = combination.noisy_releases
-    if len(sources) in (1, among) and _about_boxes(combination):
+    if combination.complete and len(sources) in (1, among) and _about_boxes(combination):
         share = RANGES_SHARE * beta * _part(len(sources), among)
         per_deviation, absolute = _of_family(_Family(combination.releases), share)
         widths[noisy] = np.minimum(per_deviation * np.sqrt(combination.variances[noisy]), absolute)

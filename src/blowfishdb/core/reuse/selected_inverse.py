@@ -24,7 +24,7 @@ from blowfishdb.core.arrays import BoolArray, IntArray
 Entries = NDArray[Any]
 
 _CORE = 64
-_MOST_FILL = 40
+_MOST_FILL = 20
 
 
 @final
