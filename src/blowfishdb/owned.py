@@ -7,7 +7,7 @@ and how accurately, is decided by what was measured and never by the noisy value
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -26,7 +26,8 @@ from blowfishdb.mechanisms.plan import Observation, Plan
 
 _MOST_TOTALS = 1_000
 _MOST_BOXES = 20_000  # beyond this, arithmetic on releases would take longer than a quote may
-_MOST_RELEASES = 24  # the newest ones; more add little accuracy and cost time
+_MOST_RELEASES = 8  # the newest ones; more add little accuracy and cost time
+_MOST_REMEMBERED = 256
 
 
 def stored_release(plan: Plan, seen: Observation, epsilon: Epsilon, axes: tuple[Axis, ...]) -> Any:
@@ -59,14 +60,28 @@ class Owned:
 
     ledger: Ledger
     _read: dict[int, tuple[int, StoredRelease | None]] = field(default_factory=dict)
+    _remembered: dict[Hashable, Offer | None] = field(default_factory=dict)
 
     def offer(self, dataset: str, snapshot: int, problem: Projected, accuracy: Accuracy) -> Offer | None:
         """An answer for nothing that is as accurate as was asked; None if there is none."""
         releases = [r for r in self._releases(dataset, snapshot) if _same_rows(r.axes, problem.cells.axes)]
         if not releases or problem.cells.count > _MOST_BOXES:
             return None
-        found = cheapest(releases[-_MOST_RELEASES:], problem.cells.axes, problem.workload, accuracy)
+        found = self._best(tuple(releases[-_MOST_RELEASES:]), problem, accuracy)
         return found if found is not None and found.meets(accuracy) else None
+
+    def _best(
+        self, releases: tuple[StoredRelease, ...], problem: Projected, accuracy: Accuracy
+    ) -> Offer | None:
+        """The most accurate free answer; it does not depend on the α that was asked for."""
+        numbers = tuple(release.number for release in releases)
+        boxes = tuple((axis.column, axis.attribute, axis.bins) for axis in problem.cells.axes)
+        key = (numbers, boxes, problem.workload, accuracy.beta, accuracy.simultaneous)
+        if key not in self._remembered:
+            if len(self._remembered) >= _MOST_REMEMBERED:
+                self._remembered.clear()
+            self._remembered[key] = cheapest(releases, problem.cells.axes, problem.workload, accuracy)
+        return self._remembered[key]
 
     def _releases(self, dataset: str, snapshot: int) -> Sequence[StoredRelease]:
         found = []

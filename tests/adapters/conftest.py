@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ _FILES: dict[str, Callable[[Path], places.Place]] = {
     "sqlite": places.SqliteFile,
     "spark": places.SparkFolder,
 }
+_QUICK_START = '--driver-java-options "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" pyspark-shell'
 DATABASES = ("duckdb", "sqlite", "postgres", "spark")
 EVERYWHERE = (*_FILES, "postgres")
 
@@ -60,6 +62,7 @@ def _place(request: pytest.FixtureRequest, folder: Path) -> places.Place:
         pytest.importorskip("pyspark", reason="no Spark: pip install 'blowfishdb[spark]'")
         if shutil.which("java") is None:
             pytest.skip("no Java, which Spark needs: install a Java runtime of version 17")
+        os.environ.setdefault("PYSPARK_SUBMIT_ARGS", _QUICK_START)
     return _FILES[request.param](folder)
 
 

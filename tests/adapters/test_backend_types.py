@@ -38,7 +38,7 @@ def agrees(place: Place, sql_type: str, values: Sequence[object], *asked: Asked)
     chosen = asked[:: max(1, len(asked) // 3)] if place.slow else asked
     pairs = [each if isinstance(each, tuple) else (each, each.bins()) for each in chosen]
     domain = Domain.of({f"v{i}": attribute for i, (attribute, _) in enumerate(pairs)})
-    with closing(place.make({name: (sql_type, values) for name in domain}, domain)) as backend:
+    with closing(place.make(dict.fromkeys(domain, (sql_type, values)), domain)) as backend:
         backend.check()
         for name, (attribute, bins) in zip(domain, pairs, strict=True):
             question = CellQuery((Axis(name, attribute, bins),))
@@ -198,7 +198,7 @@ NAMES = [
 def test_any_name_of_a_column(database: Place) -> None:
     domain = Domain.of({name: Integer(0, 3) for name in NAMES})
     values = [0, 1, 1, 3]
-    with closing(database.make({name: ("INTEGER", values) for name in NAMES}, domain)) as backend:
+    with closing(database.make(dict.fromkeys(NAMES, ("INTEGER", values)), domain)) as backend:
         backend.check()
         for name in NAMES[:: 4 if database.slow else 1]:
             asked = query(domain, col(NAMES[0]) >= 1, **{name: {}})

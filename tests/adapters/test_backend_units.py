@@ -135,8 +135,10 @@ def test_units_are_checked(tmp_path: Path) -> None:
             backend.check()
     (tmp_path / "other").mkdir()
     other = SqliteFile(tmp_path / "other")
-    with closing(
-        other.make(columns, DOMAIN, Source.of_table("people", unit=Unit("person", 1, "day")))
-    ) as backend:
-        with pytest.raises(InvalidInput, match="only whole numbers and texts"):
-            backend.check()
+    with (
+        closing(
+            other.make(columns, DOMAIN, Source.of_table("people", unit=Unit("person", 1, "day")))
+        ) as backend,
+        pytest.raises(InvalidInput, match="only whole numbers and texts"),
+    ):
+        backend.check()

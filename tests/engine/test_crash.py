@@ -111,6 +111,8 @@ def left_behind(workspace: Workspace, job: Job, fate: Fate) -> str:
     assert len(mine) <= 1
     if fate.answer is not None or "settled" in fate.stages:
         assert [charge.state for charge in mine] == [State.SETTLED]
+    if "count" in fate.stages:
+        assert mine and mine[0].state in (State.READING, State.SETTLED), "read before the durable mark"
     if not mine:
         assert "reserved" not in fate.stages
         return "nothing"

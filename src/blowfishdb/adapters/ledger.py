@@ -7,9 +7,11 @@ transaction and one event, so a crash between two steps loses nothing and gives 
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Mapping
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Self, final
 
@@ -187,7 +189,8 @@ class Ledger:
             }
             connection.execute(charges.insert().values(row))
             book(connection, dataset, user, held=amount.nano)
-            return charge_of(read_charge(connection, event.seq))
+        at = datetime.fromisoformat(event.at)
+        return Charge(event.seq, dataset, user, amount, question, json.loads(text), State.RESERVED, at, at)
 
     def _check_not_in_progress(self, connection: Connection, question: str) -> None:
         """Within ``_PATIENCE`` an unfinished charge may still become an answer; a settled one already is."""
@@ -296,7 +299,7 @@ class Ledger:
         connection.execute(charges.update().where(charges.c.id == row.id).values(values))
         if not to.held:
             book(connection, row.dataset, row.analyst, held=-row.amount, spent=row.amount if to.spent else 0)
-        return charge_of(read_charge(connection, row.id))
+        return replace(charge_of(row), state=to, changed_at=datetime.fromisoformat(at), reason=reason)
 
     # --- looking back ---------------------------------------------------------------------------
 

@@ -67,24 +67,22 @@ def check_affordable(connection: Connection, dataset: str, user: str, amount: Ep
 
 def set_grant(connection: Connection, dataset: str, user: str, amount: Epsilon) -> None:
     """Write a grant down."""
-    _open_account(connection, dataset, user)
     mine = (accounts.c.dataset == dataset) & (accounts.c.analyst == user)
-    connection.execute(accounts.update().where(mine).values(granted=amount.nano))
+    known = connection.execute(accounts.update().where(mine).values(granted=amount.nano))
+    if not known.rowcount:
+        row = {"dataset": dataset, "analyst": user, "granted": amount.nano, "spent": 0, "held": 0}
+        connection.execute(accounts.insert().values(row))
 
 
 def book(connection: Connection, dataset: str, user: str, *, held: int = 0, spent: int = 0) -> None:
     """Add to the sums of a dataset and of a user, in nano-ε."""
-    _open_account(connection, dataset, user)
     mine = (accounts.c.dataset == dataset) & (accounts.c.analyst == user)
     for update in (budgets.update().where(budgets.c.dataset == dataset), accounts.update().where(mine)):
         table = update.table
-        connection.execute(update.values(held=table.c.held + held, spent=table.c.spent + spent))
-
-
-def _open_account(connection: Connection, dataset: str, user: str) -> None:
-    mine = (accounts.c.dataset == dataset) & (accounts.c.analyst == user)
-    if connection.execute(select(accounts.c.analyst).where(mine)).one_or_none() is None:
-        connection.execute(accounts.insert().values(dataset=dataset, analyst=user, spent=0, held=0))
+        known = connection.execute(update.values(held=table.c.held + held, spent=table.c.spent + spent))
+    if not known.rowcount:  # the first charge of this user
+        row = {"dataset": dataset, "analyst": user, "spent": spent, "held": held}
+        connection.execute(accounts.insert().values(row))
 
 
 def read_charge(connection: Connection, number: int) -> Row[Any]:

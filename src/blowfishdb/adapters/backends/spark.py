@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import threading
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, final
 
@@ -27,10 +29,12 @@ from blowfishdb.core.projection import CellQuery
 from blowfishdb.core.secret import Secret
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 LOCAL = "local[2]"
 _LOCAL_SETTINGS = {
+    "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "2",
@@ -41,6 +45,8 @@ _SESSION_SETTINGS = {
     "spark.sql.variable.substitute": "false",  # a text such as ${x} is a text
 }
 _STARTING = threading.Lock()
+_AGAIN = 0.2
+"""A statement may be several jobs, and one that has not begun cannot be cancelled yet."""
 
 
 @final
@@ -102,16 +108,8 @@ class Spark:
 
     def _run(self, statement: Statement) -> IntArray:
         session = self._open()
-        context, group = session.sparkContext, uuid.uuid4().hex
-        context.setJobGroup(group, "counts", interruptOnCancel=True)
-        timer = threading.Timer(self.timeout, context.cancelJobGroup, (group,))
-        timer.daemon = True
-        timer.start()
-        try:
+        with _stopped_after(self.timeout, session.sparkContext):
             rows = session.sql(statement.text()).collect()
-        finally:
-            timer.cancel()
-            timer.join()
         width = len(statement.shape) + 1
         table = np.array([tuple(row) for row in rows], dtype=np.int64).reshape(-1, width)
         return statement.fold([table[:, axis] for axis in range(width - 1)], table[:, -1])
@@ -132,6 +130,27 @@ class Spark:
             f"Spark cannot read {self.source.name} ({failure}); its tables: {tables}.",
             fixes=("one of these tables",),
         )
+
+
+@contextmanager
+def _stopped_after(seconds: float, context: SparkContext) -> Iterator[None]:
+    """Cancel whatever this thread asks of Spark after so many seconds, and whatever it starts after that."""
+    group, done = uuid.uuid4().hex, threading.Event()
+    context.setJobGroup(group, "counts", interruptOnCancel=True)
+
+    def watch() -> None:
+        pause = seconds
+        while not done.wait(pause):
+            context.cancelJobGroup(group)
+            pause = _AGAIN
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
 
 
 class _Place(NamedTuple):

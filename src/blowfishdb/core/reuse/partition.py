@@ -50,7 +50,7 @@ class Partition:
             found[axis.column] = Axis(axis.column, axis.attribute, bins)
         axes = tuple(found.values())
         mentioned = [frozenset(axis.column for axis in side) for side in sides]
-        outside = tuple(False and any(a.column not in m for m in mentioned) for a in axes)
+        outside = tuple(a.attribute.may_drop and any(a.column not in m for m in mentioned) for a in axes)
         partition = cls(axes, outside)
         return partition if partition.count <= MOST_BOXES else None
 
