@@ -4,8 +4,9 @@
 
 Everything is a ratio within one run on one machine. The SELECT is the very statement that ``ask`` sends,
 with its clamp and NULL rules, on a connection that is already open. Every question is new, so each is
-planned, charged with three durable commits, counted, released and stored. *quote, first* plans a workload for the first time,
-*quote, again* asks for the same workload at another accuracy, *quote, same* repeats a quote.
+planned, charged with three durable commits, counted, released and stored. *quote, first* plans a workload
+that this process has not planned yet (so only on the first number of rows), *again* asks for it at another
+accuracy, *same* repeats a quote.
 """
 
 from __future__ import annotations

@@ -67,20 +67,21 @@ class Owned:
         releases = [r for r in self._releases(dataset, snapshot) if _same_rows(r.axes, problem.cells.axes)]
         if not releases or problem.cells.count > _MOST_BOXES:
             return None
-        found = self._best(tuple(releases[-_MOST_RELEASES:]), problem, accuracy)
+        found = self._best(releases, problem, accuracy)
         return found if found is not None and found.meets(accuracy) else None
 
-    def _best(
-        self, releases: tuple[StoredRelease, ...], problem: Projected, accuracy: Accuracy
-    ) -> Offer | None:
+    def _best(self, releases: list[StoredRelease], problem: Projected, accuracy: Accuracy) -> Offer | None:
         """The most accurate free answer; it does not depend on the α that was asked for."""
-        numbers = tuple(release.number for release in releases)
+        used = releases[-_MOST_RELEASES:]
+        numbers = (len(releases), *(release.number for release in used))
         boxes = tuple((axis.column, axis.attribute, axis.bins) for axis in problem.cells.axes)
         key = (numbers, boxes, problem.workload, accuracy.beta, accuracy.simultaneous)
         if key not in self._remembered:
             if len(self._remembered) >= _MOST_REMEMBERED:
                 self._remembered.clear()
-            self._remembered[key] = cheapest(releases, problem.cells.axes, problem.workload, accuracy)
+            self._remembered[key] = cheapest(
+                used, problem.cells.axes, problem.workload, accuracy, known=len(releases)
+            )
         return self._remembered[key]
 
     def _releases(self, dataset: str, snapshot: int) -> Sequence[StoredRelease]:

@@ -119,9 +119,9 @@ def _silent(error: BaseException | None, *secrets: str) -> None:
 @on_postgres
 def test_a_failure_says_nothing_about_the_data(schema: PostgresSchema) -> None:
     view = Source.of_view("SELECT CAST(word AS INTEGER) AS v FROM people", "postgres")
-    with closing(schema.make({"word": ("VARCHAR", ["hunter2"])}, NUMBER, view)) as backend:
-        with pytest.raises(QueryFailed, match="could not answer") as caught:
-            backend.count(EACH)
+    backend = schema.make({"word": ("VARCHAR", ["hunter2"])}, NUMBER, view)
+    with closing(backend), pytest.raises(QueryFailed, match="could not answer") as caught:
+        backend.count(EACH)
     _silent(caught.value, "hunter2")
 
 

@@ -166,8 +166,9 @@ def test_infinite_dates(postgres: Server) -> None:
 
 
 NASTY = [
-    "plain", "o'brien", '"; DROP TABLE people; --', "'; DROP TABLE people; --", "\\", "\\'", "%s", "%(x)s", "?",
-    ":x", "$1", "${x}", "{}", "naïve", "日本", "😀", "tab\there", "new\nline", "", " ", "a ", "a", "NULL", "null",
+    "plain", "o'brien", '"; DROP TABLE people; --', "'; DROP TABLE people; --", "\\", "\\'", "%s", "%(x)s",
+    "?", ":x", "$1", "${x}", "{}", "naïve", "日本", "😀", "tab\there", "new\nline", "", " ", "a ", "a", "NULL",
+    "null",
     "x" * 300, "/* c */", "--", "Plain", "$$x$$", "é", "e\u0301",
 ]  # fmt: skip
 
@@ -248,9 +249,9 @@ def test_groups_of_categories_on_two_axes(database: Place) -> None:
 @pytest.mark.xdist_group("postgres")
 def test_what_cannot_be_read_safely_is_refused(postgres: Server, sql_type: str, attribute: Attribute) -> None:
     domain = Domain(v=attribute)
-    with closing(PostgresSchema(postgres).make({"v": (sql_type, [])}, domain)) as backend:
-        with pytest.raises(InvalidAttribute):
-            backend.check()
+    backend = PostgresSchema(postgres).make({"v": (sql_type, [])}, domain)
+    with closing(backend), pytest.raises(InvalidAttribute):
+        backend.check()
 
 
 def test_a_value_of_another_type_than_its_column_is_missing_in_sqlite(tmp_path: Path) -> None:
@@ -260,8 +261,6 @@ def test_a_value_of_another_type_than_its_column_is_missing_in_sqlite(tmp_path: 
         "2020-01-01 25:00:00",
         "now",
         "2020-01-02T03:04:05.678",
-        "2451545",
-        2451545,
     ]
     dates += ["2451545", 2451545, "2020-01-02 03:04:05+01:00", "2020-1-2", b"2020-01-01", "", None]
     values = [1, "1", "x", 2.5, None, b"1", 1e300, -1, 0, 1, 1, 1]

@@ -128,17 +128,12 @@ def test_units_are_checked(tmp_path: Path) -> None:
         "w": ("INTEGER", [1]),
         "day": ("DATE", [None]),
     }
-    (tmp_path / "more").mkdir()
-    more = SqliteFile(tmp_path / "more")
-    with closing(more.make(columns, DOMAIN, Source.of_table("people", unit=Unit("who", 1)))) as backend:
-        with pytest.raises(UnknownColumn, match="'who' for the person"):
-            backend.check()
-    (tmp_path / "other").mkdir()
-    other = SqliteFile(tmp_path / "other")
-    with (
-        closing(
-            other.make(columns, DOMAIN, Source.of_table("people", unit=Unit("person", 1, "day")))
-        ) as backend,
-        pytest.raises(InvalidInput, match="only whole numbers and texts"),
-    ):
-        backend.check()
+    wrong_units = (
+        (Unit("who", 1), UnknownColumn, "'who' for the person"),
+        (Unit("person", 1, "day"), InvalidInput, "only whole numbers and texts"),
+    )
+    for unit, error, words in wrong_units:
+        (tmp_path / unit.person).mkdir()
+        made = SqliteFile(tmp_path / unit.person).make(columns, DOMAIN, Source.of_table("people", unit=unit))
+        with closing(made), pytest.raises(error, match=words):
+            made.check()

@@ -8,6 +8,7 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -42,8 +43,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], 
             pytest.skip("PostgreSQL does not run as root, and there is no runuser")
         as_user = ["runuser", "-u", "postgres", "--"]
     user = "postgres" if as_user else getpass.getuser()
-    folder = Path("/tmp") / f"blowfishdb-postgres-{os.getpid()}"  # a socket's path must be short
-    folder.mkdir()
+    folder = Path(tempfile.mkdtemp(prefix="blowfishdb-", dir="/tmp"))  # a socket's path must be short
     if as_user:
         shutil.chown(folder, user)
     port, log = _free_port(), tmp_path_factory.mktemp("postgres") / "log"

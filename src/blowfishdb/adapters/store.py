@@ -96,7 +96,7 @@ class Store:
         """A file that was removed can still be written; what is charged there would be forgotten."""
         if self._file != self._identity():
             raise WorkspaceError(
-                f"The file '{self.name}' was removed or replaced while it was open, so nothing can be charged.",
+                f"'{self.name}' was removed or replaced while it was open, so nothing can be charged to it.",
                 fixes=("put it back, or restore a backup, and open it again",),
             )
 

@@ -100,15 +100,20 @@ def cheapest(
     workload: Workload | csr_array | Rows,
     accuracy: Accuracy,
     label: Label = Label.ANY,
+    *,
+    known: int = 0,
 ) -> Offer | None:
     """The most accurate answer that follows from ``releases``; None if none does. No value is looked at.
+
+    ``known``: how many noisy releases are out in all, if ``releases`` are only some of them; whoever chose
+    the question has seen every one.
 
     A question that was planned uses every release. One that was chosen later pays for each release that it
     uses, so all of them together compete with the best one alone (and what is exact anywhere).
     """
     questions, noisy = rows_of(workload), [release for release in releases if not release.exact.all()]
     candidates = [combine(releases, axes, questions)]
-    among = max(1, len(noisy))
+    among = max(1, len(noisy), known)
     if label is Label.ANY and noisy:
         alone = [_with_exact(release, releases) for release in noisy]
         among += len(noisy) == 1 and len(alone[0]) < len(releases)  # then both sources have one noisy release
