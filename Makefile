@@ -14,7 +14,7 @@ demo: $(READY)  ## one private question, end to end
 	@$(BIN)/blowfishdb demo
 
 test: $(READY)  ## every test, on two cores, with coverage
-	@$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=term
+	@$(BIN)/pytest -n 2 --dist loadgroup --cov --cov-report=term
 
 lint: $(READY)  ## style, types, layers
 	@$(BIN)/ruff check .

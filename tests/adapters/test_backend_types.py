@@ -167,8 +167,8 @@ def test_infinite_dates(postgres: Server) -> None:
 
 NASTY = [
     "plain", "o'brien", '"; DROP TABLE people; --', "'; DROP TABLE people; --", "\\", "\\'", "%s", "%(x)s",
-    "?", ":x", "$1", "${x}", "{}", "naïve", "日本", "😀", "tab\there", "new\nline", "", " ", "a ", "a", "NULL",
-    "null",
+    "?", ":x", "$1", "${x}", "{}", "naïve", "日本", "😀", "tab\there", "new\nline", "", " ", "a ", "a",
+    "NULL", "null",
     "x" * 300, "/* c */", "--", "Plain", "$$x$$", "é", "e\u0301",
 ]  # fmt: skip
 

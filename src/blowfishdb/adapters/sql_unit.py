@@ -63,7 +63,7 @@ class Unit:
         if self.key is None or types[self.key].kind in _KEYS or types[self.key].type.upper() == "UUID":
             return
         raise InvalidInput(
-            f"The row key {self.key!r} holds {types[self.key].type}; only whole numbers and texts can be one.",
+            f"The row key {self.key!r} holds {types[self.key].type}; only whole numbers and texts can be.",
             fixes=("another key", "no key"),
         )
 

@@ -203,7 +203,7 @@ class Store:
 def _engine(path_or_url: str | Path) -> tuple[Engine, str]:
     if isinstance(path_or_url, str) and "://" in path_or_url:
         try:
-            engine = create_engine(path_or_url, pool_pre_ping=True)
+            engine = create_engine(path_or_url, pool_pre_ping=True, hide_parameters=True)
         except (ImportError, SQLAlchemyError) as error:
             failure = type(error).__name__
             raise WorkspaceError(
@@ -220,7 +220,7 @@ def _engine(path_or_url: str | Path) -> tuple[Engine, str]:
         if path.is_dir():
             raise WorkspaceError(f"'{path}' is a folder.", fixes=(f"the file {path / 'workspace.db'}",))
         address = URL.create("sqlite", database=str(path))
-        engine, name = create_engine(address, pool_timeout=_PATIENCE), str(path)
+        engine, name = create_engine(address, pool_timeout=_PATIENCE, hide_parameters=True), str(path)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _configure)
         event.listen(engine, "begin", _begin)
