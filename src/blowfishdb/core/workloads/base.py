@@ -93,8 +93,8 @@ class Workload(ByContent, ABC):
     def moves(self, u: ArrayLike, v: ArrayLike) -> Numbers:
         """‖W(e_u − e_v)‖₁ for each pair: by how much a move from u to v changes the answers."""
         if self.binary and self.size**2 <= LIMIT:  # ‖a − b‖₁ = ‖a‖₁ + ‖b‖₁ − 2·a·b for 0/1 columns
-            common = self._common
-            return np.asarray(common[u, u] + common[v, v] - 2 * common[u, v])
+            common, here, there = self._common, np.asarray(u), np.asarray(v)
+            return np.asarray(common[here, here] + common[there, there] - 2 * common[here, there])
         difference = self._columns[np.atleast_1d(u)] - self._columns[np.atleast_1d(v)]
         return np.asarray(abs(difference).sum(axis=1)).reshape(np.shape(u))
 
