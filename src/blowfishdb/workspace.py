@@ -85,8 +85,8 @@ class Workspace:
             raise InvalidInput("A dataset needs a name.")
         if name in self:
             raise InvalidInput(f"There is already a dataset '{name}' in this workspace.")
-        where = _declared_source(table, view, person, rows_per_person, row_key)
         location = _place(source) if isinstance(source, str | Path) else self._keep(name, source)
+        where = _declared_source(location, table, view, person, rows_per_person, row_key)
         backend = open_backend(location, domain, source=where)
         backend.check()
         body = {
@@ -398,8 +398,12 @@ class Asking:
         )
 
 
+_DIALECTS = {"postgresql": "postgres", "postgres": "postgres", "mariadb": "mysql"}
+"""What sqlglot calls the language of an address, where that differs from the beginning of the address."""
+
+
 def _declared_source(
-    table: str | None, view: str | None, person: str | None, rows: int, key: str | None
+    location: str, table: str | None, view: str | None, person: str | None, rows: int, key: str | None
 ) -> Source | None:
     if person is None and (rows != 1 or key is not None):
         raise InvalidInput(
@@ -409,7 +413,9 @@ def _declared_source(
     if view is not None and table is not None:
         raise InvalidInput("The rows come from a table or from a view, not from both.")
     if view is not None:
-        return Source.of_view(view, unit=unit)
+        scheme, address, _ = location.partition("://")
+        spoken = scheme.split("+")[0].removesuffix("-local") if address else "duckdb"
+        return Source.of_view(view, _DIALECTS.get(spoken, spoken), unit=unit)
     if table is None and unit is not None:
         raise InvalidInput("Name the table whose rows belong to people.", fixes=("table='visits'",))
     return None if table is None else Source.of_table(table, unit=unit)

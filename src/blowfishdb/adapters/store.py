@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -229,13 +230,23 @@ def _engine(path_or_url: str | Path) -> tuple[Engine, str]:
 
 def _configure(connection: sqlite3.Connection, _: object) -> None:
     connection.isolation_level = None  # transactions begin where we say, see _begin
-    for setting in (
-        f"busy_timeout = {_PATIENCE * 1000:.0f}",
-        "journal_mode = WAL",
-        "synchronous = FULL",
-        "foreign_keys = ON",
-    ):
+    connection.execute(f"PRAGMA busy_timeout = {_PATIENCE * 1000:.0f}").close()
+    _use_wal(connection)
+    for setting in ("synchronous = FULL", "foreign_keys = ON"):
         connection.execute(f"PRAGMA {setting}").close()
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """While others open or close the file, SQLite refuses to change its journal without waiting: we wait."""
+    patience = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").close()
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > patience:
+                raise
+        time.sleep(0.005)
 
 
 def _driver(connection: Connection) -> sqlite3.Connection:
