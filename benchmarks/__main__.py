@@ -10,6 +10,7 @@ BENCHMARKS = {
     "range_error": "range queries: ordered hierarchical as published, corrected, and optimised",
     "bound_ratios": "squared error over the lower bound",
     "grid_ratios": "two dimensions and marginals: squared error over the lower bound",
+    "latency": "ask beside the same SELECT: latency, throughput, memory, start-up",
     "plan_time": "time to plan and to quote, against the number of cells",
 }
 

@@ -71,17 +71,26 @@ def make_data(path: Path, rows: int) -> None:
             connection.execute(f"INSERT INTO people SELECT {row} FROM range({start}, {stop}) t(i)")
 
 
+Fresh = Callable[[Callable[[Dataset], Asking]], Asking]
+
+
 @contextmanager
-def opened(folder: Path, data: Path, domain: bf.Domain, policy: bf.Policy | None) -> Iterator[Dataset]:
+def opened(folder: Path, data: Path, domain: bf.Domain, policy: bf.Policy | None) -> Iterator[Fresh]:
+    """A workspace, as a function that puts a question to a dataset of its own, at an accuracy of its own.
+
+    Nothing was ever released there, so nothing can be answered from what is stored.
+    """
     with Workspace(folder / f"{next(_steps)}.blowfish", user="ana") as workspace:
-        people = workspace.add_dataset("people", data, domain=domain, table="people")
-        people.budget.set(1_000_000)
-        yield people.publish(policy) if policy else people
 
+        def fresh(ask_about: Callable[[Dataset], Asking]) -> Asking:
+            number = next(_steps)
+            people = workspace.add_dataset(f"people {number}", data, domain=domain, table="people")
+            people.budget.set(1_000)
+            if policy is not None:
+                people.publish(policy)
+            return ask_about(people).accurate_to(500 + number)
 
-def another(asking: Asking) -> Asking:
-    """The question at an accuracy that nobody asked for yet."""
-    return asking.accurate_to(500 + next(_steps))
+        yield fresh
 
 
 # --- measures ---------------------------------------------------------------------------------
@@ -104,20 +113,19 @@ def peak() -> str:
 def against_sql(folder: Path, data: Path, rows: int, repeats: int) -> Iterator[dict[str, Any]]:
     """One row for each shape of question."""
     for name, ask_about in QUESTIONS.items():
-        with opened(folder, data, DOMAIN, POLICY) as people, connect(data) as raw:
-            asking = ask_about(people)
-            first = seconds(another(asking).quote)
-            statement = another(asking).ask().receipt.sql
+        with opened(folder, data, DOMAIN, POLICY) as fresh, connect(data) as raw:
+            first = seconds(fresh(ask_about).quote)
+            statement = fresh(ask_about).ask().receipt.sql
             select: list[float] = []
             again: list[float] = []
             same: list[float] = []
             ask: list[float] = []
             for _ in range(repeats):
-                fresh = another(asking)
+                asking = fresh(ask_about)
                 select.append(seconds(lambda: raw.execute(statement).fetchnumpy()))  # noqa: B023
-                again.append(seconds(fresh.quote))
-                same.append(seconds(fresh.quote))
-                ask.append(seconds(fresh.ask))
+                again.append(seconds(asking.quote))
+                same.append(seconds(asking.quote))
+                ask.append(seconds(asking.ask))
         base = statistics.median(select)
         yield {
             "rows": f"{rows:,}",
@@ -136,9 +144,9 @@ def against_sql(folder: Path, data: Path, rows: int, repeats: int) -> Iterator[d
 
 def throughput(folder: Path, data: Path, rows: int, each: int) -> dict[str, Any]:
     """Analysts who all ask at once, beside as many who send the SELECT."""
-    with opened(folder, data, DOMAIN, POLICY) as people, connect(data) as raw:
-        askings = [another(QUESTIONS["100 bins"](people)) for _ in range(ANALYSTS * each)]
-        statement = another(QUESTIONS["100 bins"](people)).ask().receipt.sql
+    with opened(folder, data, DOMAIN, POLICY) as fresh, connect(data) as raw:
+        askings = [fresh(QUESTIONS["100 bins"]) for _ in range(ANALYSTS * each)]
+        statement = fresh(QUESTIONS["100 bins"]).ask().receipt.sql
         with ThreadPoolExecutor(ANALYSTS) as pool:
             private = seconds(lambda: list(pool.map(lambda asking: asking.ask(), askings)))
             plain = seconds(
@@ -154,16 +162,19 @@ def throughput(folder: Path, data: Path, rows: int, each: int) -> dict[str, Any]
     }
 
 
+def _two_columns(people: Dataset) -> Asking:
+    return people["a0", "a1"].histogram()
+
+
 def domains(folder: Path, data: Path, repeats: int) -> Iterator[dict[str, Any]]:
     """The same question on a domain of 10³ cells and on one of 10¹²."""
     for label, sizes in (("10³ cells, 3 columns", NARROW), ("10¹² cells, 8 columns", WIDE)):
         domain = bf.Domain(**{name: bf.Integer(0, size - 1) for name, size in sizes.items()})
-        with opened(folder, data, domain, None) as people:
-            asking = people["a0", "a1"].histogram()
-            first = seconds(another(asking).quote)
-            fresh = [another(asking) for _ in range(repeats)]
-            quote = statistics.median(seconds(one.quote) for one in fresh)
-            ask = statistics.median(seconds(one.ask) for one in fresh)
+        with opened(folder, data, domain, None) as fresh:
+            first = seconds(fresh(_two_columns).quote)
+            askings = [fresh(_two_columns) for _ in range(repeats)]
+            quote = statistics.median(seconds(asking.quote) for asking in askings)
+            ask = statistics.median(seconds(asking.ask) for asking in askings)
         yield {
             "domain": label,
             "quote, first ms": 1e3 * first,
@@ -196,12 +207,12 @@ def steps(folder: Path, data: Path, repeats: int) -> Iterator[dict[str, Any]]:
     from blowfishdb import service
     from blowfishdb.adapters.backends.duckdb import DuckDB
     from blowfishdb.adapters.ledger import Ledger
-    from blowfishdb.messages import Answer
 
     watched: list[tuple[Any, str, str]] = [
         (service, "project", "1 project"),
         (service, "identity", "  the name of the question"),
         (Ledger, "answer", "  look for a stored answer"),
+        (service.Service, "_offer", "  what follows from stored answers"),
         (service.Service, "_choose", "2–3 plan, translate"),
         (DuckDB, "check", "  check the source"),
         (DuckDB, "sql", "  write the SQL"),
@@ -209,7 +220,7 @@ def steps(folder: Path, data: Path, repeats: int) -> Iterator[dict[str, Any]]:
         (Ledger, "mark_reading", "4 reading mark"),
         (DuckDB, "count", "5 count"),
         (service, "_answer", "6 interval, labels"),
-        (Answer, "to_json", "  answer as JSON"),
+        (service, "_body", "  answer as JSON"),
         (Ledger, "settle", "7 settle"),
     ]
     spent: dict[str, list[float]] = {}
@@ -227,15 +238,14 @@ def steps(folder: Path, data: Path, repeats: int) -> Iterator[dict[str, Any]]:
         setattr(owner, name, timed)
         return lambda: setattr(owner, name, inner)
 
-    with opened(folder, data, DOMAIN, POLICY) as people:
-        asking = QUESTIONS["100 bins"](people)
-        another(asking).ask()
-        fresh = [another(asking) for _ in range(repeats)]
-        for one in fresh:
-            one.quote()
+    with opened(folder, data, DOMAIN, POLICY) as fresh:
+        fresh(QUESTIONS["100 bins"]).ask()
+        askings = [fresh(QUESTIONS["100 bins"]) for _ in range(repeats)]
+        for asking in askings:
+            asking.quote()
         restore = [watch(*place) for place in watched]
         try:
-            total = statistics.mean(seconds(one.ask) for one in fresh)
+            total = statistics.mean(seconds(asking.ask) for asking in askings)
         finally:
             for put_back in restore:
                 put_back()

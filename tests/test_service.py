@@ -310,7 +310,8 @@ class TestNeverPayingTwice:
         answer = coarser.ask()
         assert answer.receipt.mechanism == "From stored answers" and not answer.receipt.cost
         assert np.abs(answer.values - counts.cumsum()[4::5]).max() <= 100
-        assert answer.alpha <= 100 and (answer.values == first.values[4::5]).all()
+        assert answer.alpha <= 100
+        assert answer.raw == pytest.approx(first.raw[4::5], abs=1e-3)
         inside = people["salary"].ranges([(25_000, 49_999)]).accurate_to(200).ask()
         assert abs(inside.values[0] - counts[5:10].sum()) <= 200 and not inside.receipt.cost
         assert people.budget.status.spent == spent and people.workspace.verify() == []

@@ -7,6 +7,7 @@ and how accurately, is decided by what was measured and never by the noisy value
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -25,14 +26,15 @@ from blowfishdb.mechanisms.invariants import invariant_components
 from blowfishdb.mechanisms.plan import Observation, Plan
 
 _MOST_TOTALS = 1_000
-_MOST_BOXES = 20_000  # beyond this, arithmetic on releases would take longer than a quote may
+_MOST_BINS = 20_000  # beyond these, arithmetic on releases would take longer than a quote may
+_MOST_BOXES = 1_000
 _MOST_RELEASES = 8  # the newest ones; more add little accuracy and cost time
 _MOST_REMEMBERED = 256
 
 
 def stored_release(plan: Plan, seen: Observation, epsilon: Epsilon, axes: tuple[Axis, ...]) -> Any:
     """What was measured, as plain data; None where it is not a list of rows with noise of their own."""
-    if plan.workload.size > _MOST_BOXES:
+    if not _manageable(axes):
         return None
     try:
         rows, scales = plan.rows(epsilon=epsilon or Epsilon(1))
@@ -65,7 +67,7 @@ class Owned:
     def offer(self, dataset: str, snapshot: int, problem: Projected, accuracy: Accuracy) -> Offer | None:
         """An answer for nothing that is as accurate as was asked; None if there is none."""
         releases = [r for r in self._releases(dataset, snapshot) if _same_rows(r.axes, problem.cells.axes)]
-        if not releases or problem.cells.count > _MOST_BOXES:
+        if not releases or not _manageable(problem.cells.axes):
             return None
         found = self._best(releases, problem, accuracy)
         return found if found is not None and found.meets(accuracy) else None
@@ -100,6 +102,12 @@ def _parsed(text: str, number: int) -> tuple[int, StoredRelease | None]:
     plain = body["release"]
     snapshot = body["answer"]["receipt"]["snapshot"]
     return snapshot, None if plain is None else StoredRelease.from_plain({**plain, "number": number})
+
+
+def _manageable(axes: tuple[Axis, ...]) -> bool:
+    """Intervals on one column are quick to combine, boxes of several columns are not."""
+    most = _MOST_BINS if len(axes) == 1 else _MOST_BOXES
+    return math.prod(axis.bins.count for axis in axes) <= most
 
 
 def _same_rows(one: tuple[Axis, ...], other: tuple[Axis, ...]) -> bool:

@@ -13,6 +13,7 @@ import json
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self, final
@@ -45,6 +46,8 @@ from blowfishdb.service import DatasetRecord, Service, read_answer
 AnyEpsilon = Epsilon | str | Fraction | int | float
 
 DEFAULT_BUDGET = Epsilon(1)
+ABANDONED = timedelta(minutes=15)
+"""Charges that a process left unfinished so long ago are ended when a workspace is opened."""
 
 
 @final
@@ -56,7 +59,9 @@ class Workspace:
         self.user = user or getpass.getuser()
         self._catalogue = Catalogue(self._store)
         self._ledger = Ledger(self._store)
+        self._ledger.recover(ABANDONED)
         self._backends: dict[str, Backend] = {}
+        self._records: dict[tuple[object, ...], DatasetRecord] = {}
         self._service = Service(
             self._record, self._backend, self._ledger, Owned(self._ledger), secure(), Best()
         )
@@ -136,6 +141,13 @@ class Workspace:
     # --- what the service asks for --------------------------------------------------------------
 
     def _record(self, name: str) -> DatasetRecord:
+        """What the catalogue says; read anew only when it has a newer version."""
+        versions = (name, *(self._catalogue.version(kind, name) for kind in ("dataset", "policy")))
+        if versions not in self._records:
+            self._records[versions] = self._read_record(name)
+        return self._records[versions]
+
+    def _read_record(self, name: str) -> DatasetRecord:
         body = self._catalogue.get("dataset", name)
         if body is None:
             raise UnknownDataset(

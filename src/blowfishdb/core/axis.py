@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
+
+import numpy as np
 
 from blowfishdb.core.attribute import Attribute
 from blowfishdb.core.bins import Bins
@@ -33,24 +36,27 @@ class Axis:
 
     def labels(self) -> tuple[str, ...]:
         """Each bin in words."""
-        return tuple(self._label(index) for index in range(self.bins.count))
+        index = np.arange(self.bins.count)
+        firsts, lasts = self.bins.first(index).tolist(), self.bins.last(index).tolist()
+        return tuple(self._label(*bin_) for bin_ in zip(index.tolist(), firsts, lasts, strict=True))
 
     def ends(self) -> tuple[str, ...]:
         """The upper end of each bin of values, in words."""
-        return tuple(f"≤ {self._end(index)}" for index in range(self.value_bins))
+        lasts = self.bins.last(np.arange(self.value_bins)).tolist()
+        return tuple(f"≤ {self.show(self.attribute.upper(last))}" for last in lasts)
 
-    def _label(self, index: int) -> str:
-        first, last = int(self.bins.first(index)), int(self.bins.last(index))
+    def _label(self, index: int, first: int, last: int) -> str:
         if first == last:
             return self.attribute.label(first)
         if not self.bins.contiguous:
             return ", ".join(self.attribute.label(int(cell)) for cell in self.bins.members(index))
-        return f"{self.show(self.attribute.lower(first))}–{self._end(index)}"
-
-    def _end(self, index: int) -> str:
-        return self.show(self.attribute.upper(int(self.bins.last(index))))
+        return f"{self.show(self.attribute.lower(first))}–{self.show(self.attribute.upper(last))}"
 
     def show(self, value: Value) -> str:
         """A value in words. Long numbers are grouped, on the whole axis or not at all: years stay years."""
+        return text(value, grouped=self._grouped)
+
+    @cached_property
+    def _grouped(self) -> bool:
         most = self.attribute.upper(self.attribute.value_count - 1)
-        return text(value, grouped=isinstance(most, int) and most >= 10_000)
+        return isinstance(most, int) and most >= 10_000
