@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from blowfishdb.adapters.synthetic import write_salaries
+
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
@@ -36,6 +38,18 @@ def test_every_link_and_picture_is_there(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)", document.read_text()):
         if "://" not in target:
             assert (document.parent / target).exists(), target
+
+
+def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    block = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    assert block is not None
+    monkeypatch.chdir(tmp_path)
+    write_salaries(tmp_path / "salaries.duckdb", 20_000)
+    names: dict[str, object] = {}
+    exec(block.group(1), names)  # the documentation is ours
+    workspace, quote = names["ws"], names["q"].quote()  # type: ignore[attr-defined]
+    assert quote.owned and f"{names['a'].receipt.epsilon:.3f}" in block.group(1)  # type: ignore[attr-defined]
+    workspace.close()  # type: ignore[attr-defined]
 
 
 def test_ci_runs_what_contributors_run() -> None:
