@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
@@ -21,10 +22,11 @@ from blowfishdb.core.axis import Axis
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import NotProven, TooLarge
 from blowfishdb.core.projection import Projected
-from blowfishdb.core.reuse import Offer, StoredRelease, cheapest
+from blowfishdb.core.reuse import Offer, StoredRelease, cheapest, rows_of
 from blowfishdb.mechanisms.invariants import invariant_components
 from blowfishdb.mechanisms.plan import Observation, Plan
 
+_EXACT = Fraction(0)
 _MOST_TOTALS = 1_000
 _MOST_BINS = 20_000  # beyond these, arithmetic on releases would take longer than a quote may
 _MOST_BOXES = 1_000
@@ -48,11 +50,14 @@ def stored_release(plan: Plan, seen: Observation, epsilon: Epsilon, axes: tuple[
         ones = np.ones(labels.size, dtype=np.int64)
         totals = csr_array((ones, (labels, np.arange(labels.size))), shape=(components.count, labels.size))
         rows = csr_array(vstack([rows, totals]))
-        scales = [*scales, *[0] * components.count]  # type: ignore[list-item]
+        scales = [*scales, *[_EXACT] * components.count]
         values = np.concatenate((values, seen.totals))
     if not values.size or rows.shape[0] != values.size:
         return None
-    return StoredRelease.of(axes, rows, scales, values, number=0).to_plain()
+    distinct = {id(scale): scale for scale in scales}  # thousands of rows share a few objects
+    place = {key: index for index, key in enumerate(distinct)}
+    which = np.fromiter((place[id(scale)] for scale in scales), dtype=np.int64, count=len(scales))
+    return StoredRelease(axes, rows_of(rows), tuple(distinct.values()), which, values, number=0).to_plain()
 
 
 @final

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from typing import final
 
 import numpy as np
@@ -36,27 +36,45 @@ class Axis:
 
     def labels(self) -> tuple[str, ...]:
         """Each bin in words."""
-        index = np.arange(self.bins.count)
-        firsts, lasts = self.bins.first(index).tolist(), self.bins.last(index).tolist()
-        return tuple(self._label(*bin_) for bin_ in zip(index.tolist(), firsts, lasts, strict=True))
+        return _labels(self.attribute, self.bins)
 
     def ends(self) -> tuple[str, ...]:
         """The upper end of each bin of values, in words."""
-        lasts = self.bins.last(np.arange(self.value_bins)).tolist()
-        return tuple(f"≤ {self.show(self.attribute.upper(last))}" for last in lasts)
-
-    def _label(self, index: int, first: int, last: int) -> str:
-        if first == last:
-            return self.attribute.label(first)
-        if not self.bins.contiguous:
-            return ", ".join(self.attribute.label(int(cell)) for cell in self.bins.members(index))
-        return f"{self.show(self.attribute.lower(first))}–{self.show(self.attribute.upper(last))}"
+        return _ends(self.attribute, self.bins)
 
     def show(self, value: Value) -> str:
         """A value in words. Long numbers are grouped, on the whole axis or not at all: years stay years."""
-        return text(value, grouped=self._grouped)
+        return text(value, grouped=_grouped(self.attribute))
 
-    @cached_property
-    def _grouped(self) -> bool:
-        most = self.attribute.upper(self.attribute.value_count - 1)
-        return isinstance(most, int) and most >= 10_000
+
+# The same axis is asked about again and again, and ten thousand labels take a while to write.
+
+
+@lru_cache(maxsize=64)
+def _labels(attribute: Attribute, bins: Bins) -> tuple[str, ...]:
+    index = np.arange(bins.count)
+    firsts, lasts = bins.first(index).tolist(), bins.last(index).tolist()
+    grouped = _grouped(attribute)
+
+    def label(number: int, first: int, last: int) -> str:
+        if first == last:
+            return attribute.label(first)
+        if not bins.contiguous:
+            return ", ".join(attribute.label(int(cell)) for cell in bins.members(number))
+        ends = (attribute.lower(first), attribute.upper(last))
+        return "–".join(text(end, grouped=grouped) for end in ends)
+
+    return tuple(map(label, index.tolist(), firsts, lasts))
+
+
+@lru_cache(maxsize=64)
+def _ends(attribute: Attribute, bins: Bins) -> tuple[str, ...]:
+    lasts = bins.last(np.arange(bins.count - attribute.has_missing_cell)).tolist()
+    grouped = _grouped(attribute)
+    return tuple(f"≤ {text(attribute.upper(last), grouped=grouped)}" for last in lasts)
+
+
+@lru_cache(maxsize=64)
+def _grouped(attribute: Attribute) -> bool:
+    most = attribute.upper(attribute.value_count - 1)
+    return isinstance(most, int) and most >= 10_000
