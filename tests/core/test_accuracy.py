@@ -14,7 +14,6 @@ from blowfishdb.core.accuracy import (
     Accuracy,
     check_alpha,
     check_beta,
-    continuous_epsilon,
     failure,
     independent_alpha,
     independent_epsilon,
@@ -23,6 +22,11 @@ from blowfishdb.core.accuracy import (
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import Infeasible, InvalidAlpha, InvalidBeta
 from blowfishdb.core.laplace_sums import discretisation, quantile_bound, tail_bound
+
+
+def continuous_epsilon(sensitivity: float, answers: int, accuracy: Accuracy) -> float:
+    """S·ln(1/(1−(1−β)^{1/L}))/α: the textbook formula, an upper bound for whole α only."""
+    return sensitivity * -math.log(-math.expm1(math.log1p(-accuracy.beta) / answers)) / accuracy.alpha
 
 
 @pytest.mark.parametrize(

@@ -156,8 +156,3 @@ def order_statistic(samples: int, beta: float, gamma: float) -> int | None:
     while rank <= samples and binom.sf(rank - 1, samples, 1 - beta) > gamma:
         rank += 1
     return rank if rank <= samples else None
-
-
-def continuous_epsilon(sensitivity: float, answers: int, accuracy: Accuracy) -> float:
-    """S·ln(1/(1−(1−β)^{1/L}))/α: the textbook formula, an upper bound for whole α only."""
-    return sensitivity * -math.log(-math.expm1(math.log1p(-accuracy.beta) / answers)) / accuracy.alpha
