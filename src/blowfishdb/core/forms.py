@@ -1,0 +1,209 @@
+"""Forms: a question as people type it, before anyone has looked up what its columns are.
+
+``cumulative(salary, bins=20)`` on a command line, a SELECT, a JSON body and a chain of Python calls all
+one ``QuestionForm``. With the declared columns it becomes a ``Question``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, final
+
+from blowfishdb.core import questions
+from blowfishdb.core.axis import Axis
+from blowfishdb.core.bins import whole_bin
+from blowfishdb.core.domain import Domain
+from blowfishdb.core.errors import InvalidInput, InvalidWorkload
+from blowfishdb.core.predicate_codec import condition_from, plain_condition, plain_value, value_from
+from blowfishdb.core.predicates import Everything, Predicate
+from blowfishdb.core.questions import Kind, Question
+
+KINDS = ("histogram", "cumulative", "ranges", "quantiles", "count", "sum", "mean", "top", "above")
+"""The forms of question, in the order in which they are offered."""
+
+_DETAILS = {"ranges": "bounds", "quantiles": "shares", "top": "count", "above": "limit"}
+_UNCUT = ("count", "sum", "mean", "ranges")  # these need no bins
+
+
+@final
+@dataclass(frozen=True)
+class ColumnForm:
+    """One column, and at most one way to cut it into bins: each value alone if none is given."""
+
+    name: str
+    bins: int | None = None
+    width: Any = None
+    edges: tuple[Any, ...] | None = None
+    groups: Mapping[str, tuple[Any, ...]] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise InvalidInput("A column is named by a text.")
+
+    def axis(self, domain: Domain) -> Axis:
+        """The column as it is declared, cut as it was asked."""
+        attribute = domain[self.name]
+        cut = attribute.bins(count=self.bins, width=self.width, edges=self.edges, groups=self.groups)
+        return Axis(self.name, attribute, cut)
+
+    @property
+    def cut(self) -> bool:
+        """Whether bins were asked for."""
+        return any(given is not None for given in (self.bins, self.width, self.edges, self.groups))
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-ready data, without what was not said."""
+        said: dict[str, Any] = {"name": self.name}
+        if self.bins is not None:
+            said["bins"] = plain_value(self.bins)
+        if self.width is not None:
+            said["width"] = plain_value(self.width)
+        if self.edges is not None:
+            said["edges"] = [plain_value(edge) for edge in self.edges]
+        if self.groups is not None:
+            said["groups"] = {name: [plain_value(v) for v in values] for name, values in self.groups.items()}
+        return said
+
+    @classmethod
+    def from_plain(cls, stored: object) -> ColumnForm:
+        """A column from its plain form; a text is a column without bins."""
+        if isinstance(stored, str):
+            return cls(stored)
+        said = _object(stored, "A column", ("name", "bins", "width", "edges", "groups"))
+        edges, groups = said.get("edges"), said.get("groups")
+        if groups is not None and not isinstance(groups, Mapping):
+            raise InvalidInput("Groups are an object: a name for each list of values.")
+        return cls(
+            name=said.get("name", ""),
+            bins=said.get("bins"),
+            width=value_from(said.get("width")),
+            edges=None if edges is None else _values(edges, "edges"),
+            groups=None if groups is None else {k: _values(v, "groups") for k, v in groups.items()},
+        )
+
+
+@final
+@dataclass(frozen=True)
+class QuestionForm:
+    """A question in the words of the person who asks."""
+
+    kind: str
+    columns: tuple[ColumnForm, ...]
+    where: Predicate = field(default_factory=Everything)
+    bounds: tuple[tuple[Any, Any], ...] = ()
+    shares: tuple[float, ...] = ()
+    count: int | None = None
+    limit: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InvalidInput(f"There is no question of kind {self.kind!r}.", fixes=KINDS)
+        given = {"bounds": self.bounds, "shares": self.shares, "count": self.count, "limit": self.limit}
+        wanted = _DETAILS.get(self.kind)
+        for name, value in given.items():
+            said = value is not None and value != ()
+            if said and name != wanted:
+                raise InvalidInput(f"A question for {self.kind} has no '{name}'.")
+            if not said and name == wanted:
+                raise InvalidInput(f"A question for {self.kind} needs '{name}'.")
+        if self.kind in _UNCUT and any(column.cut for column in self.columns):
+            raise InvalidWorkload(f"A question for {self.kind} has no bins.", fixes=("leave them out",))
+        if self.kind == "mean" and len(self.columns) != 1:
+            raise InvalidWorkload("A mean is about one column.")
+
+    def question(self, domain: Domain, *, rows: int | None = None) -> Question:
+        """The question on declared columns; a mean needs the public number of ``rows``."""
+        if self.kind == "count":
+            return self._total(domain)
+        kinds: dict[str, Callable[[], Kind]] = {
+            "histogram": questions.Histogram,
+            "cumulative": questions.Cumulative,
+            "ranges": lambda: questions.Ranges(self.bounds),
+            "quantiles": lambda: questions.Quantiles(self.shares),
+            "sum": questions.Sum,
+            "mean": lambda: questions.Sum(rows=rows),
+            "top": lambda: questions.Top(self.count or 0),
+            "above": lambda: questions.Above(0.0 if self.limit is None else self.limit),
+        }
+        axes = tuple(column.axis(domain) for column in self.columns)
+        return Question(kinds[self.kind](), axes, self.where)
+
+    def _total(self, domain: Domain) -> Question:
+        """How many rows have a value in the columns; in any column, if none is named."""
+        names = [column.name for column in self.columns] or [domain.names[0]]
+        axes = tuple(Axis(name, domain[name], whole_bin(domain[name].size)) for name in names)
+        return Question(questions.Histogram(), axes, self.where)
+
+    def counting(self) -> QuestionForm:
+        """The number of rows that this question is about."""
+        bare = tuple(ColumnForm(column.name) for column in self.columns)
+        return QuestionForm("count", bare, self.where)
+
+    def only(self, condition: Predicate) -> QuestionForm:
+        """The same question about the rows that also satisfy ``condition``."""
+        alone = isinstance(self.where, Everything)
+        return replace(self, where=condition if alone else self.where & condition)
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-ready data, without what was not said."""
+        said: dict[str, Any] = {"kind": self.kind, "columns": [c.to_plain() for c in self.columns]}
+        if not isinstance(self.where, Everything):
+            said["where"] = plain_condition(self.where)
+        if self.bounds:
+            said["bounds"] = [[plain_value(lo), plain_value(hi)] for lo, hi in self.bounds]
+        if self.shares:
+            said["shares"] = list(self.shares)
+        if self.count is not None:
+            said["count"] = self.count
+        if self.limit is not None:
+            said["limit"] = self.limit
+        return said
+
+    @classmethod
+    def from_plain(cls, stored: object) -> QuestionForm:
+        """A question from its plain form."""
+        known = ("kind", "columns", "where", "bounds", "shares", "count", "limit")
+        said = _object(stored, "A question", known)
+        where = said.get("where")
+        return cls(
+            kind=said.get("kind", ""),
+            columns=tuple(ColumnForm.from_plain(c) for c in _list(said.get("columns", []), "columns")),
+            where=Everything() if where is None else condition_from(where),
+            bounds=tuple(_pair(pair) for pair in _list(said.get("bounds", []), "bounds")),
+            shares=tuple(_number(share) for share in _list(said.get("shares", []), "shares")),
+            count=said.get("count"),
+            limit=said.get("limit"),
+        )
+
+
+def _object(stored: object, what: str, known: tuple[str, ...]) -> Mapping[str, Any]:
+    if not isinstance(stored, Mapping):
+        raise InvalidInput(f"{what} is an object with {', '.join(known)}.")
+    unknown = [str(name) for name in stored if name not in known]
+    if unknown:
+        raise InvalidInput(f"{what} has no '{unknown[0]}'; it has {', '.join(known)}.")
+    return stored
+
+
+def _list(stored: object, what: str) -> list[Any]:
+    if not isinstance(stored, list | tuple):
+        raise InvalidInput(f"'{what}' is a list.")
+    return list(stored)
+
+
+def _values(stored: object, what: str) -> tuple[Any, ...]:
+    return tuple(value_from(value) for value in _list(stored, what))
+
+
+def _pair(stored: object) -> tuple[Any, Any]:
+    pair = _values(stored, "bounds")
+    if len(pair) != 2:
+        raise InvalidInput("Bounds are pairs: the lowest and the highest value of each range.")
+    return pair[0], pair[1]
+
+
+def _number(stored: object) -> float:
+    if isinstance(stored, bool) or not isinstance(stored, int | float):
+        raise InvalidInput("Shares are numbers between 0 and 1.")
+    return float(stored)
