@@ -10,7 +10,10 @@ BENCHMARKS = {
     "range_error": "range queries: ordered hierarchical as published, corrected, and optimised",
     "bound_ratios": "squared error over the lower bound",
     "grid_ratios": "two dimensions and marginals: squared error over the lower bound",
-    "latency": "ask beside the same SELECT: latency, throughput, memory, start-up",
+    "latency": "ask beside the same SELECT: latency, memory, and what a quote takes",
+    "concurrency": "eight analysts at once, beside as many who send the SELECT",
+    "start_up": "what a new process takes",
+    "crashes": "thousands of kill -9 at random points of ask, and what they leave behind",
     "plan_time": "time to plan and to quote, against the number of cells",
 }
 

@@ -9,8 +9,8 @@ import vl_convert
 
 import blowfishdb as bf
 from blowfishdb.adapters.synthetic import salary_domain, write_salaries
+from blowfishdb.answers import Answer
 from blowfishdb.core.policy import Policy
-from blowfishdb.messages import Answer
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 

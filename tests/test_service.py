@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 import blowfishdb as bf
+from blowfishdb.adapters.backends.prepared import Prepared
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.secret import Secret
-from blowfishdb.messages import Answer
-from blowfishdb.workspace import Dataset, Workspace
+from blowfishdb.answers import Answer
+from blowfishdb.datasets import Dataset
+from blowfishdb.workspace import Workspace
 
 SALARIES = np.random.default_rng(4).gamma(4, 12_000, size=20_000).clip(0, 99_999).astype(int)
 DOMAIN = bf.Domain(salary=bf.Integer(0, 99_999), region=bf.Category(["north", "south"]))
@@ -73,7 +75,7 @@ class TestAsking:
         self, people: Dataset, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(
-            type(people.workspace), "_backend", lambda *_: pytest.fail("the data was touched")
+            type(people.gateway), "_backend", lambda *_: pytest.fail("the data was touched")
         )
         before = people.budget.status
         for alpha in (10, 20, 50):
@@ -92,8 +94,8 @@ class TestAsking:
 
     def test_a_reopened_workspace_remembers_everything(self, people: Dataset) -> None:
         first = cumulative(people).ask()
-        path = people.workspace._store.name
-        people.workspace.close()
+        path = people.gateway.store.name
+        people.gateway.close()
         with bf.open(path) as workspace:
             assert workspace.datasets() == ["people"]
             again = cumulative(workspace["people"]).ask()
@@ -146,9 +148,8 @@ class TestNothingIsChargedOrLost:
         assert not people.budget.status.spent and not people.budget.status.held
 
     def test_a_failing_database_keeps_the_charge_and_says_so(self, people: Dataset, monkeypatch) -> None:
-        backend = people.workspace._backend(people.workspace._record("people"))
         monkeypatch.setattr(
-            type(backend),
+            Prepared,
             "count",
             lambda *_: (_ for _ in ()).throw(bf.errors.QueryFailed("The database left.")),
         )
@@ -157,7 +158,7 @@ class TestNothingIsChargedOrLost:
             cumulative(people).ask()
         assert failure.value.charged
         assert people.budget.status.spent == cost
-        assert people.workspace.verify() == []
+        assert people.gateway.verify() == []
 
     def test_a_ledger_that_cannot_settle_keeps_the_charge_and_says_so(
         self, people: Dataset, monkeypatch
@@ -167,17 +168,17 @@ class TestNothingIsChargedOrLost:
         def fail(*_: object) -> None:
             raise bf.errors.WorkspaceError("The disk is full.")
 
-        monkeypatch.setattr(type(people.workspace._ledger), "settle", fail)
+        monkeypatch.setattr(type(people.gateway._ledger), "settle", fail)
         with pytest.raises(bf.errors.WorkspaceError) as failure:
             cumulative(people).ask()
         assert failure.value.charged and people.budget.status.spent == cost
-        assert people.workspace.verify() == []
+        assert people.gateway.verify() == []
 
-    def test_a_ledger_that_cannot_mark_gives_the_reservation_back(self, people: Dataset, monkeypatch) -> None:
-        def fail(*_: object) -> None:
+    def test_a_ledger_that_cannot_reserve_keeps_nothing(self, people: Dataset, monkeypatch) -> None:
+        def fail(*_: object, **__: object) -> None:
             raise bf.errors.WorkspaceError("The disk is full.")
 
-        monkeypatch.setattr(type(people.workspace._ledger), "mark_reading", fail)
+        monkeypatch.setattr("blowfishdb.adapters.ledger_charges.book", fail)
         with pytest.raises(bf.errors.WorkspaceError):
             cumulative(people).ask()
         assert not people.budget.status.spent and not people.budget.status.held
@@ -205,11 +206,11 @@ class TestNothingIsChargedOrLost:
         assert (one.raw == other.raw).all() and not other.receipt.cost
 
     def test_the_release_sees_a_secret(self, people: Dataset) -> None:
-        record = people.workspace._record("people")
+        record = people.gateway._records["people"]
         from blowfishdb.core.projection import project
 
         question = cumulative(people).question
-        counts = people.workspace._backend(record).count(project(question, record.policy).cells)
+        counts = people.gateway._backend(record).prepare(project(question, record.policy).cells).count()
         assert isinstance(counts, Secret) and "5" not in repr(counts)
 
     def test_noise_is_secure_and_fresh(self, people: Dataset) -> None:
@@ -227,7 +228,7 @@ class TestBadInput:
         ("mistake", "error", "words"),
         [
             (lambda p: p["salery"], bf.errors.UnknownColumn, "salary"),
-            (lambda p: p.workspace["poeple"], bf.errors.UnknownDataset, "people"),
+            (lambda p: p.gateway["poeple"], bf.errors.UnknownDataset, "people"),
             (lambda p: p["salary"].cumulative(width=10_000).quote(), bf.errors.InvalidInput, "accurate_to"),
             (lambda p: cumulative(p, alpha=0), bf.errors.InvalidAlpha, "positive"),
             (lambda p: cumulative(p, alpha=float("nan")), bf.errors.InvalidAlpha, "positive"),
@@ -250,7 +251,7 @@ class TestBadInput:
         with pytest.raises(error, match=words) as caught:
             mistake(people)
         assert not caught.value.charged and not people.budget.status.spent
-        assert people.workspace.verify() == []
+        assert people.gateway.verify() == []
 
     def test_a_missing_file(self, tmp_path: Path) -> None:
         with Workspace(tmp_path / "w.blowfish") as workspace:
@@ -283,7 +284,7 @@ class TestBadInput:
     def test_a_dataset_twice_or_without_a_name(self, people: Dataset, data: Path) -> None:
         for name in ("people", "", "  "):
             with pytest.raises(bf.errors.InvalidInput):
-                people.workspace.add_dataset(name, data, domain=DOMAIN, table="people")
+                people.gateway.add_dataset(name, data, domain=DOMAIN, table="people")
 
 
 @pytest.mark.parametrize("alpha", [20, 7.5])
@@ -314,7 +315,7 @@ class TestNeverPayingTwice:
         assert answer.raw == pytest.approx(first.raw[4::5], abs=1e-3)
         inside = people["salary"].ranges([(25_000, 49_999)]).accurate_to(200).ask()
         assert abs(inside.values[0] - counts[5:10].sum()) <= 200 and not inside.receipt.cost
-        assert people.budget.status.spent == spent and people.workspace.verify() == []
+        assert people.budget.status.spent == spent and people.gateway.verify() == []
 
     def test_what_does_not_follow_is_paid_for(self, people: Dataset) -> None:
         people["salary"].cumulative(width=5_000).accurate_to(20).ask()
@@ -400,7 +401,7 @@ class TestWhereRowsComeFrom:
 
     def test_rows_per_person_without_a_person(self, people: Dataset, data: Path) -> None:
         with pytest.raises(bf.errors.InvalidInput, match="whose row"):
-            people.workspace.add_dataset("x", data, domain=DOMAIN, table="people", rows_per_person=2)
+            people.gateway.add_dataset("x", data, domain=DOMAIN, table="people", rows_per_person=2)
 
 
 class TestLivingWithADataset:

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from blowfishdb import mechanisms as mechanisms
     from blowfishdb import noise as noise
+    from blowfishdb.adapters.backends.cancellation import Cancellation as Cancellation
+    from blowfishdb.adapters.backup import delete as delete
+    from blowfishdb.adapters.backup import restore as restore
     from blowfishdb.adapters.graph_files import read_graph as read_graph
     from blowfishdb.core import errors as errors
     from blowfishdb.core import graphs as graphs
@@ -55,11 +58,15 @@ _HOMES: dict[str, tuple[str, str | None]] = {
     "check_mechanism": ("blowfishdb.mechanisms.check", "check_mechanism"),
     "lower_bound": ("blowfishdb.core.lower_bound", "lower_bound"),
     "open": ("blowfishdb.workspace", "open_workspace"),
+    "Cancellation": ("blowfishdb.adapters.backends.cancellation", "Cancellation"),
+    "restore": ("blowfishdb.adapters.backup", "restore"),
+    "delete": ("blowfishdb.adapters.backup", "delete"),
 }
 
 __all__ = [
     "Bins",
     "Boolean",
+    "Cancellation",
     "Category",
     "Date",
     "Domain",
@@ -69,6 +76,7 @@ __all__ = [
     "Real",
     "check_mechanism",
     "col",
+    "delete",
     "errors",
     "graphs",
     "lower_bound",
@@ -76,6 +84,7 @@ __all__ = [
     "noise",
     "open",
     "read_graph",
+    "restore",
     "sensitivity",
     "workloads",
 ]

@@ -1,31 +1,102 @@
-"""What goes in and out of the service: requests, quotes, answers, receipts. Never a true value."""
+"""What goes into the service and what a price looks like: terms, requests, quotes. Never a true value."""
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, final
 
-import numpy as np
-
-from blowfishdb.core.accuracy import Accuracy
-from blowfishdb.core.arrays import BoolArray, FloatArray
-from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.accuracy import Accuracy, check_beta
+from blowfishdb.core.budget import AnyEpsilon, Epsilon, positive
+from blowfishdb.core.errors import InvalidInput
+from blowfishdb.core.forms import QuestionForm
 from blowfishdb.core.questions import Question
+
+
+@final
+@dataclass(frozen=True)
+class Terms:
+    """What an answer must be like: an accuracy to reach or an ε to spend, and perhaps a mechanism to use."""
+
+    accuracy: Accuracy | None = None
+    epsilon: Epsilon | None = None
+    mechanism: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.accuracy is not None and self.epsilon is not None:
+            raise InvalidInput("A question states an accuracy or an ε, not both.")
+
+    def accurate_to(self, alpha: float, confidence: float = 0.95, each: bool = False) -> Terms:
+        """Within ±alpha, ``confidence`` of the time: on all answers at once, or on each by itself."""
+        return replace(self, accuracy=Accuracy(alpha, _beta(confidence), not each), epsilon=None)
+
+    def spending(self, epsilon: AnyEpsilon) -> Terms:
+        """As accurate as ``epsilon`` allows."""
+        return replace(self, accuracy=None, epsilon=positive(epsilon))
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-ready data, without what was not said."""
+        said: dict[str, Any] = {}
+        if self.accuracy is not None:
+            confidence = float(1 - Fraction(repr(self.accuracy.beta)))
+            said = {"error": self.accuracy.alpha, "confidence": confidence}
+            said["each"] = not self.accuracy.simultaneous
+        if self.epsilon is not None:
+            said["epsilon"] = str(self.epsilon)
+        if self.mechanism is not None:
+            said["mechanism"] = self.mechanism
+        return said
+
+    @classmethod
+    def from_plain(cls, said: Mapping[str, Any]) -> Terms:
+        """Terms from their plain form."""
+        error, epsilon, terms = said.get("error"), said.get("epsilon"), cls(mechanism=said.get("mechanism"))
+        if error is not None and epsilon is not None:
+            raise InvalidInput("A question states an error or an epsilon, not both.")
+        if epsilon is not None:
+            return terms.spending(epsilon)
+        if error is None:
+            return terms
+        return terms.accurate_to(error, said.get("confidence", 0.95), bool(said.get("each", False)))
+
+
+def _beta(confidence: object) -> float:
+    if isinstance(confidence, bool) or not isinstance(confidence, int | float):
+        raise InvalidInput("A confidence is a number between 0 and 1.", fixes=("confidence 0.95",))
+    return check_beta(float(1 - Fraction(repr(confidence))))
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Request:
-    """A question with what it may cost: an accuracy to reach, or an ε to spend."""
+    """A question about a dataset, on terms."""
 
     dataset: str
+    form: QuestionForm
     question: Question
-    accuracy: Accuracy | None
-    epsilon: Epsilon | None
+    terms: Terms
     user: str
+
+    def __post_init__(self) -> None:
+        if self.terms.accuracy is None and self.terms.epsilon is None:
+            raise InvalidInput(
+                "This question does not say how accurate the answer must be.",
+                fixes=("accurate_to(50, confidence=0.95)", "spend(epsilon='0.1')"),
+            )
+
+
+@final
+@dataclass(frozen=True)
+class Alternative:
+    """A cheaper question of the same kind."""
+
+    alpha: float
+    epsilon: Epsilon
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-ready data."""
+        return {"alpha": self.alpha, **plain_epsilon("epsilon", self.epsilon)}
 
 
 @final
@@ -46,6 +117,7 @@ class Quote:
     plain_epsilon: Epsilon
     remaining: Epsilon
     owned: bool
+    alternatives: tuple[Alternative, ...] = ()
 
     @property
     def dividend(self) -> float | None:
@@ -65,114 +137,53 @@ class Quote:
             f"{100 * (1 - self.beta):g} times in 100; {cost}"
         )
 
-
-@final
-@dataclass(frozen=True)
-class Receipt:
-    """What was charged for an answer, and how it was made."""
-
-    charge: str
-    dataset: str
-    question: str
-    user: str
-    epsilon: Epsilon
-    mechanism: str
-    policy: str
-    policy_version: int
-    snapshot: int
-    settled: str
-    sql: str
-    cost: Epsilon
-    """What this asking cost: ε the first time, nothing when a stored answer is returned."""
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """Noisy answers with their noise intervals.
-
-    ``values`` are tidy (no negative counts, cumulative answers increase); ``raw`` is the unbiased
-    release. With probability 1 − ``beta`` the truth lies in ``low … high``: everywhere at once if
-    ``simultaneous``, otherwise at each place.
-    """
-
-    labels: tuple[tuple[str, ...], ...]
-    """The bins along each axis, in words."""
-    axes: tuple[str, ...]
-    kind: str
-    values: FloatArray
-    raw: FloatArray
-    low: FloatArray
-    high: FloatArray
-    exact: BoolArray
-    alpha: float
-    beta: float
-    simultaneous: bool
-    receipt: Receipt
-
-    def __repr__(self) -> str:
-        return f"<Answer {self.receipt.question}: {len(self.values):,} values, ±{self.alpha:g}>"
-
-    def columns(self) -> dict[str, Any]:
-        """The answer as columns: bins, tidy values, noise intervals, and which of them are exact."""
-        names = list(zip(*itertools.product(*self.labels), strict=True))
-        bins = {axis: list(column) for axis, column in zip(self._headings(), names, strict=True)}
-        return {**bins, "value": self.values, "low": self.low, "high": self.high, "exact": self.exact}
-
-    def _headings(self) -> tuple[str, ...]:
-        return self.axes if len(self.axes) == len(self.labels) else ("answer",)
-
-    def to_arrow(self) -> Any:
-        """A pyarrow table."""
-        import pyarrow as pa
-
-        return pa.table(self.columns())
-
-    def to_pandas(self) -> Any:
-        """A pandas data frame (pandas has to be installed)."""
-        import pandas as pd
-
-        return pd.DataFrame(self.columns())
-
-    def to_polars(self) -> Any:
-        """A Polars data frame (polars has to be installed)."""
-        import polars as pl
-
-        return pl.DataFrame(self.columns())
-
-    def plot(self) -> Any:
-        """An Altair chart of the answer with its noise interval."""
-        from blowfishdb.charts import answer_chart
-
-        return answer_chart(self)
-
     def to_plain(self) -> dict[str, Any]:
-        """The answer as plain data, for storage; exact decimals for ε."""
-        body: dict[str, Any] = {
-            field.name: _to_plain(getattr(self, field.name)) for field in dataclasses.fields(self)
+        """JSON-ready data: each ε as a decimal text and as a whole number of nano-ε."""
+        return {
+            "dataset": self.dataset,
+            "question": self.question,
+            **plain_epsilon("epsilon", self.epsilon),
+            "alpha": self.alpha,
+            "beta": self.beta,
+            "simultaneous": self.simultaneous,
+            "mechanism": self.mechanism,
+            "explanation": self.explanation,
+            "policy": self.policy,
+            "policy_version": self.policy_version,
+            **plain_epsilon("plain_epsilon", self.plain_epsilon),
+            **plain_epsilon("remaining", self.remaining),
+            "owned": self.owned,
+            "dividend": self.dividend,
+            "affordable": self.affordable,
+            "alternatives": [alternative.to_plain() for alternative in self.alternatives],
         }
-        body["receipt"] = {
-            field.name: _to_plain(getattr(self.receipt, field.name))
-            for field in dataclasses.fields(self.receipt)
-        }
-        return body
 
     @classmethod
-    def from_plain(cls, stored: Mapping[str, Any]) -> Answer:
-        """An answer from storage."""
-        body = dict(stored)
-        receipt = dict(body.pop("receipt"))
-        for name in ("epsilon", "cost"):
-            receipt[name] = Epsilon(receipt[name])
-        for name in ("values", "raw", "low", "high"):
-            body[name] = np.array(body[name], dtype=np.float64)
-        body["exact"] = np.array(body["exact"], dtype=np.bool_)
-        body["labels"] = tuple(tuple(axis) for axis in body["labels"])
-        body["axes"] = tuple(body["axes"])
-        return cls(**body, receipt=Receipt(**receipt))
+    def from_plain(cls, said: Mapping[str, Any]) -> Quote:
+        """A quote from its plain form."""
+        return cls(
+            **{name: said[name] for name in _AS_THEY_ARE},
+            epsilon=Epsilon(said["epsilon"]),
+            plain_epsilon=Epsilon(said["plain_epsilon"]),
+            remaining=Epsilon(said["remaining"]),
+            alternatives=tuple(Alternative(a["alpha"], Epsilon(a["epsilon"])) for a in said["alternatives"]),
+        )
 
 
-def _to_plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return str(value) if isinstance(value, Epsilon | Receipt) else value
+_AS_THEY_ARE = (
+    "dataset",
+    "question",
+    "alpha",
+    "beta",
+    "simultaneous",
+    "mechanism",
+    "explanation",
+    "policy",
+    "policy_version",
+    "owned",
+)
+
+
+def plain_epsilon(name: str, epsilon: Epsilon) -> dict[str, Any]:
+    """An ε as JSON has it: exact decimal text beside a whole number of nano-ε."""
+    return {name: str(epsilon), f"nano_{name}": epsilon.nano}

@@ -22,7 +22,7 @@ from blowfishdb.core.axis import Axis
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import NotProven, TooLarge
 from blowfishdb.core.projection import Projected
-from blowfishdb.core.reuse import Offer, StoredRelease, cheapest, rows_of
+from blowfishdb.core.reuse import Label, Offer, StoredRelease, cheapest, rows_of
 from blowfishdb.mechanisms.invariants import invariant_components
 from blowfishdb.mechanisms.plan import Observation, Plan
 
@@ -69,13 +69,28 @@ class Owned:
     _read: dict[int, tuple[int, StoredRelease | None]] = field(default_factory=dict)
     _remembered: dict[Hashable, Offer | None] = field(default_factory=dict)
 
-    def offer(self, dataset: str, snapshot: int, problem: Projected, accuracy: Accuracy) -> Offer | None:
-        """An answer for nothing that is as accurate as was asked; None if there is none."""
+    def offer(
+        self,
+        dataset: str,
+        snapshot: int,
+        problem: Projected,
+        accuracy: Accuracy,
+        basket: frozenset[int] = frozenset(),
+    ) -> Offer | None:
+        """An answer for nothing that is as accurate as was asked; None if there is none.
+
+        From the releases of a ``basket``, settled on together with this question before any of them was out,
+        it is known more closely than from those that the asker may have seen.
+        """
         releases = [r for r in self._releases(dataset, snapshot) if _same_rows(r.axes, problem.cells.axes)]
         if not releases or not _manageable(problem.cells.axes):
             return None
-        found = self._best(releases, problem, accuracy)
-        return found if found is not None and found.meets(accuracy) else None
+        offers = [self._best(releases, problem, accuracy)]
+        together = [release for release in releases if release.number in basket]
+        if together:
+            offers.append(cheapest(together, problem.cells.axes, problem.workload, accuracy, Label.PLANNED))
+        meeting = [offer for offer in offers if offer is not None and offer.meets(accuracy)]
+        return min(meeting, key=lambda offer: offer.alpha, default=None)
 
     def _best(self, releases: list[StoredRelease], problem: Projected, accuracy: Accuracy) -> Offer | None:
         """The most accurate free answer; it does not depend on the α that was asked for."""

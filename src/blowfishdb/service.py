@@ -15,7 +15,7 @@ race can give a free answer.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -24,51 +24,26 @@ from typing import Any, final
 
 import numpy as np
 
-from blowfishdb.adapters.backends.base import Backend
+from blowfishdb.adapters.backends import Backend, Cancellation
 from blowfishdb.adapters.ledger import Charge, Ledger, StoredAnswer
-from blowfishdb.adapters.sql_source import Source
+from blowfishdb.advice import affordable, cheaper
+from blowfishdb.answers import Answer, Receipt
 from blowfishdb.core.accuracy import Accuracy
-from blowfishdb.core.axis import Axis
-from blowfishdb.core.budget import Epsilon, positive
+from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.codec import digest, plain
-from blowfishdb.core.domain import Domain
-from blowfishdb.core.errors import BlowfishError, MaxCostExceeded, WorkspaceError
+from blowfishdb.core.errors import BlowfishError, BudgetExhausted, MaxCostExceeded, WorkspaceError
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.policy import Policy
 from blowfishdb.core.projection import Projected, project
 from blowfishdb.core.questions import Release
 from blowfishdb.core.reuse import Offer
 from blowfishdb.core.workloads import Selected
-from blowfishdb.mechanisms import Best
-from blowfishdb.mechanisms.best import Choice
-from blowfishdb.messages import Answer, Quote, Receipt, Request
+from blowfishdb.messages import Quote, Request
 from blowfishdb.owned import Owned, stored_release
+from blowfishdb.planning import Planned, Planner, Promise
+from blowfishdb.records import DatasetRecord
 
 FROM_STORED = "From stored answers"
-_DEFAULT_BETA = 0.05  # the interval of an answer that was bought by ε instead of by accuracy
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class DatasetRecord:
-    """A dataset as the catalogue knows it: where the rows are, what they may hold, what is hidden."""
-
-    name: str
-    location: str
-    source: Source | None
-    domain: Domain
-    policy: Policy
-    policy_version: int
-    snapshot: int
-
-    @property
-    def rows_per_person(self) -> int:
-        """How many rows one person's secret can be in; each may move along an edge."""
-        return 1 if self.source is None or self.source.unit is None else self.source.unit.rows
-
-    def charge(self, epsilon: Epsilon) -> Epsilon:
-        """What a release that loses ``epsilon`` per row can lose per person."""
-        return epsilon * self.rows_per_person
 
 
 @final
@@ -81,105 +56,144 @@ class Service:
     ledger: Ledger
     owned: Owned
     noise: Noise
-    mechanism: Best
+    planner: Planner
+
+    def plan(self, request: Request) -> Planned:
+        """Steps 1 to 3: the small problem, the mechanism, the price."""
+        dataset = self.datasets(request.dataset)
+        return self.planner.plan(request, dataset.policy, dataset.rows_per_person)
 
     def quote(self, request: Request) -> Quote:
         """Steps 1 to 3: what the answer would cost. Free; the data is not touched."""
         dataset = self.datasets(request.dataset)
-        problem = project(request.question, dataset.policy)
-        choice = self._choose(problem, request, dataset)
-        promise = _promise(choice, request, problem.axes)
-        known = self.ledger.answer(identity(request, dataset, problem)) is not None
-        offer = None if known else self._offer(request, dataset, problem)
+        planned = self.plan(request)
+        known = self.ledger.answer(identity(request, dataset, planned.problem)) is not None
+        offer = None if known else self._offer(request, dataset, planned.problem)
         owned = known or offer is not None
+        promise, plan = planned.promise, planned.choice.plan
         return Quote(
             dataset=dataset.name,
             question=request.question.describe(),
-            epsilon=Epsilon(0) if owned else dataset.charge(choice.epsilon),
+            epsilon=Epsilon(0) if owned else planned.cost,
             alpha=promise.alpha,
             beta=promise.beta,
             simultaneous=promise.simultaneous,
-            mechanism=FROM_STORED if offer else choice.plan.name,
-            explanation=choice.plan.explain() if not offer else _explained(offer),
+            mechanism=FROM_STORED if offer else plan.name,
+            explanation=plan.explain() if not offer else _explained(offer),
             policy=dataset.policy.graph.describe(),
             policy_version=dataset.policy_version,
             plain_epsilon=self._plain_cost(request, dataset),
-            remaining=self.ledger.budget(dataset.name).remaining,
+            remaining=self.ledger.left(dataset.name, request.user),
             owned=owned,
+            alternatives=() if owned else cheaper(self.planner, request, planned, dataset.rows_per_person),
         )
 
-    def ask(self, request: Request, *, max_cost: Epsilon | None = None) -> Answer:
-        """All seven steps. An identical question returns its stored answer at no cost."""
+    def ask(
+        self,
+        request: Request,
+        *,
+        max_cost: Epsilon | None = None,
+        cancel: Cancellation | None = None,
+        basket: frozenset[int] = frozenset(),
+    ) -> Answer:
+        """All seven steps. An identical question returns its stored answer at no cost.
+
+        ``cancel`` gives the question up: before the charge is made nothing is charged, afterwards it stays.
+        ``basket``: the charges of questions that were settled on together with this one, before any answer.
+        """
         dataset = self.datasets(request.dataset)
         problem = project(request.question, dataset.policy)
         stored = self.ledger.answer(identity(request, dataset, problem))
         if stored is not None:
             answer = read_answer(stored)
             return replace(answer, receipt=replace(answer.receipt, cost=Epsilon(0)))
-        offer = self._offer(request, dataset, problem)
+        offer = self._offer(request, dataset, problem, basket)
         if offer is not None:
             return self._give(offer, request, dataset, problem)
-        choice = self._choose(problem, request, dataset)
-        cost = dataset.charge(choice.epsilon)
-        _check_cost(cost, max_cost)
-        backend = self.backend(dataset)
-        backend.check(problem.cells)
-        statement = backend.sql(problem.cells)
-        charge = self._reserve(request, dataset, problem, choice.plan.name, cost)
+        planned = self.planner.price(problem, request, dataset.rows_per_person)
+        choice, promise = planned.choice, planned.promise
+        _check_cost(planned.cost, max_cost)
+        prepared = self.backend(dataset).prepare(problem.cells)
+        if cancel is not None:
+            cancel.check()
+        with self._advised(request, dataset, planned):
+            charge = self._reserve(request, dataset, problem, choice.plan.name, planned.cost)
         with self._committed(charge):
-            counts = backend.count(problem.cells)
+            counts = prepared.count(cancel)
             seen = choice.plan.observe(counts, epsilon=choice.epsilon or Epsilon(1), noise=self.noise)
-            promise = _promise(choice, request, problem.axes)
             release = Release(
                 np.asarray(seen.answers, dtype=np.float64),
                 choice.plan.exact,
                 promise.margin,
                 promise.simultaneous,
             )
-            receipt = _receipt(request, dataset, charge, choice.plan.name, statement)
-            answer = _answer(request, problem, promise, release, receipt)
+            receipt = _receipt(request, dataset, charge, choice.plan.name, prepared.sql)
+            answer = answer_of(request, problem, promise, release, receipt)
             kept = stored_release(choice.plan, seen, choice.epsilon, problem.cells.axes)
             self.ledger.settle(charge, _body(answer, kept))
         return answer
 
-    # --- steps ----------------------------------------------------------------------------------
+    def ask_all(self, requests: Sequence[Request], *, max_cost: Epsilon | None = None) -> list[Answer]:
+        """Questions that were settled on before any of them is answered, the dearest first.
 
-    def _choose(self, problem: Projected, request: Request, dataset: DatasetRecord) -> Choice:
-        """Steps 2 and 3; the ε of the choice is per row."""
-        if request.accuracy is not None:
-            needed = request.question.kind.requirement(request.accuracy, problem.axes)
-            return self.mechanism.for_accuracy(problem.workload, problem.graph, needed)
-        assert request.epsilon is not None
-        per_row = Epsilon.from_nano(request.epsilon.nano // dataset.rows_per_person)
-        return self.mechanism.for_epsilon(problem.workload, problem.graph, positive(per_row))
+        What follows from the others by arithmetic is free, with the interval of a planned question. Never
+        dearer than one by one; refused as a whole if that could exceed ``max_cost`` or the budget.
+        """
+        costs = [self.quote(request).epsilon for request in requests]
+        most = sum(costs, Epsilon(0))
+        _check_cost(most, max_cost)
+        order = sorted(range(len(requests)), key=lambda place: (-costs[place].nano, place))
+        for name in {request.dataset for request in requests}:
+            needed = sum((c for c, r in zip(costs, requests, strict=True) if r.dataset == name), Epsilon(0))
+            left = self.ledger.left(name, requests[0].user)
+            if needed > left:
+                raise BudgetExhausted(
+                    f"The budget of '{name}' does not reach: these questions may need {needed}, {left} left.",
+                    needed=needed,
+                    left=left,
+                    fixes=("fewer questions at once", "larger errors", "ask the curator for more"),
+                )
+        answers: dict[int, Answer] = {}
+        for place in order:
+            basket = frozenset(answer.number for answer in answers.values())
+            answers[place] = self.ask(requests[place], basket=basket)
+        return [answers[place] for place in range(len(requests))]
+
+    # --- steps ----------------------------------------------------------------------------------
 
     def _plain_cost(self, request: Request, dataset: DatasetRecord) -> Epsilon:
         """What the best plan under plain differential privacy would cost for the same accuracy."""
-        if request.accuracy is None:
-            return request.epsilon or Epsilon(0)
+        if request.terms.epsilon is not None:
+            return request.terms.epsilon
+        best = replace(request, terms=replace(request.terms, mechanism=None))
         plain_policy = Policy.differential_privacy(dataset.domain)
-        plain_choice = self._choose(project(request.question, plain_policy), request, dataset)
-        return dataset.charge(plain_choice.epsilon)
+        return self.planner.plan(best, plain_policy, dataset.rows_per_person).cost
 
-    def _offer(self, request: Request, dataset: DatasetRecord, problem: Projected) -> Offer | None:
+    def _offer(
+        self,
+        request: Request,
+        dataset: DatasetRecord,
+        problem: Projected,
+        basket: frozenset[int] = frozenset(),
+    ) -> Offer | None:
         """An answer that follows from what is out already, as accurately as was asked."""
-        if request.accuracy is None:
+        if request.terms.accuracy is None or request.terms.mechanism is not None:
             return None
-        needed = request.question.kind.requirement(request.accuracy, problem.axes)
-        return self.owned.offer(dataset.name, dataset.snapshot, problem, needed)
+        needed = request.question.kind.requirement(request.terms.accuracy, problem.axes)
+        return self.owned.offer(dataset.name, dataset.snapshot, problem, needed, basket)
 
     def _give(self, offer: Offer, request: Request, dataset: DatasetRecord, problem: Projected) -> Answer:
         """The free answer, on record like every other."""
-        assert request.accuracy is not None
+        assert request.terms.accuracy is not None
         charge = self._reserve(request, dataset, problem, FROM_STORED, Epsilon(0))
         with self._committed(charge):
-            needed = request.question.kind.requirement(request.accuracy, problem.axes)
+            needed = request.question.kind.requirement(request.terms.accuracy, problem.axes)
             combination = offer.combination
             release = Release(combination.values(), combination.exact, offer.alpha, needed.simultaneous)
             shown = request.question.kind.promised(offer.alpha, problem.axes)
-            promise = _Promise(offer.alpha, shown, needed.beta, needed.simultaneous)
+            promise = Promise(offer.alpha, shown, needed.beta, needed.simultaneous)
             receipt = _receipt(request, dataset, charge, FROM_STORED, "")
-            answer = _answer(request, problem, promise, release, receipt)
+            answer = answer_of(request, problem, promise, release, receipt, interval=offer.label.value)
             self.ledger.settle(charge, _body(answer, None))
         return answer
 
@@ -194,12 +208,18 @@ class Service:
             "snapshot": dataset.snapshot,
         }
         name = identity(request, dataset, problem)
-        charge = self.ledger.reserve(dataset.name, request.user, amount, name, detail, once=True)
+        return self.ledger.reserve(dataset.name, request.user, amount, name, detail, once=True, reading=True)
+
+    @contextmanager
+    def _advised(self, request: Request, dataset: DatasetRecord, planned: Planned) -> Iterator[None]:
+        """A refusal for want of budget says what would fit."""
         try:
-            return self.ledger.mark_reading(charge)
-        except BaseException:
-            with suppress(WorkspaceError):  # what cannot be voided now stays held, which is safe
-                self.ledger.void(charge)
+            yield
+        except BudgetExhausted as refusal:
+            left = self.ledger.left(dataset.name, request.user)
+            refusal.fixes = affordable(
+                self.planner, request, planned, dataset.policy, dataset.rows_per_person, left
+            )
             raise
 
     @contextmanager
@@ -230,8 +250,9 @@ def identity(request: Request, dataset: DatasetRecord, problem: Projected) -> st
             "axes": [[a.column, plain(a.bins)] for a in problem.axes],
             "cells": [[a.column, plain(a.attribute), plain(a.bins)] for a in problem.cells.axes],
             "selected": selected,
-            "accuracy": request.accuracy and _accuracy_text(request.accuracy),
-            "epsilon": request.epsilon and str(request.epsilon),
+            "accuracy": request.terms.accuracy and _accuracy_text(request.terms.accuracy),
+            "epsilon": request.terms.epsilon and str(request.terms.epsilon),
+            **({} if request.terms.mechanism is None else {"mechanism": request.terms.mechanism}),
         }
     )
 
@@ -249,34 +270,14 @@ def _check_cost(epsilon: Epsilon, max_cost: Epsilon | None) -> None:
         )
 
 
-@final
-@dataclass(frozen=True)
-class _Promise:
-    """What is known about the error: of the release that the mechanism makes, and of the answer."""
-
-    margin: float
-    alpha: float
-    beta: float
-    simultaneous: bool
-
-
-def _promise(choice: Choice, request: Request, axes: tuple[Axis, ...]) -> _Promise:
-    """The (α, β) that comes with the answer."""
-    kind, asked = request.question.kind, request.accuracy
-    needed = kind.requirement(asked or Accuracy(1, _DEFAULT_BETA), axes)
-    if asked is not None and not needed.one_sided:
-        return _Promise(needed.alpha, asked.alpha, asked.beta, needed.simultaneous)
-    margin = 0.0
-    if choice.epsilon:
-        margin = choice.plan.alpha_for(
-            epsilon=choice.epsilon, beta=needed.beta, simultaneous=needed.simultaneous
-        )
-    alpha = asked.alpha if asked is not None else kind.promised(margin, axes)
-    return _Promise(margin, alpha, needed.beta, needed.simultaneous)
-
-
-def _answer(
-    request: Request, problem: Projected, promise: _Promise, release: Release, receipt: Receipt
+def answer_of(
+    request: Request,
+    problem: Projected,
+    promise: Promise,
+    release: Release,
+    receipt: Receipt,
+    *,
+    interval: str = "fresh",
 ) -> Answer:
     """The release in the shape that people read, with its noise interval."""
     reading = request.question.kind.read(release, problem.axes)
@@ -292,6 +293,8 @@ def _answer(
         alpha=promise.alpha,
         beta=promise.beta,
         simultaneous=promise.simultaneous,
+        interval=interval,
+        form=request.form.to_plain(),
         receipt=receipt,
     )
 

@@ -1,4 +1,4 @@
-"""Real databases for the tests of this folder: one PostgreSQL and one Spark for each run."""
+"""Real databases for the tests of this folder: files of every kind, PostgreSQL and Spark."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from blowfishdb.adapters.ledger import Ledger
+from blowfishdb.core.budget import Epsilon
 from tests.adapters import places
-from tests.adapters.postgres import Server, running
 
 _FILES: dict[str, Callable[[Path], places.Place]] = {
     "duckdb": places.DuckFile,
@@ -48,13 +49,6 @@ def _marked(name: str) -> object:
     return pytest.param(name, marks=pytest.mark.xdist_group(name)) if name in ("postgres", "spark") else name
 
 
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Server]:
-    """A PostgreSQL server for the whole run."""
-    with running() as server:
-        yield server
-
-
 def _place(request: pytest.FixtureRequest, folder: Path) -> places.Place:
     if request.param == "postgres":
         return places.PostgresSchema(request.getfixturevalue("postgres"))
@@ -76,3 +70,18 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> places.Place:
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> places.Place:
     """One of each kind of database."""
     return _place(request, tmp_path)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where a ledger goes."""
+    return tmp_path / "workspace.db"
+
+
+@pytest.fixture
+def ledger(path: Path) -> Iterator[Ledger]:
+    """A ledger with a budget of 1 for ``people``."""
+    opened = Ledger.open(path)
+    opened.set_budget("people", Epsilon(1), "carla")
+    yield opened
+    opened.close()

@@ -6,32 +6,68 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from blowfishdb.adapters.backends import Backend
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.axis import Axis
 from blowfishdb.core.domain import Domain
+from blowfishdb.core.policy import Policy
 from blowfishdb.core.predicates import Everything, Predicate
-from blowfishdb.core.projection import CellQuery
+from blowfishdb.core.projection import CellQuery, Projected, project
+from blowfishdb.core.questions import Histogram, Question
+from blowfishdb.core.workloads import Selected
 
 EVERYTHING = Everything()
 
 
-def query(domain: Domain, where: Predicate = EVERYTHING, /, **bins: object) -> CellQuery:
+def query(domain: Domain, /, **bins: object) -> CellQuery:
     """A question with ``name=bins`` or ``name=keyword arguments of Attribute.bins``."""
     axes = [
         Axis(name, domain[name], domain[name].bins(**given) if isinstance(given, dict) else given)
         for name, given in bins.items()
     ]
-    return CellQuery(tuple(axes), where)
+    return CellQuery(tuple(axes))
 
 
-def expected(asked: CellQuery, domain: Domain, columns: Mapping[str, Sequence[object]]) -> IntArray:
-    """What the database should count."""
-    names = {axis.column for axis in asked.axes} | asked.where.columns()
+def cut(domain: Domain, where: Predicate, /, **bins: object) -> CellQuery:
+    """What the database is asked for a filter: boxes that lie inside of it or outside."""
+    return _projected(query(domain, **bins), domain, where).cells
+
+
+def counts(backend: Backend, asked: CellQuery) -> list[int]:
+    """What the database counts."""
+    return [int(n) for n in backend.prepare(asked).count().reveal()]
+
+
+def filtered(backend: Backend, asked: CellQuery, domain: Domain, where: Predicate) -> list[int]:
+    """The counts of the rows that satisfy ``where``, from the boxes that the service would ask for."""
+    problem = _projected(asked, domain, where)
+    assert isinstance(problem.workload, Selected)
+    boxes = np.array(counts(backend, problem.cells))
+    inside = problem.workload.labels >= 0
+    labels = problem.workload.labels[inside]
+    return [int(n) for n in np.bincount(labels, boxes[inside], minlength=asked.count)]
+
+
+def _projected(asked: CellQuery, domain: Domain, where: Predicate) -> Projected:
+    problem = project(Question(Histogram(), asked.axes, where), Policy.differential_privacy(domain))
+    assert problem.axes == asked.axes, "columns in the order of the domain, please"
+    return problem
+
+
+def expected(
+    asked: CellQuery,
+    domain: Domain,
+    columns: Mapping[str, Sequence[object]],
+    where: Predicate = EVERYTHING,
+) -> list[int]:
+    """What the database should count, of the rows that satisfy ``where``."""
     rows = len(next(iter(columns.values())))
+    names = {axis.column for axis in asked.axes} | where.columns()
     cells = {name: domain[name].encode(columns[name]) for name in names}
-    matched = np.broadcast_to(asked.where.on_cells(domain, cells), (rows,))
+    matched: IntArray = np.broadcast_to(where.on_cells(domain, cells), (rows,))
+    matched = np.logical_and.reduce([matched, *(each >= 0 for each in cells.values())])
     flat = np.zeros(rows, dtype=np.int64)
     for axis in asked.axes:
         kept = np.where(cells[axis.column] < 0, 0, cells[axis.column])
         flat = flat * axis.bins.count + axis.bins.assign(kept)
-    return np.bincount(flat[matched], minlength=asked.count)
+    return [int(n) for n in np.bincount(flat[matched], minlength=asked.count)]

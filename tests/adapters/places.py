@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Protocol
 
 import duckdb
+import sqlglot
 
 from blowfishdb.adapters.backends import Backend, open_backend
 from blowfishdb.adapters.backends.duckdb import DuckDB
 from blowfishdb.adapters.backends.spark import Spark
 from blowfishdb.adapters.sql_source import Source
 from blowfishdb.core.domain import Domain
-from tests.adapters.postgres import Server
+from tests.postgres import Server
 
 Columns = dict[str, tuple[str, Sequence[object]]]
 """Columns by name: the type in DuckDB's words, and the values."""
@@ -192,6 +193,21 @@ class SparkFolder:
             fill(connection, columns)
             connection.execute(f"COPY people TO '{self.path}/part.parquet' (FORMAT parquet)")
         return Spark(f"spark-local://{self.path}", domain, source, timeout=timeout)
+
+
+ROWS = 200_000
+DIGITS: Columns = {"v": ("INTEGER", [k % 10 for k in range(ROWS)])}
+
+
+def endless(dialect: str) -> Source:
+    """A view that takes very long: every row of ``people``, made of ``DIGITS``, with every other.
+
+    A curator may not write it, because it meets a table twice.
+    """
+    product = "SELECT (a.v + b.v) % 10 AS v FROM people AS a CROSS JOIN people AS b"
+    source = Source.of_view("SELECT v FROM people", dialect)
+    object.__setattr__(source, "_select", sqlglot.parse_one(product, dialect=dialect))
+    return source
 
 
 def single(value: float) -> float:

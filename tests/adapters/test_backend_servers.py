@@ -22,7 +22,6 @@ from blowfishdb.adapters.backends.sqlalchemy import SqlDatabase
 from blowfishdb.adapters.sql_source import Source
 from blowfishdb.core.domain import Boolean, Category, Date, Domain, Integer
 from blowfishdb.core.errors import (
-    BlowfishError,
     InvalidInput,
     QueryFailed,
     SourceCorrupt,
@@ -30,9 +29,9 @@ from blowfishdb.core.errors import (
     SourceMissing,
     UnknownColumn,
 )
-from tests.adapters.counting import query
-from tests.adapters.places import Place, PostgresSchema, SqliteFile
-from tests.adapters.postgres import Server
+from tests.adapters.counting import counts, query
+from tests.adapters.places import DIGITS, ROWS, Place, PostgresSchema, SqliteFile, endless
+from tests.postgres import Server
 
 NUMBER = Domain(v=Integer(0, 9))
 EACH = query(NUMBER, v={})
@@ -59,7 +58,7 @@ def _cannot_write(backend: Backend) -> None:
     for change in CHANGES:
         with pytest.raises(DBAPIError), backend._transaction() as connection:
             connection.exec_driver_sql(change)
-    assert list(backend.count(EACH).reveal()) == [1] * 10
+    assert counts(backend, EACH) == [1] * 10
 
 
 def test_sqlite_is_read_only(tmp_path: Path) -> None:
@@ -85,25 +84,12 @@ def test_postgres_is_read_only(schema: PostgresSchema) -> None:
 
 
 def test_a_statement_that_takes_too_long_is_interrupted(database: Place) -> None:
-    rows = 60_000
-    columns = {"v": ("INTEGER", [k % 10 for k in range(rows)])}
-    product = "SELECT (a.v * b.v) % 10 AS v FROM people AS a CROSS JOIN (SELECT v FROM {0}) AS b"
-    endless = Source.of_view("SELECT v FROM people", database.dialect)
-    object.__setattr__(endless, "_select", _parsed(product.format("people"), database.dialect))
-    with closing(database.make(columns, NUMBER, endless, timeout=1.0)) as backend:
-        backend.check(EACH)
-        started = time.monotonic()
+    with closing(database.make(DIGITS, NUMBER, endless(database.dialect), timeout=1.0)) as backend:
         with pytest.raises(QueryFailed, match=r"longer than 1 seconds") as caught:
-            backend.count(EACH)
-        assert time.monotonic() - started < 15
+            backend.prepare(EACH).count()
         assert caught.value.charged
-        backend.check(EACH)  # the connection is still good
-
-
-def _parsed(text: str, dialect: str) -> object:
-    import sqlglot
-
-    return sqlglot.parse_one(text, dialect=dialect)
+        backend.source = Source.of_table("people")  # type: ignore[attr-defined]
+        assert counts(backend, EACH) == [ROWS // 10] * 10  # the connection is still good
 
 
 # --- what fails says nothing ------------------------------------------------------------------
@@ -121,7 +107,7 @@ def test_a_failure_says_nothing_about_the_data(schema: PostgresSchema) -> None:
     view = Source.of_view("SELECT CAST(word AS INTEGER) AS v FROM people", "postgres")
     backend = schema.make({"word": ("VARCHAR", ["hunter2"])}, NUMBER, view)
     with closing(backend), pytest.raises(QueryFailed, match="could not answer") as caught:
-        backend.count(EACH)
+        backend.prepare(EACH).count()
     _silent(caught.value, "hunter2")
 
 
@@ -131,8 +117,8 @@ def test_a_lost_connection(schema: PostgresSchema) -> None:
         stop = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'blowfishdb'"
         with schema.server.connect() as admin:
             admin.execute(stop)
-        backend.check(EACH)  # an idle connection that was lost is replaced
-        assert list(backend.count(EACH).reveal()) == [1] * 10
+        backend.prepare(EACH)  # an idle connection that was lost is replaced
+        assert counts(backend, EACH) == [1] * 10
 
         slow = Source.of_view("SELECT v FROM people WHERE pg_sleep(20) IS NOT NULL", "postgres")
         with closing(SqlDatabase(schema.server.url(schema.schema), NUMBER, slow)) as waiting:
@@ -144,39 +130,11 @@ def test_a_lost_connection(schema: PostgresSchema) -> None:
 
             thread = threading.Thread(target=cut)
             thread.start()
-            started = time.monotonic()
-            with pytest.raises(QueryFailed, match="could not answer") as caught:
-                waiting.count(EACH)
+            with pytest.raises(QueryFailed, match="connection to the database was lost") as caught:
+                waiting.prepare(EACH).count()
             thread.join()
-            assert time.monotonic() - started < 10
         assert caught.value.charged
         _silent(caught.value, "pw@", "pg_sleep", "terminat")
-
-
-PASSWORD = "correct-horse"
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        f"postgresql://u:{PASSWORD}@127.0.0.1:1/db",
-        f"mysql://u:{PASSWORD}@127.0.0.1:1/db",
-        f"postgresql://u:{PASSWORD}@127.0.0.1:notaport/db",
-        f"nosuchdatabase://u:{PASSWORD}@127.0.0.1/db",
-        f"oracle://u:{PASSWORD}@127.0.0.1/db",
-        f"://u:{PASSWORD}",
-    ],
-)
-def test_passwords_are_never_shown(address: str) -> None:
-    with pytest.raises(BlowfishError) as caught:
-        open_backend(address, NUMBER)
-    _silent(caught.value, PASSWORD)
-
-
-@on_postgres
-def test_the_password_of_a_working_connection(schema: PostgresSchema) -> None:
-    with closing(schema.make(TEN, NUMBER)) as backend:
-        assert "pw@" not in repr(backend) + repr(vars(backend)) + backend.sql(EACH)
 
 
 # --- what is missing --------------------------------------------------------------------------
@@ -199,9 +157,9 @@ def test_tables_of_postgres(schema: PostgresSchema) -> None:
     with closing(
         open_backend(schema.server.url(), NUMBER, source=Source.of_table("people", schema.schema))
     ) as found:
-        assert list(found.count(EACH).reveal()) == [1] * 10
+        assert counts(found, EACH) == [1] * 10
     with closing(open_backend(url, NUMBER, source=Source.of_table("other"))) as found:
-        assert list(found.count(EACH).reveal()) == [1] * 10
+        assert counts(found, EACH) == [1] * 10
 
 
 @on_postgres
@@ -230,7 +188,7 @@ def test_enums_and_collations_of_postgres(schema: PostgresSchema) -> None:
     with closing(open_backend(schema.server.url(schema.schema), domain)) as backend:
         backend.check()
         for name in domain:
-            assert list(backend.count(query(domain, **{name: {}})).reveal()) == [1, 1]
+            assert counts(backend, query(domain, **{name: {}})) == [1, 1]
 
 
 def test_tables_of_sqlite(tmp_path: Path) -> None:
@@ -246,15 +204,15 @@ def test_tables_of_sqlite(tmp_path: Path) -> None:
         open_backend(path, NUMBER, source=Source.of_table("c"))
     with closing(open_backend(path, NUMBER, source=Source.of_table("a"))) as backend:
         assert isinstance(backend, SqlDatabase)
-        assert backend.count(EACH).reveal()[3] == 1
+        assert counts(backend, EACH)[3] == 1
         with pytest.raises(UnknownColumn):
-            backend.check(query(Domain(w=Integer(0, 1)), w={}))
+            backend.prepare(query(Domain(w=Integer(0, 1)), w={}))
     letters = Domain(v=Category(["x"]))
     with closing(open_backend(path, letters, source=Source.of_table("b"))) as backend:
-        assert list(backend.count(query(letters, v={})).reveal()) == [1]
+        assert counts(backend, query(letters, v={})) == [1]
     view = Source.of_view("SELECT v + 1 AS v FROM a", "sqlite")
     with closing(open_backend(f"sqlite:///{path}", NUMBER, source=view)) as backend:
-        assert backend.count(EACH).reveal()[4] == 1
+        assert counts(backend, EACH)[4] == 1
 
 
 def test_files_that_are_no_sqlite_database(tmp_path: Path) -> None:
@@ -302,7 +260,7 @@ def test_paths_and_addresses(tmp_path: Path) -> None:
     for place in (tmp_path / "a.duckdb", f"{tmp_path}/a.duckdb", f"duckdb:///{tmp_path}/a.duckdb"):
         with closing(open_backend(place, NUMBER, timeout=5)) as backend:
             assert isinstance(backend, DuckDB)
-            assert list(backend.count(EACH).reveal()) == [1] * 10
+            assert counts(backend, EACH) == [1] * 10
     with pytest.raises(InvalidInput, match="not a place"):
         open_backend(3, NUMBER)
     with pytest.raises(InvalidInput, match="Spark"):
@@ -337,8 +295,7 @@ def test_tables_in_memory() -> None:
             backend.check()
             assert list(backend.columns()) == list(names)
             for name in names:
-                counts = [int(n) for n in backend.count(query(domain, **{name: {}})).reveal()]
-                assert [n for n in counts if n] == [1, 1, 1]
+                assert [n for n in counts(backend, query(domain, **{name: {}})) if n] == [1, 1, 1]
     frame.loc[7, "v"] = 2  # the copy does not change
     assert "memory" in repr(backend)
 

@@ -39,7 +39,7 @@ from blowfishdb.core.errors import (
 )
 from blowfishdb.core.predicates import col
 from blowfishdb.core.projection import CellQuery
-from tests.adapters.counting import expected, query
+from tests.adapters.counting import counts, cut, expected, filtered, query
 from tests.adapters.places import Columns, Place
 
 DOMAIN = Domain.of(
@@ -89,9 +89,11 @@ QUESTIONS = [
     query(DOMAIN, since={"edges": ["2020-01-01", "2020-02-05"]}),
     query(DOMAIN, code={}),
     query(DOMAIN, age={"count": 3}, town={}, select={}),
-    query(DOMAIN, (col("age") >= 30) & ~(col("town") == "o'Hare"), pay={"count": 9}),
-    query(DOMAIN, ~(col("pay") < 1000) | col("age").is_missing(), select={}),
-    query(DOMAIN, (col("since") >= "2020-05-06") & (col("select") == True)),  # noqa: E712
+]
+FILTERS = [
+    ((col("age") >= 30) & ~(col("town") == "o'Hare"), query(DOMAIN, pay={"count": 9})),
+    (~(col("pay") < 1000) | col("age").is_missing(), query(DOMAIN, select={})),
+    ((col("since") >= "2020-05-06") & (col("select") == True), query(DOMAIN, age={"count": 1})),  # noqa: E712
 ]
 
 
@@ -101,20 +103,31 @@ QUESTIONS = [
 def test_counts_are_those_of_the_core(backend: Backend) -> None:
     backend.check()
     for asked in QUESTIONS:
-        backend.check(asked)
-        assert list(backend.count(asked).reveal()) == list(expected(asked, DOMAIN, data()))
+        assert counts(backend, asked) == expected(asked, DOMAIN, data())
+
+
+def test_filters_are_those_of_the_core(backend: Backend) -> None:
+    for where, asked in FILTERS:
+        assert filtered(backend, asked, DOMAIN, where) == expected(asked, DOMAIN, data(), where)
 
 
 def test_counts_are_secret(backend: Backend) -> None:
-    counts = backend.count(QUESTIONS[1])
-    assert repr(counts) == "Secret(…)"
+    counted = backend.prepare(QUESTIONS[1]).count()
+    assert repr(counted) == "Secret(…)"
     with pytest.raises(SecretLeak):
-        list(counts)  # type: ignore[call-overload]
+        list(counted)  # type: ignore[call-overload]
+
+
+def test_what_is_prepared_is_counted_as_often_as_one_likes(backend: Backend) -> None:
+    prepared = backend.prepare(QUESTIONS[2])
+    assert prepared.sql is prepared.sql  # written once
+    for _ in range(2):
+        assert list(prepared.count().reveal()) == expected(QUESTIONS[2], DOMAIN, data())
 
 
 def test_the_statement_is_one_select_of_counts(place: Place, backend: Backend) -> None:
     for asked in QUESTIONS:
-        (parsed,) = sqlglot.parse(backend.sql(asked), dialect=place.dialect)
+        (parsed,) = sqlglot.parse(backend.prepare(asked).sql, dialect=place.dialect)
         assert isinstance(parsed, exp.Select)
         *groups, count = parsed.expressions
         assert isinstance(count.unalias(), exp.Count)
@@ -130,17 +143,20 @@ def test_columns_are_listed(backend: Backend) -> None:
 def test_threads_share_a_backend(place: Place, backend: Backend) -> None:
     questions = QUESTIONS[1:5] if place.slow else QUESTIONS * 4
     with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda asked: list(backend.count(asked).reveal()), questions))
-    assert answers == [list(expected(asked, DOMAIN, data())) for asked in questions]
+        answers = list(pool.map(lambda asked: counts(backend, asked), questions))
+    assert answers == [expected(asked, DOMAIN, data()) for asked in questions]
 
 
 def test_closing(backend: Backend) -> None:
+    prepared = backend.prepare(QUESTIONS[0])
     backend.close()
     backend.close()
     with pytest.raises(SourceError, match="closed"):
         backend.check()
+    with pytest.raises(SourceError, match="closed"):
+        backend.prepare(QUESTIONS[0])
     with pytest.raises(QueryFailed):
-        backend.count(QUESTIONS[0])
+        prepared.count()
 
 
 def test_a_declared_column_that_is_not_there(place: Place) -> None:
@@ -149,18 +165,18 @@ def test_a_declared_column_that_is_not_there(place: Place) -> None:
         with pytest.raises(UnknownColumn, match=r"'salary'.*it has: age, pay"):
             backend.check()
         with pytest.raises(UnknownColumn, match="Try: declare 'town'"):
-            backend.check(query(domain, towns={}))
+            backend.prepare(query(domain, towns={}))
         with pytest.raises(UnknownColumn):
-            backend.check(query(domain, col("salary") == 3, age={}))
-        backend.check(query(domain, age={}))
+            backend.prepare(cut(domain, col("salary") == 3, age={}))
+        backend.prepare(query(domain, age={}))
 
 
 def test_questions_about_another_declaration_are_refused(place: Place) -> None:
     with closing(place.make(people(), DOMAIN)) as backend:
         with pytest.raises(SizeMismatch):
-            backend.check(query(Domain(age=Integer(0, 50)), age={}))
+            backend.prepare(query(Domain(age=Integer(0, 50)), age={}))
         with pytest.raises(UnknownColumn):
-            backend.check(query(Domain(height=Integer(0, 50)), height={}))
+            backend.prepare(query(Domain(height=Integer(0, 50)), height={}))
 
 
 # --- DuckDB -----------------------------------------------------------------------------------
@@ -186,7 +202,7 @@ def test_nothing_is_written(path: Path) -> None:
     before = hashlib.sha256(path.read_bytes()).hexdigest()
     with closing(DuckDB(path, NUMBER)) as backend:
         backend.check()
-        backend.count(EACH)
+        backend.prepare(EACH).count()
         for change in ("DELETE FROM t", "INSERT INTO t VALUES (1)", "DROP TABLE t", "CREATE TABLE u (v INT)"):
             with pytest.raises(duckdb.Error), backend._cursor() as cursor:
                 cursor.execute(change)
@@ -202,12 +218,13 @@ from blowfishdb.core.projection import CellQuery
 from blowfishdb.core.axis import Axis
 domain = Domain(v=Integer(0, 9))
 backend = DuckDB({str(path)!r}, domain)
-assert list(backend.count(CellQuery((Axis("v", domain["v"], domain["v"].bins()),))).reveal()) == [1] * 10
+asked = CellQuery((Axis("v", domain["v"], domain["v"].bins()),))
+assert list(backend.prepare(asked).count().reveal()) == [1] * 10
 """
     with closing(DuckDB(path, NUMBER)) as one, closing(DuckDB(path, NUMBER)) as two:
         subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)
         one.close()
-        assert list(two.count(EACH).reveal()) == [1] * 10
+        assert counts(two, EACH) == [1] * 10
 
 
 def test_a_file_that_is_open_for_writing(path: Path) -> None:
@@ -253,7 +270,7 @@ def test_tables_that_are_missing_or_not_the_only_one(path: Path) -> None:
     with pytest.raises(SourceMissing, match=r"'s', 't'.*Try: name the table"):
         DuckDB(path, NUMBER)
     with closing(DuckDB(path, NUMBER, Source.of_table("u", "other"))) as backend:
-        assert backend.count(EACH).reveal()[3] == 1
+        assert counts(backend, EACH)[3] == 1
     with pytest.raises(SourceMissing, match=r"other\.t"):
         DuckDB(path, NUMBER, Source.of_table("t", "other"))
 
@@ -277,13 +294,13 @@ def test_a_statement_that_takes_too_long_is_interrupted(path: Path) -> None:
         connection.execute("CREATE TABLE b AS SELECT range AS w FROM range(300_000)")
     endless = Source.of_view("SELECT (a.v * b.w) % 10 AS v FROM a CROSS JOIN b")
     with closing(DuckDB(path, NUMBER, endless, timeout=0.2)) as backend:
-        backend.check(EACH)
+        backend.prepare(EACH)
         started = time.monotonic()
         with pytest.raises(QueryFailed, match=r"longer than 0.2 seconds") as caught:
-            backend.count(EACH)
+            backend.prepare(EACH).count()
         assert time.monotonic() - started < 5
         assert caught.value.charged
-        backend.check(EACH)  # the connection is still good
+        backend.prepare(EACH)  # the connection is still good
 
 
 def test_a_failure_says_nothing_about_the_data(path: Path) -> None:
@@ -294,7 +311,7 @@ def test_a_failure_says_nothing_about_the_data(path: Path) -> None:
         with pytest.raises(duckdb.Error, match="hunter2"), backend._cursor() as cursor:
             cursor.execute("SELECT CAST(word AS INTEGER) FROM s").fetchall()
         with pytest.raises(QueryFailed, match="ConversionException") as caught:
-            backend.count(EACH)
+            backend.prepare(EACH).count()
     error: BaseException | None = caught.value
     assert error is not None and error.__context__ is None and error.__cause__ is None
     assert "hunter2" not in f"{error!s}{error!r}"
@@ -304,13 +321,13 @@ def test_a_changed_table_is_noticed_before_anything_is_charged(tmp_path: Path) -
     path = tmp_path / "numbers.csv"
     path.write_text("v\n1\n2\n")
     with closing(DuckDB(path, NUMBER)) as backend:
-        backend.check(EACH)
+        backend.prepare(EACH)
         path.write_text("w\n1\n2\n")
         with pytest.raises((SourceError, UnknownColumn)):
-            backend.check(EACH)
+            backend.prepare(EACH)
         path.unlink()
         with pytest.raises(SourceMissing):
-            backend.check(EACH)
+            backend.prepare(EACH)
 
 
 @pytest.mark.parametrize("name", ["a*b", "q?", "x[1]", "o'brien", 'say "hi"', "日本 😀", "a;--"])
@@ -319,13 +336,13 @@ def test_any_file_name(tmp_path: Path, name: str) -> None:
     path = tmp_path / f"{name}.csv"
     path.write_text("v\n1\n")
     with closing(DuckDB(path, NUMBER)) as backend:
-        assert list(backend.count(EACH).reveal()) == [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]
+        assert counts(backend, EACH) == [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]
     folder = tmp_path / name
     folder.mkdir()
     with duckdb.connect() as connection:
         connection.execute("COPY (SELECT 2 AS v) TO ?", [str(folder / "part.parquet")])
     with closing(DuckDB(folder, NUMBER)) as backend:
-        assert list(backend.count(EACH).reveal()) == [0, 0, 1, 0, 0, 0, 0, 0, 0, 0]
+        assert counts(backend, EACH) == [0, 0, 1, 0, 0, 0, 0, 0, 0, 0]
 
 
 def test_a_file_reaches_no_other_file(tmp_path: Path) -> None:
@@ -336,7 +353,7 @@ def test_a_file_reaches_no_other_file(tmp_path: Path) -> None:
         DuckDB(tmp_path / "open.csv", NUMBER, other)
     same = Source.of_view("SELECT v FROM open")
     with closing(DuckDB(tmp_path / "open.csv", NUMBER, same)) as backend:
-        assert backend.count(EACH).reveal()[1] == 1
+        assert counts(backend, EACH)[1] == 1
 
 
 def test_texts_that_are_no_numbers_are_missing_and_never_fail(tmp_path: Path) -> None:
@@ -344,16 +361,15 @@ def test_texts_that_are_no_numbers_are_missing_and_never_fail(tmp_path: Path) ->
     path.write_text("v\n" + "1\n" * 30_000 + "oops\n\n" + "1e400\n-1e400\n2.9\n")
     domain = Domain(v=Integer(0, 9, missing="value"))
     with closing(DuckDB(path, domain)) as backend:
-        counts = list(backend.count(query(domain, v={})).reveal())
-    assert counts == [1, 30_000, 1, 0, 0, 0, 0, 0, 0, 1, 2]
+        assert counts(backend, query(domain, v={})) == [1, 30_000, 1, 0, 0, 0, 0, 0, 0, 1, 2]
 
 
 def test_an_empty_table_and_an_empty_file(path: Path, tmp_path: Path) -> None:
     with duckdb.connect(str(path)) as connection:
         connection.execute("DELETE FROM t")
     with closing(DuckDB(path, NUMBER)) as backend:
-        assert list(backend.count(EACH).reveal()) == [0] * 10
-        assert list(backend.count(CellQuery(())).reveal()) == [0]
+        assert counts(backend, EACH) == [0] * 10
+        assert counts(backend, CellQuery(())) == [0]
     (tmp_path / "empty.csv").write_text("")
     with pytest.raises((SourceError, UnknownColumn)):
         DuckDB(tmp_path / "empty.csv", NUMBER).check()

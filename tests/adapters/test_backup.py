@@ -15,7 +15,7 @@ from blowfishdb.adapters.ledger import Ledger, State
 from blowfishdb.adapters.store import Store
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidInput, WorkspaceError
-from tests.engine.postgres import postgres  # noqa: F401
+from tests.postgres import Server
 
 
 @pytest.fixture
@@ -164,8 +164,8 @@ def test_only_workspaces_are_deleted(tmp_path: Path) -> None:
     assert files(tmp_path) == {"foreign.db", "text"}
 
 
-def test_a_workspace_in_postgresql_has_its_own_tools(postgres, tmp_path: Path) -> None:  # noqa: F811
-    address = postgres()
+def test_a_workspace_in_postgresql_has_its_own_tools(postgres: Server, tmp_path: Path) -> None:
+    address = postgres.new_workspace()
     store = Store.open(address)
     for act, words in (
         (lambda: backup(store, tmp_path / "saved"), "pg_dump"),

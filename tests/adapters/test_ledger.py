@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,28 +25,7 @@ from blowfishdb.core.errors import (
     UnknownDataset,
     WorkspaceError,
 )
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "workspace.db"
-
-
-@pytest.fixture
-def ledger(path: Path) -> Iterator[Ledger]:
-    opened = Ledger.open(path)
-    opened.set_budget("people", Epsilon(1), "carla")
-    yield opened
-    opened.close()
-
-
-def reserve(ledger: Ledger, amount: str, question: str = "q", user: str = "ana") -> Charge:
-    return ledger.reserve("people", user, Epsilon(amount), question, {"kind": "histogram"})
-
-
-def spend(ledger: Ledger, amount: str, question: str = "q", user: str = "ana", answer: str = "[1]") -> Charge:
-    return ledger.settle(ledger.mark_reading(reserve(ledger, amount, question, user)), answer)
-
+from tests.adapters.spending import reserve, spend
 
 # --- budgets ----------------------------------------------------------------------------------
 
@@ -106,6 +85,18 @@ def test_a_dataset_without_a_budget(ledger: Ledger) -> None:
         with pytest.raises(UnknownDataset, match="ghosts"):
             act()
     assert ledger.verify() == []
+
+
+def test_what_is_left_for_someone(ledger: Ledger) -> None:
+    spend(ledger, "0.2")
+    assert ledger.left("people", "ana") == ledger.left("people", "new") == Epsilon("0.8")
+    ledger.grant("people", "ana", Epsilon("0.5"))
+    reserve(ledger, "0.1")
+    assert (ledger.left("people", "ana"), ledger.left("people", "new")) == (Epsilon("0.2"), Epsilon(0))
+    ledger.grant("people", "ana", Epsilon(1))  # more than the others left of the budget
+    assert ledger.left("people", "ana") == Epsilon("0.7")
+    reserve(ledger, "0.7")
+    assert not ledger.left("people", "ana")
 
 
 def test_what_cannot_be_entered(ledger: Ledger) -> None:
@@ -210,6 +201,41 @@ def test_only_who_reserved_may_go_on(ledger: Ledger, path: Path) -> None:
             step(other, charge)
     other.close()
     assert ledger.charge(charge.id).state is State.RESERVED
+
+
+def test_reserved_and_marked_in_one_commit(path: Path) -> None:
+    """The books, the chain and the states are those of the two steps, event by event."""
+    at = datetime(2030, 1, 1, tzinfo=UTC)
+    seen = []
+    for number, steps in enumerate((once_committed, twice_committed)):
+        ledger = Ledger.open(path.with_name(f"{number}.db"), clock=lambda: at)
+        ledger._holder = "somebody"
+        ledger.set_budget("people", Epsilon(1), "carla")
+        charge = steps(ledger)
+        assert charge == ledger.charge(charge.id)
+        assert charge.state is State.READING
+        with pytest.raises(WorkspaceError, match="cannot become void"):
+            ledger.void(charge)
+        seen.append((ledger.charges(), ledger.budget("people"), ledger.grants("people"), ledger.events()))
+        ledger.settle(charge, "[1]")
+        assert ledger.verify() == []
+        ledger.close()
+    assert seen[0] == seen[1]
+
+
+def once_committed(ledger: Ledger) -> Charge:
+    return ledger.reserve("people", "ana", Epsilon("0.4"), "q", {"kind": "count"}, reading=True)
+
+
+def twice_committed(ledger: Ledger) -> Charge:
+    return ledger.mark_reading(ledger.reserve("people", "ana", Epsilon("0.4"), "q", {"kind": "count"}))
+
+
+def test_a_refusal_marks_nothing(ledger: Ledger) -> None:
+    before = ledger.events()
+    with pytest.raises(BudgetExhausted):
+        ledger.reserve("people", "ana", Epsilon(2), "q", {}, reading=True)
+    assert ledger.events() == before
 
 
 def test_answers_are_found_by_question_and_newest_first(ledger: Ledger) -> None:
@@ -323,14 +349,14 @@ def test_a_forked_process_goes_on_with_connections_of_its_own(ledger: Ledger) ->
 # --- crashes ----------------------------------------------------------------------------------
 
 
-def _die_after(path: Path, steps: str) -> None:
+def _die_after(path: Path, steps: str, options: str = "") -> None:
     """Another process reserves 0.4, takes the steps, and is killed without warning."""
     script = f"""
         import os, signal
         from blowfishdb.adapters.ledger import Ledger
         from blowfishdb.core.budget import Epsilon
         ledger = Ledger.open({str(path)!r})
-        charge = ledger.reserve("people", "ana", Epsilon("0.4"), "q", {{}})
+        charge = ledger.reserve("people", "ana", Epsilon("0.4"), "q", {{}}{options})
         {steps}
         os.kill(os.getpid(), signal.SIGKILL)
     """
@@ -339,17 +365,18 @@ def _die_after(path: Path, steps: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("steps", "left", "after", "spent"),
+    ("options", "steps", "left", "after", "spent"),
     [
-        ("", State.RESERVED, State.VOID, "0"),
-        ("ledger.mark_reading(charge)", State.READING, State.LOST, "0.4"),
-        ("ledger.settle(ledger.mark_reading(charge), '[7]')", State.SETTLED, State.SETTLED, "0.4"),
+        ("", "", State.RESERVED, State.VOID, "0"),
+        ("", "ledger.mark_reading(charge)", State.READING, State.LOST, "0.4"),
+        (", reading=True", "", State.READING, State.LOST, "0.4"),
+        (", reading=True", "ledger.settle(charge, '[7]')", State.SETTLED, State.SETTLED, "0.4"),
     ],
 )
 def test_killed_between_two_steps(
-    ledger: Ledger, path: Path, steps: str, left: State, after: State, spent: str
+    ledger: Ledger, path: Path, options: str, steps: str, left: State, after: State, spent: str
 ) -> None:
-    _die_after(path, steps)
+    _die_after(path, steps, options)
     (charge,) = ledger.charges()
     assert charge.state is left
     assert ledger.budget("people").remaining == Epsilon("0.6")
@@ -363,12 +390,13 @@ def test_killed_between_two_steps(
     assert ledger.verify() == []
 
 
-def test_killed_inside_a_transaction(ledger: Ledger, path: Path) -> None:
+@pytest.mark.parametrize("options", ["", ", reading=True"])
+def test_killed_inside_a_transaction(ledger: Ledger, path: Path, options: str) -> None:
     _die_after(
         path,
-        "from blowfishdb.adapters import ledger as module\n"
+        "from blowfishdb.adapters import ledger_charges as module\n"
         "        module.book = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "        ledger.reserve('people', 'ana', Epsilon('0.5'), 'q2', {})",
+        f"        ledger.reserve('people', 'ana', Epsilon('0.5'), 'q2', {{}}{options})",
     )
     assert [charge.amount for charge in ledger.charges()] == [Epsilon("0.4")]
     assert ledger.budget("people").remaining == Epsilon("0.6")
@@ -392,77 +420,6 @@ def test_recovery_spares_own_and_recent_charges_and_stops_those_still_alive(path
     assert mine.verify() == []
     mine.close()
     other.close()
-
-
-# --- verify -----------------------------------------------------------------------------------
-
-
-def _columns() -> list[tuple[str, str]]:
-    from blowfishdb.adapters.store_schema import accounts, budgets, charges, events, heads
-
-    tables = (events, charges, budgets, accounts, heads)
-    return [(table.name, column.name) for table in tables for column in table.columns if column.name != "id"]
-
-
-@pytest.mark.parametrize(("table", "column"), _columns())
-def test_any_changed_value_is_found(ledger: Ledger, path: Path, table: str, column: str) -> None:
-    ledger.grant("people", "ana", Epsilon("0.9"))
-    spend(ledger, "0.1", "q1")
-    ledger.lose(ledger.mark_reading(reserve(ledger, "0.1", "q2")), "QueryFailed")
-    assert ledger.verify() == []
-    with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA ignore_check_constraints = ON")
-        key = {"events": "seq", "charges": "id"}.get(table, "rowid")
-        rows = connection.execute(f'SELECT {key}, "{column}" FROM {table}').fetchall()
-    for number, old in rows:
-        new = old + 1000 if isinstance(old, int) else f"{old}x" if old is not None else "5"
-        with sqlite3.connect(path) as connection:
-            connection.execute("PRAGMA ignore_check_constraints = ON")
-            connection.execute(f'UPDATE {table} SET "{column}" = ? WHERE {key} = ?', (new, number))
-        assert ledger.verify() != [], (table, column, number)
-        changed = new if (key, column) in (("seq", "seq"),) else number
-        with sqlite3.connect(path) as connection:
-            connection.execute("PRAGMA ignore_check_constraints = ON")
-            connection.execute(f'UPDATE {table} SET "{column}" = ? WHERE {key} = ?', (old, changed))
-        assert ledger.verify() == [], (table, column, number)
-
-
-@pytest.mark.parametrize("table", ["events", "charges", "budgets", "accounts", "heads"])
-def test_any_removed_row_is_found(ledger: Ledger, path: Path, table: str) -> None:
-    spend(ledger, "0.1", "q1")
-    spend(ledger, "0.1", "q2")
-    with sqlite3.connect(path) as connection:
-        rows = connection.execute(f"SELECT rowid, * FROM {table}").fetchall()
-    for row in rows:
-        with sqlite3.connect(path) as connection:
-            connection.execute(f"DELETE FROM {table} WHERE rowid = ?", (row[0],))
-        assert ledger.verify() != [], row
-        with sqlite3.connect(path) as connection:
-            places = ", ".join("?" for _ in row[1:])
-            connection.execute(f"INSERT INTO {table} VALUES ({places})", row[1:])
-        assert ledger.verify() == []
-
-
-def test_an_added_event_that_follows_the_chain_is_still_found(ledger: Ledger, path: Path) -> None:
-    """Even a budget that was raised by a well-made event disagrees with the books."""
-    from blowfishdb.adapters.ledger_events import Event
-
-    with sqlite3.connect(path) as connection:
-        (seq, sealed) = connection.execute("SELECT seq, hash FROM heads").fetchone()
-        event = Event(
-            seq=seq + 1,
-            at="2030-01-01",
-            kind="budget",
-            dataset="people",
-            analyst="eve",
-            charge=None,
-            amount=10**12,
-            body="{}",
-        )
-        row = (*vars(event).values(), sealed, event.seal(sealed))
-        connection.execute(f"INSERT INTO events VALUES ({', '.join('?' for _ in row)})", row)
-        connection.execute("UPDATE heads SET seq = ?, hash = ?", (seq + 1, event.seal(sealed)))
-    assert ledger.verify() == ["The budget of 'people' is not what its events add up to."]
 
 
 # --- files that are no ledger -----------------------------------------------------------------

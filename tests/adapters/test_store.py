@@ -20,14 +20,14 @@ from blowfishdb.adapters.store import Store
 from blowfishdb.adapters.store_schema import SCHEMA_VERSION, metadata
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import WorkspaceError
-from tests.engine.postgres import postgres  # noqa: F401
 
+NEXT, LAST = SCHEMA_VERSION + 1, SCHEMA_VERSION + 2
 SECOND = """
 import sqlalchemy as sa
 from alembic import op
 
-revision = "2"
-down_revision = "1"
+revision = "NEXT"
+down_revision = "NOW"
 
 
 def upgrade() -> None:
@@ -35,7 +35,8 @@ def upgrade() -> None:
         table.add_column(sa.Column("note", sa.Text))
         table.alter_column("total", type_=sa.BigInteger, nullable=False)
 """
-THIRD = SECOND.replace('"2"', '"3"').replace('"1"', '"2"').replace('"note"', '"remark"')
+THIRD = SECOND.replace('"NEXT"', f'"{LAST}"').replace('"NOW"', f'"{NEXT}"').replace('"note"', '"remark"')
+SECOND = SECOND.replace('"NEXT"', f'"{NEXT}"').replace('"NOW"', f'"{SCHEMA_VERSION}"')
 BROKEN = THIRD.replace("def upgrade() -> None:", "def upgrade() -> None:\n    op.execute('SELECT nothing')")
 
 
@@ -43,7 +44,7 @@ BROKEN = THIRD.replace("def upgrade() -> None:", "def upgrade() -> None:\n    op
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "workspace.db")
-    return str(request.getfixturevalue("postgres")())
+    return str(request.getfixturevalue("postgres").new_workspace())
 
 
 @pytest.fixture
@@ -53,11 +54,11 @@ def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     versions.mkdir(parents=True)
     for script in (migrations.FOLDER / "versions").glob("r*.py"):
         (versions / script.name).write_text(script.read_text())
-    (versions / "r0002_note.py").write_text(SECOND)
-    (versions / "r0003_remark.py").write_text(THIRD)
+    (versions / "next_note.py").write_text(SECOND)
+    (versions / "next_remark.py").write_text(THIRD)
     with monkeypatch.context() as patch:
         patch.setattr(migrations, "FOLDER", versions.parent)
-        patch.setattr(store, "SCHEMA_VERSION", 3)
+        patch.setattr(store, "SCHEMA_VERSION", LAST)
         yield versions
 
 
@@ -92,7 +93,6 @@ def columns(place: str, table: str) -> set[str]:
 
 @pytest.fixture
 def older(place: str) -> tuple[str, list[object]]:
-    assert SCHEMA_VERSION == 1, "give SECOND and THIRD the next numbers"
     return place, fill(place)
 
 
@@ -124,10 +124,10 @@ def test_an_older_workspace_is_upgraded_and_loses_nothing(
 
 def test_an_upgrade_that_fails_changes_nothing(older: tuple[str, list[object]], newer: Path) -> None:
     place, before = older
-    (newer / "r0003_remark.py").write_text(BROKEN)
+    (newer / "next_remark.py").write_text(BROKEN)
     with pytest.raises(WorkspaceError):
         Store.open(place)
-    (newer / "r0003_remark.py").write_text(THIRD)
+    (newer / "next_remark.py").write_text(THIRD)
     assert content(place) == before
 
 
@@ -149,7 +149,7 @@ def test_a_newer_workspace_is_refused_and_left_alone(place: str, request: pytest
     fill(place)
     opened = Store.open(place)
     for said, words in (
-        ("99", r"newer version.*format 99.*reads up to 1.*upgrade"),
+        ("99", rf"newer version.*format 99.*reads up to {SCHEMA_VERSION}.*upgrade"),
         ("x", "format"),
         ("0", "format"),
     ):
@@ -158,13 +158,13 @@ def test_a_newer_workspace_is_refused_and_left_alone(place: str, request: pytest
         with pytest.raises(WorkspaceError, match=words):
             Store.open(place)
     with opened.writing() as connection:
-        connection.execute(text("UPDATE blowfish_meta SET value = '1'"))
+        connection.execute(text(f"UPDATE blowfish_meta SET value = '{SCHEMA_VERSION}'"))
     opened.close()
     content(place)
 
 
 def test_a_gap_between_scripts_is_found(older: tuple[str, list[object]], newer: Path) -> None:
-    (newer / "r0003_remark.py").write_text(THIRD.replace('"2"', '"1"'))
+    (newer / "next_remark.py").write_text(THIRD.replace(f'"{NEXT}"', f'"{SCHEMA_VERSION}"'))
     with pytest.raises(Exception, match=r"does not follow|multiple|overlap"):
         Store.open(older[0])
 

@@ -13,17 +13,18 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from blowfishdb.adapters.backends.duckdb import DuckDB
+from blowfishdb.adapters.backends.prepared import Prepared
 from blowfishdb.adapters.ledger import Ledger
 from blowfishdb.workspace import Workspace
 from tests.engine.people import make_workspace, question
 
-STAGES = ("ask", "reserve", "reserved", "reading", "count", "counted", "settle", "settled")
+STAGES = ("ask", "reserve", "reading", "count", "counted", "settle", "settled")
 
 
 @dataclass(frozen=True)
@@ -53,26 +54,23 @@ def _child(job: Job, report: Callable[[object], None]) -> None:
         if stage == job.at:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def around(owner: type, name: str, before: str | None, after: str | None) -> None:
+    def around(owner: type, name: str, before: str, after: str) -> None:
         inner = getattr(owner, name)
 
         def wrapped(*args: Any, **options: Any) -> Any:
-            if before:
-                reach(before)
+            reach(before)
             result = inner(*args, **options)
-            if after:
-                reach(after)
+            reach(after)
             return result
 
         setattr(owner, name, wrapped)
 
-    around(Ledger, "reserve", "reserve", "reserved")
-    around(Ledger, "mark_reading", None, "reading")
-    around(DuckDB, "count", "count", "counted")
+    around(Ledger, "reserve", "reserve", "reading")
+    around(Prepared, "count", "count", "counted")
     around(Ledger, "settle", "settle", "settled")
     with Workspace(job.workspace, user="ana") as workspace:
         asking = question(workspace["people"], job.number)
-        workspace._backend(workspace._record("people"))
+        workspace._backend(workspace._records["people"])
         reach("ask")
         report(asking.ask().raw.tolist())
 
@@ -87,6 +85,8 @@ def run(job: Job) -> Fate:
             os.close(source)
             _child(job, lambda said: os.write(sink, (json.dumps(said) + "\n").encode()) and None)
             code = 0
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(code)
     os.close(sink)

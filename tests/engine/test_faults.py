@@ -12,7 +12,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from sqlalchemy import event
 
 import blowfishdb as bf
 from blowfishdb.adapters import store
-from blowfishdb.adapters.backends.duckdb import DuckDB
+from blowfishdb.adapters.backends.prepared import Prepared
 from blowfishdb.adapters.ledger import Ledger, State
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import (
@@ -34,7 +34,8 @@ from blowfishdb.core.errors import (
     SourceMissing,
     WorkspaceError,
 )
-from blowfishdb.workspace import Dataset, Workspace
+from blowfishdb.datasets import Dataset
+from blowfishdb.workspace import Workspace
 from tests.engine.people import DOMAIN, PRICE, make_workspace, question
 
 ROWS = 20_011
@@ -80,7 +81,7 @@ def fails(people: Dataset, number: int, kind: type[BlowfishError], words: str, *
 def check_spent(people: Dataset, answers: int, *, held: int = 0) -> None:
     status = people.budget.status
     assert (status.spent.nano, status.held.nano) == (answers * PRICE.nano, held * PRICE.nano)
-    assert people.workspace.verify() == []
+    assert people.gateway.verify() == []
 
 
 @contextmanager
@@ -152,14 +153,14 @@ class TestTheDataDuringTheQuery:
 
     def test_damaged(self, people: Dataset, data: Path) -> None:
         whole = data.read_bytes()
-        with just_before(DuckDB, "count", lambda: scramble(data, 12_288)):
+        with just_before(Prepared, "count", lambda: scramble(data, 12_288)):
             fails(people, 1, QueryFailed, r"could not answer.*ask the curator to check", charged=True)
         check_spent(people, 1)
-        (charge,) = people.workspace._ledger.charges()
+        (charge,) = people.gateway._ledger.charges()
         assert (charge.state, charge.reason) == (State.LOST, "QueryFailed")
         data.write_bytes(whole)
-        people.workspace.close()
-        with Workspace(people.workspace._store.name, user="ana") as again:
+        people.gateway.close()
+        with Workspace(people.gateway.store.name, user="ana") as again:
             question(again["people"], 1).ask()
             check_spent(again["people"], 2)
 
@@ -169,7 +170,7 @@ class TestTheDataDuringTheQuery:
         rows.write_text(content)
         with Workspace(tmp_path / "csv.blowfish", user="ana") as workspace:
             people = workspace.add_dataset("people", rows, domain=DOMAIN)
-            with just_before(DuckDB, "count", rows.unlink):
+            with just_before(Prepared, "count", rows.unlink):
                 fails(people, 1, QueryFailed, r"could not answer.*ask the curator", charged=True)
             check_spent(people, 1)
             fails(people, 2, SourceError, r"no longer there|cannot read", charged=False)
@@ -180,9 +181,9 @@ class TestTheDataDuringTheQuery:
 
 def test_the_data_removed_after_the_query(people: Dataset, data: Path) -> None:
     first = question(people, 1).ask()
-    people.workspace.close()
+    people.gateway.close()
     data.unlink()
-    with Workspace(people.workspace._store.name, user="ana") as again:
+    with Workspace(people.gateway.store.name, user="ana") as again:
         stored = question(again["people"], 1).ask()
         assert (stored.raw == first.raw).all() and not stored.receipt.cost
         fails(again["people"], 2, SourceMissing, "no file", charged=False)
@@ -206,7 +207,7 @@ def largest_file(size: int) -> Iterator[None]:
 def test_a_disk_that_fills_up_at_any_write(people: Dataset, place: Path) -> None:
     """The journal may grow by a little more each time, so that every step of ``ask`` fails once."""
     journal = place.with_name(place.name + "-wal")
-    ledger = people.workspace._ledger
+    ledger = people.gateway._ledger
     while not journal.exists() or journal.stat().st_size < 100_000:
         people.budget.set("2")
     outcomes: list[str] = []
@@ -222,14 +223,14 @@ def test_a_disk_that_fills_up_at_any_write(people: Dataset, place: Path) -> None
             lost = people.budget.status.spent > before
             assert error.charged == (lost or State.READING in left)
             outcomes.append("lost" if lost else left[0].value if left else "nothing")
-            Ledger(people.workspace._store).recover()
+            Ledger(people.gateway.store).recover()
         else:
             outcomes.append("answer")
-        assert people.workspace.verify() == []
+        assert people.gateway.verify() == []
         assert not question(people, number).ask().receipt.cost or outcomes[-1] != "answer"
         if outcomes[-3:] == ["answer"] * 3:
             break
-    assert {"nothing", "reserved", "reading", "answer"} <= set(outcomes), outcomes
+    assert {"nothing", "reading", "answer"} <= set(outcomes), outcomes
 
 
 def test_a_ledger_that_may_not_grow(people: Dataset) -> None:
@@ -240,16 +241,25 @@ def test_a_ledger_that_may_not_grow(people: Dataset) -> None:
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar() if full else 2**30
         connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
 
-    event.listen(people.workspace._store._engine, "begin", limit)
+    event.listen(people.gateway.store._engine, "begin", limit)
     with just_before(Ledger, "settle", lambda: full.append(True)), pytest.raises(WorkspaceError) as caught:
         people["age"].histogram(width=1).spend(PRICE).ask()
     assert "disk is full" in str(caught.value) and caught.value.charged
     check_words(caught.value)
     full.clear()
-    Ledger(people.workspace._store).recover()
+    Ledger(people.gateway.store).recover()
     check_spent(people, 1)
     people["age"].histogram(width=1).spend(PRICE).ask()
     check_spent(people, 2)
+
+
+def pages_without_rows(path: Path) -> int:
+    """An empty table has one page, and so has each of its indexes."""
+    with closing(sqlite3.connect(path)) as connection:
+        roots = connection.execute("SELECT tbl_name FROM sqlite_master WHERE rootpage > 0").fetchall()
+        return sum(
+            connection.execute(f"SELECT 1 FROM {name} LIMIT 1").fetchone() is None for (name,) in roots
+        )
 
 
 def test_a_damaged_page_gives_no_answer_away(place: Path, tmp_path: Path) -> None:
@@ -257,8 +267,8 @@ def test_a_damaged_page_gives_no_answer_away(place: Path, tmp_path: Path) -> Non
     with Workspace(place, user="ana") as workspace:
         for number in range(1, 4):
             question(workspace["people"], number).ask()
-    size, found = place.stat().st_size, 0
-    for page in range(size // 4096):
+    pages, found = place.stat().st_size // 4096, 0
+    for page in range(pages):
         broken = tmp_path / f"{page}.blowfish"
         shutil.copy(place, broken)
         scramble(broken, page * 4096 + (100 if page == 0 else 0), (page + 1) * 4096)
@@ -272,7 +282,7 @@ def test_a_damaged_page_gives_no_answer_away(place: Path, tmp_path: Path) -> Non
             found += 1
             check_words(error)
             assert not error.charged
-    assert found >= size // 4096 - 2
+    assert found >= pages - pages_without_rows(place) - 2
 
 
 # --- the file of the ledger ---------------------------------------------------------------------
@@ -288,25 +298,25 @@ def test_locked_before_and_during(place: Path, monkeypatch: pytest.MonkeyPatch) 
         fails(people, 1, WorkspaceError, r"busy.*try again", charged=False)
         writer.execute("ROLLBACK")
         check_spent(people, 0)
-        with just_before(DuckDB, "count", lambda: writer.execute("BEGIN IMMEDIATE")):
+        with just_before(Prepared, "count", lambda: writer.execute("BEGIN IMMEDIATE")):
             fails(people, 1, WorkspaceError, r"busy.*try again", charged=True)
         writer.execute("ROLLBACK")
         check_spent(people, 0, held=1)
         fails(people, 1, AnswerInProgress, r"being answered.*Nothing was charged", charged=False)
-        Ledger(workspace._store).recover()
+        Ledger(workspace.store).recover()
         check_spent(people, 1)
         question(people, 1).ask()
         check_spent(people, 2)
     writer.close()
 
 
-@pytest.mark.parametrize("step", ["reserve", "mark_reading", "settle"])
+@pytest.mark.parametrize("step", ["reserve", "settle"])
 def test_removed_or_replaced_while_open(people: Dataset, place: Path, step: str) -> None:
     """SQLite would go on writing a file that nobody can open again."""
     aside = place.with_name("aside.blowfish")
     with just_before(Ledger, step, lambda: place.rename(aside)):
         fails(people, 1, WorkspaceError, r"removed or replaced.*put it back", charged=step == "settle")
-    people.workspace.close()
+    people.gateway.close()
     shutil.move(aside, place)
     with Workspace(place, user="ana") as again:
         again._ledger.recover()
@@ -350,10 +360,10 @@ def test_a_folder_that_may_not_be_written(place: Path) -> None:
 
 def test_a_clock_that_goes_back(people: Dataset) -> None:
     now = [datetime(2030, 1, 1, tzinfo=UTC)]
-    ledger = people.workspace._ledger
+    ledger = people.gateway._ledger
     ledger._clock = lambda: now[0]
     question(people, 1).ask()
-    abandoned = Ledger(people.workspace._store, clock=lambda: now[0])
+    abandoned = Ledger(people.gateway.store, clock=lambda: now[0])
     charge = abandoned.mark_reading(abandoned.reserve("people", "ben", PRICE, "q", {}))
     now[0] -= timedelta(days=400)
     question(people, 2).ask()
@@ -365,7 +375,7 @@ def test_a_clock_that_goes_back(people: Dataset) -> None:
 
 def test_an_abandoned_question_is_not_blocked_by_a_clock_that_was_set_back(people: Dataset) -> None:
     now = [datetime(2030, 1, 1, tzinfo=UTC)]
-    dead, alive = (Ledger(people.workspace._store, clock=lambda: now[0]) for _ in range(2))
+    dead, alive = (Ledger(people.gateway.store, clock=lambda: now[0]) for _ in range(2))
     dead.reserve("people", "ana", PRICE, "q", {}, once=True)
     with pytest.raises(AnswerInProgress):
         alive.reserve("people", "ana", PRICE, "q", {}, once=True)

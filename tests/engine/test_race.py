@@ -14,7 +14,6 @@ import pytest
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.workspace import Workspace
 from tests.engine.people import PRICE, make_data, make_workspace
-from tests.engine.postgres import postgres  # noqa: F401
 from tests.engine.racing import attempts
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +29,11 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def place(request: pytest.FixtureRequest, data: Path, tmp_path: Path) -> str:
-    at = str(tmp_path / "w.blowfish") if request.param == "sqlite" else request.getfixturevalue("postgres")()
+    at = (
+        str(tmp_path / "w.blowfish")
+        if request.param == "sqlite"
+        else request.getfixturevalue("postgres").new_workspace()
+    )
     make_workspace(at, data, BUDGET)
     return at
 

@@ -2,48 +2,48 @@
 
 A charge goes ``reserved → reading → settled | lost``. Only a reserved one may be voided: from the durable
 reading mark on, the data may have been seen, and whatever happens the charge stays spent. Each step is one
-transaction and one event, so a crash between two steps loses nothing and gives nothing away.
+event, and each method one transaction, so a crash between two of them gives nothing away.
 """
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final, Self, final
+from typing import Final, Self, final
 
-from sqlalchemy import ColumnElement, Connection, Row, select
+from sqlalchemy import select
 
 from blowfishdb.adapters.clock import Clock, stamp, utc_now
 from blowfishdb.adapters.ledger_audit import audit
 from blowfishdb.adapters.ledger_books import (
-    book,
-    charge_of,
     check_affordable,
     grant_of,
+    left_of_grant,
     read_budget,
-    read_charge,
     read_grant,
     set_grant,
     sum_of_grants,
 )
-from blowfishdb.adapters.ledger_events import append, canonical, digest
-from blowfishdb.adapters.ledger_values import Budget, Charge, Grant, State, StoredAnswer
-from blowfishdb.adapters.store import Store
-from blowfishdb.adapters.store_schema import accounts, budgets, charges
-from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.errors import (
-    AnswerInProgress,
-    BudgetExhausted,
-    InvalidEpsilon,
-    InvalidInput,
-    WorkspaceError,
+from blowfishdb.adapters.ledger_charges import (
+    abandon,
+    changed_within,
+    charge_of,
+    check_not_in_progress,
+    enter,
+    open_charge,
+    read_charge,
+    unfinished,
 )
+from blowfishdb.adapters.ledger_events import NOTES, append, canonical, event_of
+from blowfishdb.adapters.ledger_values import Budget, Charge, Event, Grant, State, StoredAnswer
+from blowfishdb.adapters.store import Store
+from blowfishdb.adapters.store_schema import accounts, budgets, charges, events
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.errors import BudgetExhausted, InvalidEpsilon, InvalidInput, WorkspaceError
 
-__all__ = ["Budget", "Charge", "Grant", "Ledger", "State", "StoredAnswer"]
+__all__ = ["Budget", "Charge", "Event", "Grant", "Ledger", "State", "StoredAnswer"]
 
 _MOST: Final = Epsilon(4 * 10**9)  # nano-ε are stored in 63 bits
 _LONGEST_NAME: Final = 255
@@ -105,6 +105,13 @@ class Ledger:
         with self._store.reading() as connection:
             return read_budget(connection, dataset)
 
+    def left(self, dataset: str, user: str) -> Epsilon:
+        """What ``user`` could still reserve: of the budget, and of the grant if there are any."""
+        with self._store.reading() as connection:
+            remaining = read_budget(connection, dataset).remaining
+            granted = left_of_grant(connection, dataset, user)
+            return remaining if granted is None else min(remaining, granted)
+
     def grant(self, dataset: str, user: str, amount: Epsilon, by: str = "") -> None:
         """Let ``user`` spend up to ``amount`` in all; once anyone has a grant, nobody can do without."""
         _check_names(dataset=dataset, user=user)
@@ -117,6 +124,8 @@ class Ledger:
                 left = total - others
                 raise BudgetExhausted(
                     f"All grants on '{dataset}' would exceed its budget: needs {amount}, {left} left.",
+                    needed=amount,
+                    left=left,
                     fixes=(f"a grant of at most {left}",),
                 )
             used = mine.spent + mine.held
@@ -126,15 +135,14 @@ class Ledger:
                     fixes=(f"a grant of at least {used}",),
                 )
             set_grant(connection, dataset, user, amount)
-            at, facts = stamp(self._clock), {"by": by}
             append(
                 connection,
-                at=at,
+                at=stamp(self._clock),
                 kind="grant",
                 dataset=dataset,
                 analyst=user,
                 amount=amount.nano,
-                facts=facts,
+                body=canonical({"by": by}),
             )
 
     def grants(self, dataset: str) -> list[Grant]:
@@ -142,6 +150,26 @@ class Ledger:
         rows = select(accounts).where(accounts.c.dataset == dataset).order_by(accounts.c.analyst)
         with self._store.reading() as connection:
             return [grant_of(row) for row in connection.execute(rows)]
+
+    def note(self, dataset: str, user: str, kind: str, facts: Mapping[str, object]) -> None:
+        """Put on record what changes the meaning of charges and costs nothing: a ``policy`` was published."""
+        _check_names(dataset=dataset, user=user)
+        if kind not in NOTES:
+            raise InvalidInput(f"There are no notes of the kind {kind!r}.", fixes=NOTES)
+        if not facts:
+            raise InvalidInput("A note needs facts.")
+        text = _json("facts of a note", facts)
+        with self._store.writing() as connection:
+            read_budget(connection, dataset)
+            append(
+                connection,
+                at=stamp(self._clock),
+                kind=kind,
+                dataset=dataset,
+                analyst=user,
+                amount=0,
+                body=text,
+            )
 
     # --- charges --------------------------------------------------------------------------------
 
@@ -154,61 +182,32 @@ class Ledger:
         detail: Mapping[str, object],
         *,
         once: bool = False,
+        reading: bool = False,
     ) -> Charge:
         """Hold ``amount`` for one question, or refuse and write nothing; free answers reserve zero.
 
         With ``once``, a question that is just being answered is refused, so that nobody pays for it twice.
+        With ``reading``, the mark of ``mark_reading`` is made in the same transaction: one durable commit
+        instead of two, and nothing to give back.
         """
         _check_names(dataset=dataset, user=user, question=question)
         _check_amount(amount)
-        text = _json(detail)
+        text = _json("detail of a charge", detail)
         with self._store.writing() as connection:
             if once:
-                self._check_not_in_progress(connection, question)
+                check_not_in_progress(connection, question, changed_within(self._clock(), _PATIENCE))
             check_affordable(connection, dataset, user, amount)
-            event = append(
+            return open_charge(
                 connection,
                 at=stamp(self._clock),
-                kind=State.RESERVED.value,
                 dataset=dataset,
-                analyst=user,
-                amount=amount.nano,
-                facts={"question": question, "detail": digest(text), "holder": self._holder},
+                user=user,
+                amount=amount,
+                question=question,
+                detail=text,
+                holder=self._holder,
+                state=State.READING if reading else State.RESERVED,
             )
-            row = {
-                "id": event.seq,
-                "dataset": dataset,
-                "analyst": user,
-                "amount": amount.nano,
-                "question": question,
-                "detail": text,
-                "holder": self._holder,
-                "state": State.RESERVED.value,
-                "reserved_at": event.at,
-                "changed_at": event.at,
-            }
-            connection.execute(charges.insert().values(row))
-            book(connection, dataset, user, held=amount.nano)
-        at = datetime.fromisoformat(event.at)
-        return Charge(event.seq, dataset, user, amount, question, json.loads(text), State.RESERVED, at, at)
-
-    def _check_not_in_progress(self, connection: Connection, question: str) -> None:
-        """Within ``_PATIENCE`` an unfinished charge may still become an answer; a settled one already is."""
-        unfinished = charges.c.state.in_((State.RESERVED.value, State.READING.value))
-        same = select(charges.c.id).where(
-            charges.c.question == question,
-            (unfinished & self._within(_PATIENCE)) | (charges.c.state == State.SETTLED.value),
-        )
-        if connection.execute(same.limit(1)).first() is not None:
-            raise AnswerInProgress(
-                "This very question is being answered right now. Nothing was charged for asking it again.",
-                fixes=("ask once more in a moment: the answer will be free",),
-            )
-
-    def _within(self, span: timedelta) -> ColumnElement[bool]:
-        """Changed less than ``span`` ago. A clock that was set back makes moments that lie as far ahead."""
-        now = self._clock()
-        return charges.c.changed_at.between(stamp(lambda: now - span), stamp(lambda: now + span))
 
     def mark_reading(self, charge: Charge) -> Charge:
         """Write down, durably, that the data is about to be read; from here on nothing is given back."""
@@ -233,25 +232,14 @@ class Ledger:
         settle. This ledger's own charges are left alone, and so are, with ``older_than``, recent ones.
         In a ``restored`` ledger reservations are lost too: their data may have been read after the backup.
         """
-        unfinished = select(charges).where(
-            charges.c.state.in_((State.RESERVED.value, State.READING.value)), charges.c.holder != self._holder
-        )
+        left = select(charges).where(unfinished(), charges.c.holder != self._holder)
         if older_than is not None:
-            unfinished = unfinished.where(~self._within(older_than))
+            left = left.where(~changed_within(self._clock(), older_than))
         with self._store.writing() as connection:
             return [
-                self._abandon(connection, row, restored)
-                for row in connection.execute(unfinished.order_by(charges.c.id)).all()
+                abandon(connection, row, lambda: stamp(self._clock), restored)
+                for row in connection.execute(left.order_by(charges.c.id)).all()
             ]
-
-    def _abandon(self, connection: Connection, row: Row[Any], restored: bool) -> Charge:
-        reason = "left unfinished"
-        if row.state == State.RESERVED.value:
-            if not restored:
-                return self._enter(connection, row, State.VOID, reason=reason)
-            self._enter(connection, row, State.READING)
-            row = read_charge(connection, row.id)
-        return self._enter(connection, row, State.LOST, reason=reason)
 
     def _move(
         self, charge: Charge, to: State, *, answer: str | None = None, reason: str | None = None
@@ -263,43 +251,7 @@ class Ledger:
                     f"Charge {charge.id} was reserved by another process.",
                     fixes=("recover() when that process has ended",),
                 )
-            return self._enter(connection, row, to, answer=answer, reason=reason)
-
-    def _enter(
-        self,
-        connection: Connection,
-        row: Row[Any],
-        to: State,
-        *,
-        answer: str | None = None,
-        reason: str | None = None,
-    ) -> Charge:
-        state = State(row.state)
-        if state is not to.before:
-            raise WorkspaceError(f"Charge {row.id} is {state.value} and cannot become {to.value}.")
-        facts = (
-            {"answer": digest(answer)}
-            if answer is not None
-            else {"reason": reason}
-            if reason is not None
-            else {}
-        )
-        at = stamp(self._clock)
-        append(
-            connection,
-            at=at,
-            kind=to.value,
-            dataset=row.dataset,
-            analyst=row.analyst,
-            amount=row.amount,
-            charge=row.id,
-            facts=facts,
-        )
-        values = {"state": to.value, "changed_at": at, "answer": answer, "reason": reason}
-        connection.execute(charges.update().where(charges.c.id == row.id).values(values))
-        if not to.held:
-            book(connection, row.dataset, row.analyst, held=-row.amount, spent=row.amount if to.spent else 0)
-        return replace(charge_of(row), state=to, changed_at=datetime.fromisoformat(at), reason=reason)
+            return enter(connection, row, to, stamp(self._clock), answer=answer, reason=reason)
 
     # --- looking back ---------------------------------------------------------------------------
 
@@ -331,6 +283,14 @@ class Ledger:
         with self._store.reading() as connection:
             return [StoredAnswer(charge_of(row), row.answer) for row in connection.execute(rows)]
 
+    def events(self, dataset: str | None = None) -> list[Event]:
+        """Everything that was ever entered, oldest first, with the hashes that chain it."""
+        rows = select(events).order_by(events.c.seq)
+        if dataset is not None:
+            rows = rows.where(events.c.dataset == dataset)
+        with self._store.reading() as connection:
+            return [event_of(row) for row in connection.execute(rows)]
+
     def verify(self) -> list[str]:
         """What is wrong with the books, in words; nothing if they are in order."""
         with self._store.reading() as connection:
@@ -350,8 +310,8 @@ def _check_amount(amount: object) -> None:
         raise InvalidEpsilon(f"{amount} is more than a ledger can hold ({_MOST}).")
 
 
-def _json(detail: Mapping[str, object]) -> str:
+def _json(what: str, facts: Mapping[str, object]) -> str:
     try:
-        return canonical(dict(detail))
+        return canonical(dict(facts))
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"The detail of a charge must be JSON ({type(error).__name__}).") from None
+        raise InvalidInput(f"The {what} must be JSON ({type(error).__name__}).") from None

@@ -11,11 +11,9 @@ from typing import Any, final
 
 from sqlalchemy import Connection, select
 
-from blowfishdb.adapters.ledger_events import Event, digest
+from blowfishdb.adapters.ledger_events import NOTES, Link, digest, link_of
 from blowfishdb.adapters.ledger_values import State
 from blowfishdb.adapters.store_schema import START, accounts, budgets, charges, events, heads
-
-_FIELDS = ("seq", "at", "kind", "dataset", "analyst", "charge", "amount", "body")
 
 
 def audit(connection: Connection) -> list[str]:
@@ -65,7 +63,7 @@ class _Replay:
     def read_chain(self, connection: Connection) -> None:
         previous, number = START, 0
         for row in connection.execute(select(events).order_by(events.c.seq)):
-            event = Event(**{name: getattr(row, name) for name in _FIELDS})
+            event = link_of(row)
             number += 1
             if event.seq != number:
                 self.problems.append(f"Event {number} is missing; the next one is {event.seq}.")
@@ -83,7 +81,7 @@ class _Replay:
         if head is None or (head.seq, head.hash) != (number, previous):
             self.problems.append("The end of the events is not where it was: some were cut off or added.")
 
-    def _apply(self, event: Event) -> None:
+    def _apply(self, event: Link) -> None:
         dataset = self.datasets.setdefault(event.dataset, _Sums())
         if event.kind == "budget":
             dataset.limit = event.amount
@@ -92,13 +90,20 @@ class _Replay:
             before = self.granted.get(event.dataset, 0) - (analyst.limit or 0)
             self.granted[event.dataset] = before + event.amount
             analyst.limit = event.amount
+        elif event.kind in NOTES:
+            self._note(event)
         elif event.kind == State.RESERVED.value:
             self._reserve(event)
         else:
             self._move(event, State(event.kind))
         self._check_limits(event)
 
-    def _reserve(self, event: Event) -> None:
+    def _note(self, event: Link) -> None:
+        """Its facts can be read, and it moves nothing."""
+        if event.amount or event.charge is not None or not event.facts:
+            self.problems.append(f"Event {event.seq} is a note that is not only a note.")
+
+    def _reserve(self, event: Link) -> None:
         self.charges[event.seq] = {
             "dataset": event.dataset,
             "analyst": event.analyst,
@@ -115,7 +120,7 @@ class _Replay:
         if event.dataset in self.granted and event.amount and mine.exceeded:
             self.problems.append(f"Event {event.seq}: '{event.analyst}' used more than was granted.")
 
-    def _move(self, event: Event, state: State) -> None:
+    def _move(self, event: Link, state: State) -> None:
         known = self.charges[event.charge or 0]
         if state.before is None or known["state"] != state.before.value:
             self.problems.append(
@@ -131,14 +136,14 @@ class _Replay:
         if not state.held:
             self._book(event, held=-event.amount, spent=event.amount if state.spent else 0)
 
-    def _book(self, event: Event, *, held: int, spent: int = 0) -> None:
+    def _book(self, event: Link, *, held: int, spent: int = 0) -> None:
         for sums in (
             self.datasets[event.dataset],
             self.analysts.setdefault((event.dataset, event.analyst), _Sums()),
         ):
             sums.add(held, spent)
 
-    def _check_limits(self, event: Event) -> None:
+    def _check_limits(self, event: Link) -> None:
         dataset = self.datasets[event.dataset]
         if dataset.exceeded:
             self.problems.append(f"Event {event.seq}: '{event.dataset}' used more than its budget.")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
-from blowfishdb.adapters.ledger_values import Budget, Charge, Grant, State
-from blowfishdb.adapters.store_schema import accounts, budgets, charges
+from blowfishdb.adapters.ledger_values import Budget, Grant
+from blowfishdb.adapters.store_schema import accounts, budgets
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.errors import BudgetExhausted, UnknownDataset, WorkspaceError
+from blowfishdb.core.errors import BudgetExhausted, UnknownDataset
 
 
 def read_budget(connection: Connection, dataset: str) -> Budget:
@@ -51,18 +49,27 @@ def check_affordable(connection: Connection, dataset: str, user: str, amount: Ep
     if amount > budget.remaining:
         raise BudgetExhausted(
             f"The budget of '{dataset}' does not reach: needs {amount}, {budget.remaining} left.",
+            needed=amount,
+            left=budget.remaining,
             fixes=("a less accurate answer", "an answer that is already stored", "ask the curator for more"),
         )
-    if sum_of_grants(connection, dataset) is None:
-        return
-    grant = read_grant(connection, dataset, user)
-    left = (grant.granted or Epsilon(0)).nano - grant.spent.nano - grant.held.nano
-    if amount.nano > left:
+    left = left_of_grant(connection, dataset, user)
+    if left is not None and amount > left:
         raise BudgetExhausted(
-            f"The grant of '{user}' on '{dataset}' does not reach: "
-            f"needs {amount}, {Epsilon.from_nano(max(left, 0))} left.",
+            f"The grant of '{user}' on '{dataset}' does not reach: needs {amount}, {left} left.",
+            needed=amount,
+            left=left,
             fixes=("a less accurate answer", "ask the curator for a larger grant"),
         )
+
+
+def left_of_grant(connection: Connection, dataset: str, user: str) -> Epsilon | None:
+    """What a user may still spend; None if nobody has a grant, and nothing for one who has none."""
+    if sum_of_grants(connection, dataset) is None:
+        return None
+    grant = read_grant(connection, dataset, user)
+    used = grant.spent + grant.held
+    return grant.granted - used if grant.granted is not None and grant.granted > used else Epsilon(0)
 
 
 def set_grant(connection: Connection, dataset: str, user: str, amount: Epsilon) -> None:
@@ -83,30 +90,3 @@ def book(connection: Connection, dataset: str, user: str, *, held: int = 0, spen
     if not known.rowcount:  # the first charge of this user
         row = {"dataset": dataset, "analyst": user, "spent": spent, "held": held}
         connection.execute(accounts.insert().values(row))
-
-
-def read_charge(connection: Connection, number: int) -> Row[Any]:
-    """One row of charges."""
-    row = connection.execute(select(charges).where(charges.c.id == number)).one_or_none()
-    if row is None:
-        raise WorkspaceError(f"There is no charge number {number} in this ledger.")
-    return row
-
-
-def charge_of(row: Row[Any]) -> Charge:
-    """A row of charges as a value."""
-    try:
-        return Charge(
-            id=row.id,
-            dataset=row.dataset,
-            user=row.analyst,
-            amount=Epsilon.from_nano(row.amount),
-            question=row.question,
-            detail=json.loads(row.detail),
-            state=State(row.state),
-            reserved_at=datetime.fromisoformat(row.reserved_at),
-            changed_at=datetime.fromisoformat(row.changed_at),
-            reason=row.reason,
-        )
-    except (ValueError, TypeError):
-        raise WorkspaceError(f"Charge {row.id} cannot be read.", fixes=("verify() to see why",)) from None

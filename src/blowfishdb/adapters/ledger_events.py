@@ -7,13 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from datetime import datetime
+from typing import Any, Final, final
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Row, select
 
+from blowfishdb.adapters.ledger_values import Event
 from blowfishdb.adapters.store_schema import events, heads
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.errors import WorkspaceError
+
+NOTES: Final = ("policy", "preview")
+"""Kinds of events that move no budget."""
 
 
 def canonical(value: object) -> str:
@@ -28,8 +34,8 @@ def digest(text: str) -> str:
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Event:
-    """One step: ``kind`` is budget, grant, or the state that a charge entered."""
+class Link:
+    """One event as it is sealed: ``kind`` is budget, grant, a note, or the state that a charge entered."""
 
     seq: int
     at: str
@@ -59,23 +65,54 @@ def append(
     analyst: str,
     amount: int,
     charge: int | None = None,
-    facts: Mapping[str, object] | None = None,
-) -> Event:
-    """Add an event behind the last; a charge without a number takes the number of its first event."""
+    body: str = "{}",
+) -> int:
+    """Add an event behind the last, and return its number, which is also that of a charge it reserves."""
     head = connection.execute(select(heads.c.seq, heads.c.hash)).one()
-    seq = head.seq + 1
-    number = seq if kind == "reserved" else charge
-    event = Event(
+    seq: int = head.seq + 1
+    link = Link(
         seq=seq,
         at=at,
         kind=kind,
         dataset=dataset,
         analyst=analyst,
-        charge=number,
+        charge=seq if kind == "reserved" else charge,
         amount=amount,
-        body=canonical(dict(facts or {})),
+        body=body,
     )
-    sealed = event.seal(head.hash)
-    connection.execute(events.insert().values(**vars(event), previous=head.hash, hash=sealed))
+    sealed = link.seal(head.hash)
+    connection.execute(events.insert().values(**vars(link), previous=head.hash, hash=sealed))
     connection.execute(heads.update().values(seq=seq, hash=sealed))
-    return event
+    return seq
+
+
+def link_of(row: Row[Any]) -> Link:
+    """A row of events as it was sealed."""
+    return Link(
+        seq=row.seq,
+        at=row.at,
+        kind=row.kind,
+        dataset=row.dataset,
+        analyst=row.analyst,
+        charge=row.charge,
+        amount=row.amount,
+        body=row.body,
+    )
+
+
+def event_of(row: Row[Any]) -> Event:
+    """A row of events in the words of the ledger."""
+    try:
+        return Event(
+            seq=row.seq,
+            at=datetime.fromisoformat(row.at),
+            kind=row.kind,
+            dataset=row.dataset,
+            analyst=row.analyst,
+            charge=row.charge,
+            amount=Epsilon.from_nano(row.amount),
+            facts=link_of(row).facts,
+            hash=row.hash,
+        )
+    except (ValueError, TypeError):
+        raise WorkspaceError(f"Event {row.seq} cannot be read.", fixes=("verify() to see why",)) from None

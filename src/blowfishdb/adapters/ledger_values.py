@@ -1,4 +1,4 @@
-"""What a ledger speaks of: budgets, grants, charges and stored answers."""
+"""What a ledger speaks of: budgets, grants, charges, stored answers, and the events that made them."""
 
 from __future__ import annotations
 
@@ -96,3 +96,19 @@ class StoredAnswer:
 
     charge: Charge
     answer: str
+
+
+@final
+@dataclass(frozen=True)
+class Event:
+    """One event of the chain: a budget, a grant, a published policy, or the state that a charge entered."""
+
+    seq: int
+    at: datetime
+    kind: str
+    dataset: str
+    analyst: str
+    charge: int | None
+    amount: Epsilon
+    facts: Mapping[str, Any]
+    hash: str

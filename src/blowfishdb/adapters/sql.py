@@ -1,16 +1,17 @@
 """One question, one aggregate statement: from a ``CellQuery`` to SQL and back to counts.
 
-The statement has three layers that mirror the core: the inner one encodes each row's values into cells
-(``Attribute.encode``), the condition is evaluated on cells (``Predicate.on_cells``), and cells are grouped
-into bins (``Bins.assign``). Only counts leave the database.
+The statement has two layers that mirror the core: the inner one encodes each row's values into cells
+(``Attribute.encode``), the outer one groups cells into bins (``Bins.assign``). A filter is in the bins: they
+are cut where it tells values apart, and those outside are counted too. Only counts leave the database.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import final
+from functools import cached_property
+from typing import Any, final
 
 import numpy as np
 from sqlglot import exp
@@ -20,7 +21,6 @@ from blowfishdb.adapters.sql_bins import Grouping, group
 from blowfishdb.adapters.sql_encode import Encoded, encode
 from blowfishdb.adapters.sql_engine import Engine, SqlColumn, ValueMap
 from blowfishdb.adapters.sql_source import Source
-from blowfishdb.adapters.sql_where import CellColumn, condition
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.attribute import Attribute
 from blowfishdb.core.domain import Domain
@@ -48,6 +48,7 @@ class Statement:
     shape: tuple[int, ...]
     engine: Engine
 
+    @cached_property
     def text(self) -> str:
         """The SQL, for the database and for the log; it contains declarations, never data."""
         return self.select.sql(dialect=self.engine.dialect)
@@ -62,14 +63,17 @@ class Statement:
         np.add.at(boxes, flat, counts)
         return boxes
 
+    def fold_rows(self, rows: Iterable[Iterable[Any]]) -> IntArray:
+        """The same, of rows as drivers return them."""
+        width = len(self.shape) + 1
+        table = np.array([tuple(map(int, row)) for row in rows], dtype=np.int64).reshape(-1, width)
+        return self.fold([table[:, axis] for axis in range(width - 1)], table[:, -1])
+
 
 def cell_statement(
     query: CellQuery, source: Source, domain: Domain, types: Mapping[str, SqlColumn], engine: Engine
 ) -> Statement:
-    """The statement that counts ``query`` over ``source``.
-
-    ``domain`` declares the columns that only the condition mentions; ``types`` are the source's columns.
-    """
+    """The statement that counts ``query`` over ``source``, whose columns have ``types``."""
     if query.count > MOST_BOXES:
         raise TooLarge(
             f"{query.count:,} counts are more than {MOST_BOXES:,}.", fixes=("wider bins", "fewer columns")
@@ -78,18 +82,19 @@ def cell_statement(
     encoded = [
         encode(types[name], each, f"{sql.RESERVED}v{i}") for i, (name, each) in enumerate(attributes.items())
     ]
-    columns = {
-        name: CellColumn(each, sql.column(f"k{i}", _CELLS))
-        for i, (name, each) in enumerate(attributes.items())
-    }
-    groupings = group(query.axes, [columns[axis.column].cell for axis in query.axes])
-    tests = (*(column.kept() for column in columns.values()), condition(query.where, columns))
+    places = [sql.column(f"k{i}", _CELLS) for i in range(len(encoded))]
+    groupings = group(query.axes, places)
+    kept = [
+        exp.GTE(this=place.copy(), expression=sql.whole(0))
+        for place, attribute in zip(places, attributes.values(), strict=True)
+        if attribute.may_drop
+    ]
 
     named = [_named(grouping.expression, f"c{i}") for i, grouping in enumerate(groupings)]
     select = exp.Select(expressions=[*named, _named(exp.Count(this=exp.Star()), "n")])
     cells = exp.Subquery(this=_encoding(encoded), alias=_alias(_CELLS))
     select = _joined(select.from_(cells, copy=False), groupings, "")
-    select = select.where(*(test for test in tests if test is not None), copy=False)
+    select = select.where(*kept, copy=False)
     if groupings:
         select = select.group_by(*(grouping.expression.copy() for grouping in groupings), copy=False)
     maps = (*_maps(encoded), *_maps(groupings))
@@ -115,12 +120,12 @@ def _header(table: ValueMap) -> exp.TableAlias:
 
 
 def mentioned(query: CellQuery, domain: Domain) -> dict[str, Attribute]:
-    """Every column of a question with its declaration, those of the axes first."""
+    """Every column of a question with its declaration."""
     attributes = {axis.column: axis.attribute for axis in query.axes}
     for name, attribute in attributes.items():
         if domain[name] != attribute:
             raise SizeMismatch(f"'{name}' is declared differently in the dataset.")
-    return attributes | {name: domain[name] for name in sorted(query.where.columns() - attributes.keys())}
+    return attributes
 
 
 def _encoding(encoded: list[Encoded]) -> exp.Select:

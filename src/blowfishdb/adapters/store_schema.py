@@ -18,7 +18,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 """Counted up by every script in ``migrations/versions``."""
 START: Final = "0" * 64
 """What stands in front of the first event."""
@@ -109,3 +109,56 @@ catalogue = Table(
     Column("created", _MOMENT, nullable=False),
     PrimaryKeyConstraint("kind", "name", "version"),
 )
+
+# --- who may come in --------------------------------------------------------------------------
+
+users = Table(
+    "users",
+    metadata,
+    Column("name", _NAME, primary_key=True),
+    Column("role", String(16), nullable=False),
+    Column("password", Text),
+    Column("created", _MOMENT, nullable=False),
+    Column("ended", _MOMENT),
+)
+"""``password`` is an argon2id hash, NULL for someone who has tokens only; ``ended`` is NULL while active."""
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("owner", _NAME, ForeignKey("users.name"), nullable=False),
+    Column("digest", _DIGEST, nullable=False),
+    Column("purpose", String(16), nullable=False),
+    Column("label", _NAME, nullable=False),
+    Column("created", _MOMENT, nullable=False),
+    Column("expires", _MOMENT, nullable=False),
+    Column("ended", _MOMENT),
+    Index("tokens_by_digest", "digest", unique=True),
+    Index("tokens_by_owner", "owner", "created"),
+)
+"""Only the SHA-256 of a token is known here."""
+
+login_attempts = Table(
+    "login_attempts",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("subject", _DIGEST, nullable=False),
+    Column("at", _MOMENT, nullable=False),
+    Index("login_attempts_by_subject", "subject", "at"),
+    Index("login_attempts_by_time", "at"),
+)
+"""Wrong passwords of the last minutes. ``subject`` is a digest: a password typed as a name is not kept."""
+
+idempotency = Table(
+    "idempotency",
+    metadata,
+    Column("owner", _NAME, nullable=False),
+    Column("key", _NAME, nullable=False),
+    Column("digest", _DIGEST, nullable=False),
+    Column("body", Text),
+    Column("created", _MOMENT, nullable=False),
+    PrimaryKeyConstraint("owner", "key"),
+    Index("idempotency_by_time", "created"),
+)
+"""What was answered to a request that may be sent again; ``body`` is NULL while it is under way."""

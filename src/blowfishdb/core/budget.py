@@ -52,7 +52,7 @@ class Epsilon:
 
     nano: int
 
-    def __init__(self, value: Epsilon | str | Fraction | Decimal | int | float) -> None:
+    def __init__(self, value: AnyEpsilon) -> None:
         self._set(math.floor(_rational(value) * NANO), value)
 
     def _set(self, nano: int, value: object) -> None:
@@ -118,9 +118,13 @@ class Epsilon:
         return self.nano // other.nano
 
 
-def positive(value: Epsilon | str | Fraction | Decimal | int | float) -> Epsilon:
+def positive(value: AnyEpsilon) -> Epsilon:
     """``value`` as an Epsilon that can be spent: at least one billionth."""
     epsilon = Epsilon(value)
     if not epsilon:
         raise InvalidEpsilon(f"{value} is too small: a release needs at least 0.000000001.")
     return epsilon
+
+
+AnyEpsilon = Epsilon | str | Fraction | Decimal | int | float
+"""What a user may type for a privacy loss."""

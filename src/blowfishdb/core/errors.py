@@ -84,6 +84,10 @@ class UnknownDataset(InvalidInput):
     """A dataset that the workspace does not hold."""
 
 
+class NotFound(InvalidInput):
+    """There is no such answer, user, token or other thing with a name of its own."""
+
+
 class InvalidAlpha(InvalidInput):
     """An accuracy that is not a positive number."""
 
@@ -100,8 +104,16 @@ class InvalidScale(InvalidInput):
     """A noise scale that is not a positive rational number."""
 
 
+class InvalidQuestion(InvalidInput):
+    """Text that cannot be read as a question or as SQL."""
+
+
 class TooLarge(InvalidInput):
     """Materialising this would need more memory or time than the caller allowed."""
+
+
+class KeyReused(InvalidInput):
+    """A key that was given to one request came back with another."""
 
 
 # --- what the policy or the budget forbids ----------------------------------------------------
@@ -109,6 +121,10 @@ class TooLarge(InvalidInput):
 
 class Refused(BlowfishError):
     """The request is well formed, but answering it is not allowed or not possible."""
+
+
+class UnsupportedSql(Refused):
+    """SQL that was understood, but that no private question stands for."""
 
 
 class NotProven(Refused):
@@ -124,7 +140,19 @@ class Infeasible(Refused):
 
 
 class BudgetExhausted(Refused):
-    """The question costs more than is left."""
+    """The question costs more than is left; ``needed`` and ``left`` are exact decimal texts."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        needed: object = None,
+        left: object = None,
+        fixes: tuple[str, ...] = (),
+    ) -> None:
+        self.needed = None if needed is None else str(needed)
+        self.left = None if left is None else str(left)
+        super().__init__(message, fixes=fixes)
 
 
 class MaxCostExceeded(Refused):
@@ -137,6 +165,22 @@ class AnswerInProgress(Refused):
 
 class PolicyConflict(Refused):
     """A policy change that would break a promise already made."""
+
+
+class NotSignedIn(Refused):
+    """Nobody is known to be asking: no valid token, or a wrong name or password."""
+
+
+class NotAllowed(Refused):
+    """The one who asks is known, but has another role."""
+
+
+class TooManyAttempts(Refused):
+    """Too many wrong passwords; ``wait`` is the number of seconds after which another try counts."""
+
+    def __init__(self, message: str, *, wait: int, fixes: tuple[str, ...] = ()) -> None:
+        self.wait = wait
+        super().__init__(message, fixes=fixes)
 
 
 # --- what the world did -----------------------------------------------------------------------
@@ -158,6 +202,10 @@ class QueryFailed(SourceError):
     """The database refused or lost the query after the budget had been committed."""
 
     charged = True
+
+
+class Cancelled(QueryFailed):
+    """The question was given up by whoever waited for it; ``charged`` says whether that was in time."""
 
 
 class WorkspaceError(BlowfishError):

@@ -1,23 +1,26 @@
 """Forms: a question as people type it, before anyone has looked up what its columns are.
 
 ``cumulative(salary, bins=20)`` on a command line, a SELECT, a JSON body and a chain of Python calls all
-one ``QuestionForm``. With the declared columns it becomes a ``Question``.
+become one ``QuestionForm``. With the declared columns it becomes a ``Question``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, final
 
 from blowfishdb.core import questions
 from blowfishdb.core.axis import Axis
 from blowfishdb.core.bins import whole_bin
 from blowfishdb.core.domain import Domain
-from blowfishdb.core.errors import InvalidInput, InvalidWorkload
+from blowfishdb.core.errors import InvalidBins, InvalidInput, InvalidWorkload
 from blowfishdb.core.predicate_codec import condition_from, plain_condition, plain_value, value_from
 from blowfishdb.core.predicates import Everything, Predicate
 from blowfishdb.core.questions import Kind, Question
+from blowfishdb.core.values import plain
 
 KINDS = ("histogram", "cumulative", "ranges", "quantiles", "count", "sum", "mean", "top", "above")
 """The forms of question, in the order in which they are offered."""
@@ -40,6 +43,13 @@ class ColumnForm:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise InvalidInput("A column is named by a text.")
+        edges: object = self.edges
+        if edges is not None:
+            if isinstance(edges, str) or not isinstance(edges, Iterable):
+                raise InvalidBins("Edges are a list of values.", fixes=("edges=[18, 25, 35]",))
+            object.__setattr__(self, "edges", tuple(edges))
+        if self.groups is not None:
+            object.__setattr__(self, "groups", _groups(self.groups))
 
     def axis(self, domain: Domain) -> Axis:
         """The column as it is declared, cut as it was asked."""
@@ -73,7 +83,7 @@ class ColumnForm:
         said = _object(stored, "A column", ("name", "bins", "width", "edges", "groups"))
         edges, groups = said.get("edges"), said.get("groups")
         if groups is not None and not isinstance(groups, Mapping):
-            raise InvalidInput("Groups are an object: a name for each list of values.")
+            raise InvalidBins("Groups are an object: a name for each list of values.")
         return cls(
             name=said.get("name", ""),
             bins=said.get("bins"),
@@ -99,6 +109,7 @@ class QuestionForm:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise InvalidInput(f"There is no question of kind {self.kind!r}.", fixes=KINDS)
+        self._tidy()
         given = {"bounds": self.bounds, "shares": self.shares, "count": self.count, "limit": self.limit}
         wanted = _DETAILS.get(self.kind)
         for name, value in given.items():
@@ -107,10 +118,23 @@ class QuestionForm:
                 raise InvalidInput(f"A question for {self.kind} has no '{name}'.")
             if not said and name == wanted:
                 raise InvalidInput(f"A question for {self.kind} needs '{name}'.")
-        if self.kind in _UNCUT and any(column.cut for column in self.columns):
+        if not self.cut_into_bins and any(column.cut for column in self.columns):
             raise InvalidWorkload(f"A question for {self.kind} has no bins.", fixes=("leave them out",))
         if self.kind == "mean" and len(self.columns) != 1:
             raise InvalidWorkload("A mean is about one column.")
+
+    def _tidy(self) -> None:
+        """Lists as tuples and NumPy's numbers as Python's, so that equal questions are equal."""
+        columns, bounds, shares = (list(part) for part in (self.columns, self.bounds, self.shares))
+        if not all(isinstance(column, ColumnForm) for column in columns):
+            raise InvalidInput("A question is about columns.", fixes=("ColumnForm('age', width=5)",))
+        if not isinstance(self.where, Predicate):
+            raise InvalidInput("A question is about the rows that satisfy a condition.")
+        object.__setattr__(self, "columns", tuple(columns))
+        object.__setattr__(self, "bounds", tuple(map(_pair, bounds)))
+        object.__setattr__(self, "shares", tuple(map(_share, shares)))
+        object.__setattr__(self, "count", plain(self.count))
+        object.__setattr__(self, "limit", plain(self.limit))
 
     def question(self, domain: Domain, *, rows: int | None = None) -> Question:
         """The question on declared columns; a mean needs the public number of ``rows``."""
@@ -129,11 +153,23 @@ class QuestionForm:
         axes = tuple(column.axis(domain) for column in self.columns)
         return Question(kinds[self.kind](), axes, self.where)
 
+    def check(self, domain: Domain) -> None:
+        """Whatever cannot be asked of these columns is refused; nothing is written out."""
+        self.where.check(domain)
+        question = self.question(domain, rows=1)
+        question.kind.workload(question.axes)
+
     def _total(self, domain: Domain) -> Question:
-        """How many rows have a value in the columns; in any column, if none is named."""
-        names = [column.name for column in self.columns] or [domain.names[0]]
+        """How many rows have a value in the columns; if none is named, in one that drops no row."""
+        keeping = (name for name, attribute in domain.columns if not attribute.may_drop)
+        names = [column.name for column in self.columns] or [next(keeping, domain.names[0])]
         axes = tuple(Axis(name, domain[name], whole_bin(domain[name].size)) for name in names)
         return Question(questions.Histogram(), axes, self.where)
+
+    @property
+    def cut_into_bins(self) -> bool:
+        """Whether bins are part of this kind of question."""
+        return self.kind not in _UNCUT
 
     def counting(self) -> QuestionForm:
         """The number of rows that this question is about."""
@@ -155,9 +191,9 @@ class QuestionForm:
         if self.shares:
             said["shares"] = list(self.shares)
         if self.count is not None:
-            said["count"] = self.count
+            said["count"] = plain_value(self.count)
         if self.limit is not None:
-            said["limit"] = self.limit
+            said["limit"] = plain_value(self.limit)
         return said
 
     @classmethod
@@ -170,8 +206,8 @@ class QuestionForm:
             kind=said.get("kind", ""),
             columns=tuple(ColumnForm.from_plain(c) for c in _list(said.get("columns", []), "columns")),
             where=Everything() if where is None else condition_from(where),
-            bounds=tuple(_pair(pair) for pair in _list(said.get("bounds", []), "bounds")),
-            shares=tuple(_number(share) for share in _list(said.get("shares", []), "shares")),
+            bounds=tuple(tuple(_values(pair, "bounds")) for pair in _list(said.get("bounds", []), "bounds")),
+            shares=tuple(_list(said.get("shares", []), "shares")),
             count=said.get("count"),
             limit=said.get("limit"),
         )
@@ -196,14 +232,23 @@ def _values(stored: object, what: str) -> tuple[Any, ...]:
     return tuple(value_from(value) for value in _list(stored, what))
 
 
+def _groups(groups: object) -> dict[str, tuple[Any, ...]]:
+    named: dict[str, tuple[Any, ...]] = {}
+    for name, values in groups.items() if isinstance(groups, Mapping) else ((None, None),):
+        if not isinstance(name, str) or isinstance(values, str) or not isinstance(values, Iterable):
+            raise InvalidBins("Groups are named lists of values.", fixes=("groups={'coast': ['west']}",))
+        named[name] = tuple(values)
+    return named
+
+
 def _pair(stored: object) -> tuple[Any, Any]:
-    pair = _values(stored, "bounds")
-    if len(pair) != 2:
+    if isinstance(stored, str) or not isinstance(stored, Sequence) or len(stored) != 2:
         raise InvalidInput("Bounds are pairs: the lowest and the highest value of each range.")
-    return pair[0], pair[1]
+    return stored[0], stored[1]
 
 
-def _number(stored: object) -> float:
-    if isinstance(stored, bool) or not isinstance(stored, int | float):
+def _share(stored: object) -> float:
+    found = plain(stored)
+    if isinstance(found, bool) or not isinstance(found, int | float | Fraction | Decimal):
         raise InvalidInput("Shares are numbers between 0 and 1.")
-    return float(stored)
+    return float(found)

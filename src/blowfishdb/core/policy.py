@@ -8,8 +8,9 @@ from typing import Self, final
 
 from blowfishdb.core.bins import Bins, ProductBins
 from blowfishdb.core.domain import Domain
-from blowfishdb.core.errors import SizeMismatch
+from blowfishdb.core.errors import PolicyConflict, SizeMismatch
 from blowfishdb.core.graphs import Apex, Cone, Full, PolicyGraph, Product
+from blowfishdb.core.policy_parts import own_graph
 
 
 @final
@@ -52,12 +53,51 @@ class Policy:
         """
         for name in graphs:
             _ = domain[name]
-        factors = [
-            _column_graph(domain, name, graphs[name]) if name in graphs else Full(domain[name].size)
+        columns = {
+            name: _column_graph(domain, name, graphs[name]) if name in graphs else Full(domain[name].size)
             for name in domain.names
-        ]
-        graph: PolicyGraph = factors[0] if len(factors) == 1 else Product(*factors, joint=joint)
-        return cls(domain, graph.hide_presence() if hide_presence else graph)
+        }
+        return cls(domain, _combined(columns, joint=joint, hide_presence=hide_presence))
+
+    def with_column(self, name: str, column: PolicyGraph) -> Policy:
+        """This policy with another graph for one column; the other columns stay as they are."""
+        if not self.separable:
+            raise PolicyConflict(
+                "This policy hides areas that span several columns, so one column cannot be changed alone.",
+                fixes=("Policy.by_column with a graph for each column",),
+            )
+        columns = {other: self.column_graph(other) for other in self.domain.names}
+        columns[name] = _column_graph(self.domain, name, column)
+        graph = _combined(columns, joint=self.joint, hide_presence=self.hides_presence)
+        return Policy(self.domain, graph)
+
+    @property
+    def separable(self) -> bool:
+        """Whether the policy says one thing about each column, and nothing about several at once."""
+        base = self._base
+        return (
+            len(self.domain.names) == 1
+            or isinstance(base, Full)
+            or (
+                isinstance(base, Product)
+                and base.shape == tuple(self.domain[n].size for n in self.domain.names)
+            )
+        )
+
+    @property
+    def joint(self) -> bool:
+        """Whether a record's columns are hidden together, not one at a time."""
+        return not isinstance(self._base, Product) or self._base.joint
+
+    @property
+    def _base(self) -> PolicyGraph:
+        """The graph over records that are in the data."""
+        return self.graph.base if self.hides_presence and isinstance(self.graph, Cone) else self.graph
+
+    def column_graph(self, name: str) -> PolicyGraph:
+        """What is hidden about one column, by itself; over all its cells, the one for missing values too."""
+        graph = self.project({name: Bins.width(self.domain[name].size, 1)})
+        return graph.base if self.hides_presence and isinstance(graph, Cone) else graph
 
     @property
     def hides_presence(self) -> bool:
@@ -80,10 +120,7 @@ class Policy:
 
     def _groups(self) -> dict[str, int]:
         """The number of components of each column's own graph."""
-        return {
-            name: self.project({name: Bins.width(attribute.size, 1)}).components().count
-            for name, attribute in ((name, self.domain[name]) for name in self.domain)
-        }
+        return {name: own_graph(self, name).components().count for name in self.domain}
 
     def project(self, cells: Mapping[str, Bins]) -> PolicyGraph:
         """The policy over boxes of the named columns, row-major in the order of the domain."""
@@ -91,6 +128,13 @@ class Policy:
         boxes = ProductBins(tuple(cells.get(name, whole[name]) for name in self.domain.names))
         single = boxes.factors[0] if len(boxes.factors) == 1 else boxes
         return without_trivial_factors(self.graph.project(single))
+
+
+def _combined(columns: Mapping[str, PolicyGraph], *, joint: bool, hide_presence: bool) -> PolicyGraph:
+    """One graph over whole records from a graph for each column, in the order of the domain."""
+    factors = tuple(columns.values())
+    graph = factors[0] if len(factors) == 1 else Product(*factors, joint=joint)
+    return graph.hide_presence() if hide_presence else graph
 
 
 def _column_graph(domain: Domain, name: str, graph: PolicyGraph) -> PolicyGraph:

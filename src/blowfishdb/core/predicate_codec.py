@@ -1,19 +1,21 @@
 """Values and conditions as plain data and back, so that a question can travel as JSON.
 
 A condition is ``{"column": "age", "op": ">=", "value": 30}``, ``{"op": "and", "of": […]}`` and so on.
-Numbers, texts and booleans are themselves; a date is ``{"date": "2024-12-31"}`` and an exact fraction
-``{"number": "1/3"}``. Reading calls the constructors, so what arrives is checked like anything typed.
+Numbers, texts and booleans are themselves; a date is ``{"date": "2024-12-31"}``, an exact fraction
+``{"number": "1/3"}`` and a length of time ``{"seconds": "604800"}``. Reading calls the constructors, so what
+arrives is checked like anything typed.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from blowfishdb.core.errors import InvalidInput, InvalidPredicate
+from blowfishdb.core.errors import InvalidInput, InvalidPredicate, NotFinite
 from blowfishdb.core.predicates import (
     And,
     Between,
@@ -39,6 +41,10 @@ def plain_value(value: object) -> Any:
         return {"date": found.isoformat()}
     if isinstance(found, Fraction | Decimal):
         return {"number": str(found)}
+    if isinstance(found, timedelta):
+        return {"seconds": str(Fraction(found // timedelta.resolution, 10**6))}
+    if isinstance(found, float) and not math.isfinite(found):
+        raise NotFinite(f"A value must be a finite number, not {found}.")
     if found is None or isinstance(found, bool | int | float | str):
         return found
     raise InvalidInput(f"A value can be a number, a text, a date or a boolean, not {type(value).__name__}.")
@@ -51,10 +57,21 @@ def value_from(stored: object) -> Any:
             return moment(stored["date"], "A date", InvalidInput)
         if set(stored) == {"number"}:
             return number(stored["number"], "A number", InvalidInput)
-        raise InvalidInput("A value is a number, a text, a boolean, {'date': …} or {'number': …}.")
+        if set(stored) == {"seconds"}:
+            return _length(number(stored["seconds"], "A length of time", InvalidInput))
+        raise InvalidInput(
+            "A value is a number, a text, a boolean, {'date': …}, {'number': …} or {'seconds': …}."
+        )
     if stored is None or isinstance(stored, bool | int | float | str):
         return stored
     raise InvalidInput(f"A value cannot be a {type(stored).__name__}.")
+
+
+def _length(seconds: Fraction) -> timedelta:
+    try:
+        return timedelta(microseconds=int(seconds * 10**6))
+    except OverflowError:
+        raise InvalidInput("A length of time is longer than any column of dates.") from None
 
 
 def plain_condition(predicate: Predicate) -> dict[str, Any]:
@@ -110,8 +127,6 @@ def _combined(op: str, parts: Sequence[Predicate]) -> Predicate:
         if len(parts) != 1:
             raise InvalidPredicate("'not' is about one condition.")
         return Not(parts[0])
-    if len(parts) < 2:
-        raise InvalidPredicate(f"'{op}' joins two conditions or more.")
     return And(tuple(parts)) if op == "and" else Or(tuple(parts))
 
 

@@ -8,7 +8,7 @@ that each lies inside or outside of it; boxes outside are kept, because records 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -20,7 +20,7 @@ from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import SizeMismatch
 from blowfishdb.core.graphs import Apex, Cone, PolicyGraph
 from blowfishdb.core.policy import Policy
-from blowfishdb.core.predicates import Everything, Predicate
+from blowfishdb.core.predicates import Everything
 from blowfishdb.core.questions import Question
 from blowfishdb.core.workloads import Selected, Workload
 
@@ -28,13 +28,12 @@ from blowfishdb.core.workloads import Selected, Workload
 @final
 @dataclass(frozen=True, eq=False)
 class CellQuery:
-    """What the database is asked: one count per box of bins, of the rows that satisfy ``where``.
+    """What the database is asked: one count per box of bins.
 
     Rows that a column's declaration drops are in no box. Boxes are row-major, last axis fastest.
     """
 
     axes: tuple[Axis, ...]
-    where: Predicate = field(default_factory=Everything)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -161,6 +161,7 @@ class Quantiles(Kind):
             raise InvalidWorkload("Quantiles are shares between 0 and 1.", fixes=("[0.25, 0.5, 0.75]",))
 
     def workload(self, axes: tuple[Axis, ...]) -> Workload:
+        _number(axes[0].attribute.lower(0))  # refused here rather than when the counts are read and paid for
         return _prefixes(axes[0])
 
     def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:

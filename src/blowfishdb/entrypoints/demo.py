@@ -9,11 +9,13 @@ from rich.console import Console
 from rich.rule import Rule
 
 from blowfishdb.adapters.synthetic import PEOPLE, salary_domain, write_salaries
+from blowfishdb.asking import Asking
 from blowfishdb.core.errors import WorkspaceError
 from blowfishdb.core.graphs import Threshold
 from blowfishdb.core.policy import Policy
+from blowfishdb.datasets import Dataset
 from blowfishdb.entrypoints.terminal import answer_chart, budget_line, quote_panel, receipt_line
-from blowfishdb.workspace import Asking, Dataset, Workspace
+from blowfishdb.workspace import Workspace
 
 HIDE_WITHIN = 1_000  # dollars
 AGE_GROUPS = [18, 25, 35, 45, 55, 65, 75]

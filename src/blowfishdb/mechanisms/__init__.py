@@ -12,22 +12,26 @@ from blowfishdb.mechanisms.ordered_hierarchical import OrderedHierarchical
 from blowfishdb.mechanisms.plan import Mechanism, Plan
 from blowfishdb.mechanisms.transformed import Transformed
 
-CATALOGUE: tuple[Mechanism, ...] = (
-    Laplace(on="workload"),
-    Laplace(on="cells"),
-    Transformed(Laplace(on="workload")),
-    Ordered(),
-    OrderedHierarchical(),
-    Hierarchical(),
-    Privelet(),
-    EdgeNoise(),
-    Optimized(),
-    Best(),
-)
-"""Every mechanism once; each passes ``check_mechanism``."""
+NAMED: dict[str, Mechanism] = {
+    "laplace": Laplace(on="workload"),
+    "laplace-cells": Laplace(on="cells"),
+    "transformed": Transformed(Laplace(on="workload")),
+    "ordered": Ordered(),
+    "ordered-hierarchical": OrderedHierarchical(),
+    "hierarchical": Hierarchical(),
+    "privelet": Privelet(),
+    "edge-noise": EdgeNoise(),
+    "optimized": Optimized(),
+    "best": Best(),
+}
+"""Every mechanism once, by the name under which a question can ask for it."""
+
+CATALOGUE: tuple[Mechanism, ...] = tuple(NAMED.values())
+"""Each passes ``check_mechanism``."""
 
 __all__ = [
     "CATALOGUE",
+    "NAMED",
     "Best",
     "Certificate",
     "ContractViolation",

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from blowfishdb.core.arrays import FloatArray, IntArray
 from blowfishdb.core.bins import LIMIT, Bins
-from blowfishdb.core.budget import positive
+from blowfishdb.core.budget import AnyEpsilon, positive
 from blowfishdb.core.errors import NotProven, SizeMismatch, TooLarge
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.grid_moves import GridMoves, grid_shape
@@ -23,7 +23,7 @@ from blowfishdb.mechanisms.boxes.lattice_noise import LatticeNoise, not_rows
 from blowfishdb.mechanisms.boxes.questions import Questions
 from blowfishdb.mechanisms.certificate import Certificate
 from blowfishdb.mechanisms.invariants import component_sums, invariant_components
-from blowfishdb.mechanisms.plan import AnyEpsilon, Mechanism, Plan
+from blowfishdb.mechanisms.plan import Mechanism, Plan
 from blowfishdb.mechanisms.scales import UnitScales
 
 _LISTED = 10**6

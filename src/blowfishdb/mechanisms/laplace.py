@@ -12,13 +12,13 @@ from scipy.sparse import csr_array
 
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
 from blowfishdb.core.bins import Bins
-from blowfishdb.core.budget import positive
+from blowfishdb.core.budget import AnyEpsilon, positive
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.sensitivity import scaled_sensitivity
 from blowfishdb.core.workloads import Histogram, Workload
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.invariants import component_sums, invariant_components, unchanging_rows
-from blowfishdb.mechanisms.plan import AnyEpsilon, Mechanism, Plan, shown
+from blowfishdb.mechanisms.plan import Mechanism, Plan, shown
 from blowfishdb.mechanisms.scales import UnitScales
 
 

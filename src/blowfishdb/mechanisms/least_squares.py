@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
-from blowfishdb.core.budget import positive
+from blowfishdb.core.budget import AnyEpsilon, positive
 from blowfishdb.core.errors import SizeMismatch
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.workloads import AllRanges, Cumulative, Workload
@@ -19,7 +19,7 @@ from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.cut_estimation import CutLeastSquares
 from blowfishdb.mechanisms.estimation import DenseLeastSquares, Estimator, anchored, as_ranges
 from blowfishdb.mechanisms.invariants import unchanging_rows
-from blowfishdb.mechanisms.plan import AnyEpsilon, Plan, shown
+from blowfishdb.mechanisms.plan import Plan, shown
 from blowfishdb.mechanisms.scales import UnitScales
 from blowfishdb.mechanisms.strategy import Contrasts, Strategy, public_cuts
 

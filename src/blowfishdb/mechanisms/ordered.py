@@ -11,14 +11,14 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
-from blowfishdb.core.budget import positive
+from blowfishdb.core.budget import AnyEpsilon, positive
 from blowfishdb.core.errors import NotProven, SizeMismatch
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.workloads import AllRanges, Cumulative, Workload
 from blowfishdb.core.workloads.base import Numbers, interval_rows
 from blowfishdb.mechanisms.estimation import as_ranges, cells_over_cuts
 from blowfishdb.mechanisms.least_squares import range_errors, unchanging_questions
-from blowfishdb.mechanisms.plan import AnyEpsilon, Mechanism, Plan
+from blowfishdb.mechanisms.plan import Mechanism, Plan
 from blowfishdb.mechanisms.scales import UnitScales
 from blowfishdb.mechanisms.strategy import public_cuts
 

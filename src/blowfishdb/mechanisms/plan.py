@@ -21,7 +21,7 @@ from scipy.sparse import csr_array
 
 from blowfishdb.core.accuracy import Accuracy, check_beta, independent_alpha, independent_epsilon
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray, integers
-from blowfishdb.core.budget import Epsilon, positive
+from blowfishdb.core.budget import AnyEpsilon, Epsilon, positive
 from blowfishdb.core.errors import SizeMismatch
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.noise import Noise
@@ -34,8 +34,6 @@ from blowfishdb.mechanisms.scales import UnitScales
 from blowfishdb.mechanisms.simulation import Simulation
 
 _ROUNDING = 1e-9
-
-AnyEpsilon = Epsilon | str | Fraction | int | float
 
 
 class Mechanism(ABC):

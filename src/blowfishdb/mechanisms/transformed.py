@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
+from blowfishdb.core.budget import AnyEpsilon
 from blowfishdb.core.errors import NotProven, SizeMismatch
 from blowfishdb.core.graphs import AddRemove, PolicyGraph
 from blowfishdb.core.workloads import Workload
@@ -21,7 +22,7 @@ from blowfishdb.mechanisms.estimation import anchored
 from blowfishdb.mechanisms.invariants import invariant_components
 from blowfishdb.mechanisms.laplace import Laplace
 from blowfishdb.mechanisms.least_squares import unchanging_questions
-from blowfishdb.mechanisms.plan import AnyEpsilon, Mechanism, Plan
+from blowfishdb.mechanisms.plan import Mechanism, Plan
 from blowfishdb.mechanisms.scales import UnitScales
 from blowfishdb.mechanisms.trees import Forest
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from blowfishdb.adapters.backends.base import Backend
+from blowfishdb.adapters.backends.cancellation import Cancellation
 from blowfishdb.adapters.backends.duckdb import DuckDB
 from blowfishdb.adapters.backends.duckdb_memory import is_table
 from blowfishdb.adapters.sql_source import Source
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidInput
 
-__all__ = ["Backend", "open_backend"]
+__all__ = ["Backend", "Cancellation", "open_backend"]
 
 TIMEOUT = 600.0
 
@@ -22,8 +23,9 @@ def open_backend(
     """The database at ``location``: a path, an address, or a pandas, Arrow or Polars table.
 
     Addresses are ``postgresql://…``, ``sqlite:///…``, ``mysql://…``, ``trino://…`` and other databases that
-    SQLAlchemy reaches, ``spark://host:port/path`` and ``spark-local://path``. A path is a DuckDB, SQLite, CSV
-    or Parquet file or a folder of Parquet files.
+    SQLAlchemy reaches, ``spark://host:port/path`` and ``spark-local://path``; those of SQLAlchemy may name
+    environment variables, as in ``postgresql://reader:${PGPASSWORD}@host/db``. A path is a DuckDB, SQLite,
+    CSV or Parquet file or a folder of Parquet files.
     """
     if not isinstance(location, (str, Path)):
         if not is_table(location):

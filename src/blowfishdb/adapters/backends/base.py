@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from blowfishdb.core.arrays import IntArray
+from blowfishdb.adapters.backends.prepared import Prepared
 from blowfishdb.core.projection import CellQuery
-from blowfishdb.core.secret import Secret
 
 
 class Backend(Protocol):
@@ -15,17 +14,12 @@ class Backend(Protocol):
     Implementations are safe to share between threads and never write to the database.
     """
 
-    def check(self, query: CellQuery | None = None) -> None:
-        """Everything that can fail without looking at a row fails here, before budget is reserved.
+    def check(self) -> None:
+        """The source is there, and has every declared column in a fitting type."""
 
-        Without a question, every declared column is checked.
-        """
-
-    def count(self, query: CellQuery) -> Secret[IntArray]:
-        """How many rows fall into each box, flat and row-major; one statement, and nothing else is read."""
-
-    def sql(self, query: CellQuery) -> str:
-        """The statement that ``count`` sends, for the log: declarations, never data."""
+    def prepare(self, query: CellQuery) -> Prepared:
+        """The statement of a question. Everything that can fail without looking at a row fails here, before
+        budget is reserved."""
 
     def columns(self) -> dict[str, str]:
         """The columns of the source and their types in the database's own words, for the curator."""

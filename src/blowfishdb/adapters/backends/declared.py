@@ -1,22 +1,23 @@
-"""What every backend does alike: check declarations, write statements, and keep quiet about failures."""
+"""What every backend does alike: check declarations and write statements."""
 
 from __future__ import annotations
 
 import difflib
-import time
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
+from blowfishdb.adapters.backends.prepared import Prepared
+from blowfishdb.adapters.backends.running import Brake
 from blowfishdb.adapters.sql import Statement, cell_statement, mentioned
 from blowfishdb.adapters.sql_encode import encode
 from blowfishdb.adapters.sql_engine import Engine, SqlColumn
 from blowfishdb.adapters.sql_source import Source
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.domain import Domain
-from blowfishdb.core.errors import QueryFailed, UnknownColumn
+from blowfishdb.core.errors import SourceError, SourceMissing, UnknownColumn
 from blowfishdb.core.projection import CellQuery
-from blowfishdb.core.secret import Secret
 
 
 @final
@@ -29,11 +30,8 @@ class Declared:
     engine: Engine
     types: Mapping[str, SqlColumn]
 
-    def check(self, query: CellQuery | None = None) -> None:
-        """Every column (of a question, or all declared ones) is there and has a fitting type."""
-        if query is not None:
-            self.statement(query)
-            return
+    def check(self) -> None:
+        """Every declared column is there and has a fitting type."""
         if self.source.unit is not None:
             self.source.unit.check(self.types)
         for name in self.domain:
@@ -55,24 +53,64 @@ class Declared:
         )
 
 
+class DeclaredBackend(ABC):
+    """The port, for a database that can list the columns of a source and run one statement."""
+
+    domain: Domain
+    source: Source
+    timeout: float
+    engine: Engine
+
+    @final
+    def check(self) -> None:
+        """The source is there, and has every declared column in a fitting type."""
+        self._described().check()
+
+    @final
+    def prepare(self, query: CellQuery) -> Prepared:
+        """The statement of a question, for the columns as they are now."""
+        return Prepared(self._described().statement(query), self._run, self.timeout)
+
+    @final
+    def columns(self) -> dict[str, str]:
+        """Columns and types."""
+        return self._types()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the database; a second call does nothing."""
+
+    @abstractmethod
+    def _types(self) -> dict[str, str]:
+        """The type of each column of the source, in the database's own words, without reading a row."""
+
+    @abstractmethod
+    def _run(self, statement: Statement, brake: Brake) -> IntArray:
+        """The counts of a statement, which ``brake`` can stop."""
+
+    def _described(self) -> Declared:
+        return Declared(self.domain, self.source, self.engine, columns(self._types(), self.engine))
+
+
 def columns(types: Mapping[str, str], engine: Engine) -> dict[str, SqlColumn]:
     """Columns by name, from their types in the words of the database."""
     return {name: SqlColumn(name, text, engine) for name, text in types.items()}
 
 
-def counted(run: Callable[[], IntArray], timeout: float) -> Secret[IntArray]:
-    """What ``run`` counts. Whatever fails here is charged, and says nothing about the data."""
-    started = time.monotonic()
-    try:
-        return Secret(run())
-    except Exception as error:
-        failure = type(error).__name__
-    # raised outside, so that not even the context of the exception holds the database's words
-    if time.monotonic() - started >= timeout:
-        raise QueryFailed(
-            f"The database took longer than {timeout:g} seconds and was interrupted.",
-            fixes=("fewer or wider bins", "ask the curator for a longer limit"),
+def listed(tables: Sequence[str]) -> str:
+    """The names of tables, for a message."""
+    return ", ".join(repr(table) for table in tables) or "none"
+
+
+def only_table(tables: Sequence[str], place: str) -> Source:
+    """The one table of a place, for those who name none."""
+    if len(tables) != 1:
+        raise SourceMissing(
+            f"{place} has no single table to take; it has: {listed(tables)}.", fixes=("name the table",)
         )
-    raise QueryFailed(
-        f"The database could not answer ({failure}).", fixes=("ask the curator to check the source",)
-    )
+    return Source.of_table(tables[0])
+
+
+def closed() -> SourceError:
+    """What a backend says that was closed."""
+    return SourceError("The database was closed.", fixes=("open the dataset again",))

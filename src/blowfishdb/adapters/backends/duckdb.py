@@ -11,30 +11,31 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from sqlglot import exp
 
-from blowfishdb.adapters.backends.declared import Declared, columns, counted
+from blowfishdb.adapters.backends.declared import DeclaredBackend, closed, listed, only_table
 from blowfishdb.adapters.backends.duckdb_files import connect
 from blowfishdb.adapters.backends.duckdb_memory import connect_to_table
+from blowfishdb.adapters.backends.running import Brake
 from blowfishdb.adapters.sql import Statement
 from blowfishdb.adapters.sql_duckdb import DUCKDB
 from blowfishdb.adapters.sql_source import Source
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import SourceError, SourceMissing
-from blowfishdb.core.projection import CellQuery
-from blowfishdb.core.secret import Secret
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
 @final
-class DuckDB:
+class DuckDB(DeclaredBackend):
     """A dataset in a DuckDB file, a CSV file, a Parquet file, a folder of Parquet files, or in memory.
 
     Files of texts and Parquet become one table with the name of the file, without its ending; a pandas, Arrow
     or Polars table is copied, and called ``data``. Without a ``source``, the only table is taken. One
     connection serves all threads, with a cursor for each question.
     """
+
+    engine = DUCKDB
 
     def __init__(
         self, place: object, domain: Domain, source: Source | None = None, *, timeout: float = 600.0
@@ -48,33 +49,14 @@ class DuckDB:
             connect_to_table(place) if self.path is None else connect(self.path)
         )
         try:
-            self.source = source if source is not None else self._only_table()
-            self._declared = self._describe()
+            self.source = source if source is not None else only_table(self._tables(), self._name)
+            self._types()
         except BaseException:
             self.close()
             raise
 
     def __repr__(self) -> str:
         return f"<DuckDB: {self.source.name} of {self._name}>"
-
-    # --- the port -------------------------------------------------------------------------------
-
-    def check(self, query: CellQuery | None = None) -> None:
-        """The source is there, and has the columns (of a question, or all declared ones) in fitting types."""
-        self._declared = self._describe()
-        self._declared.check(query)
-
-    def count(self, query: CellQuery) -> Secret[IntArray]:
-        """Rows in each box."""
-        return counted(lambda: self._run(self._declared.statement(query)), self.timeout)
-
-    def sql(self, query: CellQuery) -> str:
-        """The statement of a question."""
-        return self._declared.statement(query).text()
-
-    def columns(self) -> dict[str, str]:
-        """Columns and types."""
-        return {name: column.type for name, column in self._describe().types.items()}
 
     def close(self) -> None:
         """Close the connection."""
@@ -85,18 +67,11 @@ class DuckDB:
 
     # --- statements -----------------------------------------------------------------------------
 
-    def _run(self, statement: Statement) -> IntArray:
-        with self._cursor() as cursor:
+    def _run(self, statement: Statement, brake: Brake) -> IntArray:
+        with self._cursor() as cursor, brake.stops_by(cursor.interrupt):
             for value_map in statement.maps:
                 cursor.register(value_map.name, {name: _array(v) for name, v in value_map.columns.items()})
-            timer = threading.Timer(self.timeout, cursor.interrupt)
-            timer.daemon = True
-            timer.start()
-            try:
-                result = cursor.execute(statement.text()).fetchnumpy()
-            finally:
-                timer.cancel()
-                timer.join()
+            result = cursor.execute(statement.text).fetchnumpy()
         groups = [np.asarray(result[f"c{i}"], dtype=np.int64) for i in range(len(statement.shape))]
         return statement.fold(groups, np.asarray(result["n"], dtype=np.int64))
 
@@ -104,7 +79,7 @@ class DuckDB:
     def _cursor(self) -> Iterator[DuckDBPyConnection]:
         with self._lock:
             if self._connection is None:
-                raise SourceError("The database was closed.", fixes=("open the dataset again",))
+                raise closed()
             cursor = self._connection.cursor()
         try:
             yield cursor
@@ -113,28 +88,17 @@ class DuckDB:
 
     # --- metadata -------------------------------------------------------------------------------
 
-    def _only_table(self) -> Source:
-        tables = self._tables()
-        if len(tables) != 1:
-            listed = ", ".join(repr(table) for table in tables) or "none"
-            raise SourceMissing(
-                f"{self._name} has no single table to take; it has: {listed}.",
-                fixes=("name the table",),
-            )
-        return Source.of_table(tables[0])
-
     def _tables(self) -> list[str]:
         with self._cursor() as cursor:
             return [str(row[0]) for row in cursor.execute("SHOW TABLES").fetchall()]
 
-    def _describe(self) -> Declared:
+    def _types(self) -> dict[str, str]:
         select = exp.select("*").from_(self.source.relation())
         failure = ""
         try:
             with self._cursor() as cursor:
                 rows = cursor.execute(exp.Describe(this=select).sql(dialect=DUCKDB.dialect)).fetchall()
-            types = columns({str(row[0]): str(row[1]) for row in rows}, DUCKDB)
-            return Declared(self.domain, self.source, DUCKDB, types)
+            return {str(row[0]): str(row[1]) for row in rows}
         except SourceError:
             raise
         except Exception as error:
@@ -142,9 +106,9 @@ class DuckDB:
         if self.path is not None and not self.path.exists():
             raise SourceMissing(f"'{self.path}' is no longer there.", fixes=("put it back",))
         if failure == "CatalogException":
-            tables = ", ".join(repr(table) for table in self._tables()) or "none"
             raise SourceMissing(
-                f"{self._name} has nothing that is called {self.source.name}; its tables: {tables}.",
+                f"{self._name} has nothing that is called {self.source.name}; its tables: "
+                f"{listed(self._tables())}.",
                 fixes=("one of these tables",),
             )
         raise SourceError(

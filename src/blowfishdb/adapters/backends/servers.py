@@ -1,10 +1,9 @@
-"""Servers: how each database is reached, kept from writing, stopped in time, and asked for its types."""
+"""Servers: how each database is reached, kept from writing, stopped, and asked for its types."""
 
 from __future__ import annotations
 
 import hashlib
 import sqlite3
-import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,9 +11,8 @@ from pathlib import Path
 from typing import Any, final
 from urllib.parse import quote
 
-from sqlalchemy import Connection, make_url
+from sqlalchemy import Connection
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import ArgumentError
 from sqlglot.dialects.dialect import Dialect
 
 from blowfishdb.adapters.sql_engine import Engine
@@ -22,9 +20,10 @@ from blowfishdb.adapters.sql_mysql import MYSQL
 from blowfishdb.adapters.sql_postgres import POSTGRES
 from blowfishdb.adapters.sql_sqlite import SQLITE
 from blowfishdb.adapters.sql_trino import TRINO
-from blowfishdb.core.errors import InvalidInput, SourceMissing
+from blowfishdb.core.errors import InvalidInput
 
 CONNECT_SECONDS = 10
+STOP_SECONDS = 5
 
 Types = dict[str, str]
 Arguments = dict[str, Any]
@@ -36,6 +35,25 @@ def _nothing(_: float) -> Arguments:
 
 def _no_statements(_: float, __: bool) -> tuple[str, ...]:
     return ()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A statement that may be running, in the words of a driver, and a way to a second connection."""
+
+    cursor: Any
+    connection: Any
+    connect: Callable[[], Any]
+
+
+def _hang_up(asked: Asked) -> None:
+    """What ends a statement of a driver that is not known: its own word for it, or no connection."""
+    for part in (asked.cursor, asked.connection):
+        if hasattr(part, "cancel"):
+            part.cancel()
+            return
+    asked.connection.close()
 
 
 @final
@@ -52,8 +70,8 @@ class Server:
     """What is sent at the start of every transaction, given the time-out and whether it is MariaDB."""
     describe: Callable[[Connection, Sequence[Any]], Types] | None = None
     """The types of the columns of an empty result; None where SQLAlchemy is asked for a table's columns."""
-    watch: Callable[[Any, float | None], None] | None = None
-    """Stop what runs on a driver's connection after so many seconds; None: no longer."""
+    stop: Callable[[Asked], None] = _hang_up
+    """End a statement in the database; called by another thread than the one that waits for it."""
 
 
 # --- PostgreSQL -------------------------------------------------------------------------------
@@ -87,12 +105,11 @@ POSTGRES_SERVER = Server(
     arguments=lambda _: {"connect_timeout": CONNECT_SECONDS, "application_name": "blowfishdb"},
     begin=_postgres_begin,
     describe=_postgres_types,
+    stop=lambda asked: asked.connection.cancel_safe(timeout=STOP_SECONDS),
 )
 
 
 # --- SQLite -----------------------------------------------------------------------------------
-
-_STEPS = 1000
 
 
 def sqlite_connection(path: Path) -> sqlite3.Connection:
@@ -129,15 +146,9 @@ def sqlite_table_types(connection: Connection, table: str) -> Types:
         return {str(name): str(declared) for name, declared in rows}
 
 
-def _sqlite_watch(connection: Any, seconds: float | None) -> None:
-    if seconds is None:
-        connection.set_progress_handler(None, 0)
-        return
-    end = time.monotonic() + seconds
-    connection.set_progress_handler(lambda: int(time.monotonic() > end), _STEPS)
-
-
-SQLITE_SERVER = Server(SQLITE, "sqlite", describe=_sqlite_types, watch=_sqlite_watch)
+SQLITE_SERVER = Server(
+    SQLITE, "sqlite", describe=_sqlite_types, stop=lambda asked: asked.connection.interrupt()
+)
 
 
 # --- MySQL and MariaDB ------------------------------------------------------------------------
@@ -179,6 +190,12 @@ def _mysql_types(_: Connection, description: Sequence[Any]) -> Types:
     }
 
 
+def _mysql_stop(asked: Asked) -> None:
+    """Only a second connection can stop the first."""
+    with closing(asked.connect()) as second, second.cursor() as cursor:
+        cursor.execute(f"KILL QUERY {int(asked.connection.thread_id())}")
+
+
 MYSQL_SERVER = Server(
     MYSQL,
     "mysql+pymysql",
@@ -190,6 +207,7 @@ MYSQL_SERVER = Server(
     },
     begin=_mysql_begin,
     describe=_mysql_types,
+    stop=_mysql_stop,
 )
 
 
@@ -206,7 +224,14 @@ def _trino_types(_: Connection, description: Sequence[Any]) -> Types:
     return {str(column[0]): str(column[1]) for column in description}
 
 
-TRINO_SERVER = Server(TRINO, "trino", "trino", arguments=_trino_arguments, describe=_trino_types)
+TRINO_SERVER = Server(
+    TRINO,
+    "trino",
+    "trino",
+    arguments=_trino_arguments,
+    describe=_trino_types,
+    stop=lambda asked: asked.cursor.cancel(),
+)
 
 
 # --- choosing one -----------------------------------------------------------------------------
@@ -222,17 +247,6 @@ _SERVERS = {
 _OTHER_NAMES = {"mssql": "tsql"}
 
 
-def parse_url(location: str) -> URL:
-    """An address; one that cannot be read is not repeated, because it may hold a password."""
-    try:
-        return make_url(location)
-    except (ArgumentError, ValueError):
-        pass
-    raise InvalidInput(
-        "This is not the address of a database.", fixes=("postgresql://user:password@host:5432/database",)
-    )
-
-
 def server_of(url: URL) -> Server:
     """The kind of server that an address speaks of."""
     name = url.drivername.split("+")[0]
@@ -243,16 +257,6 @@ def server_of(url: URL) -> Server:
         known = ", ".join(f"{scheme}://" for scheme in _SERVERS)
         raise InvalidInput(f"There is no way to ask a database called {name!r}.", fixes=(f"one of {known}",))
     return Server(Engine(name, dialect), url.drivername)
-
-
-def sqlite_path(url: URL) -> Path:
-    """The file of an SQLite address."""
-    if not url.database or url.database == ":memory:":
-        raise SourceMissing("An SQLite address needs a file.", fixes=("sqlite:///people.sqlite",))
-    path = Path(url.database)
-    if not path.is_file():
-        raise SourceMissing(f"There is no file '{path}'.", fixes=("check the path and the working folder",))
-    return path
 
 
 def _milliseconds(seconds: float) -> int:

@@ -9,27 +9,22 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, final
 
-import numpy as np
 from sqlglot import exp
 
-from blowfishdb.adapters.backends.declared import Declared, columns, counted
+from blowfishdb.adapters.backends.declared import DeclaredBackend, closed, listed
 from blowfishdb.adapters.backends.duckdb_files import table_name
+from blowfishdb.adapters.backends.running import Brake
 from blowfishdb.adapters.sql import Statement
 from blowfishdb.adapters.sql_source import Source
 from blowfishdb.adapters.sql_spark import SPARK
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidInput, SourceCorrupt, SourceError, SourceMissing
-from blowfishdb.core.projection import CellQuery
-from blowfishdb.core.secret import Secret
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 LOCAL = "local[2]"
@@ -45,13 +40,13 @@ _SESSION_SETTINGS = {
     "spark.sql.variable.substitute": "false",  # a text such as ${x} is a text
 }
 _STARTING = threading.Lock()
-_AGAIN = 0.2
-"""A statement may be several jobs, and one that has not begun cannot be cancelled yet."""
 
 
 @final
-class Spark:
+class Spark(DeclaredBackend):
     """A dataset that Spark reads; only counts are collected."""
+
+    engine = SPARK
 
     def __init__(
         self, location: str, domain: Domain, source: Source | None = None, *, timeout: float = 600.0
@@ -69,31 +64,10 @@ class Spark:
         if source is None:
             raise SourceMissing("Spark was given neither a folder nor a table.", fixes=("name the table",))
         self.source = source
-        self._declared = self._describe()
+        self._types()
 
     def __repr__(self) -> str:
         return f"<Spark: {self.source.name}>"
-
-    # --- the port -------------------------------------------------------------------------------
-
-    def check(self, query: CellQuery | None = None) -> None:
-        """The source is there, and has the columns (of a question, or all declared ones) in fitting types."""
-        if self.path is not None and "://" not in self.path and not Path(self.path).exists():
-            raise SourceMissing(f"'{self.path}' is no longer there.", fixes=("put it back",))
-        self._declared = self._describe()
-        self._declared.check(query)
-
-    def count(self, query: CellQuery) -> Secret[IntArray]:
-        """Rows in each box."""
-        return counted(lambda: self._run(self._declared.statement(query)), self.timeout)
-
-    def sql(self, query: CellQuery) -> str:
-        """The statement of a question."""
-        return self._declared.statement(query).text()
-
-    def columns(self) -> dict[str, str]:
-        """Columns and types."""
-        return {name: column.type for name, column in self._describe().types.items()}
 
     def close(self) -> None:
         """Let go of the session; Spark itself runs on, for other datasets, until the process ends."""
@@ -103,54 +77,50 @@ class Spark:
 
     def _open(self) -> SparkSession:
         if self._session is None:
-            raise SourceError("The database was closed.", fixes=("open the dataset again",))
+            raise closed()
         return self._session
 
-    def _run(self, statement: Statement) -> IntArray:
-        session = self._open()
-        with _stopped_after(self.timeout, session.sparkContext):
-            rows = session.sql(statement.text()).collect()
-        width = len(statement.shape) + 1
-        table = np.array([tuple(row) for row in rows], dtype=np.int64).reshape(-1, width)
-        return statement.fold([table[:, axis] for axis in range(width - 1)], table[:, -1])
+    def _run(self, statement: Statement, brake: Brake) -> IntArray:
+        session, group = self._open(), uuid.uuid4().hex
+        context = session.sparkContext
+        # a statement may be several jobs; the group is of this thread, which runs nothing else
+        context.setJobGroup(group, "counts", interruptOnCancel=True)
+        lost = _network_errors()
+        try:
+            with brake.stops_by(lambda: context.cancelJobGroup(group)):
+                rows = session.sql(statement.text).collect()
+        except lost:
+            raise ConnectionError from None
+        return statement.fold_rows(rows)
 
     # --- metadata -------------------------------------------------------------------------------
 
-    def _describe(self) -> Declared:
-        select = exp.select("*").from_(self.source.relation()).sql(dialect=SPARK.dialect)
+    def _types(self) -> dict[str, str]:
         session = self._open()
+        if self.path is not None and "://" not in self.path and not Path(self.path).exists():
+            raise SourceMissing(f"'{self.path}' is no longer there.", fixes=("put it back",))
+        select = exp.select("*").from_(self.source.relation()).sql(dialect=SPARK.dialect)
         try:
             fields = session.sql(select).schema.fields
-            types = columns({field.name: field.dataType.simpleString() for field in fields}, SPARK)
-            return Declared(self.domain, self.source, SPARK, types)
+            return {field.name: field.dataType.simpleString() for field in fields}
+        except _network_errors():
+            failure = ""
         except Exception as error:
             failure = type(error).__name__
-        tables = ", ".join(repr(table.name) for table in session.catalog.listTables()) or "none"
+        if not failure:
+            raise SourceError("Spark has ended.", fixes=("start the process again",))
+        tables = [table.name for table in session.catalog.listTables()]
         raise SourceMissing(
-            f"Spark cannot read {self.source.name} ({failure}); its tables: {tables}.",
+            f"Spark cannot read {self.source.name} ({failure}); its tables: {listed(tables)}.",
             fixes=("one of these tables",),
         )
 
 
-@contextmanager
-def _stopped_after(seconds: float, context: SparkContext) -> Iterator[None]:
-    """Cancel whatever this thread asks of Spark after so many seconds, and whatever it starts after that."""
-    group, done = uuid.uuid4().hex, threading.Event()
-    context.setJobGroup(group, "counts", interruptOnCancel=True)
+def _network_errors() -> tuple[type[Exception], ...]:
+    """How it shows that Spark itself has gone."""
+    from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 
-    def watch() -> None:
-        pause = seconds
-        while not done.wait(pause):
-            context.cancelJobGroup(group)
-            pause = _AGAIN
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        done.set()
-        watcher.join()
+    return (Py4JNetworkError, ConnectionError)
 
 
 class _Place(NamedTuple):

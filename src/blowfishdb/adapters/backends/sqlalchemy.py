@@ -6,79 +6,58 @@ word, and ends with a rollback. No message contains the database's own words, or
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from typing import Any, final
 
-import numpy as np
 from sqlalchemy import Connection, create_engine, inspect
-from sqlalchemy.exc import NoSuchModuleError
+from sqlalchemy import Engine as Pool
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.pool import QueuePool
 from sqlglot import exp
 
-from blowfishdb.adapters.backends import servers
-from blowfishdb.adapters.backends.declared import Declared, columns, counted
+from blowfishdb.adapters.backends import addresses, servers
+from blowfishdb.adapters.backends.declared import DeclaredBackend, closed, listed, only_table
+from blowfishdb.adapters.backends.running import Brake
 from blowfishdb.adapters.sql import Statement
 from blowfishdb.adapters.sql_source import Source
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.domain import Domain
-from blowfishdb.core.errors import (
-    InvalidInput,
-    SourceCorrupt,
-    SourceError,
-    SourceMissing,
-)
-from blowfishdb.core.projection import CellQuery
-from blowfishdb.core.secret import Secret
+from blowfishdb.core.errors import InvalidInput, SourceCorrupt, SourceError, SourceMissing
 
 _CONNECTIONS = 4
 
 
 @final
-class SqlDatabase:
-    """A dataset in a database with an address, such as ``postgresql://user:password@host/database``.
+class SqlDatabase(DeclaredBackend):
+    """A dataset in a database with an address, such as ``postgresql://user:${PGPASSWORD}@host/database``.
 
-    Without a ``source``, the only table is taken.
+    An address may name environment variables, which are looked up whenever a connection is opened. Without a
+    ``source``, the only table is taken.
     """
 
     def __init__(
         self, location: str, domain: Domain, source: Source | None = None, *, timeout: float = 600.0
     ) -> None:
-        url = servers.parse_url(location)
+        url = addresses.parse_url(location)
         self.domain = domain
         self.timeout = timeout
         self._server = servers.server_of(url)
-        self._place = f"the {self._server.engine.title} database '{url.database or ''}'"
+        self.engine = self._server.engine
+        self._place = f"the {self.engine.title} database '{url.database or ''}'"
         self._closed = False
-        self._pool = self._connect(url)
+        self._connect = self._opener(url)
+        self._pool = self._pooled(url)
         try:
-            self.source = source if source is not None else self._only_table()
-            self._declared = self._describe()
+            self.source = source if source is not None else only_table(self._tables(None), self._place)
+            self._types()
         except BaseException:
             self.close()
             raise
 
     def __repr__(self) -> str:
         return f"<SqlDatabase: {self.source.name} of {self._place}>"
-
-    # --- the port -------------------------------------------------------------------------------
-
-    def check(self, query: CellQuery | None = None) -> None:
-        """The source is there, and has the columns (of a question, or all declared ones) in fitting types."""
-        self._declared = self._describe()
-        self._declared.check(query)
-
-    def count(self, query: CellQuery) -> Secret[IntArray]:
-        """Rows in each box."""
-        return counted(lambda: self._run(self._declared.statement(query)), self.timeout)
-
-    def sql(self, query: CellQuery) -> str:
-        """The statement of a question."""
-        return self._declared.statement(query).text()
-
-    def columns(self) -> dict[str, str]:
-        """Columns and types."""
-        return {name: column.type for name, column in self._describe().types.items()}
 
     def close(self) -> None:
         """Close all connections."""
@@ -87,59 +66,80 @@ class SqlDatabase:
 
     # --- connections ----------------------------------------------------------------------------
 
-    def _connect(self, url: Any) -> Any:
-        options: dict[str, Any] = {"poolclass": QueuePool, "pool_size": _CONNECTIONS, "pool_pre_ping": True}
-        if self._server is servers.SQLITE_SERVER:
-            path = servers.sqlite_path(url)
-            return create_engine("sqlite://", creator=lambda: servers.sqlite_connection(path), **options)
+    def _pooled(self, url: URL) -> Pool:
+        """The pool knows neither passwords nor options: they are for the moment of connecting."""
         try:
             return create_engine(
-                url.set(drivername=self._server.driver),
-                connect_args=self._server.arguments(self.timeout),
+                addresses.unlocked(url).set(drivername=self._server.driver),
+                creator=self._connect,
+                poolclass=QueuePool,
+                pool_size=_CONNECTIONS,
+                pool_pre_ping=True,
                 hide_parameters=True,
-                **options,
             )
         except (ImportError, NoSuchModuleError):
-            pass
+            readable = True
+        except (ArgumentError, ValueError):
+            readable = False
+        if not readable:
+            raise addresses.unreadable()
         extra = self._server.extra
         fix = f"pip install 'blowfishdb[{extra}]'" if extra else "install its SQLAlchemy driver with pip"
-        raise SourceError(f"The driver for {self._server.engine.title} is not installed.", fixes=(fix,))
+        raise SourceError(f"The driver for {self.engine.title} is not installed.", fixes=(fix,))
+
+    def _opener(self, url: URL) -> Callable[[], Any]:
+        """What opens a connection of the driver."""
+        if self._server is servers.SQLITE_SERVER:
+            path = addresses.sqlite_path(addresses.expanded(url))
+            return lambda: servers.sqlite_connection(path)
+
+        def opened() -> Any:
+            dialect = self._pool.dialect
+            positions, names = dialect.create_connect_args(addresses.expanded(url))
+            return dialect.connect(*positions, **{**names, **self._server.arguments(self.timeout)})
+
+        return opened
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
         """A connection that is read-only and limited in time, rolled back in the end."""
         if self._closed:
-            raise SourceError("The database was closed.", fixes=("open the dataset again",))
+            raise closed()
         with self._pool.connect().execution_options(no_parameters=True) as connection:
             mariadb = bool(getattr(self._pool.dialect, "is_mariadb", False))
             for statement in self._server.begin(self.timeout, mariadb):
                 connection.exec_driver_sql(statement)
-            watched = connection.connection.driver_connection
-            if self._server.watch is not None:
-                self._server.watch(watched, self.timeout)
-            try:
-                yield connection
-            finally:
-                if self._server.watch is not None:
-                    self._server.watch(watched, None)
+            yield connection
 
-    def _run(self, statement: Statement) -> IntArray:
+    def _run(self, statement: Statement, brake: Brake) -> IntArray:
         with self._transaction() as connection:
-            rows = connection.exec_driver_sql(statement.text()).fetchall()
-        width = len(statement.shape) + 1
-        table = np.array([tuple(map(int, row)) for row in rows], dtype=np.int64).reshape(-1, width)
-        return statement.fold([table[:, axis] for axis in range(width - 1)], table[:, -1])
+            driver = connection.connection.driver_connection
+            lost = False
+            try:
+                with closing(connection.connection.cursor()) as cursor:
+                    asked = servers.Asked(cursor, driver, self._connect)
+                    with brake.stops_by(lambda: self._server.stop(asked)):
+                        cursor.execute(statement.text)
+                        rows = cursor.fetchall()
+            except Exception as error:
+                lost = self._is_lost(error, driver)
+                connection.invalidate()
+                if not lost:
+                    raise
+            if brake.pulled and not lost:  # an order to stop that came late must not meet the next statement
+                connection.invalidate()
+        if lost:
+            raise ConnectionError
+        return statement.fold_rows(rows)
+
+    def _is_lost(self, error: Exception, driver: Any) -> bool:
+        """Whether the connection has gone; drivers that speak HTTP say so with an error of the system."""
+        dialect = self._pool.dialect
+        if isinstance(error, dialect.loaded_dbapi.Error):
+            return dialect.is_disconnect(error, driver, None)
+        return isinstance(error, OSError)
 
     # --- metadata -------------------------------------------------------------------------------
-
-    def _only_table(self) -> Source:
-        tables = self._tables(None)
-        if len(tables) != 1:
-            listed = ", ".join(repr(table) for table in tables) or "none"
-            raise SourceMissing(
-                f"{self._place} has no single table to take; it has: {listed}.", fixes=("name the table",)
-            )
-        return Source.of_table(tables[0])
 
     def _tables(self, schema: str | None) -> list[str]:
         try:
@@ -152,21 +152,18 @@ class SqlDatabase:
             failure, damaged = type(error).__name__, "not a database" in str(error)
         raise self._unreachable(failure, damaged)
 
-    def _describe(self) -> Declared:
+    def _types(self) -> dict[str, str]:
         try:
             with self._transaction() as connection:
-                types = self._types(connection)
-            declared = columns(types, self._server.engine)
-            return Declared(self.domain, self.source, self._server.engine, declared)
+                return self._described_by(connection)
         except (SourceError, InvalidInput):
             raise
         except Exception as error:
             failure = type(error).__name__
         tables = self._tables(self.source.schema)
         if self.source.table is None or self.source.table not in tables:
-            listed = ", ".join(repr(table) for table in tables) or "none"
             raise SourceMissing(
-                f"{self._place} has nothing that is called {self.source.name}; its tables: {listed}.",
+                f"{self._place} has nothing that is called {self.source.name}; its tables: {listed(tables)}.",
                 fixes=("one of these tables", "the right to read it"),
             )
         raise SourceError(
@@ -174,7 +171,7 @@ class SqlDatabase:
             fixes=("the right to SELECT from it",),
         )
 
-    def _types(self, connection: Connection) -> servers.Types:
+    def _described_by(self, connection: Connection) -> servers.Types:
         source, server = self.source, self._server
         if server.describe is None:
             if source.table is None:

@@ -89,7 +89,7 @@ class Cone(PolicyGraph):
                 "The bins merge the vertex for 'not counted' with values; it must stay a bin of its own.",
                 fixes=("leave it out of the bins: it is kept by itself",),
             )
-        return None
+        return Explicit(1, ()) if bins.count == 1 else None
 
 
 def AddRemove(size: int) -> Cone:  # noqa: N802 - reads as the constructor of a graph, like its siblings

@@ -114,7 +114,26 @@ class Product(PolicyGraph):
         """Products of bins project factor by factor; with every other attribute one bin, to attributes."""
         if len(self.factors) == 1 and not isinstance(bins, ProductBins):
             return self.factors[0].project(bins)
-        if not isinstance(bins, ProductBins) or tuple(f.size for f in bins.factors) != self.shape:
+        boxes = _per_factor(bins.factors, self.shape) if isinstance(bins, ProductBins) else None
+        if boxes is None:
             return None
-        projected = (graph.project(factor) for graph, factor in zip(self.factors, bins.factors, strict=True))
+        projected = (graph.project(factor) for graph, factor in zip(self.factors, boxes, strict=True))
         return Product(*projected, joint=self.joint)
+
+
+def _per_factor(bins: tuple[Bins, ...], shape: tuple[int, ...]) -> list[Bins] | None:
+    """Bins of attributes as one per factor; a factor that spans several attributes gets their product."""
+    if tuple(b.size for b in bins) == shape:
+        return list(bins)
+    if 1 in shape or any(b.size == 1 for b in bins):  # whose they are would be a guess
+        return None
+    boxes, taken = [], 0
+    for size in shape:
+        start = taken
+        while taken < len(bins) and math.prod(b.size for b in bins[start:taken]) < size:
+            taken += 1
+        group = bins[start:taken]
+        if math.prod(b.size for b in group) != size:
+            return None
+        boxes.append(group[0] if len(group) == 1 else ProductBins(group))
+    return boxes if taken == len(bins) else None

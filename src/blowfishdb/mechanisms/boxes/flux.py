@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import csr_array, eye_array, hstack
 
 from blowfishdb.core.arrays import FloatArray, IntArray
-from blowfishdb.core.budget import positive
+from blowfishdb.core.budget import AnyEpsilon, positive
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.grid_moves import GridMoves, Move
 from blowfishdb.core.workloads import Workload
@@ -26,7 +26,6 @@ from blowfishdb.mechanisms.boxes.separable import SeparablePlan
 from blowfishdb.mechanisms.boxes.transport import Transport, TransportForms
 from blowfishdb.mechanisms.boxes.tree import Chain, Level, kron_all
 from blowfishdb.mechanisms.certificate import Certificate
-from blowfishdb.mechanisms.plan import AnyEpsilon
 from blowfishdb.mechanisms.scales import UnitScales
 
 _LARGEST_DENOMINATOR = 2**30

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array, eye_array
 
 from blowfishdb.core.arrays import FloatArray, IntArray
-from blowfishdb.core.budget import positive
+from blowfishdb.core.budget import AnyEpsilon, positive
 from blowfishdb.core.errors import NotProven
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.grid_moves import GridMoves, Move
@@ -23,7 +23,7 @@ from blowfishdb.mechanisms.boxes.lattice import Lattice, StepForms
 from blowfishdb.mechanisms.boxes.questions import AxisForms, Questions
 from blowfishdb.mechanisms.boxes.separable import SeparablePlan
 from blowfishdb.mechanisms.certificate import Certificate
-from blowfishdb.mechanisms.plan import AnyEpsilon, shown
+from blowfishdb.mechanisms.plan import shown
 from blowfishdb.mechanisms.scales import UnitScales
 
 _UNIT = 2**20

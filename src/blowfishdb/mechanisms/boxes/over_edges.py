@@ -15,7 +15,7 @@ from scipy.fft import dct, dctn, idctn
 from scipy.sparse import block_diag, csr_array, eye_array, vstack
 
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray, ceil_div
-from blowfishdb.core.budget import positive
+from blowfishdb.core.budget import AnyEpsilon, positive
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.grid_moves import GridMoves, Move
 from blowfishdb.core.workloads import Workload
@@ -28,7 +28,6 @@ from blowfishdb.mechanisms.boxes.tensor import changed_by, level_variances, roun
 from blowfishdb.mechanisms.boxes.tree import Chain, Level, Tree, accumulate
 from blowfishdb.mechanisms.boxes.tuning import BoxProblem, Waves
 from blowfishdb.mechanisms.certificate import Certificate
-from blowfishdb.mechanisms.plan import AnyEpsilon
 from blowfishdb.mechanisms.scales import UnitScales
 
 _BUCKETS = 96

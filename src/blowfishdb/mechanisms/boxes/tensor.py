@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
-from blowfishdb.core.budget import positive
+from blowfishdb.core.budget import AnyEpsilon, positive
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.grid_moves import GridMoves
 from blowfishdb.core.workloads import Workload
@@ -23,7 +23,6 @@ from blowfishdb.mechanisms.boxes.questions import AxisForms, Questions
 from blowfishdb.mechanisms.boxes.separable import SeparablePlan
 from blowfishdb.mechanisms.boxes.tree import Chain, Level, Tree, accumulate
 from blowfishdb.mechanisms.boxes.tuning import BoxProblem, Weights
-from blowfishdb.mechanisms.plan import AnyEpsilon
 from blowfishdb.mechanisms.scales import UnitScales
 
 _UNIT = 2**20

@@ -13,13 +13,13 @@ from scipy.sparse import csr_array, vstack
 
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
 from blowfishdb.core.bins import LIMIT
-from blowfishdb.core.budget import positive
+from blowfishdb.core.budget import AnyEpsilon, positive
 from blowfishdb.core.errors import TooLarge
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Ranges
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.line.pieces import LineQuestions, Piece
-from blowfishdb.mechanisms.plan import AnyEpsilon, Plan
+from blowfishdb.mechanisms.plan import Plan
 from blowfishdb.mechanisms.scales import UnitScales
 
 _DENSE = 12_000  # cells up to which the covariance of all prefixes is gone through, some rows at a time

@@ -1,0 +1,40 @@
+"""What the benchmarks measure with: seconds, medians, 95th percentiles, memory."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Callable, Sequence
+from statistics import median
+
+
+def seconds(act: Callable[[], object]) -> float:
+    """How long it takes, once."""
+    start = time.perf_counter()
+    act()
+    return time.perf_counter() - start
+
+
+def p50(times: Sequence[float]) -> float:
+    """The median, in milliseconds."""
+    return 1e3 * median(times)
+
+
+def p95(times: Sequence[float]) -> float:
+    """The 95th percentile, in milliseconds."""
+    return 1e3 * sorted(times)[-(-95 * len(times) // 100) - 1]
+
+
+def peak() -> str:
+    """The most memory that this process ever had."""
+    return f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB"
+
+
+def forget() -> None:
+    """Empty every memory of plans and labels; those without a bound hold compiled code, and stay."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("blowfishdb."):
+            for found in list(vars(module).values()):
+                if hasattr(found, "cache_clear") and found.cache_parameters()["maxsize"] is not None:
+                    found.cache_clear()

@@ -1,0 +1,196 @@
+"""The curator's look at true rows, while a dataset is being declared.
+
+It has connections of its own, which cannot write and are closed when the look is over. The backends that
+answer analysts have no method that returns a row, so nothing that an analyst can reach leads here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, final
+
+from sqlglot import exp
+
+from blowfishdb.adapters.backends import open_backend
+from blowfishdb.adapters.backends.declared import DeclaredBackend, columns
+from blowfishdb.adapters.backends.duckdb import DuckDB
+from blowfishdb.adapters.backends.duckdb_files import connect, table_name
+from blowfishdb.adapters.backends.duckdb_memory import connect_to_table
+from blowfishdb.adapters.sql_engine import Engine, SqlColumn
+from blowfishdb.adapters.sql_source import Source
+from blowfishdb.core.domain import Boolean, Domain
+from blowfishdb.core.errors import InvalidInput, SourceError
+
+Fetch = Callable[[str], list[tuple[Any, ...]]]
+
+_SPARK_HERE: Final = "spark-local://"
+_UNDECLARED: Final = Domain(_=Boolean())
+_DIALECTS: Final = {"postgresql": "postgres", "mariadb": "mysql", "spark-local": "spark"}
+"""What sqlglot calls the language of an address, where that differs from the beginning of the address."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows of a source; ``fetch`` is None where only the types of the columns can be known."""
+
+    source: Source
+    engine: Engine
+    columns: dict[str, SqlColumn]
+    _fetch: Fetch | None
+
+    @property
+    def readable(self) -> bool:
+        """Whether anything but the types can be read."""
+        return self._fetch is not None
+
+    def select(
+        self, *values: exp.Expr, distinct: bool = False, most: int | None = None
+    ) -> list[tuple[Any, ...]]:
+        """The values for every row; a failure is told without the database's words, which may quote data."""
+        if self._fetch is None:
+            raise SourceError(f"{self.engine.title} is not read for a proposal.")
+        named = [exp.alias_(value, f"v{i}", quoted=True) for i, value in enumerate(values)]
+        statement = exp.Select(expressions=named).transform(self.engine.adapt, copy=False)
+        assert isinstance(statement, exp.Select)
+        statement = statement.from_(self.source.relation(), copy=False)
+        if distinct:
+            statement = statement.distinct(copy=False)
+        if most is not None:
+            statement = statement.limit(most, copy=False)
+        try:
+            return self._fetch(statement.sql(dialect=self.engine.dialect))
+        except Exception as error:
+            failure = type(error).__name__
+        raise SourceError(
+            f"{self.engine.title} could not read {self.source.name} ({failure}).",
+            fixes=("declare the columns without a proposal",),
+        )
+
+
+@contextmanager
+def opened_rows(location: object, *, table: str | None, view: str | None, timeout: float) -> Iterator[Rows]:
+    """Look at a table or a view of the place, and let go of it in the end."""
+    if table is not None and view is not None:
+        raise InvalidInput("The rows come from a table or from a view, not from both.")
+    place = _files_of_spark(location, table, view)
+    source = Source.of_table(table) if table is not None else None
+    if view is not None:
+        source = Source.of_view(view, _dialect(place))
+    backend = open_backend(place, _UNDECLARED, source=source, timeout=timeout)
+    try:
+        assert isinstance(backend, DeclaredBackend)
+        types = columns(backend.columns(), backend.engine)
+        with _reading(place, backend, timeout) as fetch:
+            yield Rows(backend.source, backend.engine, types, fetch)
+    finally:
+        backend.close()
+
+
+def _dialect(location: object) -> str:
+    from blowfishdb.adapters.backends.servers import is_sqlite
+
+    scheme, address, _ = str(location).partition("://")
+    if address:
+        return _DIALECTS.get(scheme.split("+")[0], scheme.split("+")[0])
+    return "sqlite" if isinstance(location, (str, Path)) and is_sqlite(Path(location)) else "duckdb"
+
+
+def _files_of_spark(location: object, table: str | None, view: str | None) -> object:
+    """Files on this machine are read without starting Spark; anything else of Spark stays as it is."""
+    if not isinstance(location, str) or not location.startswith(_SPARK_HERE) or view is not None:
+        return location
+    path = Path(location.removeprefix(_SPARK_HERE))
+    plain = path.is_file() or (path.is_dir() and any(path.rglob("*.parquet")))
+    return path if plain and table in (None, table_name(path)) else location
+
+
+# --- connections ------------------------------------------------------------------------------
+
+
+@contextmanager
+def _reading(location: object, backend: DeclaredBackend, timeout: float) -> Iterator[Fetch | None]:
+    if isinstance(backend, DuckDB):
+        connection = connect_to_table(location) if backend.path is None else connect(backend.path)
+        try:
+            yield _stopped(lambda text: connection.execute(text).fetchall(), connection.interrupt, timeout)
+        finally:
+            connection.close()
+        return
+    from blowfishdb.adapters.backends.sqlalchemy import SqlDatabase
+
+    if not isinstance(backend, SqlDatabase):
+        yield None
+        return
+    with _database(str(location), timeout) as fetch:
+        yield fetch
+
+
+@contextmanager
+def _database(location: str, timeout: float) -> Iterator[Fetch]:
+    from blowfishdb.adapters.backends import addresses, servers
+
+    if "://" not in location:
+        path: Path | None = Path(location)
+    else:
+        url = addresses.parse_url(location)
+        sqlite = servers.server_of(url) is servers.SQLITE_SERVER
+        path = addresses.sqlite_path(addresses.expanded(url)) if sqlite else None
+    if path is None:
+        with _server(location, timeout) as fetch:
+            yield fetch
+        return
+    connection = servers.sqlite_connection(path)
+    try:
+        yield _stopped(lambda text: connection.execute(text).fetchall(), connection.interrupt, timeout)
+    finally:
+        connection.close()
+
+
+@contextmanager
+def _server(location: str, timeout: float) -> Iterator[Fetch]:
+    """One read-only transaction for each statement, which the server itself ends in time."""
+    from sqlalchemy import create_engine
+    from sqlalchemy.pool import NullPool
+
+    from blowfishdb.adapters.backends import addresses, servers
+
+    url = addresses.parse_url(location)
+    server = servers.server_of(url)
+    pool = create_engine(
+        addresses.expanded(url).set(drivername=server.driver),
+        connect_args=server.arguments(timeout),
+        poolclass=NullPool,
+        hide_parameters=True,
+    )
+
+    def fetch(text: str) -> list[tuple[Any, ...]]:
+        with pool.connect().execution_options(no_parameters=True) as connection:
+            for word in server.begin(timeout, bool(getattr(pool.dialect, "is_mariadb", False))):
+                connection.exec_driver_sql(word)
+            return [tuple(row) for row in connection.exec_driver_sql(text)]
+
+    try:
+        yield fetch
+    finally:
+        pool.dispose()
+
+
+def _stopped(fetch: Fetch, interrupt: Callable[[], object], timeout: float) -> Fetch:
+    """The same, interrupted when it takes too long."""
+
+    def run(text: str) -> list[tuple[Any, ...]]:
+        timer = threading.Timer(timeout, interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            return fetch(text)
+        finally:
+            timer.cancel()
+            timer.join()
+
+    return run

@@ -1,0 +1,135 @@
+"""A proposal for the declaration of a source, computed from its true rows, for the eyes of its curator only.
+
+Limits that follow the data tell its extreme values, so nothing here is a declaration: the curator looks at
+the proposal, replaces what should not be known, and confirms the rest. Only what lets a curator import data
+may import this module; questions, answers and messages do not (a test sees to it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, final
+
+from blowfishdb.adapters.curator_rows import Rows, opened_rows
+from blowfishdb.adapters.schema_guess import Guess, guess
+from blowfishdb.adapters.schema_measures import Measured, measure
+from blowfishdb.adapters.sql_encode import encode
+from blowfishdb.adapters.sql_engine import SqlColumn
+from blowfishdb.core import codec
+from blowfishdb.core.attribute import Attribute
+from blowfishdb.core.domain import Domain
+from blowfishdb.core.errors import EmptyDomain, InvalidAttribute, SourceError, UnknownColumn
+
+TIMEOUT: Final = 600.0
+WARNING: Final = (
+    "These limits and values were taken from the data, and can reveal its extreme and rare values. "
+    "Replace them by what was known beforehand, or confirm that they may be known."
+)
+_UNREADABLE: Final = Guess(None, "It could not be read: declare it yourself, or leave it out.")
+_REFUSED: Final = Guess(None, "Its values do not fit what the database can count: convert it in a view.")
+
+
+@final
+@dataclass(frozen=True)
+class ProposedColumn:
+    """A column as the database describes it, and how it could be declared; None: not without the curator.
+
+    ``note`` says in words what to look at and quotes no value. The attribute is not shown by ``repr``, so
+    that it does not end up in a log.
+    """
+
+    name: str
+    type_text: str
+    attribute: Attribute | None = field(repr=False)
+    note: str
+    looks_like_id: bool
+    proposed: bool = field(default=True, init=False)
+
+    def to_plain(self) -> dict[str, Any]:
+        """As JSON-ready data; the attribute in the form that ``codec.attribute`` reads."""
+        return {
+            "name": self.name,
+            "type": self.type_text,
+            "attribute": None if self.attribute is None else codec.plain(self.attribute),
+            "words": None if self.attribute is None else self.attribute.describe(),
+            "note": self.note,
+            "looks_like_id": self.looks_like_id,
+            "proposed": self.proposed,
+        }
+
+
+@final
+@dataclass(frozen=True)
+class Proposal:
+    """The columns of a source, in its order; ``table`` and ``view`` say which source."""
+
+    columns: tuple[ProposedColumn, ...]
+    table: str | None
+    view: str | None
+    warning: str = field(default=WARNING, init=False, repr=False)
+
+    @property
+    def person(self) -> str | None:
+        """The column that most likely says whose row it is; None if none looks like it."""
+        return next((column.name for column in self.columns if column.looks_like_id), None)
+
+    def domain(self, confirmed: Mapping[str, Attribute] | None = None) -> Domain:
+        """The confirmed columns, in the order of the source.
+
+        Without ``confirmed``, everything is taken as it was proposed, and what looks like an identifier is
+        left out: the caller has confirmed the proposal as a whole.
+        """
+        if confirmed is None:
+            usable = (column for column in self.columns if not column.looks_like_id)
+            chosen = {each.name: each.attribute for each in usable if each.attribute is not None}
+        else:
+            names = [column.name for column in self.columns]
+            unknown = [name for name in confirmed if name not in names]
+            if unknown:
+                raise UnknownColumn(
+                    f"There is no column {unknown[0]!r} in the source; it has: {', '.join(names)}."
+                )
+            chosen = {name: confirmed[name] for name in names if name in confirmed}
+        if not chosen:
+            raise EmptyDomain("No column was confirmed.", fixes=("declare at least one column",))
+        return Domain.of(chosen)
+
+    def to_plain(self) -> dict[str, Any]:
+        """As JSON-ready data, for the curator's page."""
+        return {
+            "proposed": True,
+            "warning": self.warning,
+            "table": self.table,
+            "view": self.view,
+            "person": self.person,
+            "columns": [column.to_plain() for column in self.columns],
+        }
+
+
+def propose(
+    location: object, *, table: str | None = None, view: str | None = None, timeout: float = TIMEOUT
+) -> Proposal:
+    """Look at every column of a source, and say how it could be declared.
+
+    ``location``, ``table`` and ``view`` are as for adding a dataset. Of Spark only files on this machine are
+    read; for other sources of Spark the proposal knows types, but no limits.
+    """
+    with opened_rows(location, table=table, view=view, timeout=timeout) as rows:
+        columns = rows.columns.values()
+        measured = measure(rows, columns) if rows.readable else {}
+        found = tuple(_column(rows, column, measured.get(column.name)) for column in columns)
+        return Proposal(found, rows.source.table, rows.source.view)
+
+
+def _column(rows: Rows, column: SqlColumn, measured: Measured | None) -> ProposedColumn:
+    """A column that cannot be read, or would be refused later, does not spoil the proposal of the others."""
+    try:
+        made = guess(rows, column, measured)
+        if made.attribute is not None:
+            encode(column, made.attribute, "unused")
+    except SourceError:
+        made = _UNREADABLE
+    except InvalidAttribute:
+        made = _REFUSED
+    return ProposedColumn(column.name, column.type, made.attribute, made.note, made.looks_like_id)

@@ -1,0 +1,163 @@
+"""Tokens: random texts by which a program or a browser is known, stored only as digests.
+
+A token is 256 random bits, so its SHA-256 can be looked up as it is: nothing about a token can be learned
+from how long looking for another one takes, and nothing about it from a copy of the workspace.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Literal, final, get_args
+
+from sqlalchemy import Connection, Row, select
+
+from blowfishdb.adapters.account_values import LONGEST_NAME, Account, account_of, known_name, unknown_user
+from blowfishdb.adapters.clock import Clock, stamp, utc_now
+from blowfishdb.adapters.store import Store
+from blowfishdb.adapters.store_schema import tokens, users
+from blowfishdb.core.errors import InvalidInput, NotFound
+
+Purpose = Literal["api", "session"]
+
+PREFIX: Final = "bf_"
+"""By this a token that was published by mistake is recognised."""
+_LENGTH: Final = len(PREFIX) + 43
+_LONGEST_LIFE: Final = timedelta(days=3660)
+_REMEMBERED: Final = timedelta(days=30)  # how long a token that ended is still listed
+
+
+@final
+@dataclass(frozen=True)
+class Token:
+    """What may be known of a token once it has been handed over."""
+
+    id: str
+    owner: str
+    purpose: Purpose
+    label: str
+    created: datetime
+    expires: datetime
+    active: bool
+
+
+@final
+class Tokens:
+    """The tokens of a workspace; safe to share between threads and processes."""
+
+    def __init__(self, store: Store, clock: Clock = utc_now) -> None:
+        self._store = store
+        self._clock = clock
+
+    def issue(
+        self, name: str, *, purpose: Purpose, lifetime: timedelta, label: str = ""
+    ) -> tuple[str, Token]:
+        """A new token for an active user: its text, which is not kept, and what is known of it."""
+        _check(purpose, lifetime, label)
+        text = PREFIX + secrets.token_urlsafe(32)
+        now = self._clock().astimezone(UTC)
+        with self._store.writing() as connection:
+            owner = known_name(name)
+            found = select(users.c.name).where(users.c.name == owner, users.c.ended.is_(None))
+            if owner is None or connection.execute(found).one_or_none() is None:
+                raise unknown_user(name)
+            forgotten = stamp(lambda: now - _REMEMBERED)
+            connection.execute(tokens.delete().where(tokens.c.expires <= forgotten))
+            made = Token(secrets.token_hex(16), owner, purpose, label, now, now + lifetime, True)
+            row = {
+                "id": made.id,
+                "owner": owner,
+                "digest": _digest(text),
+                "purpose": purpose,
+                "label": label,
+                "created": stamp(lambda: made.created),
+                "expires": stamp(lambda: made.expires),
+            }
+            connection.execute(tokens.insert().values(row))
+        return text, made
+
+    def who(self, text: str, *, purpose: Purpose | None = None) -> Account | None:
+        """Whose token it is, today; None if it is unknown, over, revoked, or meant for another purpose."""
+        if not _looks_like_one(text):
+            return None
+        digest = _digest(text)
+        query = select(users, tokens.c.digest, tokens.c.purpose, tokens.c.expires)
+        query = query.join(tokens, tokens.c.owner == users.c.name)
+        query = query.where(tokens.c.digest == digest, tokens.c.ended.is_(None), users.c.ended.is_(None))
+        with self._store.reading() as connection:
+            row = connection.execute(query).one_or_none()
+        if row is None or not hmac.compare_digest(row.digest, digest):
+            return None
+        over = row.expires <= stamp(self._clock)
+        return None if over or purpose not in (None, row.purpose) else account_of(row)
+
+    def tokens(self, name: str) -> list[Token]:
+        """The tokens of a user, the newest first; those that ended long ago are gone."""
+        query = select(tokens).where(tokens.c.owner == known_name(name))
+        with self._store.reading() as connection:
+            rows = connection.execute(query.order_by(tokens.c.created.desc(), tokens.c.id)).all()
+        now = stamp(self._clock)
+        return [_token_of(row, now) for row in rows]
+
+    def revoke_token(self, token_id: str, *, owner: str | None = None) -> None:
+        """End a token; with ``owner``, only if it is theirs. A second time does nothing."""
+        mine = tokens.c.id == token_id
+        if owner is not None:
+            mine &= tokens.c.owner == known_name(owner)
+        with self._store.writing() as connection:
+            if connection.execute(select(tokens.c.id).where(mine)).one_or_none() is None:
+                raise NotFound("There is no such token.", fixes=("look at the list of tokens",))
+            ended = tokens.update().where(mine, tokens.c.ended.is_(None))
+            connection.execute(ended.values(ended=stamp(self._clock)))
+
+    def revoke_text(self, text: str) -> None:
+        """End the token with this text, as on signing out; an unknown one is none."""
+        if not _looks_like_one(text):
+            return
+        mine = tokens.update().where(tokens.c.digest == _digest(text), tokens.c.ended.is_(None))
+        with self._store.writing() as connection:
+            connection.execute(mine.values(ended=stamp(self._clock)))
+
+
+def end_tokens(connection: Connection, owner: str, at: str, purpose: Purpose | None = None) -> None:
+    """End all tokens of a user, or those for one purpose, in the transaction that is open."""
+    mine = tokens.update().where(tokens.c.owner == owner, tokens.c.ended.is_(None))
+    if purpose is not None:
+        mine = mine.where(tokens.c.purpose == purpose)
+    connection.execute(mine.values(ended=at))
+
+
+def csrf(text: str) -> str:
+    """What a form must send along to show that it was made for the one who is signed in with this token."""
+    return hmac.new(text.encode("utf-8", "surrogatepass"), b"blowfishdb csrf", hashlib.sha256).hexdigest()
+
+
+def csrf_matches(text: str, given: str) -> bool:
+    """Whether a form sent what it was given."""
+    return hmac.compare_digest(csrf(text).encode(), given.encode("utf-8", "surrogatepass"))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _looks_like_one(text: object) -> bool:
+    return isinstance(text, str) and len(text) == _LENGTH and text.isascii() and text.startswith(PREFIX)
+
+
+def _token_of(row: Row[Any], now: str) -> Token:
+    created, expires = map(datetime.fromisoformat, (row.created, row.expires))
+    active = row.ended is None and row.expires > now
+    return Token(row.id, row.owner, row.purpose, row.label, created, expires, active)
+
+
+def _check(purpose: object, lifetime: object, label: object) -> None:
+    if purpose not in get_args(Purpose):
+        raise InvalidInput(f"A token is for one of {', '.join(get_args(Purpose))}.")
+    if not isinstance(lifetime, timedelta) or not timedelta(0) < lifetime <= _LONGEST_LIFE:
+        raise InvalidInput("A token must be valid for some time, and for ten years at most.")
+    if not isinstance(label, str) or len(label) > LONGEST_NAME or not (label.isprintable()):
+        raise InvalidInput(f"The label of a token has at most {LONGEST_NAME} printable characters.")

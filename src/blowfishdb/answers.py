@@ -1,0 +1,136 @@
+"""Answers and receipts: what leaves the service. Never a true value."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+
+from blowfishdb.core.arrays import BoolArray, FloatArray
+from blowfishdb.core.budget import Epsilon
+
+
+@final
+@dataclass(frozen=True)
+class Receipt:
+    """What was charged for an answer, and how it was made."""
+
+    charge: str
+    dataset: str
+    question: str
+    user: str
+    epsilon: Epsilon
+    mechanism: str
+    policy: str
+    policy_version: int
+    snapshot: int
+    settled: str
+    sql: str
+    cost: Epsilon
+    """What this asking cost: ε the first time, nothing when a stored answer is returned."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Noisy answers with their noise intervals.
+
+    ``values`` are tidy (no negative counts, cumulative answers increase); ``raw`` is the unbiased
+    release. With probability 1 − ``beta`` the truth lies in ``low … high``: everywhere at once if
+    ``simultaneous``, otherwise at each place.
+    """
+
+    labels: tuple[tuple[str, ...], ...]
+    """The bins along each axis, in words."""
+    axes: tuple[str, ...]
+    kind: str
+    values: FloatArray
+    raw: FloatArray
+    low: FloatArray
+    high: FloatArray
+    exact: BoolArray
+    alpha: float
+    beta: float
+    simultaneous: bool
+    receipt: Receipt
+    interval: str = "fresh"
+    """Whose choice the interval survives: ``fresh`` noise of its own, ``planned`` together with what it was
+    computed from, or ``any`` question chosen after looking at what it was computed from."""
+    form: dict[str, Any] = field(default_factory=dict)
+    """The question as plain data, so that it can be asked again."""
+
+    @property
+    def number(self) -> int:
+        """The number under which it is stored; 0 for a preview."""
+        return int(self.receipt.charge) if self.receipt.charge.isdecimal() else 0
+
+    def __repr__(self) -> str:
+        return f"<Answer {self.receipt.question}: {len(self.values):,} values, ±{self.alpha:g}>"
+
+    def columns(self) -> dict[str, Any]:
+        """The answer as columns: bins, tidy values, noise intervals, and which of them are exact."""
+        names = list(zip(*itertools.product(*self.labels), strict=True))
+        bins = {axis: list(column) for axis, column in zip(self._headings(), names, strict=True)}
+        return {**bins, "value": self.values, "low": self.low, "high": self.high, "exact": self.exact}
+
+    def _headings(self) -> tuple[str, ...]:
+        return self.axes if len(self.axes) == len(self.labels) else ("answer",)
+
+    def to_arrow(self) -> Any:
+        """A pyarrow table."""
+        import pyarrow as pa
+
+        return pa.table(self.columns())
+
+    def to_pandas(self) -> Any:
+        """A pandas data frame (pandas has to be installed)."""
+        import pandas as pd
+
+        return pd.DataFrame(self.columns())
+
+    def to_polars(self) -> Any:
+        """A Polars data frame (polars has to be installed)."""
+        import polars as pl
+
+        return pl.DataFrame(self.columns())
+
+    def plot(self) -> Any:
+        """An Altair chart of the answer with its noise interval."""
+        from blowfishdb.charts import answer_chart
+
+        return answer_chart(self)
+
+    def to_plain(self) -> dict[str, Any]:
+        """The answer as plain data, for storage; exact decimals for ε."""
+        body: dict[str, Any] = {
+            field.name: _to_plain(getattr(self, field.name)) for field in dataclasses.fields(self)
+        }
+        body["receipt"] = {
+            field.name: _to_plain(getattr(self.receipt, field.name))
+            for field in dataclasses.fields(self.receipt)
+        }
+        return body
+
+    @classmethod
+    def from_plain(cls, stored: Mapping[str, Any]) -> Answer:
+        """An answer from storage."""
+        body = dict(stored)
+        receipt = dict(body.pop("receipt"))
+        for name in ("epsilon", "cost"):
+            receipt[name] = Epsilon(receipt[name])
+        for name in ("values", "raw", "low", "high"):
+            body[name] = np.array(body[name], dtype=np.float64)
+        body["exact"] = np.array(body["exact"], dtype=np.bool_)
+        body["labels"] = tuple(tuple(axis) for axis in body["labels"])
+        body["axes"] = tuple(body["axes"])
+        return cls(**body, receipt=Receipt(**receipt))
+
+
+def _to_plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return str(value) if isinstance(value, Epsilon | Receipt) else value

@@ -1,0 +1,176 @@
+"""Questions that read like sentences, wherever the data is.
+
+q = ws["salaries"]["salary"].cumulative(bins=20).accurate_to(50, confidence=0.95)
+q.quote()            # free
+a = q.ask()          # charged once; asking again returns the stored answer
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, final
+
+from blowfishdb.adapters.backends import Cancellation
+from blowfishdb.answers import Answer
+from blowfishdb.core.budget import AnyEpsilon, Epsilon
+from blowfishdb.core.domain import Domain
+from blowfishdb.core.errors import NotProven
+from blowfishdb.core.forms import ColumnForm, QuestionForm
+from blowfishdb.core.predicates import Everything, Predicate
+from blowfishdb.core.values import Value
+from blowfishdb.messages import Quote, Request, Terms
+
+
+class Answering(Protocol):
+    """Whoever prices and answers requests: a workspace in this process, or a server."""
+
+    user: str
+
+    def quote(self, request: Request) -> Quote:
+        """What the answer costs; free."""
+
+    def ask(
+        self, request: Request, *, max_cost: Epsilon | None = None, cancel: Cancellation | None = None
+    ) -> Answer:
+        """The answer, charged once."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """One or more columns of a dataset, about to be asked about."""
+
+    answering: Answering
+    dataset: str
+    domain: Domain
+    names: tuple[str, ...]
+    condition: Predicate = field(default_factory=Everything)
+
+    def __post_init__(self) -> None:
+        for name in self.names:
+            _ = self.domain[name]
+
+    def histogram(
+        self,
+        bins: int | None = None,
+        *,
+        width: object = None,
+        edges: Sequence[object] | None = None,
+        groups: Mapping[str, Iterable[object]] | None = None,
+    ) -> Asking:
+        """How many rows fall into each bin."""
+        return self._asking(QuestionForm("histogram", self._cut(bins, width, edges, groups)))
+
+    def cumulative(
+        self, bins: int | None = None, *, width: object = None, edges: Sequence[object] | None = None
+    ) -> Asking:
+        """How many rows fall into each bin or below it."""
+        return self._asking(QuestionForm("cumulative", self._cut(bins, width, edges)))
+
+    def ranges(self, bounds: Iterable[tuple[Value, Value]]) -> Asking:
+        """How many rows have a value from ``lo`` to ``hi``, both included, for each pair."""
+        pairs = tuple((lo, hi) for lo, hi in bounds)
+        return self._asking(QuestionForm("ranges", self._cut(), bounds=pairs))
+
+    def top(self, count: int, bins: int | None = None, *, width: object = None) -> Asking:
+        """The fullest bins: none that is more than α short of its place, none missed by more than α."""
+        return self._asking(QuestionForm("top", self._cut(bins, width), count=count))
+
+    def above(self, limit: float, bins: int | None = None, *, width: object = None) -> Asking:
+        """The bins with more than ``limit`` rows, give or take α."""
+        return self._asking(QuestionForm("above", self._cut(bins, width), limit=limit))
+
+    def quantiles(self, shares: Iterable[float], bins: int | None = None, *, width: object = None) -> Asking:
+        """The values below which the given shares of the rows lie; accuracy counts people."""
+        return self._asking(QuestionForm("quantiles", self._cut(bins, width), shares=tuple(shares)))
+
+    def median(self, bins: int | None = None, *, width: object = None) -> Asking:
+        """The value in the middle; accuracy counts people."""
+        return self.quantiles([0.5], bins, width=width)
+
+    def sum(self) -> Asking:
+        """The sum, in the column's own units."""
+        return self._asking(QuestionForm("sum", self._cut()))
+
+    def mean(self) -> Asking:
+        """The mean over all rows, whose number must be public."""
+        return self._asking(QuestionForm("mean", self._cut()))
+
+    def count(self) -> Asking:
+        """How many rows have a value in this column."""
+        return self._asking(QuestionForm("count", self._cut()))
+
+    def _cut(
+        self,
+        bins: int | None = None,
+        width: object = None,
+        edges: Sequence[object] | None = None,
+        groups: Mapping[str, Iterable[object]] | None = None,
+    ) -> tuple[ColumnForm, ...]:
+        starts = None if edges is None else tuple(edges)
+        parts = None if groups is None else {name: tuple(values) for name, values in groups.items()}
+        return tuple(ColumnForm(name, bins, width, starts, parts) for name in self.names)
+
+    def _asking(self, form: QuestionForm) -> Asking:
+        return asking(self.answering, self.dataset, self.domain, form.only(self.condition))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Asking:
+    """A question, and what it may cost."""
+
+    answering: Answering
+    dataset: str
+    domain: Domain
+    form: QuestionForm
+    rows: int | None = None
+    """The public number of rows, for a mean."""
+    terms: Terms = field(default_factory=Terms)
+
+    def __post_init__(self) -> None:
+        self.form.question(self.domain, rows=self.rows)
+
+    def accurate_to(self, alpha: float, *, confidence: float = 0.95, each: bool = False) -> Asking:
+        """Within ±alpha, ``confidence`` of the time: on all answers at once, or on each by itself."""
+        return replace(self, terms=self.terms.accurate_to(alpha, confidence, each))
+
+    def spend(self, epsilon: AnyEpsilon) -> Asking:
+        """As accurate as ``epsilon`` allows."""
+        return replace(self, terms=self.terms.spending(epsilon))
+
+    def using(self, mechanism: str | None) -> Asking:
+        """Answered by the mechanism of that name instead of by the cheapest."""
+        return replace(self, terms=replace(self.terms, mechanism=mechanism))
+
+    def quote(self) -> Quote:
+        """What the answer costs; free."""
+        return self.answering.quote(self.request())
+
+    def ask(self, *, max_cost: AnyEpsilon | None = None, cancel: Cancellation | None = None) -> Answer:
+        """The answer, charged once."""
+        limit = None if max_cost is None else Epsilon(max_cost)
+        return self.answering.ask(self.request(), max_cost=limit, cancel=cancel)
+
+    def request(self) -> Request:
+        """The question on its terms, as the service takes it."""
+        question = self.form.question(self.domain, rows=self.rows)
+        return Request(self.dataset, self.form, question, self.terms, self.answering.user)
+
+    def to_plain(self) -> dict[str, Any]:
+        """The question and its terms as JSON-ready data."""
+        return {"question": self.form.to_plain(), **self.terms.to_plain()}
+
+
+def asking(answering: Answering, dataset: str, domain: Domain, form: QuestionForm) -> Asking:
+    """The question of a form; a mean first looks up the number of rows, which must be public."""
+    if form.kind != "mean":
+        return Asking(answering, dataset, domain, form)
+    total = Asking(answering, dataset, domain, form.counting()).spend(1)
+    if total.quote().epsilon:
+        raise NotProven(
+            "The number of these rows is not public, so a mean cannot be promised from a sum alone.",
+            fixes=("ask for the sum and the count", "ask for the mean of all rows"),
+        )
+    return Asking(answering, dataset, domain, form, rows=int(total.ask().values[0]))

@@ -1,0 +1,339 @@
+"""Answers: bars with whiskers, steps with a band, heat maps, dots with intervals, rankings."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from blowfishdb.charts.frame import (
+    HEIGHT,
+    NUMBER,
+    WIDTH,
+    ChartTable,
+    digits,
+    epsilon_text,
+    finished,
+    headline,
+    label_axis,
+    number_axis,
+    number_text,
+    rounded,
+)
+from blowfishdb.core.arrays import FloatArray
+
+if TYPE_CHECKING:
+    from blowfishdb.answers import Answer
+
+_MOST_BARS = 120  # more are too thin for whiskers, and are drawn as steps
+_MOST_STEPS = 1_000
+_MOST_RANKED = 40
+_MOST_ALONG = 60  # cells of a heat map along one axis
+_UNITS = ("quantiles", "sum", "mean")
+"""Kinds whose values are in the units of the column, not in people."""
+
+
+def answer_chart(answer: Answer, *, raw: bool = False, width: int = WIDTH) -> Any:
+    """The answer with its noise intervals; ``raw`` adds the release as it left the mechanism."""
+    series = _series(answer)
+    words = promise(answer)
+    if series.stride > 1:
+        words += f" Each place stands for {series.stride:,} neighbouring bins."
+    shown = raw and series.stride == 1 and len(answer.raw) == len(series.values)
+    if not len(series.values):
+        drawn = _nothing(width)
+    elif answer.kind in _UNITS or len(series.values) == 1:
+        drawn = _dots(answer, series, width)
+    elif len(answer.labels) == 2:
+        drawn = heat_map(answer.axes, answer.labels, answer.values, answer.low, width=width)
+    elif answer.kind in ("top", "above") and len(series.values) <= _MOST_RANKED:
+        drawn = _ranking(answer, series, width)
+    elif answer.kind == "cumulative" or len(series.values) > _MOST_BARS:
+        drawn = _steps(answer, series, width, raw=shown)
+    else:
+        drawn = _bars(answer, series, width, raw=shown)
+    return finished(drawn, answer.receipt.question, words, width=width)
+
+
+def answer_table(answer: Answer) -> ChartTable:
+    """The bins, the tidy values and the ends of their noise intervals."""
+    places = digits(answer.alpha if answer.kind not in ("quantiles",) else 1.0)
+    bins = itertools.product(*answer.labels)
+    rows = tuple(
+        (*names, *(number_text(float(v), places) for v in numbers), "yes" if exact else "no")
+        for names, *numbers, exact in zip(
+            bins, answer.values, answer.low, answer.high, answer.exact, strict=True
+        )
+    )
+    headings = answer.axes if len(answer.axes) == len(answer.labels) else ("answer",)
+    if answer.kind in _UNITS:
+        headings = ("answer",)
+    return ChartTable(
+        f"{headline(answer.receipt.question)}. {promise(answer)}",
+        (*headings, value_title(answer), "noise interval from", "to", "exact"),
+        rows,
+    )
+
+
+def promise(answer: Answer) -> str:
+    """What the noise interval means, in words."""
+    cost = f"ε = {epsilon_text(answer.receipt.epsilon)}."
+    if bool(answer.exact.all()) and len(answer.exact):
+        return f"Exact: the policy does not hide this. {cost}"
+    runs, alpha = f"{100 * (1 - answer.beta):.4g} of 100 runs", number_text(answer.alpha, digits(answer.alpha))
+    if answer.kind == "top":
+        return f"In {runs} no bin is listed or missed that is more than {alpha} people out of place. {cost}"
+    if answer.kind == "above":
+        return f"In {runs} no bin is listed or missed that is more than {alpha} people off the limit. {cost}"
+    if answer.kind == "quantiles":
+        return f"In {runs} every value is within {alpha} people of its rank. {cost}"
+    if answer.kind in _UNITS:
+        return f"In {runs} the {answer.kind} is within {alpha} of the truth. {cost}"
+    every = "every bar" if answer.simultaneous else "each bar"
+    return f"In {runs} {every} is within {alpha} people of the truth. {cost}"
+
+
+def value_title(answer: Answer) -> str:
+    """What the values count."""
+    if answer.kind in _UNITS:
+        return f"{answer.axes[0]} (noisy)"
+    return "people (noisy)"
+
+
+# --- data -----------------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Places along one line; ``stride`` bins share a place where there are too many to draw."""
+
+    labels: tuple[str, ...]
+    values: FloatArray
+    low: FloatArray
+    high: FloatArray
+    raw: FloatArray | None
+    stride: int
+    decimals: int
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for every place, as numbers without noise in their last digits."""
+        raws: Sequence[float | None] = [None] * len(self.labels) if self.raw is None else self.raw.tolist()
+        return [
+            {
+                "bin": name,
+                "value": rounded(value, self.decimals),
+                "low": rounded(low, self.decimals),
+                "high": rounded(high, self.decimals),
+                "faint": bool(low <= 0),
+                **({} if raw is None else {"raw": rounded(raw, self.decimals)}),
+            }
+            for name, value, low, high, raw in zip(
+                self.labels, self.values, self.low, self.high, raws, strict=True
+            )
+        ]
+
+
+def _series(answer: Answer) -> Series:
+    names = tuple(" · ".join(parts) for parts in itertools.product(*answer.labels))
+    scale = answer.alpha if answer.kind != "quantiles" else 1.0
+    raw = answer.raw if len(answer.raw) == len(answer.values) else None
+    stride = max(1, -(-len(names) // _MOST_STEPS)) if len(answer.labels) == 1 else 1
+    if stride == 1:
+        return Series(names, answer.values, answer.low, answer.high, raw, 1, digits(scale))
+    starts = np.arange(0, len(names), stride)
+    sizes = np.diff([*starts, len(names)])
+    return Series(
+        names[::stride],
+        np.add.reduceat(answer.values, starts) / sizes,
+        np.minimum.reduceat(answer.low, starts),
+        np.maximum.reduceat(answer.high, starts),
+        None,
+        stride,
+        digits(scale),
+    )
+
+
+def _tooltip(series: Series, axis: str, value: str) -> list[Any]:
+    import altair as alt
+
+    form = f",.{series.decimals}f"
+    return [
+        alt.Tooltip("bin:N", title=axis),
+        alt.Tooltip("value:Q", title=value, format=form),
+        alt.Tooltip("low:Q", title="noise interval from", format=form),
+        alt.Tooltip("high:Q", title="to", format=form),
+    ]
+
+
+# --- forms ----------------------------------------------------------------------------------------
+
+
+def _bars(answer: Answer, series: Series, width: int, *, raw: bool) -> Any:
+    """Bars whose interval includes zero are faint and have a dashed outline."""
+    import altair as alt
+
+    base = alt.Chart(alt.InlineData(values=series.rows()))
+    axis = " · ".join(answer.axes)
+    x = alt.X("bin:N", sort=None, title=axis, axis=label_axis(series.labels, width))
+    y = alt.Y("value:Q", axis=number_axis(value_title(answer)))
+    bars = base.mark_bar(style="answer").encode(
+        x=x,
+        y=y,
+        tooltip=_tooltip(series, axis, value_title(answer)),
+        fillOpacity=alt.condition("datum.faint", alt.value(0.25), alt.value(0.9)),
+        strokeDash=alt.condition("datum.faint", alt.value([3, 3]), alt.value([1, 0])),
+    )
+    whiskers = base.mark_rule(style="interval").encode(x=x, y=alt.Y("low:Q"), y2="high:Q")
+    ends = [
+        base.mark_tick(style="interval", thickness=2, size=min(10.0, 0.5 * width / len(series.labels))).encode(
+            x=x, y=f"{end}:Q"
+        )
+        for end in ("low", "high")
+    ]
+    layers = [bars, whiskers, *(ends if len(series.labels) <= 60 else [])]
+    return alt.layer(*layers, *_raw_dots(base, x, raw)).properties(width=width, height=HEIGHT)
+
+
+def _steps(answer: Answer, series: Series, width: int, *, raw: bool) -> Any:
+    import altair as alt
+
+    base = alt.Chart(alt.InlineData(values=series.rows()))
+    axis = " · ".join(answer.axes)
+    scale = alt.Scale(type="point", padding=0.5)
+    x = alt.X("bin:N", sort=None, title=axis, axis=label_axis(series.labels, width), scale=scale)
+    y = alt.Y("value:Q", axis=number_axis(value_title(answer)))
+    band = base.mark_area(style="band", interpolate="step").encode(x=x, y=alt.Y("low:Q"), y2="high:Q")
+    line = base.mark_line(style="answer-line", interpolate="step").encode(x=x, y=y)
+    hover = base.mark_rule(opacity=0, strokeWidth=max(1.0, width / len(series.labels))).encode(
+        x=x, tooltip=_tooltip(series, axis, value_title(answer))
+    )
+    return alt.layer(band, line, *_raw_dots(base, x, raw), hover).properties(width=width, height=HEIGHT)
+
+
+def _raw_dots(base: Any, x: Any, raw: bool) -> list[Any]:
+    if not raw:
+        return []
+    return [base.mark_point(style="raw", shape="circle", size=28).encode(x=x, y="raw:Q")]
+
+
+def _dots(answer: Answer, series: Series, width: int) -> Any:
+    """Values in the units of the column: a dot on its interval."""
+    import altair as alt
+
+    base = alt.Chart(alt.InlineData(values=series.rows()))
+    y = alt.Y("bin:N", sort=None, title=None, axis=alt.Axis(grid=False, labelLimit=180))
+    x = alt.X("value:Q", axis=number_axis(value_title(answer)), scale=alt.Scale(zero=False, nice=True))
+    line = base.mark_rule(style="interval").encode(y=y, x=alt.X("low:Q"), x2="high:Q")
+    ends = [
+        base.mark_tick(style="interval", thickness=2, size=14, orient="vertical").encode(y=y, x=f"{end}:Q")
+        for end in ("low", "high")
+    ]
+    dot = base.mark_point(style="answer", filled=True, size=90).encode(
+        y=y, x=x, tooltip=_tooltip(series, "answer", value_title(answer))
+    )
+    words = base.mark_text(style="words", dy=-16).encode(
+        y=y, x="value:Q", text=alt.Text("value:Q", format=NUMBER)
+    )
+    height = max(96, 48 * len(series.labels))
+    return alt.layer(line, *ends, dot, words).properties(width=width, height=height)
+
+
+def _ranking(answer: Answer, series: Series, width: int) -> Any:
+    """Horizontal bars, in the order in which they were found."""
+    import altair as alt
+
+    base = alt.Chart(alt.InlineData(values=series.rows()))
+    y = alt.Y("bin:N", sort=None, title=answer.axes[0], axis=alt.Axis(grid=False, labelLimit=180))
+    x = alt.X("value:Q", axis=number_axis(value_title(answer)))
+    bars = base.mark_bar(style="answer", height=alt.RelativeBandSize(0.6)).encode(
+        y=y,
+        x=x,
+        tooltip=_tooltip(series, answer.axes[0], value_title(answer)),
+        fillOpacity=alt.condition("datum.faint", alt.value(0.25), alt.value(0.9)),
+    )
+    whiskers = base.mark_rule(style="interval").encode(y=y, x=alt.X("low:Q"), x2="high:Q")
+    height = max(64, 28 * len(series.labels))
+    return alt.layer(bars, whiskers).properties(width=width, height=height)
+
+
+def _nothing(width: int) -> Any:
+    import altair as alt
+
+    data = alt.InlineData(values=[{"words": "Nothing is listed."}])
+    return alt.Chart(data).mark_text(style="words").encode(text="words:N").properties(width=width, height=64)
+
+
+def heat_map(
+    axes: tuple[str, ...],
+    labels: tuple[tuple[str, ...], ...],
+    values: FloatArray,
+    low: FloatArray,
+    *,
+    width: int = WIDTH,
+    most: float | None = None,
+    title: str = "people (noisy)",
+) -> Any:
+    """Counts along two axes; what could be zero is faint and dotted. ``most`` fixes the colours' top."""
+    import altair as alt
+
+    rows, along, down = _cells(labels, values, low)
+    base = alt.Chart(alt.InlineData(values=rows))
+    top = most if most is not None else float(values.max(initial=1.0))
+    x = alt.X("across:N", sort=None, title=axes[1], axis=label_axis(along, width))
+    tall = min(420, max(120, 24 * len(down)))
+    shown = label_axis(down, int(tall * 2.5)).values
+    y_axis = alt.Axis(values=shown, grid=False, labelLimit=120)
+    y = alt.Y("down:N", sort=None, title=axes[0], axis=y_axis)
+    colour = alt.Color(
+        "value:Q",
+        title=title,
+        scale=alt.Scale(domain=[0, max(top, 1.0)], range="ramp"),
+        legend=alt.Legend(format=NUMBER, gradientLength=min(240, width // 2), tickCount=3),
+    )
+    cells = base.mark_rect(style="cell").encode(
+        x=x,
+        y=y,
+        color=colour,
+        opacity=alt.condition("datum.faint", alt.value(0.35), alt.value(1)),
+        tooltip=[
+            alt.Tooltip("down:N", title=axes[0]),
+            alt.Tooltip("across:N", title=axes[1]),
+            alt.Tooltip("value:Q", title=title, format=",.0f"),
+        ],
+    )
+    dots = (
+        base.transform_filter("datum.faint")
+        .mark_point(style="dot", filled=True, size=8, shape="circle")
+        .encode(x=x, y=y)
+    )
+    return alt.layer(cells, dots).properties(width=width, height=tall)
+
+
+def _cells(
+    labels: tuple[tuple[str, ...], ...], values: FloatArray, low: FloatArray
+) -> tuple[list[dict[str, Any]], list[str], list[str]]:
+    """One row for every cell; where there are too many along an axis, neighbours are averaged."""
+    shape = len(labels[0]), len(labels[1])
+    strides = tuple(-(-length // _MOST_ALONG) for length in shape)
+    table, floor = values.reshape(shape), low.reshape(shape)
+    for axis, stride in enumerate(strides):
+        starts = np.arange(0, table.shape[axis], stride)
+        sizes = np.diff([*starts, table.shape[axis]]).reshape((-1, 1) if axis == 0 else (1, -1))
+        table = np.add.reduceat(table, starts, axis=axis) / sizes
+        floor = np.add.reduceat(floor, starts, axis=axis) / sizes
+    down, across = list(labels[0][:: strides[0]]), list(labels[1][:: strides[1]])
+    rows = [
+        {
+            "down": down[i],
+            "across": across[j],
+            "value": rounded(table[i, j], 1),
+            "faint": bool(floor[i, j] <= 0),
+        }
+        for i in range(len(down))
+        for j in range(len(across))
+    ]
+    return rows, across, down

@@ -1,0 +1,154 @@
+"""Light and dark: the colours of what charts draw, and the two ways to make a picture of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeVar, final
+
+Chart = TypeVar("Chart")
+
+FONT = "system-ui, 'DejaVu Sans', sans-serif"
+
+
+@final
+@dataclass(frozen=True)
+class Palette:
+    """The colours of one theme. Text has a contrast of at least 4.5 to the background, marks of at least 3."""
+
+    background: str
+    text: str
+    soft: str
+    """Text of less weight: subtitles and the labels of axes."""
+    line: str
+    """Grid lines, which carry no meaning of their own."""
+    ink: str
+    interval: str
+    other: str
+    alarm: str
+    kinds: tuple[str, ...]
+    ramp: tuple[str, str]
+    diverging: tuple[str, str, str]
+
+
+LIGHT = Palette(
+    background="#ffffff",
+    text="#16202a",
+    soft="#4a5865",
+    line="#dde3e8",
+    ink="#2b6a99",
+    interval="#b4560f",
+    other="#6d4b9e",
+    alarm="#b3261e",
+    kinds=("#2b6a99", "#b4560f", "#2f7d4f", "#6d4b9e", "#9c3d6b", "#6b6a1f", "#27787e", "#8a4b2d"),
+    ramp=("#eaf2f8", "#134a73"),
+    diverging=("#b4560f", "#f4f4f4", "#2b6a99"),
+)
+DARK = Palette(
+    background="#14191f",
+    text="#eef2f5",
+    soft="#b3bfca",
+    line="#313b45",
+    ink="#6fb1e0",
+    interval="#f0a35e",
+    other="#b79ae6",
+    alarm="#ff8a80",
+    kinds=("#6fb1e0", "#f0a35e", "#72c493", "#b79ae6", "#e58ab5", "#c9c65e", "#66c2c9", "#d79a7a"),
+    ramp=("#1d2b38", "#9fd0f5"),
+    diverging=("#f0a35e", "#262d34", "#6fb1e0"),
+)
+
+
+def themed(chart: Chart, *, dark: bool = False) -> Chart:
+    """The same chart in the colours of one theme."""
+    copied: Any = chart.copy(deep=False)  # type: ignore[attr-defined]
+    copied.config = _config(DARK if dark else LIGHT)
+    themed_chart: Chart = copied
+    return themed_chart
+
+
+def svg(chart: Any) -> str:
+    """The chart as an SVG picture with its description."""
+    import vl_convert
+
+    return str(vl_convert.vegalite_to_svg(chart.to_dict()))
+
+
+def png(chart: Any, *, scale: float = 2.0) -> bytes:
+    """The chart as a PNG picture."""
+    import vl_convert
+
+    return bytes(vl_convert.vegalite_to_png(chart.to_dict(), scale=scale))
+
+
+def _config(palette: Palette) -> dict[str, Any]:
+    axis = {
+        "labelColor": palette.soft,
+        "titleColor": palette.text,
+        "titleFontWeight": "normal",
+        "titlePadding": 8,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "gridColor": palette.line,
+        "domainColor": palette.soft,
+        "tickColor": palette.soft,
+    }
+    legend = {
+        "labelColor": palette.text,
+        "titleColor": palette.text,
+        "titleFontWeight": "normal",
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "labelLimit": 400,
+        "orient": "bottom",
+        "direction": "horizontal",
+        "symbolStrokeWidth": 2,
+    }
+    title = {
+        "color": palette.text,
+        "subtitleColor": palette.soft,
+        "anchor": "start",
+        "fontSize": 16,
+        "subtitleFontSize": 12,
+        "subtitlePadding": 6,
+        "offset": 16,
+        "fontWeight": 600,
+    }
+    return {
+        "background": palette.background,
+        "font": FONT,
+        "axis": axis,
+        "legend": legend,
+        "title": title,
+        "header": {"labelColor": palette.text, "titleColor": palette.text},
+        "view": {"stroke": None},
+        "padding": 8,
+        "range": {
+            "category": list(palette.kinds),
+            "ramp": list(palette.ramp),
+            "heatmap": list(palette.ramp),
+            "diverging": list(palette.diverging),
+        },
+        "style": _styles(palette),
+    }
+
+
+def _styles(palette: Palette) -> dict[str, Any]:
+    """What each kind of mark looks like, by its meaning."""
+    return {
+        "answer": {"fill": palette.ink, "stroke": palette.ink},
+        "answer-line": {"stroke": palette.ink, "strokeWidth": 2, "fill": None},
+        "other-line": {"stroke": palette.other, "strokeWidth": 2, "fill": None},
+        "interval": {"stroke": palette.interval, "strokeWidth": 2},
+        "band": {"fill": palette.interval, "fillOpacity": 0.28},
+        "raw": {"fill": palette.background, "stroke": palette.text, "strokeWidth": 1.5},
+        "zero": {"stroke": palette.soft, "strokeWidth": 1},
+        "alarm": {"fill": palette.alarm, "stroke": palette.alarm},
+        "quiet": {"fill": palette.background, "stroke": palette.soft, "strokeWidth": 1.5},
+        "left": {"fill": palette.background, "stroke": palette.soft, "strokeDash": [4, 3]},
+        "edge": {"stroke": palette.ink, "strokeWidth": 1.2, "strokeOpacity": 0.75, "fill": None},
+        "words": {"fill": palette.text, "fontSize": 12},
+        "on-colour": {"fill": palette.background, "fontSize": 12, "fontWeight": 600},
+        "watermark": {"fill": palette.alarm, "fontSize": 20, "fontWeight": 700, "opacity": 0.8},
+        "cell": {"stroke": palette.background, "strokeWidth": 0.5},
+        "dot": {"fill": palette.soft},
+    }

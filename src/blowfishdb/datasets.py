@@ -1,0 +1,214 @@
+"""Datasets as people use them: questions about columns, policies, budgets; wherever the data is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, final
+
+from blowfishdb.adapters.ledger import Budget, Grant
+from blowfishdb.answers import Answer
+from blowfishdb.asking import Asking, Columns, asking
+from blowfishdb.core.attribute import Attribute
+from blowfishdb.core.budget import AnyEpsilon, Epsilon
+from blowfishdb.core.domain import Domain
+from blowfishdb.core.errors import InvalidInput
+from blowfishdb.core.forms import QuestionForm
+from blowfishdb.core.graphs import Threshold
+from blowfishdb.core.guarantee import Guarantee
+from blowfishdb.core.policy import Policy
+from blowfishdb.core.policy_words import PolicyDifference
+from blowfishdb.core.predicates import Everything, Predicate
+from blowfishdb.explanation import Explanation
+from blowfishdb.gateway import Gateway
+from blowfishdb.messages import Terms
+from blowfishdb.preview import Preview
+from blowfishdb.tradeoff import Progress, Tradeoff
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """One dataset of a workspace."""
+
+    gateway: Gateway
+    name: str
+    condition: Predicate = field(default_factory=Everything)
+
+    @property
+    def schema(self) -> Domain:
+        """The declared columns."""
+        return self.gateway.facts(self.name).domain
+
+    @property
+    def policy(self) -> Policy:
+        """The published policy."""
+        return self.gateway.facts(self.name).policy
+
+    def declare(self, **columns: Attribute) -> Dataset:
+        """Declare columns anew, while nothing has been asked; the others stay as they are."""
+        schema = self.schema
+        merged = {name: schema[name] for name in schema.names} | columns
+        self.gateway.redeclare(self.name, Domain.of(merged))
+        return self
+
+    def propose(self, policy: Policy) -> PolicyDifference:
+        """What publishing ``policy`` would change, in words; nothing is changed."""
+        return self.gateway.propose(self.name, policy)
+
+    def publish(self, policy: Policy, *, confirm: bool = False) -> Dataset:
+        """Make ``policy`` the one that new answers follow.
+
+        Once budget is spent, earlier answers were given under the earlier policy. Such a change needs
+        ``confirm=True``; it is written into the ledger with its difference in words.
+        """
+        self.gateway.publish(self.name, policy, confirm=confirm)
+        return self
+
+    def refresh(self) -> Dataset:
+        """Declare that the rows have changed: answers from now on belong to a new snapshot.
+
+        The same people are in it, so what was spent stays spent.
+        """
+        self.gateway.refresh(self.name)
+        return self
+
+    @property
+    def budget(self) -> DatasetBudget:
+        """What may be lost in total, and what is."""
+        return DatasetBudget(self.gateway, self.name)
+
+    def guarantee(self) -> Guarantee:
+        """What is promised to the people in the data, in words."""
+        return self.gateway.guarantee(self.name)
+
+    def tradeoff(
+        self,
+        question: Asking,
+        policies: Mapping[str, Policy] | Sequence[Policy] | None = None,
+        *,
+        column: str | None = None,
+        thresholds: Iterable[Any] = (),
+        at_epsilon: AnyEpsilon | None = None,
+        progress: Progress | None = None,
+    ) -> Tradeoff:
+        """What ``question`` costs, and how far off it is, under several policies; reads no data.
+
+        Either ``policies``, named or not, or the distances in ``column`` within which values are hidden.
+        """
+        thetas: dict[str, float] | None = None
+        if policies is None:
+            name = column or question.form.columns[0].name
+            listed = list(thresholds)
+            policies = {f"within {distance}": self.hiding_within(name, distance) for distance in listed}
+            thetas = {f"within {distance}": float(distance) for distance in listed}
+        elif not isinstance(policies, Mapping):
+            policies = {policy.graph.describe(): policy for policy in policies}
+        fixed = None if at_epsilon is None else Epsilon(at_epsilon)
+        return self.gateway.tradeoff(
+            question.request(), policies, at_epsilon=fixed, thetas=thetas, progress=progress
+        )
+
+    def hiding_within(self, column: str, distance: object) -> Policy:
+        """The published policy, except that values of ``column`` are hidden within ``distance``."""
+        attribute: Attribute = self.schema[column]
+        graph = Threshold(attribute.value_count, attribute.threshold(distance))
+        return self.policy.with_column(column, graph)
+
+    def where(self, condition: Predicate) -> Dataset:
+        """The rows that satisfy ``condition``, and every condition so far."""
+        condition.check(self.schema)
+        both = condition if isinstance(self.condition, Everything) else self.condition & condition
+        return replace(self, condition=both)
+
+    def __getitem__(self, columns: str | tuple[str, ...]) -> Columns:
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        return Columns(self.gateway, self.name, self.schema, names, self.condition)
+
+    def count(self) -> Asking:
+        """How many rows there are; exact and free where the policy does not hide it."""
+        return self.question(QuestionForm("count", ()))
+
+    def question(self, form: QuestionForm | str) -> Asking:
+        """A question in its short form, such as ``cumulative(salary, bins=20)``."""
+        from blowfishdb.adapters.question_text import parse_question
+
+        schema = self.schema
+        read = parse_question(form, schema) if isinstance(form, str) else form
+        return asking(self.gateway, self.name, schema, read.only(self.condition))
+
+    def sql(self, text: str) -> Asking:
+        """The question that a SELECT asks; ``WITH ERROR 50 CONFIDENCE 0.95`` states its accuracy."""
+        from blowfishdb.adapters.sql_question import parse_select
+
+        parsed = parse_select(text, self.schema, dataset=self.name)
+        if parsed.explain:
+            raise InvalidInput("EXPLAIN is not a question.", fixes=("dataset.explain(question)",))
+        terms = Terms(parsed.accuracy, parsed.epsilon)
+        return replace(self.question(parsed.form), terms=terms)
+
+    def explain(self, question: Asking) -> Explanation:
+        """How ``question`` would be answered: boxes, policy graph, sensitivity, mechanism; free."""
+        return self.gateway.explain(question.request())
+
+    def preview(self, question: Asking, *, policy: Policy | None = None, stand_in: bool = False) -> Preview:
+        """The true answer beside a noisy one, for the curator, under the published policy or a draft."""
+        return self.gateway.preview(question.request(), policy=policy, stand_in=stand_in)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Questions that are settled on together, before any of them is answered."""
+
+    gateway: Gateway
+    questions: tuple[Asking, ...]
+
+    def __post_init__(self) -> None:
+        if not self.questions:
+            raise InvalidInput("A batch has at least one question.")
+
+    def quote(self) -> Epsilon:
+        """At most this much; free, like every quote."""
+        return sum((question.quote().epsilon for question in self.questions), Epsilon(0))
+
+    def ask(self, *, max_cost: AnyEpsilon | None = None) -> list[Answer]:
+        """The answers, in the order of the questions."""
+        limit = None if max_cost is None else Epsilon(max_cost)
+        return self.gateway.ask_all([question.request() for question in self.questions], max_cost=limit)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DatasetBudget:
+    """The total privacy loss that a dataset may suffer, and how much of it is gone."""
+
+    gateway: Gateway
+    name: str
+
+    @property
+    def status(self) -> Budget:
+        """Total, spent and held, exact."""
+        return self.gateway.budget(self.name)
+
+    @property
+    def remaining(self) -> Epsilon:
+        """What new answers may still cost."""
+        return self.status.remaining
+
+    @property
+    def grants(self) -> list[Grant]:
+        """Who may spend what, and has."""
+        return self.gateway.grants(self.name)
+
+    def grant(self, user: str, epsilon: AnyEpsilon) -> None:
+        """Let ``user`` spend up to ``epsilon`` of the total; once there are grants, only they can spend."""
+        self.gateway.grant(self.name, user, Epsilon(epsilon))
+
+    def set(self, total: AnyEpsilon) -> None:
+        """Declare the total."""
+        self.gateway.set_budget(self.name, Epsilon(total))
+
+    def __repr__(self) -> str:
+        status = self.status
+        return f"<Budget of {self.name}: {status.spent} of {status.total} spent, {status.remaining} left>"

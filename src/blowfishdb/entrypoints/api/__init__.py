@@ -1,0 +1,1 @@
+"""The REST interface: a workspace served to many people at once."""

@@ -1,0 +1,198 @@
+"""Who is calling, and whether they may: the one gate that every route stands behind.
+
+A caller is known by a token in the ``Authorization`` header, or by the cookie of someone who signed in. A
+browser sends the cookie by itself, so whoever changes something with it must also send the text that only
+our own pages know (``X-CSRF-Token``).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from abc import ABC
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Final, final
+
+from fastapi import Depends, FastAPI, Request
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+
+from blowfishdb.adapters.accounts import Account, Role
+from blowfishdb.adapters.tokens import csrf_matches
+from blowfishdb.core.errors import NotAllowed, NotSignedIn
+from blowfishdb.entrypoints.api.server import Server, server_of
+from blowfishdb.workspace import Workspace
+
+CSRF_HEADER: Final = "X-CSRF-Token"
+_SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Caller:
+    """Someone who is signed in: their account, and the workspace in their name.
+
+    ``secret`` is the cookie they are signed in by; None for a token.
+    """
+
+    account: Account
+    gateway: Workspace
+    server: Server
+    secret: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Their name."""
+        return self.account.name
+
+    @property
+    def role(self) -> Role:
+        """Their role, today."""
+        return self.account.role
+
+    @property
+    def curator(self) -> bool:
+        """Whether they decide."""
+        return self.role is Role.CURATOR
+
+    @property
+    def analyst(self) -> bool:
+        """Whether they only ask."""
+        return self.role is Role.ANALYST
+
+    @property
+    def auditor(self) -> bool:
+        """Whether they read the books."""
+        return self.role is Role.AUDITOR
+
+
+class Gate(ABC):
+    """What stands before a route; a route without one is refused when the server starts."""
+
+
+@final
+class _Allowed(Gate):
+    def __init__(self, roles: tuple[Role, ...]) -> None:
+        self.roles = roles
+
+    def __call__(self, request: Request) -> Caller:
+        caller = who(request)
+        if caller is None:
+            raise _not_signed_in()
+        caller.account.check_role(*self.roles)
+        return caller
+
+
+@final
+class _Public(Gate):
+    def __call__(self, request: Request) -> Caller | None:
+        return who(request)
+
+
+@final
+class _Door(Gate):
+    """Where people sign in: whoever they were before does not matter, only where they come from."""
+
+    def __call__(self, request: Request) -> None:
+        server_of(request).rates.take(f"address:{address(request)}")
+
+
+@final
+class _Watching(Gate):
+    """Whoever reads the books, and programs on this machine if the settings say so."""
+
+    def __call__(self, request: Request) -> None:
+        caller = who(request)
+        if caller is not None:
+            caller.account.check_role(Role.CURATOR, Role.AUDITOR)
+        elif not (server_of(request).settings.loopback_metrics and from_this_machine(request)):
+            raise _not_signed_in()
+
+
+def allowed(*roles: Role) -> _Allowed:
+    """The gate for these roles; it yields the ``Caller``."""
+    return _Allowed(roles)
+
+
+signed_in: Final = allowed(*Role)
+"""The gate for everyone who is signed in."""
+public: Final = _Public()
+"""The gate that is open; it yields the ``Caller`` if there is one."""
+watching: Final = _Watching()
+door: Final = _Door()
+
+SignedIn = Annotated[Caller, Depends(signed_in)]
+Curator = Annotated[Caller, Depends(allowed(Role.CURATOR))]
+Asker = Annotated[Caller, Depends(allowed(Role.ANALYST, Role.CURATOR))]
+BookReader = Annotated[Caller, Depends(allowed(Role.CURATOR, Role.AUDITOR))]
+Anyone = Annotated[Caller | None, Depends(public)]
+
+
+def who(request: Request) -> Caller | None:
+    """The one who sent a request, counted against what one caller may send; None for nobody.
+
+    A token that is wrong or over is refused rather than overlooked, so that nobody works on signed out.
+    """
+    server = server_of(request)
+    bearer, cookie = _bearer(request), request.cookies.get(server.settings.cookie)
+    if bearer is not None:
+        account = server.tokens.who(bearer, purpose="api")
+    elif cookie:
+        account = server.tokens.who(cookie, purpose="session")
+    else:
+        account = None
+    server.rates.take(f"user:{account.name}" if account else f"address:{address(request)}")
+    if account is None:
+        if bearer is not None:
+            raise _not_signed_in()
+        return None
+    if bearer is None:
+        _check_csrf(request, cookie or "")
+    request.state.user, request.state.role = account.name, account.role
+    secret = cookie if bearer is None else None
+    return Caller(account, server.workspace.as_user(account.name), server, secret)
+
+
+def address(request: Request) -> str:
+    """Where a request came from."""
+    return request.client.host if request.client else "nowhere"
+
+
+def from_this_machine(request: Request) -> bool:
+    """Whether it came from the machine that the server runs on."""
+    try:
+        return ipaddress.ip_address(address(request)).is_loopback
+    except ValueError:
+        return False
+
+
+def check_gates(app: FastAPI) -> None:
+    """Refuse to serve a route that nobody decided about."""
+    for route in app.routes:
+        if isinstance(route, APIRoute) and not any(isinstance(gate, Gate) for gate in _calls(route.dependant)):
+            raise NotAllowed(f"Nobody said who may use {route.path}.", fixes=("give it a gate of access.py",))
+
+
+def _calls(dependant: Dependant) -> Iterator[object]:
+    for needed in dependant.dependencies:
+        yield needed.call
+        yield from _calls(needed)
+
+
+def _bearer(request: Request) -> str | None:
+    scheme, _, text = request.headers.get("Authorization", "").partition(" ")
+    return text.strip() if scheme.lower() == "bearer" else None
+
+
+def _check_csrf(request: Request, cookie: str) -> None:
+    if request.method not in _SAFE and not csrf_matches(cookie, request.headers.get(CSRF_HEADER, "")):
+        raise NotAllowed(
+            f"A browser that changes something must send the header {CSRF_HEADER}.",
+            fixes=("the csrf text that GET /api/v1/me returns", "a token instead of a cookie"),
+        )
+
+
+def _not_signed_in() -> NotSignedIn:
+    return NotSignedIn(
+        "Nobody is signed in, or no longer.", fixes=("sign in", "a valid token in the Authorization header")
+    )

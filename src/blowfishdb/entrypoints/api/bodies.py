@@ -1,0 +1,124 @@
+"""What people send to sign in, to manage accounts and to manage datasets. Unknown fields are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+from blowfishdb.adapters.accounts import Role
+
+Plain = dict[str, Any]
+Value = int | float | str | bool
+
+
+class Body(BaseModel):
+    """A body; a field that nobody knows is more likely a typo than something to overlook."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class SignIn(Body):
+    """A name and a password."""
+
+    user: str = Field(max_length=255)
+    password: SecretStr = Field(max_length=2_000)
+
+
+class DemoRole(Body):
+    """The role to play in the demonstration."""
+
+    role: Role
+
+
+class NewToken(Body):
+    """A token to make: what it is for, and for how many days."""
+
+    label: str = Field(default="", max_length=255)
+    days: float | None = Field(default=None, gt=0, le=3650)
+
+
+class NewUser(Body):
+    """Someone to let in; without a password, by tokens only."""
+
+    user: str = Field(max_length=255)
+    role: Role
+    password: SecretStr | None = Field(default=None, max_length=2_000)
+
+
+class UserChange(Body):
+    """What to change about a user."""
+
+    role: Role | None = None
+    password: SecretStr | None = Field(default=None, max_length=2_000)
+
+
+class Place(Body):
+    """Where rows are: a path or a database address, and a table or a SELECT in it."""
+
+    source: str = Field(min_length=1, max_length=4_000)
+    table: str | None = Field(default=None, max_length=255)
+    view: str | None = Field(default=None, max_length=100_000)
+
+
+class NewDataset(Place):
+    """A dataset to declare."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_. -]{0,254}$")
+    domain: dict[str, Plain] = Field(
+        description="The columns, in the form that GET …/schema returns.",
+        examples=[{"salary": {"kind": "integer", "lo": 0, "hi": 199_999, "step": 1}}],
+    )
+    person: str | None = Field(default=None, max_length=255)
+    rows_per_person: int = Field(default=1, ge=1, le=1_000_000)
+    row_key: str | None = Field(default=None, max_length=255)
+
+
+class SchemaChange(Body):
+    """Columns to declare anew; the others stay as they are."""
+
+    columns: dict[str, Plain] = Field(min_length=1)
+
+
+class ColumnRule(Body):
+    """What to hide of one column: exactly one of these."""
+
+    hide_within: int | float | str | None = Field(default=None, description="A distance in data units.")
+    groups: dict[str, list[Value]] | list[list[Value]] | None = None
+    groups_of: int | float | str | None = Field(default=None, description="The width of equal groups.")
+    between: list[tuple[Value, Value]] | None = Field(default=None, description="Listed pairs.")
+    everything: bool = False
+    nothing: bool = False
+
+
+class PolicyDraft(Body):
+    """A policy in one of three forms: its graph, its file, or what to hide of each column.
+
+    Columns that are not named are hidden entirely; ``joint`` and ``hide_presence`` go with ``columns``.
+    """
+
+    graph: Plain | None = None
+    yaml: str | None = Field(default=None, max_length=900_000)
+    columns: dict[str, ColumnRule] | None = Field(
+        default=None, examples=[{"salary": {"hide_within": 1000}}]
+    )
+    joint: bool = True
+    hide_presence: bool = False
+
+
+class Confirmation(Body):
+    """Whether to publish although answers were already given under the current policy."""
+
+    confirm: bool = False
+
+
+class Total(Body):
+    """A total privacy loss, as a decimal text."""
+
+    total: str | float | int = Field(examples=["2.0"])
+
+
+class Allowance(Body):
+    """What someone may spend, as a decimal text."""
+
+    epsilon: str | float | int = Field(examples=["0.5"])

@@ -1,0 +1,56 @@
+"""Giving a running question up, from whichever worker the request to do so reaches."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, final
+
+from blowfishdb.adapters.backends import Cancellation
+from blowfishdb.adapters.scratch import Scratch
+from blowfishdb.core.errors import NotFound
+
+_EVERY: Final = 0.5  # seconds between looks at what other workers were told
+_RUNNING, _STOP = "running", "stop"
+
+
+@final
+class RunningQuestions:
+    """The questions that are being answered now, by user and idempotency key."""
+
+    def __init__(self, scratch: Scratch) -> None:
+        self._scratch = scratch
+
+    @contextmanager
+    def running(self, user: str, key: str) -> Iterator[Cancellation]:
+        """While inside, whoever calls ``stop`` with the same names cancels the question."""
+        cancel, over = Cancellation(), threading.Event()
+        self._scratch.put(user, _name(key), _RUNNING)
+        watch = threading.Thread(
+            target=self._watch, args=(user, key, cancel, over), name="blowfishdb-cancel", daemon=True
+        )
+        watch.start()
+        try:
+            yield cancel
+        finally:
+            over.set()
+            watch.join()
+            self._scratch.drop(user, _name(key))
+
+    def stop(self, user: str, key: str) -> None:
+        """Ask for a question to be given up."""
+        if not self._scratch.replace(user, _name(key), _STOP):
+            raise NotFound(
+                "No question of yours is running under this key.", fixes=("look whether its answer is there",)
+            )
+
+    def _watch(self, user: str, key: str, cancel: Cancellation, over: threading.Event) -> None:
+        while not over.wait(_EVERY):
+            if self._scratch.get(user, _name(key)) == _STOP:
+                cancel.cancel()
+                return
+
+
+def _name(key: str) -> str:
+    return f"running {key}"

@@ -1,0 +1,108 @@
+"""Datasets: which there are, what their columns are, and declaring new ones."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter, Response
+
+from blowfishdb.core import codec
+from blowfishdb.core.domain import Domain
+from blowfishdb.core.policy_words import sentences
+from blowfishdb.datasets import Gateway
+from blowfishdb.entrypoints.api.access import Curator, SignedIn
+from blowfishdb.entrypoints.api.bodies import NewDataset, Place, Plain, SchemaChange
+from blowfishdb.entrypoints.api.reading import read
+from blowfishdb.entrypoints.api.shapes import DatasetList, DatasetShown, DatasetSummary, Schema
+
+router: Final = APIRouter(tags=["Datasets"])
+
+
+@router.get("/datasets", summary="All datasets")
+def datasets(caller: SignedIn) -> DatasetList:
+    """Every dataset, its budget, and what the caller can still spend on it. Where rows are is not told."""
+    return DatasetList(datasets=[_summary(caller.gateway, name) for name in caller.gateway.datasets()])
+
+
+@router.post("/datasets", summary="Declare a dataset", status_code=201)
+def add_dataset(body: NewDataset, caller: Curator, response: Response) -> DatasetShown:
+    """Say where rows are and which values they may hold.
+
+    Everything about a record stays hidden until a policy says otherwise, and the budget is 1.
+    """
+    domain = read("domain", lambda: codec.domain(body.domain))
+    caller.gateway.add_dataset(
+        body.name,
+        body.source,
+        domain=domain,
+        table=body.table,
+        view=body.view,
+        person=body.person,
+        rows_per_person=body.rows_per_person,
+        row_key=body.row_key,
+    )
+    response.headers["Location"] = f"/api/v1/datasets/{body.name}".replace(" ", "%20")
+    return shown(caller.gateway, body.name)
+
+
+@router.post("/datasets/proposal", summary="Propose columns for a source")
+def proposal(body: Place, caller: Curator) -> Plain:
+    """How the columns of a source could be declared.
+
+    It is computed from the rows, so it is for the curator's eyes, and nothing holds until it is confirmed by
+    declaring the dataset.
+    """
+    from blowfishdb.adapters.schema_proposal import propose
+
+    return propose(body.source, table=body.table, view=body.view).to_plain()
+
+
+@router.get("/datasets/{dataset}", summary="One dataset")
+def dataset(dataset: str, caller: SignedIn) -> DatasetShown:
+    """Its columns and its policy, as data and in words."""
+    return shown(caller.gateway, dataset)
+
+
+@router.post("/datasets/{dataset}/refresh", summary="Declare that the rows have changed")
+def refresh(dataset: str, caller: Curator) -> DatasetShown:
+    """Answers from now on belong to a new snapshot. The same people are in it: what was spent stays spent."""
+    caller.gateway.facts(dataset)
+    caller.gateway.refresh(dataset)
+    return shown(caller.gateway, dataset)
+
+
+@router.get("/datasets/{dataset}/schema", summary="The columns of a dataset")
+def schema(dataset: str, caller: SignedIn) -> Schema:
+    """The declared columns, in the form in which they can be declared."""
+    return Schema(domain=codec.plain(caller.gateway.facts(dataset).domain))
+
+
+@router.patch("/datasets/{dataset}/schema", summary="Declare columns anew")
+def redeclare(dataset: str, body: SchemaChange, caller: Curator) -> Schema:
+    """Other columns or limits, while nothing has been asked; everything is hidden again."""
+    known = caller.gateway.facts(dataset).domain
+    given = read("columns", lambda: {name: codec.attribute(said) for name, said in body.columns.items()})
+    domain = read("columns", lambda: Domain.of({name: known[name] for name in known.names} | given))
+    caller.gateway.redeclare(dataset, domain)
+    return Schema(domain=codec.plain(domain))
+
+
+def shown(gateway: Gateway, name: str) -> DatasetShown:
+    """A dataset as everyone who may ask may see it."""
+    facts = gateway.facts(name)
+    words = [f"{column}: {facts.domain[column].describe()}" for column in facts.domain.names]
+    return DatasetShown(
+        **facts.to_plain(), columns_in_words=words, policy_in_words=list(sentences(facts.policy))
+    )
+
+
+def _summary(gateway: Gateway, name: str) -> DatasetSummary:
+    facts = gateway.facts(name)
+    return DatasetSummary(
+        name=name,
+        columns=list(facts.domain.names),
+        policy_version=facts.policy_version,
+        snapshot=facts.snapshot,
+        budget=str(gateway.budget(name).total),
+        left=str(gateway.left(name)),
+    )

@@ -1,0 +1,152 @@
+"""Questions: what they would cost, how they would be answered, and their answers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, final
+
+from fastapi import APIRouter, Header, Request, Response
+from fastapi.responses import JSONResponse
+
+from blowfishdb.adapters.backends import Cancellation
+from blowfishdb.adapters.scratch import Scratch
+from blowfishdb.asking import Asking
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.codec import digest
+from blowfishdb.core.errors import BlowfishError
+from blowfishdb.entrypoints.api import problems
+from blowfishdb.entrypoints.api.access import Asker, Caller
+from blowfishdb.entrypoints.api.bodies_questions import Asked, Asks
+from blowfishdb.entrypoints.api.cancelling import RunningQuestions
+from blowfishdb.entrypoints.api.quote_ids import QuoteIds, Quoted
+from blowfishdb.entrypoints.api.showing import answer_body, budget_body
+
+router = APIRouter(tags=["questions"])
+
+REPLAYED: Final = "Idempotent-Replayed"
+Key = Annotated[
+    str | None,
+    Header(alias="Idempotency-Key", min_length=1, max_length=255, description="The same key charges once."),
+]
+
+
+@router.post("/datasets/{dataset}/quotes")
+def quote(dataset: str, body: Asked, caller: Asker) -> dict[str, Any]:
+    """What an answer would cost. Free, and computed without touching the data; valid for an hour."""
+    return _quoted(body.asking(caller.gateway[dataset]), body, caller)
+
+
+@router.post("/datasets/{dataset}/explain")
+def explain(dataset: str, body: Asked, caller: Asker) -> dict[str, Any]:
+    """How a question would be answered: boxes, policy graph, sensitivity, mechanism. Free."""
+    source = caller.gateway[dataset]
+    return source.explain(body.asking(source, explaining=True)).to_plain()
+
+
+@router.post("/datasets/{dataset}/answers", responses=problems.documented(402))
+def ask(dataset: str, body: Asks, caller: Asker, request: Request, key: Key = None) -> Response:
+    """The answer to a quote or to a question, charged once. A refusal comes before any row is read."""
+    asks = _Answering(dataset, body, caller)
+    if key is None:
+        return asks.respond(None)
+    memory, name = caller.server.idempotency, digest({"dataset": dataset, **body.model_dump(mode="json")})
+    kept = memory.once(caller.name, key, name)
+    if kept is not None:
+        return _replayed(kept)
+    try:
+        with RunningQuestions(Scratch(caller.gateway.store)).running(caller.name, key) as cancel:
+            response = asks.respond(cancel)
+    except BlowfishError as error:
+        if not error.charged:
+            memory.give_up(caller.name, key)
+            raise
+        request.state.problem = type(error).__name__
+        reference = problems.reference_of(request)
+        response = problems.problem_of(error, shown_places=caller.curator, reference=reference)
+    except BaseException:
+        memory.give_up(caller.name, key)
+        raise
+    if response.status_code == 409:  # the policy changed: nothing was done that could be repeated
+        memory.give_up(caller.name, key)
+    else:
+        memory.keep(caller.name, key, name, _kept(response))
+    return response
+
+
+@router.delete("/answers/running/{key}", status_code=202)
+def cancel(key: str, caller: Asker) -> dict[str, Any]:
+    """Give up a question of yours that is running under this idempotency key.
+
+    Before its charge is made this is free; afterwards what it costs stays charged.
+    """
+    RunningQuestions(Scratch(caller.gateway.store)).stop(caller.name, key)
+    return {"cancelling": key}
+
+
+# --- steps ----------------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Answering:
+    """One request for an answer."""
+
+    dataset: str
+    body: Asks
+    caller: Caller
+
+    def respond(self, cancel: Cancellation | None) -> JSONResponse:
+        """The answer, or the new price if the policy was changed since the quote."""
+        source = self.caller.gateway[self.dataset]
+        limit = None if self.body.max_cost is None else Epsilon(self.body.max_cost)
+        asked: Asked = self.body
+        if self.body.by_quote:
+            quoted = self._quoted()
+            asked = Asked.model_validate(quoted.asked)
+            promised = Epsilon.from_nano(quoted.nano_epsilon)
+            limit = promised if limit is None else min(limit, promised)
+            if source.gateway.facts(self.dataset).policy_version != quoted.policy_version:
+                return _policy_changed(_quoted(asked.asking(source), asked, self.caller))
+        asking = asked.asking(source)
+        answer = asking.ask(max_cost=limit, cancel=cancel)
+        body = {**answer_body(answer, self.caller), "budget": budget_body(self.caller.gateway, self.dataset)}
+        return JSONResponse(body, headers={"Cache-Control": "no-store"})
+
+    def _quoted(self) -> Quoted:
+        signed = QuoteIds(self.caller.gateway.store)
+        return signed.open(self.body.quote_id or "", user=self.caller.name, dataset=self.dataset)
+
+
+def _quoted(asking: Asking, body: Asked, caller: Caller) -> dict[str, Any]:
+    quote = asking.quote()
+    text, expires = QuoteIds(caller.gateway.store).sign(
+        user=caller.name,
+        dataset=asking.dataset,
+        asked=body.model_dump(mode="json", include=set(Asked.model_fields), exclude_defaults=True),
+        policy_version=quote.policy_version,
+        nano_epsilon=quote.epsilon.nano,
+    )
+    return {**quote.to_plain(), "quote_id": text, "expires": expires}
+
+
+def _policy_changed(quote: dict[str, Any]) -> JSONResponse:
+    return problems.problem(
+        409,
+        "policy-changed",
+        "The policy was changed since this quote. Nothing was charged; the question has a new price.",
+        fixes=(f"accept the new quote, which costs {quote['epsilon']}",),
+        more={"quote": quote},
+    )
+
+
+def _kept(response: Response) -> str:
+    """A response as it is stored: sent again byte for byte."""
+    return json.dumps({"status": response.status_code, "body": bytes(response.body).decode()})
+
+
+def _replayed(kept: str) -> Response:
+    stored = json.loads(kept)
+    media = "application/json" if stored["status"] < 400 else problems.MEDIA_TYPE
+    headers = {REPLAYED: "true", "Cache-Control": "no-store"}
+    return Response(stored["body"], stored["status"], headers=headers, media_type=media)

@@ -1,0 +1,194 @@
+"""What the routes of this folder return, where it has a fixed shape."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from blowfishdb.adapters.accounts import Role
+from blowfishdb.entrypoints.api.bodies import Plain
+
+
+class Me(BaseModel):
+    """Who is signed in; ``csrf`` is what a browser sends along when it changes something."""
+
+    user: str
+    role: Role
+    csrf: str | None = None
+    demo: bool = False
+
+
+class TokenShown(BaseModel):
+    """What may be known of a token once it has been handed over."""
+
+    id: str
+    label: str
+    created: datetime
+    expires: datetime
+    active: bool
+
+
+class TokenMade(TokenShown):
+    """A new token; its text is shown this once."""
+
+    token: str
+
+
+class TokenList(BaseModel):
+    """One's own tokens."""
+
+    tokens: list[TokenShown]
+
+
+class User(BaseModel):
+    """Someone who may come in; not ``active`` once revoked."""
+
+    user: str
+    role: Role
+    created: datetime
+    active: bool
+
+
+class UserList(BaseModel):
+    """Everyone, also those who were revoked."""
+
+    users: list[User]
+
+
+class DatasetSummary(BaseModel):
+    """A dataset in a list; ``left`` is what the caller can still spend on it."""
+
+    name: str
+    columns: list[str]
+    policy_version: int
+    snapshot: int
+    budget: str
+    left: str
+
+
+class DatasetList(BaseModel):
+    """All datasets."""
+
+    datasets: list[DatasetSummary]
+
+
+class DatasetShown(BaseModel):
+    """What everyone who may ask about a dataset may know of it."""
+
+    name: str
+    domain: dict[str, Plain]
+    policy: Plain
+    policy_version: int
+    snapshot: int
+    rows_per_person: int
+    columns_in_words: list[str]
+    policy_in_words: list[str]
+
+
+class Schema(BaseModel):
+    """The declared columns."""
+
+    domain: dict[str, Plain]
+
+
+class PolicyText(BaseModel):
+    """A policy as a graph, in words, and as a file (None where it has no form as a file)."""
+
+    graph: Plain
+    sentences: list[str]
+    yaml: str | None
+
+
+class PolicyShown(PolicyText):
+    """The published policy; curators also see the draft that differs from it."""
+
+    version: int
+    draft: PolicyText | None = None
+
+
+class Difference(BaseModel):
+    """What a policy would change, in words; None where that could not be told."""
+
+    sentences: list[str]
+    tightens: bool | None
+    loosens: bool | None
+    same: bool | None
+    newly_exact: list[str]
+    no_longer_exact: list[str]
+    columns: list[dict[str, Any]]
+
+
+class Protection(BaseModel):
+    """How sure an attacker can become: about two values, and by how far apart two values are."""
+
+    column: str
+    budget: str
+    probe: dict[str, Any] | None
+    curve: list[dict[str, Any]]
+
+
+class BudgetShown(BaseModel):
+    """Exact decimal texts beside whole numbers of nano-ε; ``left`` is what the caller can still spend."""
+
+    dataset: str
+    total: str
+    nano_total: int
+    spent: str
+    nano_spent: int
+    held: str
+    nano_held: int
+    remaining: str
+    nano_remaining: int
+    left: str
+    nano_left: int
+
+
+class GrantShown(BaseModel):
+    """What someone may spend, has spent, and holds; ``granted`` is None for one without a grant."""
+
+    user: str
+    granted: str | None
+    nano_granted: int | None
+    spent: str
+    nano_spent: int
+    held: str
+    nano_held: int
+
+
+class GrantList(BaseModel):
+    """Everyone who has a grant or ever asked."""
+
+    dataset: str
+    grants: list[GrantShown]
+
+
+class EventShown(BaseModel):
+    """One entry of the ledger's hash chain."""
+
+    seq: int
+    at: datetime
+    kind: str
+    dataset: str
+    analyst: str
+    charge: int | None
+    amount: str
+    nano_amount: int
+    facts: Plain
+    hash: str
+
+
+class Audit(BaseModel):
+    """The books, and what is wrong with them."""
+
+    verified: bool
+    problems: list[str]
+    events: list[EventShown]
+
+
+class Health(BaseModel):
+    """Whether the server can reach its workspace."""
+
+    status: str = Field(examples=["ok"])
+    version: str

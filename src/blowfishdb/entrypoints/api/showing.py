@@ -1,0 +1,65 @@
+"""What people are shown of an answer: everything but whose question it was and how the rows were read.
+
+Others' names are for curators and auditors, and so is the SQL, which names tables and columns as the source
+has them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from blowfishdb.answers import Answer
+from blowfishdb.datasets import Gateway
+from blowfishdb.entrypoints.api.access import Caller
+from blowfishdb.messages import plain_epsilon
+
+
+def shown_to(answer: Answer, caller: Caller) -> Answer:
+    """The answer without what the caller may not see."""
+    if not caller.analyst:
+        return answer
+    own = answer.receipt.user == caller.name
+    return replace(answer, receipt=replace(answer.receipt, sql="", user=answer.receipt.user if own else ""))
+
+
+def answer_body(answer: Answer, caller: Caller) -> dict[str, Any]:
+    """The answer as JSON; a name that is not shown is null."""
+    body = shown_to(answer, caller).to_plain()
+    body["receipt"]["user"] = body["receipt"]["user"] or None
+    return {"id": answer.number, **body}
+
+
+def summary_body(answer: Answer, caller: Caller) -> dict[str, Any]:
+    """One line of a list of answers."""
+    receipt = shown_to(answer, caller).receipt
+    return {
+        "id": answer.number,
+        "dataset": receipt.dataset,
+        "question": receipt.question,
+        "kind": answer.kind,
+        "axes": list(answer.axes),
+        "form": answer.form,
+        "size": len(answer.values),
+        "alpha": answer.alpha,
+        "beta": answer.beta,
+        "simultaneous": answer.simultaneous,
+        **plain_epsilon("epsilon", receipt.epsilon),
+        "mechanism": receipt.mechanism,
+        "policy_version": receipt.policy_version,
+        "snapshot": receipt.snapshot,
+        "settled": receipt.settled,
+        "user": receipt.user or None,
+    }
+
+
+def budget_body(gateway: Gateway, dataset: str) -> dict[str, Any]:
+    """What a dataset may lose, has lost, and what the caller can still spend."""
+    status = gateway.budget(dataset)
+    return {
+        **plain_epsilon("total", status.total),
+        **plain_epsilon("spent", status.spent),
+        **plain_epsilon("held", status.held),
+        **plain_epsilon("remaining", status.remaining),
+        **plain_epsilon("left", gateway.left(dataset)),
+    }

@@ -1,0 +1,111 @@
+"""What the ledger speaks of as JSON, with the keys that the API uses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from blowfishdb.messages import plain_epsilon
+
+if TYPE_CHECKING:
+    from blowfishdb.adapters.accounts import Account
+    from blowfishdb.adapters.ledger import Budget, Event, Grant
+    from blowfishdb.adapters.tokens import Token
+    from blowfishdb.answers import Answer
+    from blowfishdb.core.budget import Epsilon
+    from blowfishdb.core.guarantee import Guarantee
+    from blowfishdb.core.policy_words import PolicyDifference
+
+
+def budget(status: Budget, left: Epsilon) -> dict[str, Any]:
+    """A dataset's budget, and what is left of it for whoever asks."""
+    amounts = {
+        "total": status.total,
+        "spent": status.spent,
+        "held": status.held,
+        "remaining": status.remaining,
+        "left": left,
+    }
+    said: dict[str, Any] = {"dataset": status.dataset}
+    for name, amount in amounts.items():
+        said |= plain_epsilon(name, amount)
+    return said
+
+
+def grant(given: Grant) -> dict[str, Any]:
+    """What one analyst may spend; null is as much as there is."""
+    granted = {"granted": None, "nano_granted": None}
+    if given.granted is not None:
+        granted = plain_epsilon("granted", given.granted)
+    return {"user": given.user, **granted, **plain_epsilon("spent", given.spent), **plain_epsilon("held", given.held)}
+
+
+def event(happened: Event) -> dict[str, Any]:
+    """One link of the audit chain."""
+    return {
+        "seq": happened.seq,
+        "at": happened.at.isoformat(),
+        "kind": happened.kind,
+        "dataset": happened.dataset,
+        "user": happened.analyst,
+        "charge": happened.charge,
+        **plain_epsilon("amount", happened.amount),
+        "facts": dict(happened.facts),
+        "hash": happened.hash,
+    }
+
+
+def account(user: Account) -> dict[str, Any]:
+    """Someone who may come in."""
+    return {
+        "user": user.name,
+        "role": user.role.value,
+        "created": user.created.isoformat(),
+        "active": user.active,
+    }
+
+
+def token(known: Token) -> dict[str, Any]:
+    """What may be known of a token once it was handed over."""
+    return {
+        "id": known.id,
+        "user": known.owner,
+        "label": known.label,
+        "created": known.created.isoformat(),
+        "expires": known.expires.isoformat(),
+        "active": known.active,
+    }
+
+
+def difference(change: PolicyDifference) -> dict[str, Any]:
+    """What changes from one policy to another."""
+    return {
+        "same": change.same,
+        "tightens": change.tightens,
+        "loosens": change.loosens,
+        "newly_exact": list(change.newly_exact),
+        "no_longer_exact": list(change.no_longer_exact),
+        "sentences": list(change.sentences),
+    }
+
+
+def guarantee(promised: Guarantee) -> dict[str, Any]:
+    """A guarantee, and its words in the order in which they are read."""
+    return {**promised.to_plain(), "paragraphs": list(promised.paragraphs)}
+
+
+def summary(answer: Answer) -> dict[str, Any]:
+    """One line of the log."""
+    receipt = answer.receipt
+    return {
+        "id": answer.number,
+        "dataset": receipt.dataset,
+        "question": receipt.question,
+        "user": receipt.user,
+        "alpha": answer.alpha,
+        "beta": answer.beta,
+        "simultaneous": answer.simultaneous,
+        **plain_epsilon("epsilon", receipt.epsilon),
+        "policy_version": receipt.policy_version,
+        "snapshot": receipt.snapshot,
+        "settled": receipt.settled,
+    }

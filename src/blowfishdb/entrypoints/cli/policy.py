@@ -1,0 +1,282 @@
+"""policy show | set | diff | publish | export | import: what must stay hidden."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from blowfishdb.core.errors import InvalidInput
+from blowfishdb.entrypoints.cli import prompts
+from blowfishdb.entrypoints.cli.here import AsJson, Data, Here, Yes
+from blowfishdb.entrypoints.cli.panels import CURATOR, examples
+
+if TYPE_CHECKING:
+    from blowfishdb.core.graphs import PolicyGraph
+    from blowfishdb.core.guarantee import Guarantee
+    from blowfishdb.core.policy import Policy
+    from blowfishdb.core.policy_words import PolicyDifference
+    from blowfishdb.gateway import Gateway
+
+Column = Annotated[
+    str | None, typer.Argument(metavar="[COLUMN]", help="One column; all of them without.", show_default=False)
+]
+Draft = Annotated[bool, typer.Option("--draft", help="The draft instead of the published policy.")]
+
+
+def show(ctx: typer.Context, data: Data, column: Column = None, draft: Draft = False, _json: AsJson = False) -> None:
+    """What is hidden, in sentences."""
+    here = Here.of(ctx)
+    with here.gateway() as gateway:
+        from blowfishdb.core import codec
+        from blowfishdb.core.policy_words import sentence, sentences
+
+        facts = gateway.facts(data)
+        policy = gateway.draft(data) if draft else facts.policy
+        said = sentences(policy) if column is None else (sentence(policy, column),)
+        plain = {
+            "dataset": data,
+            "version": None if draft else facts.policy_version,
+            "graph": codec.plain(policy.graph),
+            "sentences": list(said),
+        }
+        which = "draft" if draft else f"policy v{facts.policy_version}"
+        here.say(plain, f"[bold]{data}[/bold], {which}", *(_line(words) for words in said))
+
+
+def set_policy(
+    ctx: typer.Context,
+    data: Data,
+    column: Column = None,
+    hide_within: Annotated[
+        str | None,
+        typer.Option(metavar="D", help="Hide which of two values someone has when they are at most D apart."),
+    ] = None,
+    hide_all: Annotated[
+        bool, typer.Option("--hide-all", help="Hide every value of the column; without a column, whole records.")
+    ] = False,
+    hide_nothing: Annotated[bool, typer.Option("--hide-nothing", help="Hide nothing about the column.")] = False,
+    groups: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Hide values within groups that a YAML or JSON file lists.")
+    ] = None,
+    whole_record: Annotated[
+        bool | None,
+        typer.Option(
+            "--whole-record/--column-by-column",
+            help="Hide the columns of a record together, or one at a time (weaker: columns add up).",
+            show_default=False,
+        ),
+    ] = None,
+    hide_presence: Annotated[
+        bool | None,
+        typer.Option(
+            "--hide-presence/--show-presence",
+            help="Hide also whether someone is in the data, and so how many rows there are.",
+            show_default=False,
+        ),
+    ] = None,
+    _json: AsJson = False,
+) -> None:
+    """Change the draft, and show what that would change. Nothing follows it until it is published."""
+    here = Here.of(ctx)
+    said = sum((hide_within is not None, hide_all, hide_nothing, groups is not None))
+    if said > 1 or not (said or whole_record is not None or hide_presence is not None):
+        raise InvalidInput(
+            "Say one thing about what to hide.",
+            fixes=("--hide-within 1000", "--hide-all", "--hide-nothing", "--groups FILE", "--hide-presence"),
+        )
+    if said and column is None and not hide_all:
+        raise InvalidInput("Say of which column.", fixes=(f"blowfishdb policy set {data} COLUMN --hide-within 1000",))
+    with here.gateway() as gateway:
+        draft = gateway.draft(data)
+        if said and column is None:
+            draft = _whole(draft)
+        elif column is not None and said:
+            graph = _graph(draft, column, hide_within, hide_all, groups)
+            draft = draft.with_column(column, graph)
+        if whole_record is not None or hide_presence is not None:
+            draft = _combined(draft, whole_record, hide_presence)
+        gateway.save_draft(data, draft)
+        _tell_change(here, gateway.propose(data, draft), f"blowfishdb policy publish {data}")
+
+
+def diff(ctx: typer.Context, data: Data, _json: AsJson = False) -> None:
+    """What publishing the draft would change."""
+    here = Here.of(ctx)
+    with here.gateway() as gateway:
+        change = gateway.propose(data, gateway.draft(data))
+        _tell_change(here, change, f"blowfishdb policy publish {data}")
+
+
+def publish(ctx: typer.Context, data: Data, yes: Yes = False, _json: AsJson = False) -> None:
+    """Make the draft the policy that new answers follow, after showing what it promises."""
+    here = Here.of(ctx)
+    with here.gateway() as gateway:
+        from blowfishdb.entrypoints.terminal.figures import loss
+
+        draft = gateway.draft(data)
+        change, promised = gateway.propose(data, draft), _promised(gateway, data, draft)
+        if not here.json:
+            for part in _words(change, promised):
+                here.console().print(part)
+        spent = gateway.budget(data).spent
+        if spent:
+            typer.echo(
+                f"Answers worth {loss(spent)} were given under the current policy; what they told stays told.",
+                err=True,
+            )
+        if not yes:
+            prompts.confirm("Publish this policy?", otherwise="--yes")
+        gateway.publish(data, draft, confirm=True)
+        version = gateway.facts(data).policy_version
+        from blowfishdb.entrypoints.cli import plain_forms
+
+        plain = {
+            "dataset": data,
+            "version": version,
+            "difference": plain_forms.difference(change),
+            "guarantee": plain_forms.guarantee(promised),
+        }
+        here.say(plain, f"[green]Published as version {version}.[/green]")
+
+
+def export(
+    ctx: typer.Context,
+    data: Data,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
+    draft: Draft = False,
+    _json: AsJson = False,
+) -> None:
+    """The policy as a YAML file to keep, review and import elsewhere."""
+    here = Here.of(ctx)
+    with here.gateway() as gateway:
+        from blowfishdb.adapters.policy_files import write_policy
+
+        policy = gateway.draft(data) if draft else gateway.facts(data).policy
+        text = write_policy(policy, dataset=data)
+    if output is not None:
+        try:
+            output.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InvalidInput(f"'{output}' cannot be written ({error.strerror}).") from None
+    if here.json:
+        here.say({"dataset": data, "yaml": text})
+    else:
+        typer.echo(text.rstrip() if output is None else f"Written to {output}.")
+
+
+def import_file(
+    ctx: typer.Context,
+    data: Data,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A policy file.", show_default=False)],
+    _json: AsJson = False,
+) -> None:
+    """Make a policy file the draft, and show what that would change."""
+    here = Here.of(ctx)
+    with here.gateway() as gateway:
+        from blowfishdb.adapters.policy_files import read_policy
+
+        draft = read_policy(read_text(file), gateway.facts(data).domain, dataset=data)
+        gateway.save_draft(data, draft)
+        _tell_change(here, gateway.propose(data, draft), f"blowfishdb policy publish {data}")
+
+
+# --- steps --------------------------------------------------------------------------------------
+
+
+def read_text(file: Path) -> str:
+    """The content of a file that was named on the command line."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise InvalidInput(f"The file '{file}' is not there, or is not text in UTF-8.") from None
+
+
+def _graph(
+    draft: Policy, column: str, hide_within: str | None, hide_all: bool, groups: Path | None
+) -> PolicyGraph:
+    from blowfishdb.adapters.policy_files import read_groups
+    from blowfishdb.core.column_policies import column_graph
+
+    attribute = draft.domain[column]
+    if groups is not None:
+        return read_groups(read_text(groups), attribute)
+    if hide_within is not None:
+        return column_graph(attribute, hide_within=hide_within)
+    return column_graph(attribute, everything=True) if hide_all else column_graph(attribute, nothing=True)
+
+
+def _whole(draft: Policy) -> Policy:
+    from blowfishdb.core.policy import Policy
+
+    whole = Policy.differential_privacy(draft.domain)
+    return Policy(draft.domain, whole.graph.hide_presence()) if draft.hides_presence else whole
+
+
+def _combined(draft: Policy, joint: bool | None, presence: bool | None) -> Policy:
+    """The same columns, combined in another way."""
+    from blowfishdb.core.column_policies import values_graph
+    from blowfishdb.core.errors import PolicyConflict
+    from blowfishdb.core.policy import Policy
+
+    if not draft.separable:
+        raise PolicyConflict(
+            "This policy hides areas that span several columns, so it is changed as a whole.",
+            fixes=("blowfishdb policy export, edit the file, and import it",),
+        )
+    return Policy.by_column(
+        draft.domain,
+        {name: values_graph(draft, name)[0] for name in draft.domain.names},
+        joint=draft.joint if joint is None else joint,
+        hide_presence=draft.hides_presence if presence is None else presence,
+    )
+
+
+def _promised(gateway: Gateway, data: str, policy: Policy) -> Guarantee:
+    from blowfishdb.core.guarantee import guarantee
+
+    return guarantee(policy, gateway.budget(data).total, rows_per_person=gateway.facts(data).rows_per_person)
+
+
+def _tell_change(here: Here, change: PolicyDifference, command: str) -> None:
+    from blowfishdb.entrypoints.cli import plain_forms
+
+    more = [] if change.same else [f"[dim]To make it so: {command}[/dim]"]
+    here.say(plain_forms.difference(change), *(_line(words) for words in change.sentences), *more)
+
+
+def _words(change: PolicyDifference, promised: Guarantee) -> list[Any]:
+    from rich.console import Group
+
+    from blowfishdb.entrypoints.terminal import Framed
+
+    return [
+        Framed("What changes", Group(*(_line(words) for words in change.sentences)), "yellow"),
+        Framed("What is promised", Group(*(_line(words) for words in promised.paragraphs)), "green"),
+    ]
+
+
+def _line(words: str) -> Any:
+    from rich.text import Text
+
+    return Text(words)
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    group = typer.Typer(help="What must stay hidden.", no_args_is_help=True)
+    group.command(epilog=examples("blowfishdb policy show people"))(show)
+    group.command(
+        "set",
+        epilog=examples(
+            "blowfishdb policy set people salary --hide-within 1000",
+            "blowfishdb policy set people region --groups regions.yaml",
+            "blowfishdb policy set people --hide-presence",
+        ),
+    )(set_policy)
+    group.command(epilog=examples("blowfishdb policy diff people"))(diff)
+    group.command(epilog=examples("blowfishdb policy publish people"))(publish)
+    group.command(epilog=examples("blowfishdb policy export people -o policy.yaml"))(export)
+    group.command("import", epilog=examples("blowfishdb policy import people policy.yaml"))(import_file)
+    app.add_typer(group, name="policy", rich_help_panel=CURATOR)

@@ -1,0 +1,226 @@
+"""quote, ask, sql: a price before anything is spent, and answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from blowfishdb.core.errors import InvalidInput, MaxCostExceeded
+from blowfishdb.entrypoints.cli import prompts
+from blowfishdb.entrypoints.cli.here import AsJson, Data, Here, Yes
+from blowfishdb.entrypoints.cli.panels import ANALYST, examples
+
+if TYPE_CHECKING:
+    from blowfishdb.asking import Asking
+    from blowfishdb.gateway import Gateway
+    from blowfishdb.messages import Terms
+
+Text = Annotated[
+    str, typer.Argument(metavar="QUESTION", help="Such as 'cumulative(salary, bins=20)'.", show_default=False)
+]
+Select = Annotated[
+    str, typer.Argument(metavar="SELECT", help="A SELECT, perhaps WITH ERROR 50.", show_default=False)
+]
+Error = Annotated[
+    float | None, typer.Option(metavar="A", help="How far from the truth an answer may be: 50 means ±50.")
+]
+Confidence = Annotated[float, typer.Option(metavar="P", help="How often it must be that close.")]
+Each = Annotated[bool, typer.Option("--each/--all", help="Close on each bar by itself, or on all bars at once.")]
+Loss = Annotated[
+    str | None, typer.Option("--epsilon", metavar="E", help="Spend this much instead of stating an accuracy.")
+]
+Mechanism = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Use this mechanism instead of the cheapest.")
+]
+MaxCost = Annotated[str | None, typer.Option(metavar="E", help="Refuse to spend more than this.")]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", help="Write the answer to a file: csv, parquet, arrow, json, html, svg or png."
+    ),
+]
+Explain = Annotated[bool, typer.Option("--explain", help="Show how it would be answered. Free.")]
+
+_UNSTATED = InvalidInput(
+    "How accurate must the answer be?", fixes=("--error 50 --confidence 0.95", "--epsilon 0.1")
+)
+
+
+def quote(
+    ctx: typer.Context,
+    data: Data,
+    question: Text,
+    error: Error = None,
+    confidence: Confidence = 0.95,
+    each: Each = False,
+    epsilon: Loss = None,
+    mechanism: Mechanism = None,
+    explain: Explain = False,
+    _json: AsJson = False,
+) -> None:
+    """What an answer would cost. Free: nothing is spent and no row is read."""
+    here = Here.of(ctx)
+    with here.gateway() as gateway:
+        asking = _on(gateway[data].question(question), _terms(error, confidence, each, epsilon), mechanism)
+        _tell_price(here, gateway, asking, explain=explain)
+
+
+def ask(
+    ctx: typer.Context,
+    data: Data,
+    question: Text,
+    error: Error = None,
+    confidence: Confidence = 0.95,
+    each: Each = False,
+    epsilon: Loss = None,
+    mechanism: Mechanism = None,
+    max_cost: MaxCost = None,
+    yes: Yes = False,
+    output: Output = None,
+    _json: AsJson = False,
+) -> None:
+    """Show the price, ask whether to pay it, and give the answer with its noise interval."""
+    here = Here.of(ctx)
+    _check_consent(yes, max_cost)
+    with here.gateway() as gateway:
+        asking = _on(gateway[data].question(question), _terms(error, confidence, each, epsilon), mechanism)
+        _buy(here, gateway, asking, max_cost=max_cost, yes=yes, output=output)
+
+
+def sql(
+    ctx: typer.Context,
+    data: Data,
+    select: Select,
+    error: Error = None,
+    confidence: Confidence = 0.95,
+    each: Each = False,
+    epsilon: Loss = None,
+    mechanism: Mechanism = None,
+    explain: Explain = False,
+    max_cost: MaxCost = None,
+    yes: Yes = False,
+    output: Output = None,
+    _json: AsJson = False,
+) -> None:
+    """The same in SQL: counts, sums, means, medians and GROUP BY over declared columns."""
+    here = Here.of(ctx)
+    _check_consent(yes, max_cost)
+    explained, statement = _without_explain(select)
+    with here.gateway() as gateway:
+        asking = gateway[data].sql(statement)
+        given = _terms(error, confidence, each, epsilon, needed=asking.terms.accuracy is asking.terms.epsilon)
+        asking = _on(asking, given, mechanism)
+        if explain or explained:
+            _tell_price(here, gateway, asking, explain=True)
+        else:
+            _buy(here, gateway, asking, max_cost=max_cost, yes=yes, output=output)
+
+
+# --- steps --------------------------------------------------------------------------------------
+
+
+def _terms(
+    error: float | None, confidence: float, each: bool, epsilon: str | None, *, needed: bool = True
+) -> Terms | None:
+    from blowfishdb.messages import Terms
+
+    if error is not None and epsilon is not None:
+        raise InvalidInput("Give --error or --epsilon, not both.")
+    if error is not None:
+        return Terms().accurate_to(error, confidence, each)
+    if epsilon is not None:
+        return Terms().spending(epsilon)
+    if needed:
+        raise _UNSTATED
+    return None
+
+
+def _on(asking: Asking, terms: Terms | None, mechanism: str | None) -> Asking:
+    """The question on these terms, or on those that it came with."""
+    return replace(asking, terms=replace(terms or asking.terms, mechanism=mechanism))
+
+
+def _without_explain(select: str) -> tuple[bool, str]:
+    word, _, rest = select.strip().partition(" ")
+    return (True, rest) if word.upper() == "EXPLAIN" else (False, select)
+
+
+def _tell_price(here: Here, gateway: Gateway, asking: Asking, *, explain: bool) -> None:
+    from rich.text import Text as Line
+
+    from blowfishdb.entrypoints.terminal import quote_panel
+
+    if explain:
+        explanation = gateway.explain(asking.request())
+        here.say(explanation.to_plain(), Line(str(explanation)))
+        return
+    priced = asking.quote()
+    here.say(priced.to_plain(), quote_panel(priced))
+
+
+def _check_consent(yes: bool, max_cost: str | None) -> None:
+    if yes and max_cost is None:
+        raise InvalidInput("--yes spends without asking, so it needs a limit.", fixes=("--max-cost 0.2",))
+
+
+def _buy(
+    here: Here, gateway: Gateway, asking: Asking, *, max_cost: str | None, yes: bool, output: Path | None
+) -> None:
+    from blowfishdb.core.budget import Epsilon
+    from blowfishdb.entrypoints.cli.exports import check_format, write
+    from blowfishdb.entrypoints.terminal import answer_chart, budget_line, quote_panel, receipt_line
+    from blowfishdb.entrypoints.terminal.figures import loss
+
+    limit = None if max_cost is None else Epsilon(max_cost)
+    if output is not None:
+        check_format(output)
+    priced = asking.quote()
+    if limit is not None and priced.epsilon > limit:
+        raise MaxCostExceeded(
+            f"This answer costs {priced.epsilon}, more than --max-cost {limit}. Nothing was charged.",
+            fixes=(f"--max-cost {priced.epsilon}", "a larger --error"),
+        )
+    if not here.json:
+        here.console().print(quote_panel(priced))
+    if priced.epsilon and not yes and priced.affordable:
+        prompts.confirm(f"Spend {loss(priced.epsilon)} and answer?", otherwise="--yes --max-cost 0.2")
+    answer = asking.ask(max_cost=priced.epsilon)
+    if output is not None:
+        write(answer, output)
+    status = gateway.budget(asking.dataset)
+    here.say(
+        answer.to_plain(),
+        answer_chart(answer),
+        receipt_line(answer.receipt),
+        budget_line(status.total, status.remaining),
+        *([f"Written to {output}."] if output is not None else []),
+    )
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command(
+        rich_help_panel=ANALYST,
+        epilog=examples(
+            'blowfishdb quote people "histogram(age, width=10) where region = \'west\'" --error 50',
+            'blowfishdb quote people "median(salary)" --error 100 --confidence 0.99 --explain',
+        ),
+    )(quote)
+    app.command(
+        rich_help_panel=ANALYST,
+        epilog=examples(
+            'blowfishdb ask people "cumulative(salary, bins=20)" --error 50',
+            'blowfishdb ask people "mean(age)" --epsilon 0.1 --yes --max-cost 0.1 --json',
+            'blowfishdb ask people "histogram(age, region)" --error 80 -o answer.parquet',
+        ),
+    )(ask)
+    app.command(
+        rich_help_panel=ANALYST,
+        epilog=examples(
+            'blowfishdb sql people "SELECT region, COUNT(*) FROM people GROUP BY region WITH ERROR 50"',
+            'blowfishdb sql people "SELECT AVG(age) FROM people" --error 0.1 --explain',
+        ),
+    )(sql)

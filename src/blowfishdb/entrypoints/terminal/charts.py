@@ -1,0 +1,201 @@
+"""Answers as pictures made of letters: bars with whiskers, curves, heat maps, interval lines."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from blowfishdb.answers import Answer
+from blowfishdb.core.arrays import FloatArray
+from blowfishdb.entrypoints.terminal.figures import amount, decimals, interval, people
+from blowfishdb.entrypoints.terminal.prices import promise
+from blowfishdb.entrypoints.terminal.screen import grid
+
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_LEVELS = " ▁▂▃▄▅▆▇█"
+_SHADES = "·░▒▓█"
+_WIDEST_BAR = 36
+_NARROWEST_BAR = 8
+_TALL = 8
+_MOST_ROWS = 48  # that a terminal shows; a pipe gets all of them
+_HEAT = (236, 24, 25, 31, 38, 80)  # from few to many, each readable with white or black on it
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class AnswerChart:
+    """An answer with its noise intervals, as wide as there is room."""
+
+    answer: Answer
+
+    def __rich_console__(self, out: Console, options: ConsoleOptions) -> RenderResult:
+        answer, width = self.answer, options.max_width
+        yield Text(answer.receipt.question, style="bold")
+        if answer.kind in ("sum", "mean", "quantiles"):
+            yield intervals(answer, width)
+        elif len(answer.labels) == 2 and min(map(len, answer.labels)) > 1:
+            yield heat_map(answer, width, shaded=out.is_terminal)
+        else:
+            most = _MOST_ROWS if out.is_terminal else None
+            if answer.kind == "cumulative" and out.is_terminal and answer.values.size > 2:
+                yield from curve(answer.values, answer.labels[0], width)
+            yield bars(answer, width, most)
+            if most is not None and answer.values.size > most:
+                yield Text(f"… {answer.values.size - most:,} more: write them to a file with -o", style="dim")
+        yield Text(_note(answer), style="dim")
+
+
+def answer_chart(answer: Answer) -> AnswerChart:
+    """The picture of an answer that suits its kind."""
+    return AnswerChart(answer)
+
+
+def _note(answer: Answer) -> str:
+    if bool(answer.exact.all()):
+        return "Exact: the policy does not hide this. Sampling error is not included."
+    words = promise(answer.kind, answer.alpha, answer.beta, answer.simultaneous)
+    return f"{words} Sampling error is not included."
+
+
+# --- bars ---------------------------------------------------------------------------------------
+
+
+def bars(answer: Answer, width: int, most: int | None) -> Table:
+    """One bar a line, with its whisker; bars that may be nothing but noise are faded."""
+    names = [" · ".join(parts) for parts in itertools.product(*answer.labels)][:most]
+    if answer.form.get("kind") == "count":
+        names = ["rows"]
+    shown = [people(value) for value in answer.values[:most]]
+    spans = [
+        "exact" if exact else interval(low, high, 0)
+        for low, high, exact in zip(answer.low[:most], answer.high[:most], answer.exact[:most], strict=True)
+    ]
+    taken = sum(max(map(len, texts), default=0) for texts in (names, shown, spans)) + 24
+    room = max(_NARROWEST_BAR, min(_WIDEST_BAR, width - taken))
+    longest = max(1.0, float(answer.high.max(initial=1.0)))
+    table = grid(", ".join(answer.axes), "", "people", "noise interval", right=(0, 2, 3))
+    for place, (name, value, span) in enumerate(zip(names, shown, spans, strict=True)):
+        low, middle, high = (float(line[place]) for line in (answer.low, answer.values, answer.high))
+        faded = low <= 0 and not answer.exact[place]
+        drawn = whisker(low / longest, middle / longest, high / longest, room)
+        table.add_row(name, Text(drawn, style="dim blue" if faded else "blue"), value, Text(span, style="dim"))
+    return table
+
+
+def whisker(low: float, middle: float, high: float, width: int) -> str:
+    """A bar up to ``low``, and a line from there to ``high``; only a bar where the line would be too short."""
+    first, last = round(max(0.0, low) * width), round(max(0.0, high) * width) - 1
+    if last - first < 2:
+        whole, part = divmod(round(max(0.0, middle) * width * 8), 8)
+        return "█" * whole + (_EIGHTHS[part] if part else "")
+    centre = min(max(round(middle * width), first + 1), last - 1)
+    line = ["─"] * (last - first + 1)
+    line[0], line[-1], line[centre - first] = "├", "┤", "•"
+    return "█" * first + "".join(line)
+
+
+# --- curves -------------------------------------------------------------------------------------
+
+
+def curve(values: FloatArray, labels: Sequence[str], width: int) -> Iterator[Text]:
+    """A step curve of blocks: as many columns as fit, the highest value of each."""
+    most = max(1.0, float(values.max()))
+    scale = people(most)
+    room = min(width - len(scale) - 3, 64)
+    step = max(1, math.ceil(values.size / room))
+    columns = [float(values[start : start + step].max()) for start in range(0, values.size, step)]
+    each = max(1, room // len(columns))
+    heights = [round(value / most * _TALL * 8) for value in columns]
+    for row in reversed(range(_TALL)):
+        label = {_TALL - 1: scale, 0: "0"}.get(row, "")
+        line = "".join(_LEVELS[min(8, max(0, height - 8 * row))] * each for height in heights)
+        yield Text.assemble((f"{label:>{len(scale)}} ┤", "dim"), (line, "blue"))
+    ends = labels[0], labels[-1]
+    gap = max(1, each * len(columns) - sum(map(len, ends)))
+    yield Text(f"{'':>{len(scale)}} └{ends[0]}{' ' * gap}{ends[1]}\n", style="dim")
+
+
+# --- two columns --------------------------------------------------------------------------------
+
+
+def heat_map(answer: Answer, width: int, *, shaded: bool) -> Table | Text:
+    """Counts in a grid, shaded by size; one letter a cell where numbers do not fit."""
+    rows, columns = answer.labels
+    values = answer.values.reshape(len(rows), len(columns))
+    noise = (answer.low <= 0).reshape(values.shape) & ~answer.exact.reshape(values.shape)
+    widths = [
+        max(len(label), *(len(people(value)) for value in values[:, place])) + 2
+        for place, label in enumerate(columns)
+    ]
+    side = max(len(answer.axes[0]) + len(answer.axes[1]) + 3, *(len(row) for row in rows)) + 2
+    if side + sum(widths) > width:
+        return _letters(answer, values)
+    most = max(1.0, float(values.max()))
+    table = grid(f"{answer.axes[0]} \\ {answer.axes[1]}", *columns, right=tuple(range(1, len(columns) + 1)))
+    for name, line, faint in zip(rows, values, noise, strict=True):
+        cells = [
+            Text(people(value), style=_heat(value / most, bool(faded)) if shaded else "")
+            for value, faded in zip(line, faint, strict=True)
+        ]
+        table.add_row(name, *cells)
+    return table
+
+
+def _heat(share: float, faded: bool) -> Style:
+    level = min(len(_HEAT) - 1, int(share * len(_HEAT)))
+    ink = "black" if level >= len(_HEAT) - 2 else "white"
+    return Style(color=ink, bgcolor=f"color({_HEAT[level]})", dim=faded)
+
+
+def _letters(answer: Answer, values: FloatArray) -> Text:
+    rows, columns = answer.labels
+    most, side = max(1.0, float(values.max())), max(map(len, rows))
+    across = f"{answer.axes[1]}: {columns[0]} … {columns[-1]}"
+    text = Text(f"{'':>{side}} {across}\n", style="dim")
+    for name, line in zip(rows, values, strict=True):
+        shades = "".join(_SHADES[min(4, int(value / most * 5))] for value in line)
+        text.append(f"{name:>{side}} ", style="dim").append(f"{shades}\n", style="blue")
+    text.append(f"{'':>{side}} · none … █ up to {people(most)} people; the numbers: export as csv", style="dim")
+    return text
+
+
+# --- numbers ------------------------------------------------------------------------------------
+
+
+def intervals(answer: Answer, width: int) -> Table:
+    """Values on one line each, with their noise interval drawn to scale."""
+    places = decimals(answer.alpha) if answer.kind != "quantiles" else _places(answer.values)
+    spans = [interval(low, high, places) for low, high in zip(answer.low, answer.high, strict=True)]
+    spans = ["exact" if exact else span for span, exact in zip(spans, answer.exact, strict=True)]
+    lowest, highest = float(answer.low.min()), float(answer.high.max())
+    room = max(_NARROWEST_BAR, min(_WIDEST_BAR, width - max(map(len, spans)) - 40))
+    of = answer.axes[0]
+    heading = of if answer.kind == "quantiles" else f"{answer.kind} of {of}"
+    table = grid("share of people" if answer.kind == "quantiles" else "", "", heading, "noise interval", right=(0, 2, 3))
+    for name, low, value, high, span in zip(
+        answer.labels[0], answer.low, answer.values, answer.high, spans, strict=True
+    ):
+        at = [round((end - lowest) / ((highest - lowest) or 1.0) * (room - 1)) for end in (low, value, high)]
+        drawn = Text(_line(*at, room), style="blue")
+        table.add_row(name, drawn, amount(float(value), places), Text(span, style="dim"))
+    return table
+
+
+def _places(values: FloatArray) -> int:
+    """As few decimal places as tell the values exactly, and three at most."""
+    return next((n for n in range(3) if all(round(float(v), n) == float(v) for v in values)), 3)
+
+
+def _line(low: int, middle: int, high: int, width: int) -> str:
+    line = [" "] * width
+    line[low : high + 1] = ["─"] * (high - low + 1)
+    line[low], line[high], line[middle] = "├", "┤", "•"
+    return "".join(line)

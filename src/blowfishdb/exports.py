@@ -1,0 +1,183 @@
+"""Exports: an answer as a file that other programs read. Nothing that the answer does not show."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+from blowfishdb.answers import Answer
+from blowfishdb.core.errors import InvalidInput
+
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
+"""What makes a spreadsheet take a text for a formula."""
+
+
+@final
+@dataclass(frozen=True)
+class Exported:
+    """A file: its bytes, its media type, and a name for it."""
+
+    body: bytes
+    media_type: str
+    filename: str
+
+
+def export(answer: Answer, form: str, *, dark: bool = False) -> Exported:
+    """The answer as csv, json, arrow, parquet, svg, png or html."""
+    if form not in FORMATS:
+        raise InvalidInput(f"There is no export called {form!r}.", fixes=tuple(FORMATS))
+    media_type, write = FORMATS[form]
+    return Exported(write(answer, dark), media_type, f"{_stem(answer)}.{form}")
+
+
+def _stem(answer: Answer) -> str:
+    """A name that every file system takes."""
+    words = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in answer.receipt.dataset)
+    return f"{words.strip('-')[:60] or 'answer'}-{answer.number}"
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def _csv(answer: Answer, _: bool) -> bytes:
+    """One row for each bin. Numbers are written in full, so that reading them gives the same numbers."""
+    columns = answer.columns()
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\r\n")
+    writer.writerow(_safe(name) for name in columns)
+    for row in zip(*columns.values(), strict=True):
+        writer.writerow(_cell(value) for value in row)
+    return out.getvalue().encode("utf-8-sig")
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, str):
+        return _safe(value)
+    plain = value.item() if hasattr(value, "item") else value
+    return str(plain).lower() if isinstance(plain, bool) else repr(plain + 0.0)
+
+
+def _safe(text: str) -> str:
+    """Labels are the curator's words: one that looks like a formula gets an apostrophe in front."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _json(answer: Answer, _: bool) -> bytes:
+    return json.dumps(answer.to_plain(), ensure_ascii=False, allow_nan=False).encode()
+
+
+def _table(answer: Answer) -> Any:
+    """The Arrow table, with what is needed to read it in its metadata."""
+    facts = {
+        "dataset": answer.receipt.dataset,
+        "question": answer.receipt.question,
+        "alpha": repr(answer.alpha),
+        "beta": repr(answer.beta),
+        "simultaneous": str(answer.simultaneous).lower(),
+        "epsilon": str(answer.receipt.epsilon),
+        "mechanism": answer.receipt.mechanism,
+        "policy_version": str(answer.receipt.policy_version),
+        "settled": answer.receipt.settled,
+    }
+    return answer.to_arrow().replace_schema_metadata({f"blowfishdb.{k}": v for k, v in facts.items()})
+
+
+def _arrow(answer: Answer, _: bool) -> bytes:
+    import pyarrow as pa
+
+    table, out = _table(answer), io.BytesIO()
+    with pa.ipc.new_file(out, table.schema) as writer:
+        writer.write_table(table)
+    return out.getvalue()
+
+
+def _parquet(answer: Answer, _: bool) -> bytes:
+    import pyarrow.parquet as pq
+
+    out = io.BytesIO()
+    pq.write_table(_table(answer), out)
+    return out.getvalue()
+
+
+# --- pictures -------------------------------------------------------------------------------------
+
+
+def _svg(answer: Answer, dark: bool) -> bytes:
+    from blowfishdb.charts import answer_chart, svg, themed
+
+    return svg(themed(answer_chart(answer), dark=dark)).encode()
+
+
+def _png(answer: Answer, dark: bool) -> bytes:
+    from blowfishdb.charts import answer_chart, png, themed
+
+    return png(themed(answer_chart(answer), dark=dark))
+
+
+def _html(answer: Answer, dark: bool) -> bytes:
+    """One page that needs nothing else: the picture, the table and the receipt, and no script."""
+    from blowfishdb.charts import DARK, LIGHT, answer_table
+
+    table, palette = answer_table(answer), DARK if dark else LIGHT
+    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in table.columns)
+    rows = "".join(f"<tr>{''.join(_html_cells(row, len(answer.labels)))}</tr>" for row in table.rows)
+    facts = "".join(
+        f"<dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd>" for name, value in _receipt(answer)
+    )
+    title = html.escape(f"{answer.receipt.question} ({answer.receipt.dataset})")
+    style = (
+        f"body{{margin:24px auto;max-width:720px;padding:0 16px;font:16px/1.5 system-ui,sans-serif;"
+        f"color:{palette.text};background:{palette.background}}}"
+        "svg{max-width:100%;height:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
+        f"th,td{{padding:4px 8px;text-align:right;border-bottom:1px solid {palette.line}}}"
+        "th[scope=row],th:first-child{text-align:left}caption{text-align:left;padding:8px 0}"
+        "dl{display:grid;grid-template-columns:max-content 1fr;gap:4px 16px}dd{margin:0}"
+        ".table{overflow-x:auto}"
+    )
+    page = (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head>'
+        f"<body><main><h1>{title}</h1><figure>{_svg(answer, dark).decode()}</figure>"
+        f'<div class="table"><table><caption>{html.escape(table.caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+        f"<h2>Receipt</h2><dl>{facts}</dl></main></body></html>"
+    )
+    return page.encode()
+
+
+def _html_cells(row: tuple[str, ...], labels: int) -> list[str]:
+    return [
+        f'<th scope="row">{html.escape(cell)}</th>' if place < labels else f"<td>{html.escape(cell)}</td>"
+        for place, cell in enumerate(row)
+    ]
+
+
+def _receipt(answer: Answer) -> list[tuple[str, str]]:
+    receipt = answer.receipt
+    return [
+        ("Answer", f"#{answer.number}"),
+        ("Dataset", receipt.dataset),
+        ("Question", receipt.question),
+        ("Privacy loss ε", str(receipt.epsilon)),
+        ("Mechanism", receipt.mechanism),
+        ("Policy", f"version {receipt.policy_version}: {receipt.policy}"),
+        ("Snapshot", str(receipt.snapshot)),
+        ("Answered", receipt.settled),
+    ]
+
+
+FORMATS: Final[dict[str, tuple[str, Callable[[Answer, bool], bytes]]]] = {
+    "csv": ("text/csv; charset=utf-8", _csv),
+    "json": ("application/json", _json),
+    "arrow": ("application/vnd.apache.arrow.file", _arrow),
+    "parquet": ("application/vnd.apache.parquet", _parquet),
+    "svg": ("image/svg+xml", _svg),
+    "png": ("image/png", _png),
+    "html": ("text/html; charset=utf-8", _html),
+}
+"""Every export by the ending of its file."""

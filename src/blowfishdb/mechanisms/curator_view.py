@@ -1,0 +1,18 @@
+"""The curator's view: true answers, for the one person who may see the data anyway.
+
+Besides the place where noise is added, this is the only one that opens a ``Secret``. It is imported by
+``blowfishdb.preview`` and by nothing else; a test checks that.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from blowfishdb.core.arrays import FloatArray, IntArray
+from blowfishdb.core.secret import Secret
+from blowfishdb.core.workloads import Workload
+
+
+def true_answers(workload: Workload, counts: Secret[IntArray]) -> FloatArray:
+    """W·x without noise."""
+    return np.asarray(workload.answer(counts.reveal()), dtype=np.float64)

@@ -1,0 +1,96 @@
+"""Planning: steps 1 to 3 of a question. Project, choose a mechanism, translate accuracy into ε.
+
+Everything here is computed from the question and the policy alone; no row is read, so whatever comes out
+(a price, a refusal, an explanation) says nothing about the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+from blowfishdb.core.accuracy import Accuracy
+from blowfishdb.core.axis import Axis
+from blowfishdb.core.budget import Epsilon, positive
+from blowfishdb.core.errors import InvalidInput
+from blowfishdb.core.policy import Policy
+from blowfishdb.core.projection import Projected, project
+from blowfishdb.mechanisms import NAMED, Best
+from blowfishdb.mechanisms.best import Choice
+from blowfishdb.messages import Request
+
+DEFAULT_BETA = 0.05
+"""The interval of an answer that was bought by ε instead of by accuracy."""
+
+
+@final
+@dataclass(frozen=True)
+class Promise:
+    """What is known about the error: of the release that the mechanism makes, and of the answer."""
+
+    margin: float
+    alpha: float
+    beta: float
+    simultaneous: bool
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A question that is ready to be asked: the small problem, the plan, its price and its promise."""
+
+    problem: Projected
+    choice: Choice
+    promise: Promise
+    cost: Epsilon
+    """What one person loses: the ε of the choice is per row."""
+
+
+@final
+@dataclass(frozen=True)
+class Planner:
+    """Takes the cheapest mechanism that is proven for a policy, or the one that was asked for."""
+
+    mechanism: Best
+
+    def plan(self, request: Request, policy: Policy, rows_per_person: int = 1) -> Planned:
+        """The whole way from a question to its price under ``policy``."""
+        return self.price(project(request.question, policy), request, rows_per_person)
+
+    def price(self, problem: Projected, request: Request, rows_per_person: int = 1) -> Planned:
+        """Steps 2 and 3 for a question that is projected already."""
+        choice = self._choose(problem, request, rows_per_person)
+        promise = _promise(choice, request, problem.axes)
+        return Planned(problem, choice, promise, choice.epsilon * rows_per_person)
+
+    def _choose(self, problem: Projected, request: Request, rows_per_person: int) -> Choice:
+        mechanism = self.mechanism if request.terms.mechanism is None else named(request.terms.mechanism)
+        if request.terms.accuracy is not None:
+            needed = request.question.kind.requirement(request.terms.accuracy, problem.axes)
+            return mechanism.for_accuracy(problem.workload, problem.graph, needed)
+        assert request.terms.epsilon is not None
+        per_row = Epsilon.from_nano(request.terms.epsilon.nano // rows_per_person)
+        return mechanism.for_epsilon(problem.workload, problem.graph, positive(per_row))
+
+
+def named(name: str) -> Best:
+    """The mechanism of that name as the only candidate."""
+    if name not in NAMED:
+        raise InvalidInput(f"There is no mechanism '{name}'.", fixes=tuple(NAMED))
+    mechanism = NAMED[name]
+    return mechanism if isinstance(mechanism, Best) else Best((mechanism,))
+
+
+def _promise(choice: Choice, request: Request, axes: tuple[Axis, ...]) -> Promise:
+    """The (α, β) that comes with the answer."""
+    kind, asked = request.question.kind, request.terms.accuracy
+    needed = kind.requirement(asked or Accuracy(1, DEFAULT_BETA), axes)
+    if asked is not None and not needed.one_sided:
+        return Promise(needed.alpha, asked.alpha, asked.beta, needed.simultaneous)
+    margin = 0.0
+    if choice.epsilon:
+        margin = choice.plan.alpha_for(
+            epsilon=choice.epsilon, beta=needed.beta, simultaneous=needed.simultaneous
+        )
+    alpha = asked.alpha if asked is not None else kind.promised(margin, axes)
+    return Promise(margin, alpha, needed.beta, needed.simultaneous)
