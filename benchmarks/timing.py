@@ -6,7 +6,10 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from statistics import median
+
+_Remembering = type(lru_cache(lambda: None))
 
 
 def seconds(act: Callable[[], object]) -> float:
@@ -36,5 +39,5 @@ def forget() -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith("blowfishdb."):
             for found in list(vars(module).values()):
-                if hasattr(found, "cache_clear") and found.cache_parameters()["maxsize"] is not None:
+                if isinstance(found, _Remembering) and found.cache_parameters()["maxsize"] is not None:
                     found.cache_clear()

@@ -24,6 +24,7 @@ NAMES = {
     "delete",
     "restore",
     "col",
+    "connect",
     "errors",
     "graphs",
     "lower_bound",

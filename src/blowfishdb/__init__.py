@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from blowfishdb.core.policy import Policy as Policy
     from blowfishdb.core.predicates import col as col
     from blowfishdb.core.sensitivity import sensitivity as sensitivity
+    from blowfishdb.entrypoints.client import connect as connect
     from blowfishdb.mechanisms.check import check_mechanism as check_mechanism
     from blowfishdb.workspace import open_workspace as open  # noqa: A004
 
@@ -58,6 +59,7 @@ _HOMES: dict[str, tuple[str, str | None]] = {
     "check_mechanism": ("blowfishdb.mechanisms.check", "check_mechanism"),
     "lower_bound": ("blowfishdb.core.lower_bound", "lower_bound"),
     "open": ("blowfishdb.workspace", "open_workspace"),
+    "connect": ("blowfishdb.entrypoints.client", "connect"),
     "Cancellation": ("blowfishdb.adapters.backends.cancellation", "Cancellation"),
     "restore": ("blowfishdb.adapters.backup", "restore"),
     "delete": ("blowfishdb.adapters.backup", "delete"),
@@ -76,6 +78,7 @@ __all__ = [
     "Real",
     "check_mechanism",
     "col",
+    "connect",
     "delete",
     "errors",
     "graphs",

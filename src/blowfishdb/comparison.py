@@ -57,9 +57,7 @@ class Comparison:
     def promise(self) -> str:
         """What the interval of the difference means, in words."""
         where = "everywhere at once" if self.simultaneous else "at each place"
-        return (
-            f"In {100 * (1 - self.beta):.4g} of 100 runs the true difference lies in its noise interval, {where}."
-        )
+        return f"In {100 * (1 - self.beta):.4g} of 100 runs the true difference lies in its noise interval, {where}."
 
     def __repr__(self) -> str:
         return f"<Comparison of {self.first.number} and {self.second.number}: {self.sentence}>"

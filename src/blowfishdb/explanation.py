@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -38,6 +39,13 @@ class Explanation:
     def to_plain(self) -> dict[str, Any]:
         """JSON-ready data."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @classmethod
+    def from_plain(cls, said: Mapping[str, Any]) -> Explanation:
+        """An explanation from its plain form."""
+        lists = ("columns", "cells", "witness")
+        tuples = {name: None if said[name] is None else tuple(said[name]) for name in lists}
+        return cls(**{name: said[name] for name in cls.__dataclass_fields__ if name not in lists}, **tuples)
 
     def __str__(self) -> str:
         boxes = " × ".join(f"{n:,} of '{c}'" for c, n in zip(self.columns, self.cells, strict=True))

@@ -37,7 +37,9 @@ def export(answer: Answer, form: str, *, dark: bool = False) -> Exported:
 
 def _stem(answer: Answer) -> str:
     """A name that every file system takes."""
-    words = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in answer.receipt.dataset)
+    words = "".join(
+        letter if letter.isascii() and letter.isalnum() else "-" for letter in answer.receipt.dataset
+    )
     return f"{words.strip('-')[:60] or 'answer'}-{answer.number}"
 
 

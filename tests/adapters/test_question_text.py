@@ -104,7 +104,7 @@ COASTS = {"coast": ("west", "south"), "land": ("north", "east")}
 )
 def test_what_is_read(typed: str, meant: QuestionForm) -> None:
     assert parse_question(typed, SALARIES) == meant
-    assert parse_question(question_text(meant), SALARIES) == meant
+    assert alike(parse_question(question_text(meant), SALARIES)) == alike(meant)
 
 
 @given(forms())
@@ -225,16 +225,15 @@ def test_examples_fit_the_columns_there_are() -> None:
     assert refused.value.fixes == ("ranges(n, 5..5)",)
 
 
-pieces = st.sampled_from(
-    ["histogram", "cumulative", "ranges", "quantiles", "median", "mean", "sum", "count", "top", "above", "(", "(", "(", ")", ")", ")", ",", ",", "=", "bins", "width", "edges", "groups", "[", "]", "{", "}", ":", "..", "-", "/", "3", "0.25", "1_000", ".5", "1e9", "2024-01-01", "2024-13-41T10:00", "'north'", '"age"', "age", "salary", "region", "day", "level", "employed", "true", "days", "where", "AND", ">=", "in", ";", "#", "'", '"']
+WORDS = (
+    "histogram cumulative ranges quantiles median mean sum count top above ( ( ( ) ) ) , , = bins width "
+    "edges groups [ ] { } : .. - / 3 0.25 1_000 .5 1e9 2024-01-01 2024-13-41T10:00 'north' \"age\" age "
+    "salary region day level employed true days where AND >= in ; # ' \""
 )
+pieces = st.lists(st.sampled_from(WORDS.split()), max_size=12).map(" ".join)
 
 
-@given(
-    st.text()
-    | st.lists(pieces, max_size=12).map(" ".join)
-    | st.lists(pieces, max_size=9).map(lambda p: "top(" + " ".join(p))
-)
+@given(st.text() | pieces | pieces.map(lambda typed: "top(" + typed))
 def test_any_text_is_a_question_or_is_refused(typed):
     try:
         found = parse_question(typed, SALARIES)

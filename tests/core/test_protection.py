@@ -275,9 +275,10 @@ def test_hidden_presence_bounds_everything_by_two_edges() -> None:
 
 
 def test_whole_records_areas_and_dates() -> None:
-    assert "thinks any two records are equally likely" in guarantee(
-        Policy.differential_privacy(several().domain), ONE
-    ).paragraphs[0]
+    assert (
+        "thinks any two records are equally likely"
+        in guarantee(Policy.differential_privacy(several().domain), ONE).paragraphs[0]
+    )
     domain = Domain(x=Integer(0, 99), y=Integer(0, 49), born=Date("1950-01-01", "1999-12-31"))
     graph = graphs.Product(graphs.Grid((100, 50), 3), graphs.Threshold(domain["born"].size, 7))
     area, born, *_ = guarantee(Policy(domain, graph), ONE).clauses

@@ -23,7 +23,7 @@ from blowfishdb.workspace import Workspace
 
 with warnings.catch_warnings():
     # Starlette asks for another HTTP library; ours is httpx, which it drives just as well.
-    warnings.simplefilter("ignore", DeprecationWarning)
+    warnings.simplefilter("ignore")
     from fastapi.testclient import TestClient
 
 ROWS = 3_000
@@ -47,7 +47,8 @@ def make_data(folder: Path, rows: int = ROWS) -> Path:
     path = folder / "salaries.duckdb"
     with duckdb.connect(str(path)) as connection:
         connection.execute(
-            "CREATE TABLE salaries AS SELECT (i * 7919 % 100000)::INT AS salary, (18 + i * 31 % 80)::INT AS age, "
+            "CREATE TABLE salaries AS SELECT (i * 7919 % 100000)::INT AS salary, "
+            "(18 + i * 31 % 80)::INT AS age, "
             f"['north', 'south', 'east', 'west'][1 + (i % 4)::INT] AS region FROM range({rows}) t(i)"
         )
     return path
@@ -113,7 +114,8 @@ def running(
     workspace: Workspace = app.state.server.workspace
     tokens = Tokens(workspace.store)
     clients = {
-        role: client_of(app, tokens.issue(role, purpose="api", lifetime=timedelta(hours=1))[0]) for role in ROLES
+        role: client_of(app, tokens.issue(role, purpose="api", lifetime=timedelta(hours=1))[0])
+        for role in ROLES
     }
     nobody = client_of(app)
     try:

@@ -36,7 +36,7 @@ _DIALECTS: Final = {"postgresql": "postgres", "mariadb": "mysql", "spark-local":
 @final
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows of a source; ``fetch`` is None where only the types of the columns can be known."""
+    """The rows of a source, or only the types of its columns where rows are not read."""
 
     source: Source
     engine: Engine

@@ -32,7 +32,13 @@ class Scratch:
         with self._store.writing() as connection:
             changed = connection.execute(idempotency.update().where(here).values(body=body, created=now))
             if not changed.rowcount:
-                new = {"owner": owner, "key": _MARK + name, "digest": _NO_DIGEST, "body": body, "created": now}
+                new = {
+                    "owner": owner,
+                    "key": _MARK + name,
+                    "digest": _NO_DIGEST,
+                    "body": body,
+                    "created": now,
+                }
                 connection.execute(idempotency.insert().values(new))
 
     def replace(self, owner: str, name: str, body: str) -> bool:

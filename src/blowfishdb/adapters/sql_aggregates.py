@@ -88,9 +88,9 @@ def aggregate(node: exp.Expr, source: Source) -> QuestionForm:
     match node:
         case exp.Count() if is_count(node):
             return QuestionForm("count", (), where)
-        case exp.Sum() if is_key(node.this):
+        case exp.Sum() if isinstance(node.this, exp.Column):
             return QuestionForm("sum", (key(node.this, source),), where)
-        case exp.Avg() if is_key(node.this):
+        case exp.Avg() if isinstance(node.this, exp.Column):
             return QuestionForm("mean", (key(node.this, source),), where)
         case exp.Median() if is_key(node.this):
             return QuestionForm("quantiles", (key(node.this, source),), where, shares=(0.5,))

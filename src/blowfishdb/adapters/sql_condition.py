@@ -143,7 +143,8 @@ class _Reader:
             self._not_null(right, left, op)
             return Comparison(self._column(left, node), op, self._constant(right))
         self._not_null(left, right, op)
-        column = self._column(right if isinstance(right, exp.Column) else left, node)
+        computed = left if not isinstance(left, exp.Literal | exp.Cast | exp.Boolean) else right
+        column = self._column(right if isinstance(right, exp.Column) else computed, node)
         return Comparison(column, _TURNED[op], self._constant(left))
 
     def _flag(self, node: exp.Column) -> Predicate:

@@ -14,6 +14,7 @@ from typing import Any
 import sqlglot
 from sqlglot import ErrorLevel, Token, TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.parser import Parser
 
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidInput, InvalidQuestion, UnknownColumn
@@ -126,7 +127,7 @@ def number_from(typed: str) -> int | float | Decimal:
 @lru_cache(maxsize=1024)
 def name_text(name: str) -> str:
     """A column's name, in double quotes where it could be read as something else."""
-    if name.isascii() and name.isidentifier():
+    if name.isascii() and name.isidentifier() and name.upper() not in Parser.NO_PAREN_FUNCTION_PARSERS:
         tokens = sqlglot.tokenize(name)
         if len(tokens) == 1 and tokens[0].token_type == TokenType.VAR:
             return name

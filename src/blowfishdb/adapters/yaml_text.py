@@ -87,7 +87,7 @@ class _Reader:
         if len(path) > DEEPEST:
             raise InvalidInput(f"Line {_line(event)}: this is nested too deeply.")
         if isinstance(event, events.ScalarEvent):
-            return None if event.value == "" and event.style is None else event.value
+            return None if event.value == "" and not event.style else event.value
         if isinstance(event, events.SequenceStartEvent):
             return [self._value(item, (*path, at)) for at, item in enumerate(self._until_end())]
         return self._mapping(path)

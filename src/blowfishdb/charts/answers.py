@@ -83,7 +83,10 @@ def promise(answer: Answer) -> str:
     cost = f"ε = {epsilon_text(answer.receipt.epsilon)}."
     if bool(answer.exact.all()) and len(answer.exact):
         return f"Exact: the policy does not hide this. {cost}"
-    runs, alpha = f"{100 * (1 - answer.beta):.4g} of 100 runs", number_text(answer.alpha, digits(answer.alpha))
+    runs, alpha = (
+        f"{100 * (1 - answer.beta):.4g} of 100 runs",
+        number_text(answer.alpha, digits(answer.alpha)),
+    )
     if answer.kind == "top":
         return f"In {runs} no bin is listed or missed that is more than {alpha} people out of place. {cost}"
     if answer.kind == "above":
@@ -189,9 +192,9 @@ def _bars(answer: Answer, series: Series, width: int, *, raw: bool) -> Any:
     )
     whiskers = base.mark_rule(style="interval").encode(x=x, y=alt.Y("low:Q"), y2="high:Q")
     ends = [
-        base.mark_tick(style="interval", thickness=2, size=min(10.0, 0.5 * width / len(series.labels))).encode(
-            x=x, y=f"{end}:Q"
-        )
+        base.mark_tick(
+            style="interval", thickness=2, size=min(10.0, 0.5 * width / len(series.labels))
+        ).encode(x=x, y=f"{end}:Q")
         for end in ("low", "high")
     ]
     layers = [bars, whiskers, *(ends if len(series.labels) <= 60 else [])]

@@ -13,7 +13,7 @@ FONT = "system-ui, 'DejaVu Sans', sans-serif"
 @final
 @dataclass(frozen=True)
 class Palette:
-    """The colours of one theme. Text has a contrast of at least 4.5 to the background, marks of at least 3."""
+    """The colours of one theme: text has a contrast of at least 4.5 to the background, marks of at least 3."""
 
     background: str
     text: str

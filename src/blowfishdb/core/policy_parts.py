@@ -66,7 +66,7 @@ def _parts(graph: PolicyGraph, columns: tuple[tuple[str, int], ...], joint: bool
     """None when the factors of the graph do not end where columns end."""
     factors = _factors(graph, tuple(size for _, size in columns), joint)
     if factors is None:
-        return (Part(tuple(name for name, _ in columns), graph),)
+        return (Part(tuple(name for name, _ in columns), _joined(graph)),)
     found: list[Part] = []
     taken = 0
     for factor in factors:
@@ -92,6 +92,12 @@ def _factors(graph: PolicyGraph, shape: tuple[int, ...], joint: bool) -> tuple[P
     if isinstance(graph, Explicit) and graph.edge_count == 0:
         return tuple(Explicit(size, ()) for size in shape)
     return None
+
+
+def _joined(graph: PolicyGraph) -> PolicyGraph:
+    """Every value joined to every other and to the missing one is simply everything joined."""
+    complete = isinstance(graph, Cone) and graph.apex is Apex.MISSING and isinstance(graph.base, Full)
+    return Full(graph.size) if complete else graph
 
 
 def _size(columns: tuple[tuple[str, int], ...]) -> int:

@@ -8,14 +8,14 @@ our own pages know (``X-CSRF-Token``).
 from __future__ import annotations
 
 import ipaddress
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Final, final
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.dependencies.models import Dependant
-from fastapi.routing import APIRoute
+from fastapi.routing import APIRoute, iter_route_contexts
 
 from blowfishdb.adapters.accounts import Account, Role
 from blowfishdb.adapters.tokens import csrf_matches
@@ -24,6 +24,7 @@ from blowfishdb.entrypoints.api.server import Server, server_of
 from blowfishdb.workspace import Workspace
 
 CSRF_HEADER: Final = "X-CSRF-Token"
+_THIS_MACHINE: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -69,6 +70,10 @@ class Caller:
 class Gate(ABC):
     """What stands before a route; a route without one is refused when the server starts."""
 
+    @abstractmethod
+    def __call__(self, request: Request) -> Caller | None:
+        """Let the request through, or raise."""
+
 
 @final
 class _Allowed(Gate):
@@ -93,20 +98,22 @@ class _Public(Gate):
 class _Door(Gate):
     """Where people sign in: whoever they were before does not matter, only where they come from."""
 
-    def __call__(self, request: Request) -> None:
+    def __call__(self, request: Request) -> Caller | None:
         server_of(request).rates.take(f"address:{address(request)}")
+        return None
 
 
 @final
 class _Watching(Gate):
     """Whoever reads the books, and programs on this machine if the settings say so."""
 
-    def __call__(self, request: Request) -> None:
+    def __call__(self, request: Request) -> Caller | None:
         caller = who(request)
         if caller is not None:
             caller.account.check_role(Role.CURATOR, Role.AUDITOR)
         elif not (server_of(request).settings.loopback_metrics and from_this_machine(request)):
             raise _not_signed_in()
+        return caller
 
 
 def allowed(*roles: Role) -> _Allowed:
@@ -159,18 +166,26 @@ def address(request: Request) -> str:
 
 
 def from_this_machine(request: Request) -> bool:
-    """Whether it came from the machine that the server runs on."""
+    """Whether it was sent on the machine that the server runs on, to an address of that machine.
+
+    The name it was sent to counts because a page from elsewhere can lead a browser here under its own name.
+    Behind TLS everything comes from a server in front, perhaps on this machine, so nothing counts as such.
+    """
+    here = (request.url.hostname or "") in _THIS_MACHINE
     try:
-        return ipaddress.ip_address(address(request)).is_loopback
+        near = ipaddress.ip_address(address(request)).is_loopback
     except ValueError:
-        return False
+        near = False
+    return here and near and not server_of(request).settings.https
 
 
 def check_gates(app: FastAPI) -> None:
     """Refuse to serve a route that nobody decided about."""
-    for route in app.routes:
-        if isinstance(route, APIRoute) and not any(isinstance(gate, Gate) for gate in _calls(route.dependant)):
-            raise NotAllowed(f"Nobody said who may use {route.path}.", fixes=("give it a gate of access.py",))
+    for found in iter_route_contexts(app.routes):
+        route = found.original_route
+        guarded = isinstance(route, APIRoute) and any(isinstance(g, Gate) for g in _calls(route.dependant))
+        if not guarded:
+            raise NotAllowed(f"Nobody said who may use {found.path}.", fixes=("give it a gate of access.py",))
 
 
 def _calls(dependant: Dependant) -> Iterator[object]:

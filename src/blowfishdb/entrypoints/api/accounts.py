@@ -21,7 +21,7 @@ router: Final = APIRouter(tags=["Accounts"])
 def tokens(caller: SignedIn) -> TokenList:
     """The caller's own tokens, the newest first; never their texts."""
     mine = caller.server.tokens.tokens(caller.name)
-    return TokenList(tokens=[TokenShown(**_shown(token)) for token in mine if token.purpose == "api"])
+    return TokenList(tokens=[_shown(token) for token in mine if token.purpose == "api"])
 
 
 @router.post("/tokens", summary="Make a token", status_code=201)
@@ -30,7 +30,7 @@ def make_token(body: NewToken, caller: SignedIn) -> TokenMade:
     settings = caller.server.settings
     lifetime = settings.token_lifetime if body.days is None else timedelta(days=body.days)
     text, token = caller.server.tokens.issue(caller.name, purpose="api", lifetime=lifetime, label=body.label)
-    return TokenMade(token=text, **_shown(token))
+    return TokenMade(token=text, **_shown(token).model_dump())
 
 
 @router.delete("/tokens/{token_id}", summary="End a token", status_code=204)
@@ -86,6 +86,7 @@ def _user(account: Account) -> User:
     return User(user=account.name, role=account.role, created=account.created, active=account.active)
 
 
-def _shown(token: Token) -> dict[str, object]:
-    names = ("id", "label", "created", "expires", "active")
-    return {name: getattr(token, name) for name in names}
+def _shown(token: Token) -> TokenShown:
+    return TokenShown(
+        id=token.id, label=token.label, created=token.created, expires=token.expires, active=token.active
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Response
 
@@ -13,13 +13,13 @@ from blowfishdb.entrypoints.api.bodies_questions import Compared
 from blowfishdb.entrypoints.api.showing import answer_body, shown_to, summary_body
 from blowfishdb.exports import FORMATS, export
 
-router = APIRouter(tags=["answers"])
+router: Final = APIRouter(tags=["Answers"])
 
 Form = Enum("Form", {name: name for name in FORMATS}, type=str)  # type: ignore[misc]
 Number = Annotated[int, Query(ge=0, le=2**62)]
 
 
-@router.get("/answers")
+@router.get("/answers", summary="List answers")
 def answers(
     caller: SignedIn,
     dataset: str | None = None,
@@ -30,7 +30,11 @@ def answers(
     """Every answer so far, the oldest first unless ``newest``; ``next`` is the ``after`` of the next page."""
     if dataset is not None:
         caller.gateway.facts(dataset)
-    found = [answer for answer in caller.gateway.answers(dataset) if not after or _behind(answer.number, after, newest)]
+    found = [
+        answer
+        for answer in caller.gateway.answers(dataset)
+        if not after or _behind(answer.number, after, newest)
+    ]
     if newest:
         found.reverse()
     more = found[limit - 1].number if len(found) > limit else None
@@ -41,7 +45,7 @@ def _behind(number: int, after: int, newest: bool) -> bool:
     return number < after if newest else number > after
 
 
-@router.get("/answers/{number:int}")
+@router.get("/answers/{number:int}", summary="One answer")
 def answer(number: int, caller: SignedIn) -> dict[str, Any]:
     """One answer with its noise intervals and its receipt."""
     return answer_body(caller.gateway.answer(number), caller)
@@ -49,6 +53,7 @@ def answer(number: int, caller: SignedIn) -> dict[str, Any]:
 
 @router.get(
     "/answers/{number:int}.{form}",
+    summary="One answer as a file",
     response_class=Response,
     responses={200: {"content": {media.partition(";")[0]: {} for media, _ in FORMATS.values()}}},
 )
@@ -64,7 +69,7 @@ def exported(number: int, form: Form, caller: SignedIn, dark: bool = False) -> R
     return Response(file.body, media_type=file.media_type, headers=headers)
 
 
-@router.post("/compare")
+@router.post("/compare", summary="Compare two answers")
 def compared(body: Compared, caller: SignedIn) -> dict[str, Any]:
     """Two answers about the same bins: their difference, and where the noise does not explain it."""
     first, second = (caller.gateway.answer(number) for number in (body.a, body.b))

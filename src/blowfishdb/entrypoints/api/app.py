@@ -28,7 +28,7 @@ from blowfishdb.entrypoints.api import (
 from blowfishdb.entrypoints.api.body_limit import BodyLimit
 from blowfishdb.entrypoints.api.headers import SecurityHeaders
 from blowfishdb.entrypoints.api.metrics import Metrics
-from blowfishdb.entrypoints.api.request_log import RequestLog
+from blowfishdb.entrypoints.api.request_log import RequestLog, templates_of
 from blowfishdb.entrypoints.api.server import Server
 from blowfishdb.entrypoints.api.settings import Settings
 from blowfishdb.entrypoints.api.warm_up import warm_up
@@ -86,7 +86,7 @@ def create_app(
     access.check_gates(app)
     app.add_middleware(BodyLimit, longest=settings.longest_body)  # the last one added is the outermost
     app.add_middleware(SecurityHeaders, https=settings.https)
-    app.add_middleware(RequestLog, metrics=metrics)
+    app.add_middleware(RequestLog, metrics=metrics, templates=templates_of(app))
     return app
 
 

@@ -99,9 +99,7 @@ class PolicyDraft(Body):
 
     graph: Plain | None = None
     yaml: str | None = Field(default=None, max_length=900_000)
-    columns: dict[str, ColumnRule] | None = Field(
-        default=None, examples=[{"salary": {"hide_within": 1000}}]
-    )
+    columns: dict[str, ColumnRule] | None = Field(default=None, examples=[{"salary": {"hide_within": 1000}}])
     joint: bool = True
     hide_presence: bool = False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from pydantic import Field
 
@@ -33,7 +33,9 @@ class Asked(Body):
         examples=["cumulative(salary, bins=20) where age >= 30"],
     )
     sql: str | None = Field(default=None, max_length=_LONGEST, examples=["SELECT COUNT(*) FROM salaries"])
-    error: float | None = Field(default=None, allow_inf_nan=False, description="The answer is within ±error …")
+    error: float | None = Field(
+        default=None, allow_inf_nan=False, description="The answer is within ±error …"
+    )
     confidence: float = Field(default=0.95, allow_inf_nan=False, description="… this share of the time, …")
     each: bool = Field(default=False, description="… each value by itself instead of all at once.")
     epsilon: Amount | None = Field(default=None, description="What to spend, instead of an error.")
@@ -46,10 +48,14 @@ class Asked(Body):
                 "Send a question or sql, one of the two.", fixes=('{"question": "count()", "error": 50}',)
             )
         asked, said = self._form(dataset, explaining=explaining)
-        terms = Terms.from_plain(self.model_dump(include={"error", "confidence", "each", "epsilon", "mechanism"}))
+        terms = Terms.from_plain(
+            self.model_dump(include={"error", "confidence", "each", "epsilon", "mechanism"})
+        )
         if said.accuracy is not None or said.epsilon is not None:
             if terms.accuracy is not None or terms.epsilon is not None:
-                raise InvalidInput("The SQL states its terms, so the request must not.", fixes=("one of the two",))
+                raise InvalidInput(
+                    "The SQL states its terms, so the request must not.", fixes=("one of the two",)
+                )
             terms = replace(said, mechanism=terms.mechanism)
         if terms.accuracy is None and terms.epsilon is None:
             raise InvalidInput(
@@ -97,8 +103,14 @@ class Asks(Asked):
         """Whether a quote says everything; whatever else says it too is refused."""
         if self.quote_id is None:
             return False
-        if self.question is not None or self.sql is not None or any(getattr(self, t) is not None for t in _TERMS):
-            raise InvalidInput("A quote already says what is asked.", fixes=("send quote_id and max_cost only",))
+        if (
+            self.question is not None
+            or self.sql is not None
+            or any(getattr(self, t) is not None for t in _TERMS)
+        ):
+            raise InvalidInput(
+                "A quote already says what is asked.", fixes=("send quote_id and max_cost only",)
+            )
         return True
 
 
@@ -107,7 +119,7 @@ class TradeoffOf(Asked):
 
     policies: dict[str, Plain] | None = Field(default=None, max_length=200)
     column: str | None = Field(default=None, max_length=255)
-    thresholds: list[Any] = Field(default=[], max_length=200)
+    thresholds: list[int | float] = Field(default=[], max_length=200)
     at_epsilon: Amount | None = None
 
 

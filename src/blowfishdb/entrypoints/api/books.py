@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from blowfishdb.adapters.ledger import Event
-from blowfishdb.entrypoints.api.access import Anyone, BookReader, watching
+from blowfishdb.entrypoints.api.access import Anyone, BookReader, Caller, watching
 from blowfishdb.entrypoints.api.metrics import Metrics
 from blowfishdb.entrypoints.api.server import server_of
 from blowfishdb.entrypoints.api.shapes import Audit, EventShown, Health
@@ -18,7 +18,7 @@ router: Final = APIRouter(tags=["Books"])
 at_the_root: Final = APIRouter(tags=["Books"])
 """Where monitoring systems look."""
 
-Watching = Annotated[None, Depends(watching)]
+Watching = Annotated[Caller | None, Depends(watching)]
 
 
 @router.get("/audit", summary="The audit log")
@@ -46,7 +46,7 @@ def health(request: Request, _: Anyone) -> Health:
 @router.get("/metrics", summary="Numbers for Prometheus", response_class=Response)
 @at_the_root.get("/metrics", include_in_schema=False, response_class=Response)
 def metrics(request: Request, _: Watching) -> Response:
-    """Requests by route, and budgets as the ledger has them; for programs on this machine and book readers."""
+    """Requests by route, and budgets; for programs on this machine, curators and auditors."""
     numbers: Metrics = request.app.state.metrics
     return Response(numbers.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 

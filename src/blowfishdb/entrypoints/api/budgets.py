@@ -9,10 +9,10 @@ from fastapi import APIRouter
 from blowfishdb.adapters.ledger import Grant
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import NotFound
-from blowfishdb.datasets import Gateway
 from blowfishdb.entrypoints.api.access import BookReader, Curator, SignedIn
 from blowfishdb.entrypoints.api.bodies import Allowance, Total
 from blowfishdb.entrypoints.api.shapes import BudgetShown, GrantList, GrantShown
+from blowfishdb.gateway import Gateway
 from blowfishdb.messages import plain_epsilon
 
 router: Final = APIRouter(tags=["Budgets"])

@@ -9,11 +9,11 @@ from fastapi import APIRouter, Response
 from blowfishdb.core import codec
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.policy_words import sentences
-from blowfishdb.datasets import Gateway
 from blowfishdb.entrypoints.api.access import Curator, SignedIn
 from blowfishdb.entrypoints.api.bodies import NewDataset, Place, Plain, SchemaChange
 from blowfishdb.entrypoints.api.reading import read
 from blowfishdb.entrypoints.api.shapes import DatasetList, DatasetShown, DatasetSummary, Schema
+from blowfishdb.gateway import Gateway
 
 router: Final = APIRouter(tags=["Datasets"])
 

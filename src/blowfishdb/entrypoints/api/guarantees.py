@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 
 from blowfishdb.core.errors import InvalidInput, UnknownDataset
 from blowfishdb.core.protection import curve, probe
 from blowfishdb.entrypoints.api.access import Anyone, SignedIn
 from blowfishdb.entrypoints.api.bodies import Plain
 from blowfishdb.entrypoints.api.reading import read
-from blowfishdb.entrypoints.api.server import Server
-from blowfishdb.entrypoints.api.shapes import Protection
-from fastapi import Request
 from blowfishdb.entrypoints.api.server import server_of
+from blowfishdb.entrypoints.api.shapes import Protection
 
 router: Final = APIRouter(tags=["Guarantee"])
 

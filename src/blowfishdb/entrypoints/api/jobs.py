@@ -17,14 +17,14 @@ from blowfishdb.entrypoints.api import problems
 from blowfishdb.entrypoints.api.access import Caller, Curator
 from blowfishdb.tradeoff import Progress
 
-router = APIRouter(tags=["jobs"])
+router: Final = APIRouter()
 
 Work = Callable[[Progress], dict[str, Any]]
 """Does it, tells how far it is, and returns the result."""
 PREFIX: Final = "/api/v1/jobs/"
 
 
-@router.get("/jobs/{job}")
+@router.get("/jobs/{job}", summary="How far a job is")
 def job(job: str, caller: Curator) -> JSONResponse:
     """How far a job of yours is; its result once it is done, the problem if it failed."""
     found = Scratch(caller.gateway.store).get(caller.name, _name(job))

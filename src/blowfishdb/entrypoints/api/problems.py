@@ -103,7 +103,9 @@ def problem(
         "fixes": list(fixes),
         **(more or {}),
     }
-    return JSONResponse(body, status, headers={"Cache-Control": "no-store", **(headers or {})}, media_type=MEDIA_TYPE)
+    return JSONResponse(
+        body, status, headers={"Cache-Control": "no-store", **(headers or {})}, media_type=MEDIA_TYPE
+    )
 
 
 def problem_of(error: errors.BlowfishError, *, shown_places: bool, reference: str = "") -> JSONResponse:

@@ -15,15 +15,14 @@ from blowfishdb.asking import Asking
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.codec import digest
 from blowfishdb.core.errors import BlowfishError
-from blowfishdb.entrypoints.api import problems
+from blowfishdb.entrypoints.api import budgets, problems
 from blowfishdb.entrypoints.api.access import Asker, Caller
 from blowfishdb.entrypoints.api.bodies_questions import Asked, Asks
 from blowfishdb.entrypoints.api.cancelling import RunningQuestions
-from blowfishdb.entrypoints.api.quote_ids import QuoteIds, Quoted
-from blowfishdb.entrypoints.api.showing import answer_body, budget_body
+from blowfishdb.entrypoints.api.quote_ids import Quoted, QuoteIds
+from blowfishdb.entrypoints.api.showing import answer_body
 
-router = APIRouter(tags=["questions"])
-
+router: Final = APIRouter(tags=["Questions"])
 REPLAYED: Final = "Idempotent-Replayed"
 Key = Annotated[
     str | None,
@@ -31,20 +30,20 @@ Key = Annotated[
 ]
 
 
-@router.post("/datasets/{dataset}/quotes")
+@router.post("/datasets/{dataset}/quotes", summary="What a question would cost")
 def quote(dataset: str, body: Asked, caller: Asker) -> dict[str, Any]:
     """What an answer would cost. Free, and computed without touching the data; valid for an hour."""
     return _quoted(body.asking(caller.gateway[dataset]), body, caller)
 
 
-@router.post("/datasets/{dataset}/explain")
+@router.post("/datasets/{dataset}/explain", summary="How a question would be answered")
 def explain(dataset: str, body: Asked, caller: Asker) -> dict[str, Any]:
     """How a question would be answered: boxes, policy graph, sensitivity, mechanism. Free."""
     source = caller.gateway[dataset]
     return source.explain(body.asking(source, explaining=True)).to_plain()
 
 
-@router.post("/datasets/{dataset}/answers", responses=problems.documented(402))
+@router.post("/datasets/{dataset}/answers", summary="Ask", responses=problems.documented(402))
 def ask(dataset: str, body: Asks, caller: Asker, request: Request, key: Key = None) -> Response:
     """The answer to a quote or to a question, charged once. A refusal comes before any row is read."""
     asks = _Answering(dataset, body, caller)
@@ -74,7 +73,7 @@ def ask(dataset: str, body: Asks, caller: Asker, request: Request, key: Key = No
     return response
 
 
-@router.delete("/answers/running/{key}", status_code=202)
+@router.delete("/answers/running/{key}", summary="Cancel a running question", status_code=202)
 def cancel(key: str, caller: Asker) -> dict[str, Any]:
     """Give up a question of yours that is running under this idempotency key.
 
@@ -110,7 +109,10 @@ class _Answering:
                 return _policy_changed(_quoted(asked.asking(source), asked, self.caller))
         asking = asked.asking(source)
         answer = asking.ask(max_cost=limit, cancel=cancel)
-        body = {**answer_body(answer, self.caller), "budget": budget_body(self.caller.gateway, self.dataset)}
+        body = {
+            **answer_body(answer, self.caller),
+            "budget": budgets.shown(self.caller.gateway, self.dataset),
+        }
         return JSONResponse(body, headers={"Cache-Control": "no-store"})
 
     def _quoted(self) -> Quoted:

@@ -66,7 +66,8 @@ class QuoteIds:
             raise _not_ours()
         if datetime.fromisoformat(quoted.expires) <= self._clock().astimezone(UTC):
             raise InvalidInput(
-                "This quote is more than an hour old. Nothing was charged.", fixes=("a new quote; it is free",)
+                "This quote is more than an hour old. Nothing was charged.",
+                fixes=("a new quote; it is free",),
             )
         return quoted
 
@@ -89,7 +90,8 @@ def _text(data: bytes) -> str:
 def _parts(text: str) -> tuple[bytes, bytes]:
     try:
         body, seal = (
-            base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)) for part in text.encode("ascii").decode().split(".")
+            base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
+            for part in text.encode("ascii").decode().split(".")
         )
     except (ValueError, binascii.Error):
         raise _not_ours() from None
@@ -98,5 +100,6 @@ def _parts(text: str) -> tuple[bytes, bytes]:
 
 def _not_ours() -> InvalidInput:
     return InvalidInput(
-        "This is not a quote of yours for this dataset. Nothing was charged.", fixes=("a new quote; it is free",)
+        "This is not a quote of yours for this dataset. Nothing was charged.",
+        fixes=("a new quote; it is free",),
     )

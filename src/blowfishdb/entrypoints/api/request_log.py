@@ -12,8 +12,11 @@ import re
 import time
 import traceback
 import uuid
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, final
 
+from fastapi import FastAPI
+from fastapi.routing import iter_route_contexts
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -32,9 +35,10 @@ _GOOD_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 class RequestLog:
     """Gives each request an id, answers what nobody foresaw, and writes the line."""
 
-    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, *, metrics: Metrics, templates: Mapping[int, str]) -> None:
         self._app = app
         self._metrics = metrics
+        self._templates = templates
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -42,10 +46,11 @@ class RequestLog:
             return
         state: dict[str, Any] = scope.setdefault("state", {})
         reference = state["id"] = _id(scope)
-        started, status = time.perf_counter(), 0
+        started, status, seconds = time.perf_counter(), 0, 0.0
 
         async def noted(message: Message) -> None:
-            nonlocal status
+            nonlocal status, seconds
+            seconds = time.perf_counter() - started  # work that goes on after the response does not count
             if message["type"] == "http.response.start":
                 status = message["status"]
                 MutableHeaders(scope=message)[ID_HEADER] = reference
@@ -60,18 +65,22 @@ class RequestLog:
                 charged = bool(getattr(raised, "charged", False))
                 await unexpected(reference, charged=charged)(scope, receive, noted)
         finally:
-            seconds = time.perf_counter() - started
-            template = route_template(scope)
+            template = self._template(scope)
             self._metrics.count(template, scope["method"], status, seconds)
             LOGGER.log(
                 logging.INFO if status < 500 else logging.ERROR,
                 _line(state, scope["method"], template, status, seconds, error),
             )
 
+    def _template(self, scope: Scope) -> str:
+        """The route as it was declared, without what was filled in."""
+        route = scope.get("route")
+        return self._templates.get(id(route)) or str(getattr(route, "path_format", None) or "unmatched")
 
-def route_template(scope: Scope) -> str:
-    """The route as it was declared, without what was filled in."""
-    return str(getattr(scope.get("route"), "path_format", None) or "unmatched")
+
+def templates_of(app: FastAPI) -> dict[int, str]:
+    """The whole path of each route; a route by itself knows only the part after its router's prefix."""
+    return {id(found.original_route): str(found.path_format) for found in iter_route_contexts(app.routes)}
 
 
 def _id(scope: Scope) -> str:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 from blowfishdb.answers import Answer
-from blowfishdb.datasets import Gateway
 from blowfishdb.entrypoints.api.access import Caller
 from blowfishdb.messages import plain_epsilon
 
@@ -50,16 +49,4 @@ def summary_body(answer: Answer, caller: Caller) -> dict[str, Any]:
         "snapshot": receipt.snapshot,
         "settled": receipt.settled,
         "user": receipt.user or None,
-    }
-
-
-def budget_body(gateway: Gateway, dataset: str) -> dict[str, Any]:
-    """What a dataset may lose, has lost, and what the caller can still spend."""
-    status = gateway.budget(dataset)
-    return {
-        **plain_epsilon("total", status.total),
-        **plain_epsilon("spent", status.spent),
-        **plain_epsilon("held", status.held),
-        **plain_epsilon("remaining", status.remaining),
-        **plain_epsilon("left", gateway.left(dataset)),
     }

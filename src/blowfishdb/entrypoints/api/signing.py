@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from blowfishdb.adapters.accounts import Account
 from blowfishdb.adapters.tokens import csrf
 from blowfishdb.core.errors import NotAllowed, NotFound
-from blowfishdb.entrypoints.api.access import Anyone, SignedIn, address, door, from_this_machine
+from blowfishdb.entrypoints.api.access import Anyone, Caller, SignedIn, address, door, from_this_machine
 from blowfishdb.entrypoints.api.bodies import DemoRole, SignIn
 from blowfishdb.entrypoints.api.server import Server, server_of
 from blowfishdb.entrypoints.api.shapes import Me
@@ -18,7 +18,7 @@ router: Final = APIRouter(tags=["Signing in"])
 demo: Final = APIRouter(tags=["Signing in"])
 """Only for the demonstration."""
 
-Door = Annotated[None, Depends(door)]
+Door = Annotated[Caller | None, Depends(door)]
 
 
 @router.post("/session", summary="Sign in")
@@ -39,9 +39,7 @@ def sign_out(request: Request, response: Response, caller: Anyone) -> None:
     settings = server_of(request).settings
     if caller is not None and caller.secret is not None:
         caller.server.tokens.revoke_text(caller.secret)
-    response.delete_cookie(
-        settings.cookie, path="/", secure=settings.https, httponly=True, samesite="strict"
-    )
+    response.delete_cookie(settings.cookie, path="/", secure=settings.https, httponly=True, samesite="strict")
 
 
 @router.get("/me", summary="Who am I?")

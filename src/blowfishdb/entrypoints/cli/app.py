@@ -89,7 +89,8 @@ def main(
     user: Annotated[
         str | None,
         typer.Option(
-            envvar="BLOWFISHDB_USER", help="In whose name; your login name by default. Servers know by the token."
+            envvar="BLOWFISHDB_USER",
+            help="In whose name; your login name by default. Servers know by the token.",
         ),
     ] = None,
     token_file: Annotated[
@@ -105,5 +106,5 @@ def main(
     ctx.obj = Here(workspace, user, token_file)
 
 
-for group in (system, importing, schema, policy, tradeoff, budget, people, questions, answers, books):
+for group in (importing, schema, policy, tradeoff, budget, questions, answers, books, system, people):
     group.register(app)

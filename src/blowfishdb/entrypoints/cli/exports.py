@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from blowfishdb.core.errors import InvalidInput, SourceError
 
@@ -13,11 +11,12 @@ if TYPE_CHECKING:
     from blowfishdb.answers import Answer
 
 
-def write(answer: Answer, path: Path, form: str | None = None) -> None:
-    """Write an answer; its format is what the name of the file ends in, unless it is given."""
-    content = _FORMATS[form or check_format(path)](answer)
+def write(answer: Answer, path: Path, form: str) -> None:
+    """Write an answer to a file in one of the formats."""
+    from blowfishdb.exports import export
+
     try:
-        path.write_bytes(content)
+        path.write_bytes(export(answer, form).body)
     except OSError as error:
         raise SourceError(
             f"'{path}' cannot be written ({error.strerror}); the answer is stored and can be exported.",
@@ -25,67 +24,18 @@ def write(answer: Answer, path: Path, form: str | None = None) -> None:
         ) from None
 
 
-def check_format(path: Path) -> str:
+def check_place(path: Path) -> str:
     """The format that a file name stands for; known before anything is paid for."""
-    form = path.suffix.removeprefix(".").lower()
-    if form not in _FORMATS:
-        known = ", ".join(_FORMATS)
-        raise InvalidInput(f"'{path}' does not say in which format to write: {known}.", fixes=("-o answer.csv",))
+    form = check_format(path.suffix.removeprefix(".").lower())
     if not path.parent.is_dir():
         raise InvalidInput(f"There is no folder '{path.parent}'.")
     return form
 
 
-def _csv(answer: Answer) -> bytes:
-    import pyarrow as pa
-    from pyarrow import csv
+def check_format(form: str) -> str:
+    """A format that can be written."""
+    from blowfishdb.exports import FORMATS
 
-    sink = pa.BufferOutputStream()
-    csv.write_csv(answer.to_arrow(), sink)
-    return bytes(sink.getvalue())
-
-
-def _parquet(answer: Answer) -> bytes:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    sink = pa.BufferOutputStream()
-    parquet.write_table(answer.to_arrow(), sink)
-    return bytes(sink.getvalue())
-
-
-def _arrow(answer: Answer) -> bytes:
-    import pyarrow as pa
-
-    table, sink = answer.to_arrow(), pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
-
-
-def _json(answer: Answer) -> bytes:
-    return (json.dumps(answer.to_plain(), indent=2, ensure_ascii=False) + "\n").encode()
-
-
-def _picture(form: str) -> Callable[[Answer], bytes]:
-    def draw(answer: Answer) -> bytes:
-        import vl_convert
-
-        chart = answer.plot().to_dict()
-        if form == "png":
-            return bytes(vl_convert.vegalite_to_png(chart, scale=2))
-        convert = vl_convert.vegalite_to_svg if form == "svg" else vl_convert.vegalite_to_html
-        return str(convert(chart) if form == "svg" else convert(chart, bundle=True)).encode()
-
-    return draw
-
-
-_FORMATS: Final[dict[str, Callable[[Answer], bytes]]] = {
-    "csv": _csv,
-    "parquet": _parquet,
-    "arrow": _arrow,
-    "json": _json,
-    "html": _picture("html"),
-    "svg": _picture("svg"),
-    "png": _picture("png"),
-}
+    if form not in FORMATS:
+        raise InvalidInput(f"An answer is not written as '{form}'.", fixes=tuple(FORMATS))
+    return form

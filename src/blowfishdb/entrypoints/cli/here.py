@@ -100,9 +100,11 @@ class Here:
         if self.json:
             typer.echo(json.dumps(plain, indent=2, ensure_ascii=False, default=str))
             return
+        from rich.text import Text
+
         out = self.console()
         for part in shown:
-            out.print(part)
+            out.print(Text(part) if isinstance(part, str) else part)  # a name may look like markup
 
     def console(self, *, stderr: bool = False) -> Console:
         """Where people read."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from enum import Enum
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -15,7 +15,7 @@ from blowfishdb.entrypoints.cli.panels import SYSTEM, examples
 Who = Annotated[str, typer.Argument(metavar="USER", help="The name of a user.", show_default=False)]
 
 
-class RoleName(str, Enum):
+class RoleName(StrEnum):
     """What someone may do."""
 
     curator = "curator"
@@ -135,7 +135,9 @@ def register(app: typer.Typer) -> None:
     users.command("revoke", epilog=examples("blowfishdb user revoke ana"))(revoke_user)
     app.add_typer(users, name="user", rich_help_panel=SYSTEM)
     tokens = typer.Typer(help="Tokens by which programs are known to a server.", no_args_is_help=True)
-    tokens.command("issue", epilog=examples("blowfishdb token issue ana --days 30 --label notebook"))(issue_token)
+    tokens.command("issue", epilog=examples("blowfishdb token issue ana --days 30 --label notebook"))(
+        issue_token
+    )
     tokens.command("list", epilog=examples("blowfishdb token list ana"))(list_tokens)
     tokens.command("revoke", epilog=examples("blowfishdb token revoke ID"))(revoke_token)
     app.add_typer(tokens, name="token", rich_help_panel=SYSTEM)

@@ -36,7 +36,12 @@ def grant(given: Grant) -> dict[str, Any]:
     granted = {"granted": None, "nano_granted": None}
     if given.granted is not None:
         granted = plain_epsilon("granted", given.granted)
-    return {"user": given.user, **granted, **plain_epsilon("spent", given.spent), **plain_epsilon("held", given.held)}
+    return {
+        "user": given.user,
+        **granted,
+        **plain_epsilon("spent", given.spent),
+        **plain_epsilon("held", given.held),
+    }
 
 
 def event(happened: Event) -> dict[str, Any]:
@@ -46,7 +51,7 @@ def event(happened: Event) -> dict[str, Any]:
         "at": happened.at.isoformat(),
         "kind": happened.kind,
         "dataset": happened.dataset,
-        "user": happened.analyst,
+        "analyst": happened.analyst,
         "charge": happened.charge,
         **plain_epsilon("amount", happened.amount),
         "facts": dict(happened.facts),
@@ -100,12 +105,17 @@ def summary(answer: Answer) -> dict[str, Any]:
         "id": answer.number,
         "dataset": receipt.dataset,
         "question": receipt.question,
-        "user": receipt.user,
+        "kind": answer.kind,
+        "axes": list(answer.axes),
+        "form": answer.form,
+        "size": len(answer.values),
         "alpha": answer.alpha,
         "beta": answer.beta,
         "simultaneous": answer.simultaneous,
         **plain_epsilon("epsilon", receipt.epsilon),
+        "mechanism": receipt.mechanism,
         "policy_version": receipt.policy_version,
         "snapshot": receipt.snapshot,
         "settled": receipt.settled,
+        "user": receipt.user or None,
     }

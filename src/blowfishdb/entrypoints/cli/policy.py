@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,19 +13,25 @@ from blowfishdb.entrypoints.cli.here import AsJson, Data, Here, Yes
 from blowfishdb.entrypoints.cli.panels import CURATOR, examples
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from blowfishdb.core.graphs import PolicyGraph
     from blowfishdb.core.guarantee import Guarantee
     from blowfishdb.core.policy import Policy
     from blowfishdb.core.policy_words import PolicyDifference
+    from blowfishdb.entrypoints.terminal import Framed
     from blowfishdb.gateway import Gateway
 
 Column = Annotated[
-    str | None, typer.Argument(metavar="[COLUMN]", help="One column; all of them without.", show_default=False)
+    str | None,
+    typer.Argument(metavar="[COLUMN]", help="One column; all of them without.", show_default=False),
 ]
 Draft = Annotated[bool, typer.Option("--draft", help="The draft instead of the published policy.")]
 
 
-def show(ctx: typer.Context, data: Data, column: Column = None, draft: Draft = False, _json: AsJson = False) -> None:
+def show(
+    ctx: typer.Context, data: Data, column: Column = None, draft: Draft = False, _json: AsJson = False
+) -> None:
     """What is hidden, in sentences."""
     here = Here.of(ctx)
     with here.gateway() as gateway:
@@ -42,7 +48,7 @@ def show(ctx: typer.Context, data: Data, column: Column = None, draft: Draft = F
             "sentences": list(said),
         }
         which = "draft" if draft else f"policy v{facts.policy_version}"
-        here.say(plain, f"[bold]{data}[/bold], {which}", *(_line(words) for words in said))
+        here.say(plain, _line(f"{data}, {which}", "bold"), *said)
 
 
 def set_policy(
@@ -54,11 +60,15 @@ def set_policy(
         typer.Option(metavar="D", help="Hide which of two values someone has when they are at most D apart."),
     ] = None,
     hide_all: Annotated[
-        bool, typer.Option("--hide-all", help="Hide every value of the column; without a column, whole records.")
+        bool,
+        typer.Option("--hide-all", help="Hide every value of the column; without a column, whole records."),
     ] = False,
-    hide_nothing: Annotated[bool, typer.Option("--hide-nothing", help="Hide nothing about the column.")] = False,
+    hide_nothing: Annotated[
+        bool, typer.Option("--hide-nothing", help="Hide nothing about the column.")
+    ] = False,
     groups: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Hide values within groups that a YAML or JSON file lists.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Hide values within groups that a YAML or JSON file lists."),
     ] = None,
     whole_record: Annotated[
         bool | None,
@@ -87,7 +97,9 @@ def set_policy(
             fixes=("--hide-within 1000", "--hide-all", "--hide-nothing", "--groups FILE", "--hide-presence"),
         )
     if said and column is None and not hide_all:
-        raise InvalidInput("Say of which column.", fixes=(f"blowfishdb policy set {data} COLUMN --hide-within 1000",))
+        raise InvalidInput(
+            "Say of which column.", fixes=(f"blowfishdb policy set {data} COLUMN --hide-within 1000",)
+        )
     with here.gateway() as gateway:
         draft = gateway.draft(data)
         if said and column is None:
@@ -138,7 +150,7 @@ def publish(ctx: typer.Context, data: Data, yes: Yes = False, _json: AsJson = Fa
             "difference": plain_forms.difference(change),
             "guarantee": plain_forms.guarantee(promised),
         }
-        here.say(plain, f"[green]Published as version {version}.[/green]")
+        here.say(plain, _line(f"Published as version {version}.", "green"))
 
 
 def export(
@@ -242,11 +254,11 @@ def _promised(gateway: Gateway, data: str, policy: Policy) -> Guarantee:
 def _tell_change(here: Here, change: PolicyDifference, command: str) -> None:
     from blowfishdb.entrypoints.cli import plain_forms
 
-    more = [] if change.same else [f"[dim]To make it so: {command}[/dim]"]
-    here.say(plain_forms.difference(change), *(_line(words) for words in change.sentences), *more)
+    more = [] if change.same else [_line(f"To make it so: {command}", "dim")]
+    here.say(plain_forms.difference(change), *change.sentences, *more)
 
 
-def _words(change: PolicyDifference, promised: Guarantee) -> list[Any]:
+def _words(change: PolicyDifference, promised: Guarantee) -> list[Framed]:
     from rich.console import Group
 
     from blowfishdb.entrypoints.terminal import Framed
@@ -257,10 +269,10 @@ def _words(change: PolicyDifference, promised: Guarantee) -> list[Any]:
     ]
 
 
-def _line(words: str) -> Any:
+def _line(words: str, style: str = "") -> Text:
     from rich.text import Text
 
-    return Text(words)
+    return Text(words, style=style)
 
 
 def register(app: typer.Typer) -> None:

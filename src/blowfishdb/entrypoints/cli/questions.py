@@ -28,7 +28,9 @@ Error = Annotated[
     float | None, typer.Option(metavar="A", help="How far from the truth an answer may be: 50 means ±50.")
 ]
 Confidence = Annotated[float, typer.Option(metavar="P", help="How often it must be that close.")]
-Each = Annotated[bool, typer.Option("--each/--all", help="Close on each bar by itself, or on all bars at once.")]
+Each = Annotated[
+    bool, typer.Option("--each/--all", help="Close on each bar by itself, or on all bars at once.")
+]
 Loss = Annotated[
     str | None, typer.Option("--epsilon", metavar="E", help="Spend this much instead of stating an accuracy.")
 ]
@@ -170,13 +172,12 @@ def _buy(
     here: Here, gateway: Gateway, asking: Asking, *, max_cost: str | None, yes: bool, output: Path | None
 ) -> None:
     from blowfishdb.core.budget import Epsilon
-    from blowfishdb.entrypoints.cli.exports import check_format, write
+    from blowfishdb.entrypoints.cli.exports import check_place, write
     from blowfishdb.entrypoints.terminal import answer_chart, budget_line, quote_panel, receipt_line
     from blowfishdb.entrypoints.terminal.figures import loss
 
     limit = None if max_cost is None else Epsilon(max_cost)
-    if output is not None:
-        check_format(output)
+    form = None if output is None else check_place(output)
     priced = asking.quote()
     if limit is not None and priced.epsilon > limit:
         raise MaxCostExceeded(
@@ -188,8 +189,8 @@ def _buy(
     if priced.epsilon and not yes and priced.affordable:
         prompts.confirm(f"Spend {loss(priced.epsilon)} and answer?", otherwise="--yes --max-cost 0.2")
     answer = asking.ask(max_cost=priced.epsilon)
-    if output is not None:
-        write(answer, output)
+    if output is not None and form is not None:
+        write(answer, output, form)
     status = gateway.budget(asking.dataset)
     here.say(
         answer.to_plain(),
@@ -205,7 +206,7 @@ def register(app: typer.Typer) -> None:
     app.command(
         rich_help_panel=ANALYST,
         epilog=examples(
-            'blowfishdb quote people "histogram(age, width=10) where region = \'west\'" --error 50',
+            "blowfishdb quote people \"histogram(age, width=10) where region = 'west'\" --error 50",
             'blowfishdb quote people "median(salary)" --error 100 --confidence 0.99 --explain',
         ),
     )(quote)

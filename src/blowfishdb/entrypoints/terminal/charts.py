@@ -86,7 +86,9 @@ def bars(answer: Answer, width: int, most: int | None) -> Table:
         low, middle, high = (float(line[place]) for line in (answer.low, answer.values, answer.high))
         faded = low <= 0 and not answer.exact[place]
         drawn = whisker(low / longest, middle / longest, high / longest, room)
-        table.add_row(name, Text(drawn, style="dim blue" if faded else "blue"), value, Text(span, style="dim"))
+        table.add_row(
+            name, Text(drawn, style="dim blue" if faded else "blue"), value, Text(span, style="dim")
+        )
     return table
 
 
@@ -163,7 +165,9 @@ def _letters(answer: Answer, values: FloatArray) -> Text:
     for name, line in zip(rows, values, strict=True):
         shades = "".join(_SHADES[min(4, int(value / most * 5))] for value in line)
         text.append(f"{name:>{side}} ", style="dim").append(f"{shades}\n", style="blue")
-    text.append(f"{'':>{side}} · none … █ up to {people(most)} people; the numbers: export as csv", style="dim")
+    text.append(
+        f"{'':>{side}} · none … █ up to {people(most)} people; the numbers: export as csv", style="dim"
+    )
     return text
 
 
@@ -179,7 +183,13 @@ def intervals(answer: Answer, width: int) -> Table:
     room = max(_NARROWEST_BAR, min(_WIDEST_BAR, width - max(map(len, spans)) - 40))
     of = answer.axes[0]
     heading = of if answer.kind == "quantiles" else f"{answer.kind} of {of}"
-    table = grid("share of people" if answer.kind == "quantiles" else "", "", heading, "noise interval", right=(0, 2, 3))
+    table = grid(
+        "share of people" if answer.kind == "quantiles" else "",
+        "",
+        heading,
+        "noise interval",
+        right=(0, 2, 3),
+    )
     for name, low, value, high, span in zip(
         answer.labels[0], answer.low, answer.values, answer.high, spans, strict=True
     ):

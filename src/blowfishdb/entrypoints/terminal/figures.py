@@ -40,7 +40,9 @@ def amount(value: float, places: int) -> str:
 def interval(low: float, high: float, places: int) -> str:
     """A noise interval, rounded outwards."""
     unit = 10.0**places
-    return f"{amount(math.floor(low * unit) / unit, places)} … {amount(math.ceil(high * unit) / unit, places)}"
+    return (
+        f"{amount(math.floor(low * unit) / unit, places)} … {amount(math.ceil(high * unit) / unit, places)}"
+    )
 
 
 def often(beta: float) -> str:

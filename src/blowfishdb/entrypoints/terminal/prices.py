@@ -40,9 +40,12 @@ def quote_panel(quote: Quote) -> RenderableType:
         lines.append(Text.assemble(("ε ", "dim"), (loss(quote.epsilon), "bold"), *_share(quote)))
         if quote.dividend is not None:
             dividend = f"{significant(quote.dividend, 2)}×"
-            lines.append(Text(f"plain DP would cost {loss(quote.plain_epsilon)} → policy dividend {dividend}"))
+            lines.append(
+                Text(f"plain DP would cost {loss(quote.plain_epsilon)} → policy dividend {dividend}")
+            )
         lines += [
-            Text(f"cheaper: ±{significant(other.alpha, 6)} → {loss(other.epsilon)}") for other in quote.alternatives
+            Text(f"cheaper: ±{significant(other.alpha, 6)} → {loss(other.epsilon)}")
+            for other in quote.alternatives
         ]
     lines.append(Text(f"{quote.mechanism}. {quote.explanation}", style="dim"))
     return Framed(f"QUOTE, free: {quote.question}", Group(*lines))

@@ -47,6 +47,9 @@ def grid(*headings: str, right: tuple[int, ...] = (), wrap: tuple[int, ...] = ()
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
     for place, heading in enumerate(headings):
         table.add_column(
-            heading, justify="right" if place in right else "left", no_wrap=place not in wrap, overflow="ellipsis"
+            heading,
+            justify="right" if place in right else "left",
+            no_wrap=place not in wrap,
+            overflow="ellipsis",
         )
     return table

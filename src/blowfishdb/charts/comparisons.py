@@ -1,0 +1,176 @@
+"""Two answers: both in one panel, their difference in another below it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from blowfishdb.charts.answers import value_title
+from blowfishdb.charts.frame import (
+    NUMBER,
+    WIDTH,
+    ChartTable,
+    digits,
+    finished,
+    label_axis,
+    number_axis,
+    number_text,
+    rounded,
+)
+
+if TYPE_CHECKING:
+    from blowfishdb.comparison import Comparison
+
+_MOST_DODGED = 30  # more bins than this are drawn as lines
+_OVERLAY, _DIFFERENCE = 220, 140
+
+
+def comparison_chart(comparison: Comparison, *, width: int = WIDTH) -> Any:
+    """The overlay and the difference; filled diamonds are differences that the noise does not explain."""
+    import altair as alt
+
+    axis = " · ".join(comparison.first.axes)
+    labels = _labels(comparison)
+    dodged = len(labels) <= _MOST_DODGED
+    overlay = _overlay(comparison, labels, width, dodged=dodged)
+    rows = _difference_rows(comparison, labels)
+    base = alt.Chart(alt.InlineData(values=rows))
+    x = alt.X("bin:N", sort=None, title=axis, axis=label_axis(labels, width), scale=_scale(dodged))
+    zero = alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(style="zero").encode(y="zero:Q")
+    y = alt.Y("low:Q", axis=number_axis("difference", ticks=4))
+    whiskers = base.mark_rule(style="interval").encode(x=x, y=y, y2="high:Q")
+    form = f",.{digits(comparison.alpha)}f"
+    tooltip = [
+        alt.Tooltip("bin:N", title=axis),
+        alt.Tooltip("difference:Q", title="difference", format=form),
+        alt.Tooltip("low:Q", title="noise interval from", format=form),
+        alt.Tooltip("high:Q", title="to", format=form),
+    ]
+    within = (
+        base.transform_filter("!datum.differs")
+        .mark_point(style="quiet", shape="circle", size=36)
+        .encode(x=x, y="difference:Q", tooltip=tooltip)
+    )
+    beyond = (
+        base.transform_filter("datum.differs")
+        .mark_point(style="alarm", shape="diamond", filled=True, size=90)
+        .encode(x=x, y="difference:Q", tooltip=tooltip)
+    )
+    lower = alt.layer(zero, whiskers, within, beyond).properties(width=width, height=_DIFFERENCE)
+    chart = alt.vconcat(overlay, lower, spacing=24).resolve_scale(x="independent")
+    first, second = _names(comparison)
+    return finished(
+        chart,
+        f"{first} and {second}: {comparison.first.receipt.question}",
+        f"{comparison.sentence} {comparison.promise}",
+        width=width,
+    )
+
+
+def comparison_table(comparison: Comparison) -> ChartTable:
+    """Both values, their difference and its noise interval, bin by bin."""
+    places, (first, second) = digits(comparison.alpha), _names(comparison)
+    numbers = zip(
+        comparison.first.values,
+        comparison.second.values,
+        comparison.difference,
+        comparison.low,
+        comparison.high,
+        strict=True,
+    )
+    rows = tuple(
+        (name, *(number_text(float(v), places) for v in values), "yes" if differs else "no")
+        for name, values, differs in zip(_labels(comparison), numbers, comparison.differs, strict=True)
+    )
+    axis = " · ".join(comparison.first.axes)
+    columns = (axis, first, second, "difference", "noise interval from", "to", "more than noise")
+    return ChartTable(f"{comparison.sentence} {comparison.promise}", columns, rows)
+
+
+def _names(comparison: Comparison) -> tuple[str, str]:
+    one, other = comparison.first, comparison.second
+    if one.number == other.number:
+        return "first", "second"
+    if one.receipt.dataset == other.receipt.dataset:
+        return f"#{one.number}", f"#{other.number}"
+    return f"#{one.number} {one.receipt.dataset}", f"#{other.number} {other.receipt.dataset}"
+
+
+def _labels(comparison: Comparison) -> tuple[str, ...]:
+    return tuple(" · ".join(parts) for parts in itertools.product(*comparison.first.labels))
+
+
+def _scale(dodged: bool) -> Any:
+    import altair as alt
+
+    return alt.Scale(type="band", padding=0.2) if dodged else alt.Scale(type="point", padding=0.5)
+
+
+def _overlay(comparison: Comparison, labels: tuple[str, ...], width: int, *, dodged: bool) -> Any:
+    """Told apart by shape or dash as well as by colour."""
+    import altair as alt
+
+    names = _names(comparison)
+    base = alt.Chart(alt.InlineData(values=_overlay_rows(comparison, labels, names)))
+    x = alt.X("bin:N", sort=None, title=None, axis=label_axis(labels, width), scale=_scale(dodged))
+    y = alt.Y("value:Q", axis=number_axis(value_title(comparison.first)))
+    colour = alt.Color("answer:N", sort=None, title="answer", legend=alt.Legend(orient="top"))
+    if not dodged:
+        dash = alt.StrokeDash("answer:N", sort=None, title="answer", legend=alt.Legend(orient="top"))
+        lines = base.mark_line(interpolate="step", strokeWidth=2).encode(
+            x=x, y=y, color=colour, strokeDash=dash
+        )
+        return lines.properties(width=width, height=_OVERLAY)
+    offset = alt.XOffset("answer:N", sort=None)
+    shape = alt.Shape(
+        "answer:N",
+        sort=None,
+        title="answer",
+        scale=alt.Scale(domain=list(names), range=["circle", "square"]),
+        legend=alt.Legend(orient="top"),
+    )
+    whiskers = base.mark_rule(strokeWidth=1.5).encode(
+        x=x, xOffset=offset, y=alt.Y("low:Q"), y2="high:Q", color=colour
+    )
+    dots = base.mark_point(filled=True, size=60, opacity=1).encode(
+        x=x,
+        xOffset=offset,
+        y=y,
+        color=colour,
+        shape=shape,
+        tooltip=["answer:N", "bin:N", alt.Tooltip("value:Q", format=NUMBER)],
+    )
+    return alt.layer(whiskers, dots).properties(width=width, height=_OVERLAY)
+
+
+def _overlay_rows(
+    comparison: Comparison, labels: tuple[str, ...], names: tuple[str, str]
+) -> list[dict[str, Any]]:
+    places = digits(comparison.alpha)
+    return [
+        {
+            "bin": label,
+            "answer": name,
+            "value": rounded(value, places),
+            "low": rounded(low, places),
+            "high": rounded(high, places),
+        }
+        for name, answer in zip(names, (comparison.first, comparison.second), strict=True)
+        for label, value, low, high in zip(labels, answer.values, answer.low, answer.high, strict=True)
+    ]
+
+
+def _difference_rows(comparison: Comparison, labels: tuple[str, ...]) -> list[dict[str, Any]]:
+    places = digits(comparison.alpha)
+    return [
+        {
+            "bin": label,
+            "difference": rounded(difference, places),
+            "low": rounded(low, places),
+            "high": rounded(high, places),
+            "differs": bool(differs),
+        }
+        for label, difference, low, high, differs in zip(
+            labels, comparison.difference, comparison.low, comparison.high, comparison.differs, strict=True
+        )
+    ]

@@ -1,0 +1,150 @@
+"""Trade-offs: what protection costs, one line for every question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from blowfishdb.charts.frame import (
+    WIDTH,
+    ChartTable,
+    digits,
+    epsilon_text,
+    finished,
+    headline,
+    number_axis,
+    number_text,
+    picked,
+    rounded,
+)
+
+if TYPE_CHECKING:
+    from blowfishdb.tradeoff import Tradeoff
+
+_HEIGHT = 180
+_STAR = (
+    "M0,-1L0.23,-0.31L0.95,-0.31L0.36,0.12L0.59,0.81L0,0.38L-0.59,0.81L-0.36,0.12L-0.95,-0.31L-0.23,-0.31Z"
+)
+_DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
+
+
+def tradeoff_chart(tradeoffs: Tradeoff | Sequence[Tradeoff], *, column: str = "", width: int = WIDTH) -> Any:
+    """Cost above, error below, against the hidden distance; a click on a point selects it as ``picked``."""
+    import altair as alt
+
+    many = _many(tradeoffs)
+    rows = _rows(many)
+    ordered = all(row["theta"] for row in rows)
+    names = list(dict.fromkeys(row["policy"] for row in rows))
+    chosen = alt.selection_point(name="picked", fields=["policy"], on="click", empty=False)
+    base = alt.Chart(alt.InlineData(values=rows))
+    fixed = epsilon_text(many[0].fixed_epsilon)
+    asked = many[0].asked_alpha
+    cost = "cost ε" if asked is None else f"cost ε for ±{number_text(asked, digits(asked))}"
+    x = _x(rows, names, ordered, column, width)
+    panels = [
+        _panel(base, x(None), "epsilon", cost, len(many) > 1, width).add_params(chosen),
+        _panel(base, x(_x_title(ordered, column)), "alpha", f"± at ε = {fixed}", len(many) > 1, width),
+    ]
+    chart = alt.vconcat(*panels, spacing=16)
+    title = many[0].question if len(many) == 1 else "What protection costs"
+    star = " The star marks protection for nothing." if any(row["star"] for row in rows) else ""
+    sentences = " ".join(
+        t.sentence if len(many) == 1 else f"{headline(t.question)}: {t.sentence}" for t in many
+    )
+    return finished(chart, title, f"{sentences}{star}", width=width)
+
+
+def tradeoff_table(tradeoffs: Tradeoff | Sequence[Tradeoff]) -> ChartTable:
+    """Every policy with its cost and its error."""
+    many = _many(tradeoffs)
+    rows = tuple(
+        (t.question, p.policy, epsilon_text(p.epsilon), number_text(p.alpha, digits(p.alpha)), p.mechanism)
+        for t in many
+        for p in t.points
+    )
+    fixed = epsilon_text(many[0].fixed_epsilon)
+    columns = ("question", "hidden", "cost ε", f"± at ε = {fixed}", "mechanism")
+    return ChartTable(" ".join(t.sentence for t in many), columns, rows)
+
+
+def _many(tradeoffs: Tradeoff | Sequence[Tradeoff]) -> list[Tradeoff]:
+    return list(tradeoffs) if isinstance(tradeoffs, Sequence) else [tradeoffs]
+
+
+def _rows(many: Sequence[Tradeoff]) -> list[dict[str, Any]]:
+    return [
+        {
+            "question": t.question,
+            "policy": p.policy,
+            "theta": p.theta,
+            "epsilon": rounded(float(p.epsilon), 9),
+            "alpha": rounded(p.alpha, digits(p.alpha)),
+            "mechanism": p.mechanism,
+            "star": t.free_gain is not None and place == t.free_gain[1],
+        }
+        for t in many
+        for place, p in enumerate(t.points)
+    ]
+
+
+def _x_title(ordered: bool, column: str) -> str:
+    values = f"values of {column}" if column else "values"
+    return f"{values} hidden within this distance" if ordered else "policy"
+
+
+def _x(rows: list[dict[str, Any]], names: list[str], ordered: bool, column: str, width: int) -> Any:
+    """A log axis where every policy is a distance, otherwise the policies by name."""
+    import altair as alt
+
+    def axis(title: str | None) -> Any:
+        if ordered:
+            thetas = sorted({float(row["theta"]) for row in rows})
+            shown = _spread(thetas)
+            scale = alt.Scale(type="log", nice=False, padding=16)
+            ticks = alt.Axis(values=shown, format=",.6~g", grid=False, labelOverlap="greedy")
+            return alt.X("theta:Q", scale=scale, title=title, axis=ticks)
+        ticks = alt.Axis(values=picked(names, width), labelAngle=0, grid=False, labelLimit=160)
+        scale = alt.Scale(type="point", padding=0.5)
+        return alt.X("policy:N", sort=None, title=title, scale=scale, axis=ticks)
+
+    return axis
+
+
+def _spread(thetas: list[float]) -> list[float]:
+    stride = -(-len(thetas) // 7)
+    return thetas[::stride]
+
+
+def _panel(base: Any, x: Any, field: str, title: str, several: bool, width: int) -> Any:
+    import altair as alt
+
+    y = alt.Y(f"{field}:Q", axis=number_axis(title, ticks=4), scale=alt.Scale(zero=True))
+    same: dict[str, Any] = {"x": x, "y": y}
+    if several:
+        legend = alt.Legend(orient="bottom", columns=1)
+        same["color"] = alt.Color("question:N", sort=None, title=None, legend=legend)
+    dash = (
+        {"strokeDash": alt.StrokeDash("question:N", sort=None, title=None, scale=alt.Scale(range=[*_DASHES]))}
+        if several
+        else {}
+    )
+    tooltip = [
+        alt.Tooltip("policy:N", title="hidden"),
+        alt.Tooltip("epsilon:Q", title="cost ε", format=".3~g"),
+        alt.Tooltip("alpha:Q", title="±", format=",.3~g"),
+        alt.Tooltip("mechanism:N"),
+    ]
+    plain = {} if several else {"style": "answer-line"}
+    line = base.mark_line(strokeWidth=2, **plain).encode(**same, **dash)
+    dots_style = {} if several else {"style": "answer"}
+    dots = base.mark_point(filled=True, opacity=1, cursor="pointer", **dots_style).encode(
+        **same, tooltip=tooltip, size=alt.condition("picked", alt.value(220), alt.value(90))
+    )
+    stars = (
+        base.transform_filter("datum.star")
+        .mark_point(style="alarm", shape=_STAR, filled=True, size=420, yOffset=-20)
+        .encode(x=x, y=y)
+    )
+    layers = [line, dots, stars] if field == "epsilon" else [line, dots]
+    return alt.layer(*layers).properties(width=width, height=_HEIGHT)

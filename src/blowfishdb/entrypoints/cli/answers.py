@@ -1,0 +1,127 @@
+"""log, show, compare, export: answers that are stored. Reading them costs nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from blowfishdb.core.errors import InvalidInput
+from blowfishdb.entrypoints.cli.here import AsJson, Here
+from blowfishdb.entrypoints.cli.panels import ANALYST, examples
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from blowfishdb.answers import Answer
+
+Number = Annotated[int, typer.Argument(metavar="ID", help="The number of an answer.", show_default=False)]
+_MANY = 50
+
+
+def log(
+    ctx: typer.Context,
+    dataset: Annotated[str | None, typer.Option(help="Only answers about this dataset.")] = None,
+    mine: Annotated[bool, typer.Option("--mine", help="Only your own.")] = False,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many, the newest.")] = _MANY,
+    _json: AsJson = False,
+) -> None:
+    """Every answer so far, the newest last."""
+    here = Here.of(ctx)
+    with here.gateway() as gateway:
+        from blowfishdb.entrypoints.cli import plain_forms
+
+        if dataset is not None:
+            gateway.facts(dataset)
+        found = gateway.answers(dataset)
+        if mine:
+            found = [answer for answer in found if answer.receipt.user == gateway.user]
+        found = found[-limit:]
+        plain = {"answers": [plain_forms.summary(answer) for answer in found]}
+        here.say(
+            plain, _table(found) if found else "No answers yet: blowfishdb quote DATA QUESTION --error 50"
+        )
+
+
+def _table(found: list[Answer]) -> Table:
+    from blowfishdb.entrypoints.terminal import grid
+    from blowfishdb.entrypoints.terminal.figures import loss, significant
+
+    table = grid("id", "dataset", "question", "±", "on", "ε", "policy", "settled", right=(0, 3, 5), wrap=(2,))
+    for answer in found:
+        receipt = answer.receipt
+        table.add_row(
+            f"{answer.number}",
+            receipt.dataset,
+            receipt.question,
+            significant(answer.alpha),
+            "all" if answer.simultaneous else "each",
+            loss(receipt.epsilon),
+            f"v{receipt.policy_version}",
+            receipt.settled[:10],
+        )
+    return table
+
+
+def show(ctx: typer.Context, number: Number, _json: AsJson = False) -> None:
+    """One answer with its noise intervals and its receipt."""
+    here = Here.of(ctx)
+    with here.gateway() as gateway:
+        from blowfishdb.entrypoints.terminal import answer_chart, receipt_table
+
+        answer = gateway.answer(number)
+        here.say(answer.to_plain(), answer_chart(answer), "", receipt_table(answer.receipt))
+
+
+def compare(
+    ctx: typer.Context,
+    first: Annotated[int, typer.Argument(metavar="A", help="The number of an answer.", show_default=False)],
+    second: Annotated[int, typer.Argument(metavar="B", help="The number of another.", show_default=False)],
+    _json: AsJson = False,
+) -> None:
+    """Two answers about the same bins: where they differ by more than the noise allows."""
+    here = Here.of(ctx)
+    with here.gateway() as gateway:
+        from blowfishdb.comparison import compare as compared
+        from blowfishdb.entrypoints.terminal.tables import comparison_table
+
+        comparison = compared(gateway.answer(first), gateway.answer(second))
+        here.say(comparison.to_plain(), comparison_table(comparison))
+
+
+def export(
+    ctx: typer.Context,
+    number: Number,
+    form: Annotated[
+        str | None,
+        typer.Option("--format", metavar="FORMAT", help="csv, parquet, arrow, json, html, svg or png."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write; answer-ID.FORMAT by default.")
+    ] = None,
+    _json: AsJson = False,
+) -> None:
+    """Write an answer to a file: a table, a picture or a page."""
+    from blowfishdb.entrypoints.cli.exports import check_format, check_place, write
+
+    here = Here.of(ctx)
+    if form is None and output is None:
+        raise InvalidInput("Say in which format.", fixes=("--format csv", "-o answer.parquet"))
+    with here.gateway() as gateway:
+        answer = gateway.answer(number)
+        chosen = check_place(output) if form is None and output is not None else check_format(form or "")
+        path = output or Path(f"answer-{number}.{chosen}")
+        write(answer, path, chosen)
+        here.say({"id": number, "format": chosen, "path": str(path)}, f"Written to {path}.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command(rich_help_panel=ANALYST, epilog=examples("blowfishdb log --dataset people --mine"))(log)
+    app.command(rich_help_panel=ANALYST, epilog=examples("blowfishdb show 12"))(show)
+    app.command(rich_help_panel=ANALYST, epilog=examples("blowfishdb compare 12 15"))(compare)
+    app.command(
+        rich_help_panel=ANALYST,
+        epilog=examples("blowfishdb export 12 --format csv", "blowfishdb export 12 -o picture.svg"),
+    )(export)

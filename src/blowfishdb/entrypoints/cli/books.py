@@ -1,0 +1,133 @@
+"""datasets, explain, audit, refresh: what is there, what was promised, what was spent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from blowfishdb.entrypoints.cli.here import AsJson, Data, Here
+from blowfishdb.entrypoints.cli.panels import ANALYST, AUDITOR, CURATOR, examples
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from blowfishdb.adapters.ledger import Event
+
+_ALL = "all"
+_MANY = 50
+
+
+def datasets(ctx: typer.Context, _json: AsJson = False) -> None:
+    """The datasets of the workspace, their columns and what is left of their budgets."""
+    here = Here.of(ctx)
+    with here.gateway() as gateway:
+        from blowfishdb.entrypoints.terminal import grid
+        from blowfishdb.entrypoints.terminal.figures import loss
+
+        table = grid("dataset", "columns", "policy", "budget", "left", right=(3, 4), wrap=(1,))
+        plain = []
+        for name in gateway.datasets():
+            facts, total, left = gateway.facts(name), gateway.budget(name).total, gateway.left(name)
+            columns = list(facts.domain.names)
+            table.add_row(name, ", ".join(columns), f"v{facts.policy_version}", loss(total), loss(left))
+            plain.append(
+                {
+                    "name": name,
+                    "columns": columns,
+                    "policy_version": facts.policy_version,
+                    "snapshot": facts.snapshot,
+                    "budget": str(total),
+                    "left": str(left),
+                }
+            )
+        here.say({"datasets": plain}, table if plain else "None yet: blowfishdb import SOURCE --name NAME")
+
+
+def explain(ctx: typer.Context, data: Data, _json: AsJson = False) -> None:
+    """What is promised to the people in the data, and what is not, in words."""
+    here = Here.of(ctx)
+    with here.gateway() as gateway:
+        from rich.console import Group
+        from rich.text import Text
+
+        from blowfishdb.core.policy_words import sentences
+        from blowfishdb.entrypoints.cli import plain_forms
+        from blowfishdb.entrypoints.terminal import Framed
+
+        promised, said = gateway.guarantee(data), sentences(gateway.facts(data).policy)
+        plain = {"dataset": data, "sentences": list(said), **plain_forms.guarantee(promised)}
+        here.say(
+            plain,
+            Framed("What is hidden", Group(*map(Text, said))),
+            Framed("What is promised", Group(*map(Text, promised.paragraphs)), "green"),
+        )
+
+
+def audit(
+    ctx: typer.Context,
+    data: Annotated[
+        str, typer.Argument(metavar="DATA|all", help="A dataset, or all of them.", show_default=False)
+    ],
+    limit: Annotated[int, typer.Option(min=0, help="Show at most so many events, the newest.")] = _MANY,
+    _json: AsJson = False,
+) -> None:
+    """Check that every charge and every hash adds up, and list what happened. Fails if they do not."""
+    here = Here.of(ctx)
+    with here.gateway() as gateway:
+        from rich.text import Text
+
+        from blowfishdb.entrypoints.cli import plain_forms
+
+        if data != _ALL:
+            gateway.facts(data)
+        problems = gateway.verify()
+        events = gateway.events(None if data == _ALL else data)
+        plain = {
+            "verified": not problems,
+            "problems": problems,
+            "events": [plain_forms.event(happened) for happened in events],
+        }
+        verdict = [Text(problem, style="red") for problem in problems]
+        good = Text("The ledger verifies: every charge and every hash adds up.", style="green")
+        here.say(plain, _table(events[len(events) - min(limit, len(events)) :]), *(verdict or [good]))
+    if problems:
+        raise typer.Exit(1)
+
+
+def _table(events: list[Event]) -> Table:
+    from blowfishdb.entrypoints.terminal import grid
+    from blowfishdb.entrypoints.terminal.figures import loss
+
+    table = grid("no.", "when (UTC)", "what", "dataset", "by", "answer", "ε", "hash", right=(0, 5, 6))
+    for happened in events:
+        table.add_row(
+            f"{happened.seq}",
+            f"{happened.at:%Y-%m-%d %H:%M}",
+            happened.kind,
+            happened.dataset,
+            happened.analyst,
+            "" if happened.charge is None else f"{happened.charge}",
+            loss(happened.amount) if happened.amount else "",
+            happened.hash[:8],
+        )
+    return table
+
+
+def refresh(ctx: typer.Context, data: Data, _json: AsJson = False) -> None:
+    """Declare that the rows have changed. The same people are in them, so what was spent stays spent."""
+    here = Here.of(ctx)
+    with here.gateway() as gateway:
+        gateway.refresh(data)
+        snapshot = gateway.facts(data).snapshot
+        here.say({"dataset": data, "snapshot": snapshot}, f"'{data}' is at snapshot {snapshot} now.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command(rich_help_panel=ANALYST, epilog=examples("blowfishdb datasets"))(datasets)
+    app.command(rich_help_panel=AUDITOR, epilog=examples("blowfishdb explain people"))(explain)
+    app.command(
+        rich_help_panel=AUDITOR, epilog=examples("blowfishdb audit people", "blowfishdb audit all --json")
+    )(audit)
+    app.command(rich_help_panel=CURATOR, epilog=examples("blowfishdb refresh people"))(refresh)

@@ -1,0 +1,147 @@
+"""import: declare where rows are and which values they may hold. Limits are proposed, never taken silently."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from blowfishdb.core.errors import InvalidInput
+from blowfishdb.entrypoints.cli import prompts
+from blowfishdb.entrypoints.cli.declarations import Declaration, domain_file
+from blowfishdb.entrypoints.cli.here import AsJson, Here
+from blowfishdb.entrypoints.cli.panels import CURATOR, examples
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from blowfishdb.adapters.schema_proposal import Proposal, ProposedColumn
+    from blowfishdb.core.attribute import Attribute
+    from blowfishdb.core.domain import Domain
+
+_TAKE: Final = "yes"
+_LEAVE: Final = "no"
+_OTHERWISE: Final = "--accept, if the limits may be known, or --domain FILE"
+
+
+def import_source(
+    ctx: typer.Context,
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="A CSV, Parquet, DuckDB or SQLite file, or a database address.",
+            show_default=False,
+        ),
+    ],
+    name: Annotated[str, typer.Option(help="What to call the dataset.")],
+    table: Annotated[str | None, typer.Option(help="The table, if there are several.")] = None,
+    view: Annotated[
+        str | None, typer.Option(metavar="SELECT", help="Rows of a SELECT over several tables.")
+    ] = None,
+    person: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The column that says whose row it is.")
+    ] = None,
+    rows_per_person: Annotated[int, typer.Option(help="At most so many rows count for each person.")] = 1,
+    row_key: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="A column by which the rows of a person are ordered.")
+    ] = None,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Take all proposed limits without asking: they become known.")
+    ] = False,
+    domain: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Columns from a YAML or JSON file; the data is not looked at."),
+    ] = None,
+    _json: AsJson = False,
+) -> None:
+    """Add a dataset. Its limits are proposed from the data, and you confirm each of them."""
+    here = Here.of(ctx)
+    declared = domain_file(domain) if domain is not None else _proposed(here, source, table, view, accept)
+    with here.gateway(create=True) as gateway:
+        gateway.add_dataset(
+            name,
+            source,
+            domain=declared,
+            table=table,
+            view=view,
+            person=person,
+            rows_per_person=rows_per_person,
+            row_key=row_key,
+        )
+        here.say(
+            gateway.facts(name).to_plain(),
+            f"'{name}' has {len(declared.names)} columns. Everything about a record is hidden, and the budget is 1.",
+            f"Next: blowfishdb policy set {name} COLUMN --hide-within DISTANCE, or blowfishdb quote {name} …",
+        )
+
+
+def _proposed(here: Here, source: str, table: str | None, view: str | None, accept: bool) -> Domain:
+    if here.is_server:
+        raise InvalidInput(
+            "A server does not propose limits here, because the rows are on its side.",
+            fixes=("--domain FILE", "the Import page of the server"),
+        )
+    from blowfishdb.adapters.schema_proposal import propose
+
+    screen = here.console(stderr=True)
+    if screen.is_terminal:
+        with screen.status("Looking at the columns …"):
+            proposal = propose(source, table=table, view=view)
+    else:
+        proposal = propose(source, table=table, view=view)
+    if not here.json:
+        here.console().print(_table(proposal))
+    typer.secho(proposal.warning, fg=typer.colors.YELLOW, err=True)
+    if proposal.person is not None:
+        typer.echo(
+            f"'{proposal.person}' may say whose row it is: then add --person {proposal.person}", err=True
+        )
+    return proposal.domain() if accept else proposal.domain(_confirmed(proposal))
+
+
+def _table(proposal: Proposal) -> Table:
+    from blowfishdb.entrypoints.terminal import grid
+
+    table = grid("column", "type", "proposed", "note", wrap=(2, 3))
+    for column in proposal.columns:
+        words = "nothing" if column.attribute is None else column.attribute.describe().partition(";")[0]
+        table.add_row(column.name, column.type_text, words, column.note)
+    return table
+
+
+def _confirmed(proposal: Proposal) -> dict[str, Attribute]:
+    """Every column, one after the other: as proposed, with other limits, or not at all."""
+    typer.echo(
+        f"For each column: {_TAKE}, {_LEAVE} (leave it out), or its limits, such as 0:200000.", err=True
+    )
+    found = {column.name: _answer(column) for column in proposal.columns}
+    return {name: attribute for name, attribute in found.items() if attribute is not None}
+
+
+def _answer(column: ProposedColumn) -> Attribute | None:
+    usual = _LEAVE if column.attribute is None or column.looks_like_id else _TAKE
+    while True:
+        typed = prompts.ask(column.name, default=usual, otherwise=_OTHERWISE)
+        if typed.lower() in (_LEAVE, "n"):
+            return None
+        if typed.lower() in (_TAKE, "y") and column.attribute is not None:
+            return column.attribute
+        try:
+            return Declaration(limits=typed).over(column.attribute)
+        except InvalidInput as error:
+            typer.secho(str(error), fg=typer.colors.RED, err=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command."""
+    app.command(
+        "import",
+        rich_help_panel=CURATOR,
+        epilog=examples(
+            "blowfishdb import people.csv --name people",
+            "blowfishdb import postgresql://db/hr --table staff --name staff --person id --rows-per-person 3",
+            "blowfishdb import visits.parquet --name visits --domain columns.yaml",
+        ),
+    )(import_source)

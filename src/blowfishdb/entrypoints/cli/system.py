@@ -1,0 +1,116 @@
+"""demo, serve, backup, restore, delete, doctor: the program and its files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from blowfishdb.core.errors import InvalidInput
+from blowfishdb.entrypoints.cli import prompts
+from blowfishdb.entrypoints.cli.here import AsJson, Here, Yes
+from blowfishdb.entrypoints.cli.panels import SYSTEM, examples
+
+if TYPE_CHECKING:
+    from blowfishdb.adapters.backup import Copy
+
+Host = Annotated[str, typer.Option(help="The address to listen on; 127.0.0.1 is this machine only.")]
+Port = Annotated[int, typer.Option(min=0, max=65_535, help="The port; 0 takes a free one.")]
+Open = Annotated[bool, typer.Option("--open/--no-open", help="Open the pages in a browser.")]
+Place = Annotated[Path, typer.Argument(metavar="PATH", help="A workspace file.", show_default=False)]
+
+
+def demo(
+    folder: Annotated[Path, typer.Option(help="Where the demonstration keeps its data.")] = Path("demo"),
+    reset: Annotated[bool, typer.Option("--reset", help="Start over: new data, empty ledger.")] = False,
+    _json: AsJson = False,
+) -> None:
+    """Ask private questions of 500,000 synthetic salaries."""
+    from blowfishdb.entrypoints import demo as demonstration
+    from blowfishdb.entrypoints.terminal import console
+
+    demonstration.run(folder, console(), reset=reset)
+
+
+def backup(ctx: typer.Context, path: Place, _json: AsJson = False) -> None:
+    """Copy the workspace to a new file, as it is at one moment, while others go on writing."""
+    here = Here.of(ctx)
+    with here.embedded("a backup") as workspace:
+        _tell_copy(here, workspace.backup(path), "Copied")
+
+
+def restore(
+    ctx: typer.Context,
+    path: Place,
+    into: Annotated[
+        Path, typer.Argument(metavar="INTO", help="Where to make the workspace.", show_default=False)
+    ],
+    _json: AsJson = False,
+) -> None:
+    """Make a workspace from a backup, where there is none. What was charged since is not in it."""
+    from blowfishdb.adapters.backup import restore as restored
+
+    here = Here.of(ctx)
+    _tell_copy(here, restored(path, into), "Restored")
+
+
+def _tell_copy(here: Here, copy: Copy, done: str) -> None:
+    until = copy.until or "the beginning"
+    here.say(
+        {"path": str(copy.path), "events": copy.events, "until": copy.until},
+        f"{done} to {copy.path}: it remembers {copy.events:,} events, until {until}.",
+    )
+
+
+def delete(
+    ctx: typer.Context,
+    path: Place,
+    yes: Yes = False,
+    _json: AsJson = False,
+) -> None:
+    """Remove a workspace for good, with its answers and everything that it knows to be spent."""
+    from blowfishdb.adapters.backup import delete as remove
+
+    here = Here.of(ctx)
+    if not path.is_file():
+        raise InvalidInput(f"There is no workspace '{path}'.")
+    if not yes:
+        question = f"Delete '{path}'? What was spent on its datasets would be forgotten."
+        prompts.confirm(question, otherwise="--yes")
+    remove(path)
+    here.say({"path": str(path), "deleted": True}, f"'{path}' is gone.")
+
+
+def doctor(ctx: typer.Context, _json: AsJson = False) -> None:
+    """Check this installation, its noise and the workspace. Fails if something must be mended."""
+    from rich.text import Text
+
+    from blowfishdb.entrypoints.doctor import State, checks
+    from blowfishdb.entrypoints.terminal import grid
+
+    here = Here.of(ctx)
+    colours = {State.OK: "green", State.WARN: "yellow", State.FAIL: "bold red"}
+    table = grid("", "check", "found", "what to do", wrap=(2, 3))
+    found = list(checks(here.workspace))
+    for check in found:
+        table.add_row(
+            Text(check.state.value, style=colours[check.state]), check.name, check.found, check.todo
+        )
+    failed = any(check.state is State.FAIL for check in found)
+    here.say({"ok": not failed, "checks": [check.to_plain() for check in found]}, table)
+    if failed:
+        raise typer.Exit(1)
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command(rich_help_panel=SYSTEM, epilog=examples("blowfishdb demo --reset"))(demo)
+    app.command(rich_help_panel=SYSTEM, epilog=examples("blowfishdb backup monday.blowfish"))(backup)
+    app.command(rich_help_panel=SYSTEM, epilog=examples("blowfishdb restore monday.blowfish new.blowfish"))(
+        restore
+    )
+    app.command(rich_help_panel=SYSTEM, epilog=examples("blowfishdb delete old.blowfish"))(delete)
+    app.command(rich_help_panel=SYSTEM, epilog=examples("blowfishdb --workspace people.blowfish doctor"))(
+        doctor
+    )

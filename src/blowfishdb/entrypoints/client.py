@@ -1,0 +1,377 @@
+"""The Python client: `bf.connect(url, token=…)`, the interface of `bf.open` over a server.
+
+Questions are put together here and priced and answered there; only private answers travel. A question that
+is asked carries a key of its own, so that trying again after a lost connection can never be charged twice.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, Self, final
+from urllib.parse import quote as escaped
+
+import httpx
+import numpy as np
+
+from blowfishdb.adapters.backends import Cancellation
+from blowfishdb.adapters.ledger import Budget, Event, Grant
+from blowfishdb.answers import Answer
+from blowfishdb.asking import Asking
+from blowfishdb.core import codec, errors
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.domain import Domain
+from blowfishdb.core.guarantee import Guarantee
+from blowfishdb.core.policy import Policy
+from blowfishdb.core.policy_words import PolicyDifference, difference
+from blowfishdb.core.questions import Reading
+from blowfishdb.datasets import Batch, Dataset
+from blowfishdb.explanation import Explanation
+from blowfishdb.gateway import Facts, Gateway
+from blowfishdb.messages import Quote, Request
+from blowfishdb.preview import Preview
+from blowfishdb.tradeoff import Progress, Tradeoff
+
+_PATIENCE: Final = 600.0  # seconds that a database may take to count
+_POLL: Final = 0.2
+_TRIES: Final = 3
+
+
+@final
+class Remote(Gateway):
+    """A workspace behind a server."""
+
+    def __init__(self, url: str, token: str, *, transport: httpx.BaseTransport | None = None) -> None:
+        self._http = httpx.Client(
+            base_url=f"{url.rstrip('/')}/api/v1",
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=httpx.Timeout(_PATIENCE, connect=10.0),
+            transport=transport,
+        )
+        try:
+            self.user: str = self._get("/me")["user"]
+        except BaseException:
+            self.close()
+            raise
+
+    def __repr__(self) -> str:
+        return f"<Remote workspace at {self._http.base_url.host} as '{self.user}'>"
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- datasets -------------------------------------------------------------------------------
+
+    def datasets(self) -> list[str]:
+        """The names of all datasets."""
+        return [found["name"] for found in self._get("/datasets")["datasets"]]
+
+    def __getitem__(self, name: str) -> Dataset:
+        self.facts(name)
+        return Dataset(self, name)
+
+    def facts(self, name: str) -> Facts:
+        """The columns and the policy of a dataset."""
+        return Facts.from_plain(self._get(_at(name)))
+
+    def add_dataset(
+        self,
+        name: str,
+        source: object,
+        *,
+        domain: Domain,
+        table: str | None = None,
+        view: str | None = None,
+        person: str | None = None,
+        rows_per_person: int = 1,
+        row_key: str | None = None,
+    ) -> Dataset:
+        """Declare a dataset; ``source`` is a path on the server or a database address."""
+        if not isinstance(source, str | Path):
+            raise errors.InvalidInput(
+                "A server reads rows where it is, so it cannot take a table from this process.",
+                fixes=("a path on the server", "the address of a database"),
+            )
+        body = {
+            "name": name,
+            "source": str(source),
+            "domain": codec.plain(domain),
+            "table": table,
+            "view": view,
+            "person": person,
+            "rows_per_person": rows_per_person,
+            "row_key": row_key,
+        }
+        self._send("POST", "/datasets", {key: value for key, value in body.items() if value is not None})
+        return self[name]
+
+    def redeclare(self, name: str, domain: Domain) -> None:
+        """Declare other columns or limits, while nothing has been asked; everything is hidden again."""
+        self._send("PATCH", _at(name, "schema"), {"columns": codec.plain(domain)})
+
+    def refresh(self, name: str) -> None:
+        """Declare that the rows have changed."""
+        self._send("POST", _at(name, "refresh"), {})
+
+    # --- policies -------------------------------------------------------------------------------
+
+    def draft(self, name: str) -> Policy:
+        """The policy that the curator is working on; the published one if there is none."""
+        shown = self._get(_at(name, "policy"))
+        return Policy(self.facts(name).domain, codec.graph((shown["draft"] or shown)["graph"]))
+
+    def save_draft(self, name: str, policy: Policy) -> None:
+        """Keep a policy to go on with later; nothing follows it until it is published."""
+        self._send("PUT", _at(name, "policy"), {"graph": codec.plain(policy.graph)})
+
+    def propose(self, name: str, policy: Policy) -> PolicyDifference:
+        """What would change, in words."""
+        return difference(self.facts(name).policy, policy)
+
+    def publish(self, name: str, policy: Policy, *, confirm: bool = False) -> None:
+        """Make ``policy`` the one that new answers follow."""
+        self.save_draft(name, policy)
+        self._send("POST", _at(name, "policy/publish"), {"confirm": confirm})
+
+    def guarantee(self, name: str) -> Guarantee:
+        """What is promised to the people in the data, in words."""
+        return Guarantee.from_plain(self._get(_at(name, "guarantee")))
+
+    def tradeoff(
+        self,
+        request: Request,
+        policies: Mapping[str, Policy],
+        *,
+        at_epsilon: Epsilon | None = None,
+        thetas: Mapping[str, float] | None = None,
+        progress: Progress | None = None,
+    ) -> Tradeoff:
+        """What a question costs under each policy; reads no data."""
+        body = _asked(request) | {
+            "policies": {label: codec.plain(policy.graph) for label, policy in policies.items()}
+        }
+        if at_epsilon is not None:
+            body["at_epsilon"] = str(at_epsilon)
+        if thetas is not None:
+            body["thetas"] = dict(thetas)
+        found = self._job("POST", _at(request.dataset, "tradeoff"), body, progress)
+        return Tradeoff.from_plain(found)
+
+    def preview(self, request: Request, *, policy: Policy | None = None, stand_in: bool = False) -> Preview:
+        """The true answer beside a noisy one, for the curator."""
+        body = _asked(request) | {"stand_in": stand_in}
+        if policy is not None:
+            body["policy"] = codec.plain(policy.graph)
+        found = self._send("POST", _at(request.dataset, "preview"), body)
+        truth = np.array(found["truth"]["values"], dtype=np.float64)
+        labels = tuple(tuple(axis) for axis in found["truth"]["labels"])
+        exact = np.ones(truth.shape, dtype=np.bool_)
+        return Preview(Reading(labels, truth, truth, truth, exact), _answer(found["noisy"]), stand_in)
+
+    # --- budgets --------------------------------------------------------------------------------
+
+    def budget(self, name: str) -> Budget:
+        """Total, spent and held."""
+        shown = self._get(_at(name, "budget"))
+        return Budget(name, *(Epsilon(shown[part]) for part in ("total", "spent", "held")))
+
+    def left(self, name: str) -> Epsilon:
+        """What this user can still spend."""
+        return Epsilon(self._get(_at(name, "budget"))["left"])
+
+    def set_budget(self, name: str, total: Epsilon) -> None:
+        """Declare the total."""
+        self._send("PUT", _at(name, "budget"), {"total": str(total)})
+
+    def grant(self, name: str, user: str, epsilon: Epsilon) -> None:
+        """Let a user spend part of the total."""
+        self._send("PUT", _at(name, "grants", user), {"epsilon": str(epsilon)})
+
+    def grants(self, name: str) -> list[Grant]:
+        """Who may spend what, and has."""
+        return [
+            Grant(
+                name,
+                given["user"],
+                None if given["granted"] is None else Epsilon(given["granted"]),
+                Epsilon(given["spent"]),
+                Epsilon(given["held"]),
+            )
+            for given in self._get(_at(name, "grants"))["grants"]
+        ]
+
+    # --- questions and answers ------------------------------------------------------------------
+
+    def quote(self, request: Request) -> Quote:
+        """What the answer costs; free."""
+        return Quote.from_plain(self._send("POST", _at(request.dataset, "quotes"), _asked(request)))
+
+    def explain(self, request: Request) -> Explanation:
+        """How the question would be answered; free."""
+        return Explanation.from_plain(self._send("POST", _at(request.dataset, "explain"), _asked(request)))
+
+    def ask(
+        self, request: Request, *, max_cost: Epsilon | None = None, cancel: Cancellation | None = None
+    ) -> Answer:
+        """The answer, charged once."""
+        body = _asked(request)
+        if max_cost is not None:
+            body["max_cost"] = str(max_cost)
+        return _answer(self._once(_at(request.dataset, "answers"), body, cancel))
+
+    def batch(self, *questions: Asking) -> Batch:
+        """Several questions as one: what follows from the others is free, and known more closely."""
+        return Batch(self, questions)
+
+    def ask_all(self, requests: Sequence[Request], *, max_cost: Epsilon | None = None) -> list[Answer]:
+        """The answers to questions that were settled on together, before any of them is answered."""
+        body: dict[str, Any] = {
+            "questions": [{"dataset": request.dataset, **_asked(request)} for request in requests]
+        }
+        if max_cost is not None:
+            body["max_cost"] = str(max_cost)
+        return [_answer(found) for found in self._once("/batches", body, None)["answers"]]
+
+    def answers(self, dataset: str | None = None) -> list[Answer]:
+        """Every stored answer, oldest first."""
+        found: list[Answer] = []
+        after = 0
+        while True:
+            query: dict[str, Any] = {"after": after, "limit": 200, "full": True}
+            page = self._get("/answers", query if dataset is None else query | {"dataset": dataset})
+            found += [_answer(body) for body in page["answers"]]
+            if page["next"] is None:
+                return found
+            after = page["next"]
+
+    def answer(self, number: int) -> Answer:
+        """The stored answer with that number."""
+        return _answer(self._get(f"/answers/{number:d}"))
+
+    def events(self, dataset: str | None = None) -> list[Event]:
+        """Everything that happened, in order, as the hash chain has it."""
+        found = self._get("/audit", None if dataset is None else {"dataset": dataset})
+        return [
+            Event(
+                event["seq"],
+                datetime.fromisoformat(event["at"]),
+                event["kind"],
+                event["dataset"],
+                event["analyst"],
+                event["charge"],
+                Epsilon(event["amount"]),
+                event["facts"],
+                event["hash"],
+            )
+            for event in found["events"]
+        ]
+
+    def verify(self) -> list[str]:
+        """What is wrong with the ledger; empty if every charge and every hash adds up."""
+        return list(self._get("/audit")["problems"])
+
+    # --- the wire -------------------------------------------------------------------------------
+
+    def _get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
+        return self._reply(lambda: self._http.get(path, params=query))
+
+    def _send(self, method: str, path: str, body: Mapping[str, Any]) -> Any:
+        return self._reply(lambda: self._http.request(method, path, json=body))
+
+    def _once(self, path: str, body: Mapping[str, Any], cancel: Cancellation | None) -> Any:
+        """Sent under one key, again if the connection is lost: the server charges a key once."""
+        key = uuid.uuid4().hex
+        headers = {"Idempotency-Key": key}
+
+        def send() -> Any:
+            return self._reply(lambda: self._http.post(path, json=body, headers=headers), tries=_TRIES)
+
+        if cancel is None:
+            return send()
+        cancel.check()
+        with cancel.calling(lambda: self._http.delete(f"/answers/running/{key}")):
+            return send()
+
+    def _job(self, method: str, path: str, body: Mapping[str, Any], progress: Progress | None) -> Any:
+        """Long work: without waiting if someone wants to see how far it is."""
+        if progress is None:
+            return self._send(method, path, body)
+        import time
+
+        headers = {"Prefer": "respond-async"}
+        started = self._reply(lambda: self._http.request(method, path, json=body, headers=headers))
+        while True:
+            job = self._get(f"/jobs/{started['id']}")
+            progress(job["done"], job["of"])
+            if job["state"] == "done":
+                return job["result"]
+            if job["state"] == "failed":
+                raise _error(job["problem"])
+            time.sleep(_POLL)
+
+    def _reply(self, send: Callable[[], httpx.Response], *, tries: int = 1) -> Any:
+        for left in reversed(range(tries)):
+            try:
+                response = send()
+                break
+            except httpx.TransportError as error:
+                if not left:
+                    raise errors.SourceError(
+                        f"The server at {self._http.base_url.host} did not answer ({type(error).__name__}).",
+                        fixes=("check that it runs, and its address", "again in a moment"),
+                    ) from error
+        body = response.json() if response.content else {}
+        if response.is_success:
+            return body
+        raise _error(body)
+
+
+def connect(url: str, *, token: str) -> Remote:
+    """The workspace behind the server at ``url``; ``token`` is made there, once for each person."""
+    return Remote(url, token)
+
+
+def _at(dataset: str, *rest: str) -> str:
+    """The address of something about a dataset, whatever its name contains."""
+    parts = [escaped(dataset, safe=""), *(rest[:1]), *(escaped(part, safe="") for part in rest[1:])]
+    return f"/datasets/{'/'.join(parts)}"
+
+
+def _asked(request: Request) -> dict[str, Any]:
+    return {"question": request.form.to_plain(), **request.terms.to_plain()}
+
+
+def _answer(body: Mapping[str, Any]) -> Answer:
+    """An answer as the server shows it: a name that it keeps to itself is empty here."""
+    known = {key: value for key, value in body.items() if key not in ("id", "budget")}
+    receipt = {**known["receipt"], "user": known["receipt"]["user"] or ""}
+    return Answer.from_plain({**known, "receipt": receipt})
+
+
+_ERRORS: Final = {
+    re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower(): kind
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, errors.BlowfishError)
+}
+
+
+def _error(problem: Mapping[str, Any]) -> errors.BlowfishError:
+    """The error that a problem stands for, of the class that it would have had in this process."""
+    name = str(problem.get("type", "")).rpartition(":")[2]
+    kind = _ERRORS.get(name, errors.PolicyConflict if name == "policy-changed" else errors.SourceError)
+    error = kind.__new__(kind)
+    errors.BlowfishError.__init__(
+        error, str(problem.get("detail", "The server refused.")), fixes=tuple(problem.get("fixes", ()))
+    )
+    error.charged = bool(problem.get("charged", False))
+    return error

@@ -1,0 +1,147 @@
+"""Serving a workspace: one process or several on the same file or database, and a clean end.
+
+Every worker opens the workspace by itself; the ledger sees to it that they agree. On SIGTERM or Ctrl-C no new
+request is taken, questions under way are answered and settled, and only then the files are let go.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import os
+import socket
+import tempfile
+import threading
+import time
+import webbrowser
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from blowfishdb.core.errors import InvalidInput
+from blowfishdb.entrypoints.api.settings import Settings
+from blowfishdb.workspace import Workspace
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+_WORKSPACE: Final = "BLOWFISHDB_WORKSPACE"
+_SETTINGS: Final = "BLOWFISHDB_SETTINGS"
+_SHARED_METRICS: Final = "PROMETHEUS_MULTIPROC_DIR"
+_PATIENCE: Final = 60  # seconds that a worker may be too busy to say that it is alive
+
+LOGS: Final[dict[str, Any]] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "line": {"format": "%(message)s"},
+        "server": {"()": "blowfishdb.entrypoints.api.log_lines.ServerLines"},
+    },
+    "handlers": {
+        "requests": {"class": "logging.StreamHandler", "stream": "ext://sys.stderr", "formatter": "line"},
+        "server": {"class": "logging.StreamHandler", "stream": "ext://sys.stderr", "formatter": "server"},
+    },
+    "loggers": {
+        "blowfishdb.server": {"handlers": ["requests"], "level": "INFO", "propagate": False},
+        "uvicorn": {"handlers": ["server"], "level": "INFO", "propagate": False},
+    },
+}
+"""One JSON line for each request and for each thing that happens to the server, on standard error."""
+
+
+def serve(
+    workspace: str | Path,
+    host: str = "127.0.0.1",
+    port: int = 8787,
+    workers: int = 1,
+    open_browser: bool = False,
+    settings: Settings = Settings(),  # noqa: B008 (frozen)
+) -> None:
+    """Serve a workspace until the process is asked to end."""
+    import uvicorn
+
+    if workers < 1:
+        raise InvalidInput("A server needs at least one worker.")
+    place = str(workspace) if "://" in str(workspace) else str(Path(workspace).resolve())
+    Workspace(place).close()  # made or migrated once, before workers race to; and a wrong path is told here
+    if open_browser:
+        threading.Thread(target=_open_browser, args=(host, port), daemon=True).start()
+    told = {_WORKSPACE: place, _SETTINGS: settings.to_text()}
+    with _metrics_folder(workers) as shared, _environment({**told, **shared}):
+        uvicorn.run(
+            "blowfishdb.entrypoints.serve:worker",
+            factory=True,
+            host=host,
+            port=port,
+            workers=workers,
+            log_config=LOGS,
+            access_log=False,
+            server_header=False,
+            timeout_worker_healthcheck=_PATIENCE,
+        )
+
+
+def worker() -> FastAPI:
+    """The app of one worker, from what the server told it."""
+    from blowfishdb.entrypoints.api.app import create_app
+
+    settings = Settings.from_text(os.environ[_SETTINGS])
+    return create_app(os.environ[_WORKSPACE], settings=settings)
+
+
+def warn_if_open(host: str, settings: Settings) -> str | None:
+    """What to tell someone who is about to serve passwords in the clear; None if all is well."""
+    if settings.https or loopback(host):
+        return None
+    return (
+        f"{host} can be reached from other machines, and passwords travel to it unencrypted. Put a server that "
+        "speaks TLS in front of it, and set https."
+    )
+
+
+def loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+@contextmanager
+def _metrics_folder(workers: int) -> Iterator[dict[str, str]]:
+    """Where several workers put their numbers together; one worker has its own."""
+    if workers == 1:
+        yield {}
+        return
+    with tempfile.TemporaryDirectory(prefix="blowfishdb-metrics-") as folder:
+        yield {_SHARED_METRICS: folder}
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Variables that workers inherit, taken back afterwards."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _open_browser(host: str, port: int) -> None:
+    """Once somebody answers at the port."""
+    for _ in range(100):
+        try:
+            with socket.create_connection((host, port), timeout=1):
+                break
+        except OSError:
+            time.sleep(0.1)
+    else:
+        logging.getLogger("blowfishdb.server").warning("No page was opened: the server took too long.")
+        return
+    webbrowser.open(f"http://{host}:{port}/")

@@ -1,0 +1,442 @@
+"""SELECT statements: what each one asks, and for each refusal the reason and a statement that works."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blowfishdb.adapters.question_text import parse_question, question_text
+from blowfishdb.adapters.sql_condition import condition, condition_text
+from blowfishdb.adapters.sql_extensions import split_extensions
+from blowfishdb.adapters.sql_question import SqlQuestion, parse_select
+from blowfishdb.adapters.sql_text import LONGEST
+from blowfishdb.core.accuracy import Accuracy
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.domain import Boolean, Category, Domain, Integer
+from blowfishdb.core.errors import (
+    BlowfishError,
+    InvalidAlpha,
+    InvalidBins,
+    InvalidEpsilon,
+    InvalidInput,
+    InvalidQuestion,
+    InvalidWorkload,
+    Refused,
+    UnknownColumn,
+    UnknownDataset,
+    UnsupportedSql,
+)
+from blowfishdb.core.forms import ColumnForm, QuestionForm
+from blowfishdb.core.predicates import col
+from tests.adapters.typed import SALARIES, alike, conditions
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "questions.md"
+
+
+def ask(typed: str) -> SqlQuestion:
+    return parse_select(typed, SALARIES, dataset="salaries")
+
+
+# --- what each statement asks -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("typed", "short"),
+    [
+        ("SELECT COUNT(*) FROM salaries", "count()"),
+        ('select count(1) as n from "SALARIES" s', "count()"),
+        (
+            "SELECT COUNT(*) FROM salaries s WHERE s.age > 30 AND salaries.region = 'north';",
+            "count() where age > 30 and region = 'north'",
+        ),
+        ("SELECT SUM(salary) FROM salaries", "sum(salary)"),
+        ("SELECT AVG(Salary) FROM salaries", "mean(salary)"),
+        ("SELECT MEDIAN(salary) FROM salaries", "median(salary)"),
+        ("SELECT MEDIAN(BIN(salary, 1000)) FROM salaries", "median(salary, width=1000)"),
+        ("SELECT QUANTILE(salary, 0.9) FROM salaries", "quantiles(salary, 0.9)"),
+        ("SELECT QUANTILE(salary, [0.25, 0.75]) FROM salaries", "quantiles(salary, 0.25, 0.75)"),
+        ("SELECT QUANTILE_CONT(salary, .9) FROM salaries", "quantiles(salary, 0.9)"),
+        ("SELECT APPROX_QUANTILE(salary, 0.9) FROM salaries", "quantiles(salary, 0.9)"),
+        ("SELECT PERCENTILE_CONT(salary, 0.9) FROM salaries", "quantiles(salary, 0.9)"),
+        (
+            "SELECT PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY salary) FROM salaries",
+            "quantiles(salary, 0.9)",
+        ),
+        ("SELECT region, COUNT(*) FROM salaries GROUP BY region", "histogram(region)"),
+        ("SELECT COUNT(*) FROM salaries GROUP BY region", "histogram(region)"),
+        ("SELECT BIN(age, 5), COUNT(*) FROM salaries GROUP BY BIN(age, 5)", "histogram(age, width=5)"),
+        ("SELECT BIN(age, 5) AS b, COUNT(*) FROM salaries GROUP BY b", "histogram(age, width=5)"),
+        ("SELECT bin(age, 5), COUNT(*) FROM salaries GROUP BY 1 ORDER BY 1", "histogram(age, width=5)"),
+        ("SELECT COUNT(*), BIN(age, 5) b FROM salaries GROUP BY 2 ORDER BY b", "histogram(age, width=5)"),
+        (
+            "SELECT BIN(age, 5), region, COUNT(*) FROM salaries GROUP BY 1, 2",
+            "histogram(age(width=5), region)",
+        ),
+        (
+            "SELECT region, COUNT(*) FROM salaries GROUP BY region ORDER BY COUNT(*) DESC LIMIT 3",
+            "top(region, 3)",
+        ),
+        ("SELECT region, COUNT(*) n FROM salaries GROUP BY 1 ORDER BY n DESC LIMIT 3", "top(region, 3)"),
+        ("SELECT region, COUNT(*) FROM salaries GROUP BY 1 ORDER BY 2 DESC LIMIT 3", "top(region, 3)"),
+        ("SELECT region FROM salaries GROUP BY region ORDER BY COUNT(*) DESC LIMIT 3", "top(region, 3)"),
+        (
+            "SELECT BIN(age, 5), COUNT(*) FROM salaries GROUP BY 1 HAVING COUNT(*) > 5000",
+            "above(age, 5000, width=5)",
+        ),
+        ("SELECT region, COUNT(*) n FROM salaries GROUP BY 1 HAVING 0.5 < n", "above(region, 0.5)"),
+        ('SELECT "hours per week", COUNT(*) FROM salaries GROUP BY 1', 'histogram("hours per week")'),
+    ],
+)
+def test_what_is_asked(typed: str, short: str) -> None:
+    found = ask(typed)
+    assert found == SqlQuestion(parse_question(short, SALARIES), None, None, False)
+
+
+def test_bins_can_be_lengths_of_time() -> None:
+    week = QuestionForm("histogram", (ColumnForm("day", width=timedelta(days=7)),))
+    for width in ("INTERVAL '7' DAY", "INTERVAL '7 days'", "INTERVAL '1' WEEK"):
+        assert ask(f"SELECT BIN(day, {width}), COUNT(*) FROM salaries GROUP BY 1").form == week
+    assert question_text(ask("SELECT COUNT(*) FROM salaries GROUP BY BIN(day, 7)").form) == (
+        "histogram(day, width=7)"
+    )
+
+
+def test_any_dataset_can_be_named() -> None:
+    domain = Domain.of({"select": Integer(0, 9)})
+    for name in ("Salaries 2024", "select", 'a "b"', "Gehälter", "order"):
+        quoted = '"' + name.replace('"', '""') + '"'
+        assert parse_select(f"SELECT COUNT(*) FROM {quoted}", domain, dataset=name).form.kind == "count"
+        with pytest.raises(UnsupportedSql) as refused:
+            parse_select(f'SELECT MIN("select") FROM {quoted}', domain, dataset=name)
+        assert parse_select(refused.value.fixes[0], domain, dataset=name).form.kind == "quantiles"
+
+
+@given(conditions)
+def test_the_condition_is_the_same_as_elsewhere(predicate):
+    found = ask(f"SELECT COUNT(*) FROM salaries WHERE {condition_text(predicate)}")
+    assert alike(found.form.where) == alike(predicate)
+
+
+# --- EXPLAIN, WITH ERROR, WITH EPSILON --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tail", "accuracy", "epsilon"),
+    [
+        ("", None, None),
+        (" WITH ERROR 50 CONFIDENCE 0.95", Accuracy(50, 0.05), None),
+        (" with error 50;", Accuracy(50, 0.05), None),
+        (" WITH ERROR 12.5 CONFIDENCE .99 ON ALL", Accuracy(12.5, 0.01), None),
+        (" WITH ERROR 50 CONFIDENCE 95% EACH ; ;", Accuracy(50, 0.05, simultaneous=False), None),
+        (" WITH ERROR 50 ON EACH", Accuracy(50, 0.05, simultaneous=False), None),
+        (" WITH EPSILON 0.1", None, Epsilon("0.1")),
+    ],
+)
+@pytest.mark.parametrize("head", ["", "EXPLAIN ", "explain\n"])
+def test_extensions(head: str, tail: str, accuracy: Accuracy | None, epsilon: Epsilon | None) -> None:
+    found = ask(f"{head}SELECT COUNT(*) FROM salaries WHERE age > 30{tail}")
+    count = QuestionForm("count", (), col("age") > 30)
+    assert found == SqlQuestion(count, accuracy, epsilon, bool(head))
+
+
+@pytest.mark.parametrize(
+    ("tail", "error"),
+    [
+        (" WITH ERROR", InvalidQuestion),
+        (" WITH ERROR -5", InvalidQuestion),
+        (" WITH ERROR 0", InvalidAlpha),
+        (" WITH ERROR 50 CONFIDENCE 95", InvalidQuestion),
+        (" WITH ERROR 50 CONFIDENCE", InvalidQuestion),
+        (" WITH ERROR 50 ON", InvalidQuestion),
+        (" WITH ERROR 50 ON SOME", InvalidQuestion),
+        (" WITH ERROR 50 WHERE age > 3", InvalidQuestion),
+        (" WITH ERROR 50 WITH ERROR 40", InvalidQuestion),
+        (" WITH ERROR 50 WITH EPSILON 1", InvalidQuestion),
+        (" WITH ERROR 1e999", InvalidQuestion),
+        (" WITH EPSILON 0", InvalidEpsilon),
+        (" WITH EPSILON 'x'", InvalidQuestion),
+        (" WITH EPSILON 1 WITH EPSILON 1", InvalidQuestion),
+        (" WITH CARE", InvalidQuestion),
+    ],
+)
+def test_extensions_that_say_nothing(tail: str, error: type[BlowfishError]) -> None:
+    with pytest.raises(error):
+        ask("SELECT COUNT(*) FROM salaries" + tail)
+
+
+def test_a_text_is_not_an_extension() -> None:
+    typed = "SELECT COUNT(*) FROM t WHERE a = ' WITH ERROR 50' -- WITH ERROR 50"
+    assert split_extensions(typed).accuracy is None
+    assert split_extensions("WITH error AS (SELECT 1) SELECT 2").accuracy is None
+
+
+# --- refusals ---------------------------------------------------------------------------------------
+
+REFUSED = [
+    ("SELECT COUNT(DISTINCT region) FROM {d}", "distinct", "above(region, 0)"),
+    ("SELECT COUNT(DISTINCT salary) FROM {d}", "distinct", "above(salary, 0, width=10000)"),
+    ("SELECT COUNT(age) FROM {d}", r"COUNT\(\*\)", "count() where age is not null"),
+    ("SELECT MIN(salary) FROM {d}", "single persons", "quantiles(salary, 0.01)"),
+    (
+        "SELECT MAX(salary) FROM {d} WHERE age > 30",
+        "single persons",
+        "quantiles(salary, 0.99) where age > 30",
+    ),
+    ("SELECT MAX(region) FROM {d}", "single persons", "histogram(region)"),
+    ("SELECT STDDEV(salary) FROM {d}", "variance", "histogram(salary, width=10000)"),
+    ("SELECT VARIANCE(rate) FROM {d}", "variance", "histogram(rate, width=0.5)"),
+    ("SELECT VAR_POP(age) FROM {d}", "variance", "histogram(age, width=10)"),
+    ("SELECT MODE(region) FROM {d}", "fullest group", "top(region, 1)"),
+    ("SELECT STRING_AGG(region, ',') FROM {d}", "not answered", "histogram(region)"),
+    ("SELECT ARRAY_AGG(age) FROM {d}", "not answered", "histogram(age, width=10)"),
+    ("SELECT SUM(DISTINCT age) FROM {d}", "not answered", "histogram(age, width=10)"),
+    ("SELECT SUM(salary * 2) FROM {d}", "not answered", "histogram(salary, width=10000)"),
+    ("SELECT SUM(BIN(age, 5)) FROM {d}", "not answered", "histogram(age, width=10)"),
+    ("SELECT COUNT(*) * 2 FROM {d}", "nothing is calculated", "count()"),
+    ("SELECT UPPER(region) FROM {d}", "nothing is calculated", "histogram(region)"),
+    ("SELECT 1 FROM {d}", "nothing is calculated", "count()"),
+    ("SELECT COUNT(*) FILTER (WHERE age > 3) FROM {d}", "FILTER", "count() where age > 3"),
+    ("SELECT * FROM {d}", "never shown", "count()"),
+    ("SELECT {d}.* FROM {d}", "never shown", "count()"),
+    ("SELECT COUNT(* EXCEPT (age)) FROM {d}", r"COUNT\(\*\)", "count() where age is not null"),
+    ("SELECT salary FROM {d}", "would show the rows", "histogram(salary, width=10000)"),
+    ("SELECT BIN(age, 5) FROM {d}", "would show the rows", "histogram(age, width=5)"),
+    ("SELECT region, COUNT(*) FROM {d}", "needs GROUP BY", "histogram(region)"),
+    ("SELECT region FROM {d} GROUP BY region", "which of them occur|which occur", "histogram(region)"),
+    ("SELECT DISTINCT region FROM {d} WHERE age > 3", "DISTINCT", "above(region, 0) where age > 3"),
+    ("SELECT COUNT(*) FROM {d} JOIN other ON a = b", "join", "count()"),
+    ("SELECT COUNT(*) FROM {d}, other", "join", "count()"),
+    ("SELECT COUNT(*) FROM {d} CROSS JOIN LATERAL (SELECT 1)", "one dataset", "count()"),
+    ("SELECT COUNT(*) FROM (SELECT * FROM {d})", "subqueries", "count()"),
+    ("SELECT COUNT(*) FROM {d} WHERE age IN (SELECT 1)", "subqueries", "count()"),
+    ("SELECT (SELECT 1), COUNT(*) FROM {d}", "subqueries", "count()"),
+    ("WITH x AS (SELECT 1) SELECT COUNT(*) FROM {d}", "WITH", "count()"),
+    ("SELECT COUNT(*) FROM {d} UNION SELECT COUNT(*) FROM {d}", "UNION", "count()"),
+    ("(SELECT COUNT(*) FROM {d})", "one SELECT", "count()"),
+    ("SELECT SUM(salary) OVER (ORDER BY age) FROM {d}", "Window", "histogram(salary, width=10000)"),
+    ("SELECT ROW_NUMBER() OVER () FROM {d}", "Window", "histogram(salary, width=10000)"),
+    ("SELECT COUNT(*) FROM {d} QUALIFY 1 = 1", "QUALIFY", "histogram(salary, width=10000)"),
+    ("SELECT region, COUNT(*) FROM {d} GROUP BY 1 LIMIT 3 OFFSET 2", "OFFSET", "top(region, 10)"),
+    ("SELECT COUNT(*) INTO x FROM {d}", "INTO", "histogram(salary, width=10000)"),
+    ("SELECT COUNT(*) FROM {d} FOR UPDATE", "LOCKS", "count()"),
+    ("SELECT COUNT(*) FROM {d} TABLESAMPLE (10 PERCENT)", "nothing else", "count()"),
+    ("SELECT COUNT(*), SUM(salary) FROM {d}", "One question at a time", "count()"),
+    ("SELECT MEDIAN(age), AVG(age) FROM {d}", "One question at a time", "median(age)"),
+    ("SELECT QUANTILE(age, [0.1, 0.2]), COUNT(*) FROM {d}", "One question", "quantiles(age, 0.1, 0.2)"),
+    ("SELECT region, COUNT(*), SUM(age) FROM {d} GROUP BY region", "One question", "histogram(region)"),
+    ("SELECT SUM(salary) FROM {d} GROUP BY region", "each group", "sum(salary) where region = 'north'"),
+    (
+        "SELECT region, AVG(salary) FROM {d} WHERE age > 3 OR age < 2 GROUP BY region",
+        "each group",
+        "mean(salary) where (age > 3 or age < 2) and region = 'north'",
+    ),
+    ("SELECT BIN(age, 5), AVG(salary) FROM {d} GROUP BY 1", "each group", "histogram(age, width=5)"),
+    ("SELECT region, COUNT(*) FROM {d} GROUP BY region LIMIT 3", "fullest", "top(region, 3)"),
+    ("SELECT region, COUNT(*) FROM {d} GROUP BY region ORDER BY COUNT(*) DESC", "fullest", "top(region, 10)"),
+    ("SELECT region, COUNT(*) FROM {d} GROUP BY 1 ORDER BY COUNT(*) LIMIT 2", "fullest", "top(region, 2)"),
+    ("SELECT region, COUNT(*) FROM {d} GROUP BY 1 ORDER BY 1 LIMIT 2", "fullest", "top(region, 2)"),
+    ("SELECT region, COUNT(*) n FROM {d} GROUP BY 1 ORDER BY n DESC, 1 LIMIT 2", "fullest", "top(region, 2)"),
+    (
+        "SELECT region, COUNT(*) FROM {d} GROUP BY 1 ORDER BY 2 DESC FETCH FIRST 3 ROWS ONLY",
+        "fullest",
+        "top(region, 10)",
+    ),
+    ("SELECT region, COUNT(*) FROM {d} GROUP BY 1 ORDER BY 1", "declared order", "histogram(region)"),
+    ("SELECT age, COUNT(*) FROM {d} GROUP BY 1 ORDER BY 1 DESC", "declared order", "histogram(age)"),
+    ("SELECT region, COUNT(*) FROM {d} GROUP BY 1 HAVING COUNT(*) >= 500", "HAVING", "above(region, 499)"),
+    ("SELECT region, COUNT(*) FROM {d} GROUP BY 1 HAVING COUNT(*) < 500", "HAVING", "above(region, 100)"),
+    ("SELECT region, COUNT(*) FROM {d} GROUP BY 1 HAVING SUM(age) > 5", "HAVING", "above(region, 100)"),
+    ("SELECT region, COUNT(*) FROM {d} GROUP BY 1 HAVING 2 > 500", "HAVING", "above(region, 100)"),
+    (
+        "SELECT region, COUNT(*) FROM {d} GROUP BY 1 HAVING COUNT(*) > 5 ORDER BY 2 DESC LIMIT 3",
+        "HAVING stands alone",
+        "above(region, 100)",
+    ),
+    (
+        "SELECT age, region, COUNT(*) FROM {d} GROUP BY 1, 2 HAVING COUNT(*) > 5",
+        "one column",
+        "histogram(age, region)",
+    ),
+    (
+        "SELECT age, region, COUNT(*) FROM {d} GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 5",
+        "one column",
+        "histogram(age, region)",
+    ),
+    ("SELECT age, region, COUNT(*) FROM {d} GROUP BY age", "not grouped", "histogram(age, region)"),
+    ("SELECT BIN(age, 5), COUNT(*) FROM {d} GROUP BY age", "not grouped", "histogram(age, width=5)"),
+    (
+        "SELECT BIN(day, INTERVAL '7' DAY), COUNT(*) FROM {d} GROUP BY day",
+        "not grouped",
+        "histogram(day, width=1 week)",
+    ),
+    ("SELECT COUNT(*) FROM {d} GROUP BY FLOOR(age / 10)", "groups are columns", "histogram(age, width=10)"),
+    ("SELECT COUNT(*) FROM {d} GROUP BY DATE_TRUNC('month', day)", "groups are", "histogram(day, width=20)"),
+    ("SELECT COUNT(*) FROM {d} GROUP BY ROLLUP (region)", "groups are columns", "histogram(region)"),
+    ("SELECT COUNT(*) FROM {d} GROUP BY region WITH ROLLUP", "nothing else", "histogram(region)"),
+    ("SELECT COUNT(*) FROM {d} LIMIT 5", "no LIMIT", "count()"),
+    ("SELECT AVG(age) FROM {d} ORDER BY 1", "no ORDER", "mean(age)"),
+    ("SELECT COUNT(*) FROM {d} HAVING COUNT(*) > 5", "no HAVING", "count()"),
+    ("SELECT other.age, COUNT(*) FROM {d} GROUP BY 1", "not a column of", "count()"),
+    (
+        "SELECT PERCENTILE_CONT(0.1) WITHIN GROUP (ORDER BY age DESC) FROM {d}",
+        "nothing is calculated|not answered",
+        "histogram(age, width=10)",
+    ),
+    ("DELETE FROM {d}", "begins with SELECT", "count()"),
+    ("INSERT INTO {d} VALUES (1)", "begins with SELECT", "count()"),
+    ("DROP TABLE {d}", "begins with SELECT", "count()"),
+    ("EXPLAIN ANALYZE SELECT COUNT(*) FROM {d}", "begins with SELECT", "count()"),
+]
+
+
+@pytest.mark.parametrize(("typed", "says", "short"), REFUSED)
+def test_each_refusal_says_why_and_what_can_be_asked(typed: str, says: str, short: str) -> None:
+    with pytest.raises(UnsupportedSql, match=says) as refused:
+        ask(typed.format(d="salaries"))
+    forms = [ask(fix).form for fix in refused.value.fixes]  # every suggestion is a statement that works
+    assert alike(forms[0]) == alike(parse_question(short, SALARIES))
+
+
+@pytest.mark.parametrize(
+    ("typed", "error"),
+    [
+        ("", InvalidQuestion),
+        ("   ;", InvalidQuestion),
+        ("EXPLAIN", InvalidQuestion),
+        ("SELECT", InvalidQuestion),
+        ("SELECT FROM salaries", InvalidQuestion),
+        ("SELECT COUNT(*)", InvalidQuestion),
+        ("SELECT COUNT(*) FROM salaries WHERE", InvalidQuestion),
+        ("SELECT COUNT(*) FROM salaries; SELECT 1", InvalidQuestion),
+        ("SELECT TOP 3 region FROM salaries", InvalidQuestion),
+        ("SELECT COUNT(*) FROM other", UnknownDataset),
+        ("SELECT COUNT(*) FROM db.salaries", UnknownDataset),
+        ("SELECT COUNT(*) FROM read_csv('x')", InvalidQuestion),
+        ("SELECT region, COUNT(*) FROM salaries GROUP BY 7", InvalidQuestion),
+        ("SELECT BIN(age), COUNT(*) FROM salaries GROUP BY 1", InvalidQuestion),
+        ("SELECT BIN(age, 'x'), COUNT(*) FROM salaries GROUP BY 1", InvalidQuestion),
+        ("SELECT BIN(age, 0.5), COUNT(*) FROM salaries GROUP BY 1", InvalidBins),
+        ("SELECT BIN(region, 2), COUNT(*) FROM salaries GROUP BY 1", InvalidBins),
+        ("SELECT MEDIAN(region) FROM salaries", InvalidWorkload),
+        ("SELECT AVG(day) FROM salaries", InvalidWorkload),
+        ("SELECT QUANTILE(age, 1.5) FROM salaries", InvalidWorkload),
+        ("SELECT region, COUNT(*) FROM salaries GROUP BY 1 ORDER BY 2 DESC LIMIT 0", InvalidWorkload),
+        ("SELECT age, COUNT(*) FROM salaries GROUP BY age, BIN(age, 5)", InvalidWorkload),
+    ],
+)
+def test_slips_come_with_a_statement_that_works(typed: str, error: type[BlowfishError]) -> None:
+    with pytest.raises(error) as refused:
+        ask(typed)
+    assert refused.value.fixes
+    for fix in refused.value.fixes:
+        ask(fix)
+
+
+@pytest.mark.parametrize(
+    ("typed", "error"),
+    [
+        ("SELECT ages, COUNT(*) FROM salaries GROUP BY 1", UnknownColumn),
+        ("SELECT SUM(ages) FROM salaries", UnknownColumn),
+        ("SELECT QUANTILE(age, 'x') FROM salaries", InvalidQuestion),
+        ("SELECT COUNT(*) FROM salaries" + " " * LONGEST, InvalidQuestion),
+        ("SELECT " + "(" * 5000, InvalidQuestion),
+        ("SELECT COUNT(*) FROM salaries WHERE region = 'north", InvalidQuestion),
+    ],
+)
+def test_other_slips(typed: str, error: type[BlowfishError]) -> None:
+    with pytest.raises(error):
+        ask(typed)
+
+
+def test_a_condition_that_is_refused_gets_a_condition() -> None:
+    with pytest.raises(UnsupportedSql, match="patterns") as refused:
+        ask("SELECT COUNT(*) FROM salaries WHERE region LIKE 'n%'")
+    condition(refused.value.fixes[0], SALARIES)
+
+
+def test_suggestions_fit_small_and_odd_columns() -> None:
+    domain = Domain.of({"order": Category(["a", "b"]), "flag": Boolean(), "few": Integer(0, 9)})
+    for name, kind in (('"order"', "histogram"), ("flag", "histogram"), ("few", "quantiles")):
+        with pytest.raises(UnsupportedSql) as refused:
+            parse_select(f"SELECT MIN({name}) FROM t", domain, dataset="t")
+        assert parse_select(refused.value.fixes[0], domain, dataset="t").form.kind == kind
+
+
+WORDS = (
+    "SELECT FROM salaries WHERE GROUP BY HAVING ORDER LIMIT OFFSET DESC COUNT(*) COUNT SUM AVG MEDIAN "
+    "QUANTILE BIN ( ) ( ) , * + - = > < age salary region day BIN(age,5) 1 2 0.5 'north' AS n AND NOT IN IS "
+    "NULL WITH ERROR EPSILON CONFIDENCE EACH ON ALL EXPLAIN UNION JOIN OVER DISTINCT ; . [ ] INTERVAL DAY "
+    "WITHIN PERCENTILE_CONT CASE WHEN THEN END FETCH TOP QUALIFY FOR UPDATE INTO LATERAL PIVOT VALUES CUBE "
+    "ROLLUP USING SAMPLE IF"
+)
+pieces = st.lists(st.sampled_from(WORDS.split()), max_size=14).map(" ".join)
+
+
+@given(
+    st.text()
+    | pieces
+    | pieces.map(lambda tail: "SELECT COUNT(*) FROM salaries " + tail)
+    | pieces.map(lambda some: f"SELECT {some} FROM salaries GROUP BY region")
+)
+def test_any_text_is_a_question_or_is_refused(typed):
+    try:
+        found = ask(typed)
+    except (InvalidInput, Refused) as error:
+        assert error.message
+    else:
+        found.form.check(SALARIES)
+
+
+# --- the document -----------------------------------------------------------------------------------
+
+
+def examples(heading: str) -> list[str]:
+    """The code of the first cell of every table row, and of every code block, under one heading."""
+    text = DOCUMENT.read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    cells = re.findall(r"^\| `(.+?)` \|", text, flags=re.MULTILINE)
+    blocks = re.findall(r"^```(?:sql|text)\n(.*?)```", text, flags=re.MULTILINE | re.DOTALL)
+    return [cell.replace("\\|", "|") for cell in cells] + [b.strip() for b in blocks]
+
+
+@pytest.mark.parametrize("typed", examples("The short form"))
+def test_the_short_forms_of_the_document(typed: str) -> None:
+    form = parse_question(typed, SALARIES)
+    assert alike(parse_question(question_text(form), SALARIES)) == alike(form)
+
+
+@pytest.mark.parametrize("typed", examples("Conditions"))
+def test_the_conditions_of_the_document(typed: str) -> None:
+    condition(typed, SALARIES)
+
+
+@pytest.mark.parametrize("typed", examples("SQL"))
+def test_the_statements_of_the_document(typed: str) -> None:
+    ask(typed)
+
+
+def refusals() -> list[tuple[str, str]]:
+    text = DOCUMENT.read_text().split("\n## What SQL does not answer\n")[1].split("\n## ")[0]
+    return re.findall(r"^\| `(.+?)` \| .+? \| `(.+?)` \|", text, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize(("typed", "instead"), refusals())
+def test_the_refusals_of_the_document(typed: str, instead: str) -> None:
+    with pytest.raises(UnsupportedSql) as refused:
+        ask(typed)
+    assert instead == refused.value.fixes[0]
+
+
+def test_the_document_has_every_kind_and_every_extension() -> None:
+    kinds = {parse_question(typed, SALARIES).kind for typed in examples("The short form")}
+    assert kinds == {parse_question(short, SALARIES).kind for _, _, short in REFUSED} | {
+        "cumulative",
+        "ranges",
+    }
+    asked = [ask(typed) for typed in examples("SQL")]
+    assert any(a.explain for a in asked) and any(a.accuracy for a in asked) and any(a.epsilon for a in asked)
+    assert len(refusals()) > 10 and len(examples("Conditions")) > 5
