@@ -77,6 +77,7 @@ def in_duckdb(folder: Path, rows: int) -> People:
     )
     path = folder / f"{rows}.duckdb"
     with duckdb.connect(str(path)) as connection:
+        connection.execute("SET enable_progress_bar = false")
         connection.execute(f"CREATE TABLE people AS SELECT {row} FROM range(0) t(i)")
         for start in range(0, rows, BATCH):
             stop = min(start + BATCH, rows)

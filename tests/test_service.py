@@ -209,7 +209,7 @@ class TestNothingIsChargedOrLost:
         record = people.gateway._records["people"]
         from blowfishdb.core.projection import project
 
-        question = cumulative(people).question
+        question = cumulative(people).request().question
         counts = people.gateway._backend(record).prepare(project(question, record.policy).cells).count()
         assert isinstance(counts, Secret) and "5" not in repr(counts)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, final
 
+from blowfishdb.adapters.backends.dialects import dialect_of
 from blowfishdb.adapters.catalogue import Catalogue
 from blowfishdb.adapters.sql_source import Source
 from blowfishdb.adapters.sql_unit import Unit
@@ -17,9 +18,6 @@ from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidInput, UnknownDataset
 from blowfishdb.core.policy import Policy
 
-_DIALECTS = {"postgresql": "postgres", "postgres": "postgres", "mariadb": "mysql"}
-"""What sqlglot calls the language of an address, where that differs from the beginning of the address."""
-
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -27,7 +25,7 @@ class DatasetRecord:
     """Where the rows of a dataset are, what they may hold, what is hidden."""
 
     name: str
-    location: str
+    location: str = field(repr=False)  # an address may hold a password
     source: Source | None
     domain: Domain
     policy: Policy
@@ -141,9 +139,7 @@ def declared_source(
     if view is not None and table is not None:
         raise InvalidInput("The rows come from a table or from a view, not from both.")
     if view is not None:
-        scheme, address, _ = location.partition("://")
-        spoken = scheme.split("+")[0].removesuffix("-local") if address else "duckdb"
-        return Source.of_view(view, _DIALECTS.get(spoken, spoken), unit=unit)
+        return Source.of_view(view, dialect_of(location), unit=unit)
     if table is None and unit is not None:
         raise InvalidInput("Name the table whose rows belong to people.", fixes=("table='visits'",))
     return None if table is None else Source.of_table(table, unit=unit)

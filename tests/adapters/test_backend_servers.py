@@ -88,7 +88,7 @@ def test_a_statement_that_takes_too_long_is_interrupted(database: Place) -> None
         with pytest.raises(QueryFailed, match=r"longer than 1 seconds") as caught:
             backend.prepare(EACH).count()
         assert caught.value.charged
-        backend.source = Source.of_table("people")  # type: ignore[attr-defined]
+        backend.source, backend.timeout = Source.of_table("people"), 600.0  # type: ignore[attr-defined]
         assert counts(backend, EACH) == [ROWS // 10] * 10  # the connection is still good
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Self
 
 import pytest
 import sqlglot
@@ -115,6 +116,48 @@ def test_what_every_server_is_told_first() -> None:
         assert f"SET SESSION {limit}" in told
     properties = servers.TRINO_SERVER.arguments(3)["session_properties"]
     assert properties["query_max_execution_time"] == "3000ms"
+
+
+def test_how_mysql_and_trino_and_others_are_stopped() -> None:
+    """None of them is at hand: what their drivers are told is written down."""
+    said: list[str] = []
+
+    class Driver:
+        """A cursor and a connection at once, which remember what they were told."""
+
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def cursor(self) -> Driver:
+            return self
+
+        def thread_id(self) -> int:
+            return 17
+
+        def execute(self, statement: str) -> None:
+            said.append(statement)
+
+        def close(self) -> None:
+            said.append("close")
+
+    class Cancelling(Driver):
+        def cancel(self) -> None:
+            said.append("cancel")
+
+    other = servers.server_of(addresses.parse_url("snowflake://u@account/db"))
+    servers.MYSQL_SERVER.stop(servers.Asked(Driver(), Driver(), Driver))
+    assert said == ["KILL QUERY 17", "close"]
+    for server, cursor, connection, told in (
+        (servers.TRINO_SERVER, Cancelling(), Driver(), "cancel"),
+        (other, Cancelling(), Driver(), "cancel"),
+        (other, Driver(), Cancelling(), "cancel"),
+        (other, Driver(), Driver(), "close"),
+    ):
+        said.clear()
+        server.stop(servers.Asked(cursor, connection, Driver))
+        assert said == [told]
 
 
 def test_types_of_mysql_and_trino() -> None:

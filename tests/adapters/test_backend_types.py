@@ -200,8 +200,9 @@ def test_any_name_of_a_column(database: Place) -> None:
     values = [0, 1, 1, 3]
     with closing(database.make(dict.fromkeys(NAMES, ("INTEGER", values)), domain)) as backend:
         backend.check()
-        for name in NAMES[:: 4 if database.slow else 1]:
-            assert counts(backend, query(domain, **{name: {}})) == [1, 2, 0, 1], name
+        for start in range(0, len(NAMES), 3):
+            asked = query(domain, **{name: {} for name in NAMES[start : start + 3]})
+            assert counts(backend, asked) == expected(asked, domain, dict.fromkeys(NAMES, values))
 
 
 @pytest.mark.parametrize("size", [5_000, 10**12])

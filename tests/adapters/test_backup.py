@@ -6,13 +6,17 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from blowfishdb.adapters.accounts import Accounts, Role
 from blowfishdb.adapters.backup import backup, delete, restore
 from blowfishdb.adapters.ledger import Ledger, State
 from blowfishdb.adapters.store import Store
+from blowfishdb.adapters.tokens import Tokens
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidInput, WorkspaceError
 from tests.postgres import Server
@@ -176,3 +180,15 @@ def test_a_workspace_in_postgresql_has_its_own_tools(postgres: Server, tmp_path:
             act()
     store.close()
     assert files(tmp_path) == set()
+
+
+def test_a_restored_workspace_lets_nobody_in_by_an_old_token(tmp_path: Path) -> None:
+    with closing(Ledger.open(tmp_path / "w.blowfish")) as ledger:
+        Accounts(ledger.store).add("ana", Role.ANALYST, None)
+        text, _ = Tokens(ledger.store).issue("ana", purpose="api", lifetime=timedelta(days=1))
+        assert Tokens(ledger.store).who(text) is not None
+        backup(ledger.store, tmp_path / "copy.blowfish")
+    restore(tmp_path / "copy.blowfish", tmp_path / "again.blowfish")
+    with closing(Ledger.open(tmp_path / "again.blowfish")) as ledger:
+        assert Accounts(ledger.store).find("ana") is not None
+        assert Tokens(ledger.store).who(text) is None

@@ -9,11 +9,12 @@ import pytest
 import sqlglot
 from hypothesis import example, given
 from hypothesis import strategies as st
+from sqlglot import exp
 from sqlglot.parser import Parser
 from sqlglot.tokens import Tokenizer
 
 from blowfishdb.adapters.sql_condition import condition, condition_text, example_condition
-from blowfishdb.adapters.sql_text import LONGEST, name_text, number_from
+from blowfishdb.adapters.sql_text import LONGEST, name_text, number_from, shown
 from blowfishdb.core.domain import Boolean, Category, Domain, Integer
 from blowfishdb.core.errors import (
     BlowfishError,
@@ -25,6 +26,7 @@ from blowfishdb.core.errors import (
     UnknownColumn,
     UnsupportedSql,
 )
+from blowfishdb.core.predicate import Atom
 from blowfishdb.core.predicates import And, Comparison, Everything, IsIn, Not, Op, Or, Predicate, col
 from tests.adapters.typed import SALARIES, alike, conditions
 
@@ -134,6 +136,7 @@ UNSUPPORTED = {
     "age + 1 > 3": "calculated",
     "-age > 3": "calculated",
     "3 < age * 2": "calculated",
+    "age > -'3'": "calculated",
     "UPPER(region) = 'NORTH'": "functions",
     "COALESCE(age, 1) > 1": "functions",
     "day > CURRENT_DATE": "functions",
@@ -236,6 +239,23 @@ def test_there_is_an_example_for_every_column(name: str) -> None:
     assert condition(example_condition(SALARIES, name), SALARIES).columns() == {name}
 
 
+def test_a_part_that_cannot_be_shown_is_named() -> None:
+    class Unheard(exp.Expr):
+        key = "unheard"
+
+    assert shown(Unheard()) == "unheard"
+    assert len(shown(sqlglot.parse_one("a + " * 50 + "a"))) == 58
+
+
+def test_a_condition_of_another_kind_is_not_written() -> None:
+    class Odd(Atom):
+        column = "age"
+        cells = on_value = on_cells_of = None  # type: ignore[assignment]
+
+    with pytest.raises(InvalidPredicate, match="Odd cannot be written"):
+        condition_text(Odd())
+
+
 def test_a_comparison_with_something_odd_is_not_written() -> None:
     odd = Comparison("age", Op.GE, 3)
     object.__setattr__(odd, "value", object())
@@ -244,9 +264,9 @@ def test_a_comparison_with_something_odd_is_not_written() -> None:
 
 
 WORDS = (
-    "age salary region employed day \"select\" 'north' 3 0.5 1e9 = <> < >= AND OR NOT IN ( ) ( ) , BETWEEN IS "
-    "NULL TRUE LIKE CASE WHEN THEN END DATE INTERVAL CAST AS :: [ ] * + - / % . ? : @ ; SELECT FROM EXISTS "
-    "ANY OVER IF ESCAPE COLLATE AT || -> # { } $1 ` ~ ^ & | ! ?? LAMBDA x'1F' N'x' b'1'"
+    "age salary region employed day \"select\" 'north' 3 0.5 1e9 = <> < >= AND OR NOT IN ( ) ( ) , BETWEEN "
+    "IS NULL TRUE LIKE CASE WHEN THEN END DATE INTERVAL CAST AS :: [ ] * + - / % . ? : @ ; SELECT FROM "
+    "EXISTS ANY OVER IF ESCAPE COLLATE AT || -> # { } $1 ` ~ ^ & | ! ?? LAMBDA x'1F' N'x' b'1'"
 )
 
 

@@ -343,6 +343,7 @@ def test_slips_come_with_a_statement_that_works(typed: str, error: type[Blowfish
         ("SELECT ages, COUNT(*) FROM salaries GROUP BY 1", UnknownColumn),
         ("SELECT SUM(ages) FROM salaries", UnknownColumn),
         ("SELECT QUANTILE(age, 'x') FROM salaries", InvalidQuestion),
+        ("SELECT BIN(day, INTERVAL 'x' DAY), COUNT(*) FROM salaries GROUP BY 1", InvalidQuestion),
         ("SELECT COUNT(*) FROM salaries" + " " * LONGEST, InvalidQuestion),
         ("SELECT " + "(" * 5000, InvalidQuestion),
         ("SELECT COUNT(*) FROM salaries WHERE region = 'north", InvalidQuestion),

@@ -21,6 +21,7 @@ from sqlalchemy import select
 from blowfishdb.adapters.ledger import Ledger
 from blowfishdb.adapters.store import Store, explain
 from blowfishdb.adapters.store_schema import events, meta
+from blowfishdb.adapters.tokens import end_all_tokens
 from blowfishdb.core.errors import InvalidInput, WorkspaceError
 
 _SIDECARS: Final = ("-wal", "-shm", "-journal")
@@ -55,6 +56,8 @@ def restore(path: str | Path, into: str | Path) -> Copy:
     """Make a workspace from a backup, in a place where there is none; refuse one that does not add up.
 
     Questions that were under way when the backup was made count as answered: they may have been, afterwards.
+    Nobody stays signed in, since tokens may have been revoked afterwards too; the same is true of users, so
+    whoever restores a workspace looks through its users.
     """
     _check_file(path, "pg_restore")
     _check_file(into, "pg_restore")
@@ -64,6 +67,7 @@ def restore(path: str | Path, into: str | Path) -> Copy:
         with closing(Ledger.open(part)) as ledger:
             _check_books(ledger, Path(path))
             ledger.recover(restored=True)
+            end_all_tokens(ledger.store)
         return _verified(part, Path(into))
 
 

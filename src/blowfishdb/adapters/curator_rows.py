@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from blowfishdb.adapters.backends import open_backend
 from blowfishdb.adapters.backends.declared import DeclaredBackend, columns
+from blowfishdb.adapters.backends.dialects import dialect_of
 from blowfishdb.adapters.backends.duckdb import DuckDB
 from blowfishdb.adapters.backends.duckdb_files import connect, table_name
 from blowfishdb.adapters.backends.duckdb_memory import connect_to_table
@@ -29,8 +30,6 @@ Fetch = Callable[[str], list[tuple[Any, ...]]]
 
 _SPARK_HERE: Final = "spark-local://"
 _UNDECLARED: Final = Domain(_=Boolean())
-_DIALECTS: Final = {"postgresql": "postgres", "mariadb": "mysql", "spark-local": "spark"}
-"""What sqlglot calls the language of an address, where that differs from the beginning of the address."""
 
 
 @final
@@ -80,7 +79,7 @@ def opened_rows(location: object, *, table: str | None, view: str | None, timeou
     place = _files_of_spark(location, table, view)
     source = Source.of_table(table) if table is not None else None
     if view is not None:
-        source = Source.of_view(view, _dialect(place))
+        source = Source.of_view(view, dialect_of(place))
     backend = open_backend(place, _UNDECLARED, source=source, timeout=timeout)
     try:
         assert isinstance(backend, DeclaredBackend)
@@ -89,15 +88,6 @@ def opened_rows(location: object, *, table: str | None, view: str | None, timeou
             yield Rows(backend.source, backend.engine, types, fetch)
     finally:
         backend.close()
-
-
-def _dialect(location: object) -> str:
-    from blowfishdb.adapters.backends.servers import is_sqlite
-
-    scheme, address, _ = str(location).partition("://")
-    if address:
-        return _DIALECTS.get(scheme.split("+")[0], scheme.split("+")[0])
-    return "sqlite" if isinstance(location, (str, Path)) and is_sqlite(Path(location)) else "duckdb"
 
 
 def _files_of_spark(location: object, table: str | None, view: str | None) -> object:

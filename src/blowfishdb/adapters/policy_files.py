@@ -185,7 +185,7 @@ def policy_document(policy: Policy, *, dataset: str) -> dict[str, Any]:
 def _rule(policy: Policy, column: str) -> dict[str, Any]:
     words = current(policy, column, most=MOST_LISTED)
     attribute = policy.domain[column]
-    if words.hides is Hides.NEIGHBOURS or (attribute.has_missing_cell and not words.missing):
+    if not words.listed or (attribute.has_missing_cell and not words.missing):
         raise InvalidGraph(
             f"What is hidden about '{column}' cannot be written in a file: it has too many pairs, or treats "
             "missing values in its own way.",

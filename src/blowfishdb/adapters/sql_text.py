@@ -146,8 +146,6 @@ def quoted_text(value: str) -> str:
 
 def number_text(value: object) -> str | None:
     """A number so that it reads back; None if it is not one."""
-    if isinstance(value, bool):
-        return None
     if isinstance(value, Fraction):
         return text(value)
     return str(value) if isinstance(value, int | float | Decimal) else None

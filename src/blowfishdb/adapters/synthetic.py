@@ -1,4 +1,4 @@
-"""Synthetic people for the demonstration: deterministic, and about nobody.
+"""Synthetic salaries for the demonstration: deterministic, and about nobody.
 
 Salaries depend on age, occupation, region and sex as they do in labour statistics: log-normal within an
 occupation, rising and flattening with age, with a part-time bump near zero and a long right tail.

@@ -130,6 +130,12 @@ def end_tokens(connection: Connection, owner: str, at: str, purpose: Purpose | N
     connection.execute(mine.values(ended=at))
 
 
+def end_all_tokens(store: Store, clock: Clock = utc_now) -> None:
+    """End every token of a workspace."""
+    with store.writing() as connection:
+        connection.execute(tokens.update().where(tokens.c.ended.is_(None)).values(ended=stamp(clock)))
+
+
 def csrf(text: str) -> str:
     """What a form must send along to show that it was made for the one who is signed in with this token."""
     return hmac.new(text.encode("utf-8", "surrogatepass"), b"blowfishdb csrf", hashlib.sha256).hexdigest()

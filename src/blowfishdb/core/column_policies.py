@@ -41,7 +41,6 @@ class Hides(Enum):
     GROUPS = "groups"
     BETWEEN = "between"
     NOTHING = "nothing"
-    NEIGHBOURS = "neighbours"  # too many pairs to list
 
 
 # --- from words to a graph ----------------------------------------------------------------------
@@ -145,6 +144,7 @@ def _edge(attribute: Attribute, pair: object) -> tuple[int, int]:
 class ColumnPolicy:
     """What a policy says about one column, as ``column_graph`` takes it; what is not said is None.
 
+    ``entries`` counts the groups or pairs; where they are too many to list, only their number is said.
     ``missing``: a cell for missing values is joined to every value. ``shared``: all columns whose values
     are hidden by one graph together with this one (an area, or a whole record); then the words are about
     what is left for this column alone.
@@ -157,14 +157,21 @@ class ColumnPolicy:
     groups: tuple[tuple[str, ...], ...] | None = None
     groups_of: str | None = None
     between: tuple[tuple[str, str], ...] | None = None
+    entries: int | None = None
     missing: bool = False
     shared: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         said = sum(word is not None for word in (self.within, self.groups, self.groups_of, self.between))
         wanted = self.hides in (Hides.WITHIN, Hides.GROUPS, Hides.BETWEEN)
-        if said != wanted:
+        if said + (wanted and not self.listed) != wanted:
             raise InvalidInput(f"A column that hides {self.hides.value} says {said} things about it.")
+
+    @property
+    def listed(self) -> bool:
+        """Whether everything is said: there are not too many groups or pairs."""
+        unlisted = self.entries is not None and self.groups is None and self.between is None
+        return not (unlisted and self.groups_of is None)
 
     def to_plain(self) -> dict[str, Any]:
         """As JSON-ready data; lists instead of tuples, and no empty entries."""
@@ -191,10 +198,11 @@ def current(policy: Policy, column: str, *, most: int = MOST_LISTED) -> ColumnPo
         return _grouped(plain, attribute, graph.parts, most)
     if graph.edge_count == 0:
         return plain
+    plain = dataclasses.replace(plain, hides=Hides.BETWEEN, entries=graph.edge_count)
     if graph.edge_count > most:
-        return dataclasses.replace(plain, hides=Hides.NEIGHBOURS)
+        return plain
     pairs = tuple((written_cell(attribute, u), written_cell(attribute, v)) for u, v in graph.edges().tolist())
-    return dataclasses.replace(plain, hides=Hides.BETWEEN, between=pairs)
+    return dataclasses.replace(plain, between=pairs)
 
 
 def values_graph(policy: Policy, column: str) -> tuple[PolicyGraph, bool]:
@@ -211,11 +219,18 @@ def values_graph(policy: Policy, column: str) -> tuple[PolicyGraph, bool]:
 def _grouped(plain: ColumnPolicy, attribute: Attribute, parts: Bins, most: int) -> ColumnPolicy:
     if isinstance(parts, EqualBins) and attribute.ordered and parts.size == attribute.value_count:
         width = written_distance(attribute, parts.cells)
-        return dataclasses.replace(plain, hides=Hides.GROUPS, groups_of=width)
-    if parts.count > most:
-        return dataclasses.replace(plain, hides=Hides.NEIGHBOURS)
-    groups = tuple(_members(attribute, cells) for cells in parts)
-    return dataclasses.replace(plain, hides=Hides.GROUPS, groups=groups)
+        return dataclasses.replace(plain, hides=Hides.GROUPS, groups_of=width, entries=parts.count)
+    plain = dataclasses.replace(plain, hides=Hides.GROUPS, entries=parts.count)
+    if parts.count > most or _written(attribute, parts) > most:
+        return plain
+    return dataclasses.replace(plain, groups=tuple(_members(attribute, cells) for cells in parts))
+
+
+def _written(attribute: Attribute, parts: Bins) -> int:
+    """About how many values and ranges the groups are when they are written out."""
+    if isinstance(attribute, Category):
+        return parts.size
+    return parts.count if parts.contiguous else 1 + int(np.count_nonzero(np.diff(parts.assignment())))
 
 
 def _members(attribute: Attribute, cells: IntArray) -> tuple[str, ...]:
@@ -233,7 +248,7 @@ def _members(attribute: Attribute, cells: IntArray) -> tuple[str, ...]:
 
 def graph_of(words: ColumnPolicy, attribute: Attribute) -> PolicyGraph:
     """The graph that the words describe: ``current`` undone."""
-    if words.hides is Hides.NEIGHBOURS:
+    if not words.listed:
         raise InvalidGraph(f"What is hidden about '{words.column}' is too much to list.")
     return column_graph(
         attribute,

@@ -10,7 +10,7 @@ from blowfishdb.core.bins import Bins, ProductBins
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import PolicyConflict, SizeMismatch
 from blowfishdb.core.graphs import Apex, Cone, Full, PolicyGraph, Product
-from blowfishdb.core.policy_parts import own_graph
+from blowfishdb.core.policy_parts import own_graph, parts_of, without_presence
 
 
 @final
@@ -66,7 +66,7 @@ class Policy:
                 "This policy hides areas that span several columns, so one column cannot be changed alone.",
                 fixes=("Policy.by_column with a graph for each column",),
             )
-        columns = {other: self.column_graph(other) for other in self.domain.names}
+        columns = {other: without_presence(own_graph(self, other)) for other in self.domain.names}
         columns[name] = _column_graph(self.domain, name, column)
         graph = _combined(columns, joint=self.joint, hide_presence=self.hides_presence)
         return Policy(self.domain, graph)
@@ -74,30 +74,13 @@ class Policy:
     @property
     def separable(self) -> bool:
         """Whether the policy says one thing about each column, and nothing about several at once."""
-        base = self._base
-        return (
-            len(self.domain.names) == 1
-            or isinstance(base, Full)
-            or (
-                isinstance(base, Product)
-                and base.shape == tuple(self.domain[n].size for n in self.domain.names)
-            )
-        )
+        found = parts_of(self)
+        return found.whole_record or all(len(part.columns) == 1 for part in found.parts)
 
     @property
     def joint(self) -> bool:
-        """Whether a record's columns are hidden together, not one at a time."""
-        return not isinstance(self._base, Product) or self._base.joint
-
-    @property
-    def _base(self) -> PolicyGraph:
-        """The graph over records that are in the data."""
-        return self.graph.base if self.hides_presence and isinstance(self.graph, Cone) else self.graph
-
-    def column_graph(self, name: str) -> PolicyGraph:
-        """What is hidden about one column, by itself; over all its cells, the one for missing values too."""
-        graph = self.project({name: Bins.width(self.domain[name].size, 1)})
-        return graph.base if self.hides_presence and isinstance(graph, Cone) else graph
+        """Whether all columns of a record are hidden together, not one at a time."""
+        return parts_of(self).joint
 
     @property
     def hides_presence(self) -> bool:

@@ -95,9 +95,9 @@ def _factors(graph: PolicyGraph, shape: tuple[int, ...], joint: bool) -> tuple[P
 
 
 def _joined(graph: PolicyGraph) -> PolicyGraph:
-    """Every value joined to every other and to the missing one is simply everything joined."""
+    """Where every two values are joined, and each to the missing one, everything is."""
     complete = isinstance(graph, Cone) and graph.apex is Apex.MISSING and isinstance(graph.base, Full)
-    return Full(graph.size) if complete else graph
+    return Full(graph.size) if complete or graph.size == 1 else graph
 
 
 def _size(columns: tuple[tuple[str, int], ...]) -> int:

@@ -26,7 +26,7 @@ def sentence(policy: Policy, column: str) -> str:
     """What the policy hides about a column."""
     part = parts_of(policy).of(column)
     if len(part.columns) == 1:
-        return _column_sentence(policy.domain, current(policy, column))
+        return _column_sentence(policy.domain, current(policy, column, most=_FEW**2))
     if isinstance(part.graph, Full):
         return f"Hide which value of '{column}' someone has."
     return _shared_sentence(policy, part)
@@ -60,7 +60,7 @@ def pair_words(policy: Policy, part: Part) -> str | None:
     """The pairs that a part of the policy hides, to be put into a sentence; None if there are none."""
     if len(part.columns) > 1:
         return _shared_pairs(policy, part)
-    words = current(policy, part.columns[0])
+    words = current(policy, part.columns[0], most=_FEW**2)
     two = f"two values of '{words.column}'"
     if words.hides is Hides.EVERYTHING:
         return f"any {two}"
@@ -76,16 +76,14 @@ def _condition(domain: Domain, words: ColumnPolicy) -> str:
     if words.groups_of is not None:
         distance = typed_distance(attribute, words.groups_of)
         return f"in the same group of {shown_distance(attribute, attribute.threshold(distance))}"
-    if words.groups is not None:
-        short = len(words.groups) <= _FEW and all(len(group) <= _FEW for group in words.groups)
-        listed = "; ".join(", ".join(group) for group in words.groups)
-        return (
-            f"in the same group ({listed})" if short else f"in the same one of {len(words.groups):,} groups"
-        )
-    pairs = words.between or ()
-    if 0 < len(pairs) <= _FEW:
-        return f"that are a listed pair ({'; '.join(f'{u} and {v}' for u, v in pairs)})"
-    return f"that are one of {len(pairs):,} listed pairs" if pairs else "that the policy joins"
+    if words.hides is Hides.GROUPS:
+        groups = words.groups or ()
+        short = words.listed and len(groups) <= _FEW and all(len(group) <= _FEW for group in groups)
+        listed = "; ".join(", ".join(group) for group in groups)
+        return f"in the same group ({listed})" if short else f"in the same one of {words.entries:,} groups"
+    if words.between is not None and len(words.between) <= _FEW:
+        return f"that are a listed pair ({'; '.join(f'{u} and {v}' for u, v in words.between)})"
+    return f"that are one of {words.entries:,} listed pairs"
 
 
 def _column_sentence(domain: Domain, words: ColumnPolicy) -> str:
@@ -95,12 +93,9 @@ def _column_sentence(domain: Domain, words: ColumnPolicy) -> str:
         if words.missing:
             return f"Hide only whether someone's '{words.column}' is missing, not which value it is."
         return f"Hide nothing about '{words.column}'."
-    condition = _condition(domain, words).removeprefix("that are ").removeprefix("that ")
-    link = "when" if condition.startswith("the policy") else "when they are"
+    condition = _condition(domain, words).removeprefix("that are ")
     missing = " Hide also whether it is missing." if words.missing else ""
-    return f"Hide which of two values of '{words.column}' someone has {link} {condition}.{missing}".replace(
-        "when the policy joins.", "when the policy joins them."
-    )
+    return f"Hide which of two values of '{words.column}' someone has when they are {condition}.{missing}"
 
 
 def _shared_sentence(policy: Policy, part: Part) -> str:

@@ -6,9 +6,11 @@ is asked carries a key of its own, so that trying again after a lost connection 
 
 from __future__ import annotations
 
-import re
+import threading
+import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Self, final
@@ -29,6 +31,7 @@ from blowfishdb.core.policy import Policy
 from blowfishdb.core.policy_words import PolicyDifference, difference
 from blowfishdb.core.questions import Reading
 from blowfishdb.datasets import Batch, Dataset
+from blowfishdb.entrypoints.client_errors import error_of, not_ours, unreachable
 from blowfishdb.explanation import Explanation
 from blowfishdb.gateway import Facts, Gateway
 from blowfishdb.messages import Quote, Request
@@ -45,12 +48,19 @@ class Remote(Gateway):
     """A workspace behind a server."""
 
     def __init__(self, url: str, token: str, *, transport: httpx.BaseTransport | None = None) -> None:
-        self._http = httpx.Client(
-            base_url=f"{url.rstrip('/')}/api/v1",
-            headers={"Authorization": f"Bearer {token}"},
-            timeout=httpx.Timeout(_PATIENCE, connect=10.0),
-            transport=transport,
-        )
+        if not (token.isascii() and token.isprintable() and token.strip()):
+            raise errors.InvalidInput("This is not a token.", fixes=("the text that was shown once, whole",))
+        try:
+            self._http = httpx.Client(
+                base_url=f"{url.rstrip('/')}/api/v1",
+                headers={"Authorization": f"Bearer {token.strip()}"},
+                timeout=httpx.Timeout(_PATIENCE, connect=10.0),
+                transport=transport,
+            )
+        except httpx.InvalidURL:
+            raise errors.InvalidInput(
+                f"'{url}' is not an address.", fixes=("http://127.0.0.1:8787",)
+            ) from None
         try:
             self.user: str = self._get("/me")["user"]
         except BaseException:
@@ -117,6 +127,12 @@ class Remote(Gateway):
 
     def redeclare(self, name: str, domain: Domain) -> None:
         """Declare other columns or limits, while nothing has been asked; everything is hidden again."""
+        dropped = set(self.facts(name).domain.names) - set(domain.names)
+        if dropped:
+            raise errors.InvalidInput(
+                f"A server keeps the columns that it knows: {', '.join(sorted(dropped))}.",
+                fixes=("declare the same rows under another name",),
+            )
         self._send("PATCH", _at(name, "schema"), {"columns": codec.plain(domain)})
 
     def refresh(self, name: str) -> None:
@@ -136,7 +152,13 @@ class Remote(Gateway):
 
     def propose(self, name: str, policy: Policy) -> PolicyDifference:
         """What would change, in words."""
-        return difference(self.facts(name).policy, policy)
+        published = self.facts(name).policy
+        if policy.domain != published.domain:
+            raise errors.PolicyConflict(
+                f"This policy is about other columns than '{name}' declares.",
+                fixes=("build it from dataset.schema",),
+            )
+        return difference(published, policy)
 
     def publish(self, name: str, policy: Policy, *, confirm: bool = False) -> None:
         """Make ``policy`` the one that new answers follow."""
@@ -164,7 +186,7 @@ class Remote(Gateway):
             body["at_epsilon"] = str(at_epsilon)
         if thetas is not None:
             body["thetas"] = dict(thetas)
-        found = self._job("POST", _at(request.dataset, "tradeoff"), body, progress)
+        found = self._job(_at(request.dataset, "tradeoff"), body, progress)
         return Tradeoff.from_plain(found)
 
     def preview(self, request: Request, *, policy: Policy | None = None, stand_in: bool = False) -> Preview:
@@ -214,11 +236,11 @@ class Remote(Gateway):
 
     def quote(self, request: Request) -> Quote:
         """What the answer costs; free."""
-        return Quote.from_plain(self._send("POST", _at(request.dataset, "quotes"), _asked(request)))
+        return Quote.from_plain(self._look(_at(request.dataset, "quotes"), _asked(request)))
 
     def explain(self, request: Request) -> Explanation:
         """How the question would be answered; free."""
-        return Explanation.from_plain(self._send("POST", _at(request.dataset, "explain"), _asked(request)))
+        return Explanation.from_plain(self._look(_at(request.dataset, "explain"), _asked(request)))
 
     def ask(
         self, request: Request, *, max_cost: Epsilon | None = None, cancel: Cancellation | None = None
@@ -283,7 +305,11 @@ class Remote(Gateway):
     # --- the wire -------------------------------------------------------------------------------
 
     def _get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
-        return self._reply(lambda: self._http.get(path, params=query))
+        return self._reply(lambda: self._http.get(path, params=query), tries=_TRIES)
+
+    def _look(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Something that changes nothing, and so may be sent again."""
+        return self._reply(lambda: self._http.post(path, json=body), tries=_TRIES)
 
     def _send(self, method: str, path: str, body: Mapping[str, Any]) -> Any:
         return self._reply(lambda: self._http.request(method, path, json=body))
@@ -296,27 +322,53 @@ class Remote(Gateway):
         def send() -> Any:
             return self._reply(lambda: self._http.post(path, json=body, headers=headers), tries=_TRIES)
 
-        if cancel is None:
-            return send()
-        cancel.check()
-        with cancel.calling(lambda: self._http.delete(f"/answers/running/{key}")):
-            return send()
+        with self._cancelled_by(cancel, key):
+            until = time.monotonic() + _PATIENCE
+            while True:
+                try:
+                    return send()
+                except errors.AnswerInProgress:  # what was sent before the connection was lost still runs
+                    if time.monotonic() > until:
+                        raise
+                    time.sleep(_POLL)
 
-    def _job(self, method: str, path: str, body: Mapping[str, Any], progress: Progress | None) -> Any:
+    @contextmanager
+    def _cancelled_by(self, cancel: Cancellation | None, key: str) -> Iterator[None]:
+        """While inside, cancelling tells the server, again and again until it has heard of the question."""
+        if cancel is None:
+            yield
+            return
+        cancel.check()
+        over = threading.Event()
+
+        def tell() -> None:
+            while not over.is_set():
+                try:
+                    if self._http.delete(f"/answers/running/{key}").is_success:
+                        return
+                except httpx.TransportError:
+                    pass
+                over.wait(_POLL)
+
+        with cancel.calling(lambda: threading.Thread(target=tell, daemon=True).start()):
+            try:
+                yield
+            finally:
+                over.set()
+
+    def _job(self, path: str, body: Mapping[str, Any], progress: Progress | None) -> Any:
         """Long work: without waiting if someone wants to see how far it is."""
         if progress is None:
-            return self._send(method, path, body)
-        import time
-
+            return self._look(path, body)
         headers = {"Prefer": "respond-async"}
-        started = self._reply(lambda: self._http.request(method, path, json=body, headers=headers))
+        started = self._reply(lambda: self._http.post(path, json=body, headers=headers))
         while True:
             job = self._get(f"/jobs/{started['id']}")
             progress(job["done"], job["of"])
             if job["state"] == "done":
                 return job["result"]
             if job["state"] == "failed":
-                raise _error(job["problem"])
+                raise error_of(job["problem"])
             time.sleep(_POLL)
 
     def _reply(self, send: Callable[[], httpx.Response], *, tries: int = 1) -> Any:
@@ -326,14 +378,14 @@ class Remote(Gateway):
                 break
             except httpx.TransportError as error:
                 if not left:
-                    raise errors.SourceError(
-                        f"The server at {self._http.base_url.host} did not answer ({type(error).__name__}).",
-                        fixes=("check that it runs, and its address", "again in a moment"),
-                    ) from error
-        body = response.json() if response.content else {}
+                    raise unreachable(self._http.base_url.host, error) from error
+        try:
+            body = response.json() if response.content else {}
+        except ValueError:
+            raise not_ours(self._http.base_url.host) from None
         if response.is_success:
             return body
-        raise _error(body)
+        raise error_of(body, response.headers)
 
 
 def connect(url: str, *, token: str) -> Remote:
@@ -356,22 +408,3 @@ def _answer(body: Mapping[str, Any]) -> Answer:
     known = {key: value for key, value in body.items() if key not in ("id", "budget")}
     receipt = {**known["receipt"], "user": known["receipt"]["user"] or ""}
     return Answer.from_plain({**known, "receipt": receipt})
-
-
-_ERRORS: Final = {
-    re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower(): kind
-    for name, kind in vars(errors).items()
-    if isinstance(kind, type) and issubclass(kind, errors.BlowfishError)
-}
-
-
-def _error(problem: Mapping[str, Any]) -> errors.BlowfishError:
-    """The error that a problem stands for, of the class that it would have had in this process."""
-    name = str(problem.get("type", "")).rpartition(":")[2]
-    kind = _ERRORS.get(name, errors.PolicyConflict if name == "policy-changed" else errors.SourceError)
-    error = kind.__new__(kind)
-    errors.BlowfishError.__init__(
-        error, str(problem.get("detail", "The server refused.")), fixes=tuple(problem.get("fixes", ()))
-    )
-    error.charged = bool(problem.get("charged", False))
-    return error

@@ -1,73 +1,180 @@
-"""The demonstration: two private questions about 500,000 synthetic salaries, end to end."""
+"""The demonstration: two synthetic datasets, one user for each role, and a server for them on this machine.
+
+It begins where every dataset begins, with everything hidden and nothing asked, and goes on where it was left.
+Where nobody sits in front of it (a pipe, a build server), it checks itself and ends.
+"""
 
 from __future__ import annotations
 
-import shutil
+import os
+import webbrowser
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final, final
 
-from rich.console import Console
-from rich.rule import Rule
+from rich.console import Console, Group
+from rich.text import Text
 
+from blowfishdb.adapters.accounts import Accounts, Role
 from blowfishdb.adapters.synthetic import PEOPLE, salary_domain, write_salaries
-from blowfishdb.asking import Asking
-from blowfishdb.core.errors import WorkspaceError
-from blowfishdb.core.graphs import Threshold
-from blowfishdb.core.policy import Policy
-from blowfishdb.datasets import Dataset
-from blowfishdb.entrypoints.terminal import answer_chart, budget_line, quote_panel, receipt_line
+from blowfishdb.adapters.synthetic_checkins import CHECKINS, checkin_domain, write_checkins
+from blowfishdb.core.domain import Domain
+from blowfishdb.core.errors import InvalidInput
+from blowfishdb.entrypoints.background import THIS_MACHINE, address_of, listening, server_for
+from blowfishdb.entrypoints.terminal import Framed, grid
 from blowfishdb.workspace import Workspace
 
-HIDE_WITHIN = 1_000  # dollars
-AGE_GROUPS = [18, 25, 35, 45, 55, 65, 75]
+PASSWORDS: Final = {role: f"{role.value}-demo" for role in Role}
+"""Known to everybody, so the demonstration listens to this machine only."""
+WORKSPACE: Final = "demo.blowfish"
+_LOG: Final = "server.log"
+_HERE: Final = frozenset({THIS_MACHINE, "localhost", "::1"})
 
 
-def run(folder: Path, out: Console, *, reset: bool = False) -> None:
-    """Make what is missing, ask twice, ask the first again, and check the ledger."""
-    if reset and folder.exists():
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    _make_data(folder / "salaries.duckdb", out)
-    with Workspace(folder / "demo.blowfish", user="analyst") as workspace:
-        salaries = _declare(workspace, folder / "salaries.duckdb")
-        out.print(
-            "\n[bold]Policy[/bold]  Hide which of two salaries someone has when they are within "
-            f"${HIDE_WITHIN:,} of each other. Everything else about a person stays hidden too.\n"
+@final
+@dataclass(frozen=True)
+class Sample:
+    """A synthetic dataset: how it is made, and what its rows may hold."""
+
+    name: str
+    about: str
+    write: Callable[[Path], None]
+    domain: Callable[[], Domain]
+
+    def file(self, folder: Path) -> Path:
+        """Where its rows are."""
+        return folder / f"{self.name}.duckdb"
+
+    def make(self, folder: Path) -> None:
+        """Its file; half a file is never mistaken for it."""
+        part = folder / f"{self.name}.part"
+        part.unlink(missing_ok=True)
+        self.write(part)
+        part.replace(self.file(folder))
+
+
+SAMPLES: Final = (
+    Sample("salaries", f"{PEOPLE:,} synthetic salaries", write_salaries, salary_domain),
+    Sample("checkins", f"{CHECKINS:,} synthetic check-ins on a map", write_checkins, checkin_domain),
+)
+
+
+def run(
+    folder: Path,
+    out: Console,
+    *,
+    reset: bool = False,
+    host: str = THIS_MACHINE,
+    port: int = 8787,
+    open_browser: bool = False,
+) -> None:
+    """Make what is missing and serve it until Ctrl-C; without a terminal, check it and end."""
+    if host not in _HERE:
+        raise InvalidInput(
+            "The passwords of the demonstration are known to everybody, so it listens to this machine only.",
+            fixes=("--host 127.0.0.1", "blowfishdb serve, for a workspace of your own"),
         )
-        first = salaries["salary"].cumulative(width=10_000).accurate_to(50, confidence=0.95)
-        second = salaries["age"].histogram(edges=AGE_GROUPS).accurate_to(50, confidence=0.95)
-        for asking in (first, second):
-            _ask(asking, salaries, out)
-        out.print(Rule("The first question once more", style="dim"))
-        _ask(first, salaries, out, chart=False)
-        problems = workspace.verify()
-        if problems:
-            raise WorkspaceError(f"The ledger does not add up: {problems[0]}")
-        out.print("[green]The ledger verifies: every charge and every hash adds up.[/green]")
-
-
-def _make_data(path: Path, out: Console) -> None:
-    if path.exists():
+    if reset:
+        clear(folder)
+    workspace = prepare(folder, out)
+    if out.is_terminal and not os.environ.get("CI"):
+        _serve(workspace, out, host=host, port=port, open_browser=open_browser)
         return
-    with out.status(f"Making {PEOPLE:,} synthetic salaries …"):
-        write_salaries(path)
+    from blowfishdb.entrypoints.demo_check import check
+
+    check(workspace, out)
+    out.print(_welcome(f"http://{host}:{port}", "In a terminal, `blowfishdb demo` serves this at"))
 
 
-def _declare(workspace: Workspace, data: Path) -> Dataset:
-    if "salaries" in workspace:
-        return workspace["salaries"]
-    domain = salary_domain()
-    salaries = workspace.add_dataset("salaries", data, domain=domain, table="salaries")
-    salary = domain["salary"]
-    policy = Policy.by_column(domain, {"salary": Threshold(salary.size, salary.threshold(HIDE_WITHIN))})
-    return salaries.publish(policy)
+def clear(folder: Path) -> None:
+    """Remove what the demonstration made, and nothing else that may be in its folder."""
+    made = [sample.file(folder) for sample in SAMPLES]
+    for file in [*made, folder / _LOG, *folder.glob(f"{WORKSPACE}*")]:
+        file.unlink(missing_ok=True)
 
 
-def _ask(asking: Asking, dataset: Dataset, out: Console, *, chart: bool = True) -> None:
-    out.print(quote_panel(asking.quote()))
-    answer = asking.ask()
-    if chart:
-        out.print(answer_chart(answer))
-    out.print(receipt_line(answer.receipt))
-    status = dataset.budget.status
-    out.print(budget_line(status.total, status.remaining))
-    out.print()
+def prepare(folder: Path, out: Console) -> Path:
+    """The workspace of the demonstration: whatever of it is missing is made, whatever is there is kept."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for sample in SAMPLES:
+        if not sample.file(folder).exists():
+            with out.status(f"Making {sample.about} …"):
+                sample.make(folder)
+    place = folder / WORKSPACE
+    declare(place, folder)
+    return place
+
+
+def declare(place: Path, folder: Path) -> None:
+    """A workspace at ``place`` with both datasets, everything about them hidden, and a user for each role."""
+    with Workspace(place, user=Role.CURATOR.value) as workspace:
+        for sample in SAMPLES:
+            if sample.name not in workspace:
+                workspace.add_dataset(
+                    sample.name, sample.file(folder), domain=sample.domain(), table=sample.name
+                )
+        accounts = Accounts(workspace.store)
+        for role, password in PASSWORDS.items():
+            if accounts.find(role.value) is None:
+                accounts.add(role.value, role, password)
+
+
+def _serve(workspace: Path, out: Console, *, host: str, port: int, open_browser: bool) -> None:
+    from blowfishdb.entrypoints.api.app import create_app
+    from blowfishdb.entrypoints.api.settings import Settings
+
+    app = create_app(workspace, settings=Settings(demo=True))
+    with listening(host, port) as listener:
+        address = address_of(listener)
+        if port and not address.endswith(f":{port}"):
+            out.print(Text(f"Port {port} is taken, so another one is used.", style="yellow"))
+        out.print(_welcome(address, "Open"))
+        out.print(Text(f"Requests are logged to {workspace.with_name(_LOG)}. Ctrl-C ends it.", style="dim"))
+        if open_browser:
+            webbrowser.open(f"{address}/")
+        try:
+            server_for(app, _logs(workspace.with_name(_LOG))).run(sockets=[listener])
+        except KeyboardInterrupt:
+            out.print(Text("Stopped. Answers and policies are kept; --reset starts over."))
+
+
+def _welcome(address: str, lead: str) -> Framed:
+    """Where it is, who can come in, and what to try."""
+    people = grid("user", "password", "may")
+    may = {
+        Role.CURATOR: "decide what is hidden and what may be spent",
+        Role.ANALYST: "ask, and see private answers only",
+        Role.AUDITOR: "check what was spent",
+    }
+    for role, password in PASSWORDS.items():
+        people.add_row(role.value, password, may[role])
+    tries = (
+        "1. As analyst: ask for cumulative(salary, bins=20) within ±50, and read its price before paying it.",
+        "2. As curator: hide salaries within $1,000 of each other, not entirely, and see the price fall.",
+        "3. As auditor: check the ledger; every answer, charge and policy change is in it.",
+    )
+    about = " and ".join(sample.about for sample in SAMPLES)
+    return Framed(
+        "BlowfishDB demonstration",
+        Group(
+            Text.assemble(f"{lead} ", (f"{address}/", "bold")),
+            Text(f"{about}; about nobody.", style="dim"),
+            Text(),
+            people,
+            Text("These accounts are for this demonstration only.", style="dim"),
+            Text(),
+            *map(Text, tries),
+        ),
+    )
+
+
+def _logs(file: Path) -> dict[str, Any]:
+    """What a server logs, into a file: the terminal is for the one who tries it."""
+    from blowfishdb.entrypoints.serve import LOGS
+
+    handlers = {
+        name: {"class": "logging.FileHandler", "filename": str(file), "formatter": handler["formatter"]}
+        for name, handler in LOGS["handlers"].items()
+    }
+    return {**LOGS, "handlers": handlers}

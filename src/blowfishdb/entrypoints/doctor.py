@@ -1,4 +1,4 @@
-"""doctor: is everything here that BlowfishDB needs, does the noise have the right shape, is the workspace whole?"""
+"""doctor: is all here that BlowfishDB needs, has the noise the right shape, is the workspace whole?"""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _duckdb() -> Check:
 
 
 def _randomness() -> Check:
-    """Two keystreams must differ, and half of their bits must be set: about 131,072 of 262,144, give or take."""
+    """Two keystreams must differ, and half of their bits must be set: about 131,072 of 262,144."""
     import numpy as np
 
     from blowfishdb.adapters.randomness import SecureBits

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import logging.config
 import os
 import socket
 import tempfile
@@ -65,6 +66,7 @@ def serve(
         raise InvalidInput("A server needs at least one worker.")
     place = str(workspace) if "://" in str(workspace) else str(Path(workspace).resolve())
     Workspace(place).close()  # made or migrated once, before workers race to; and a wrong path is told here
+    _warn_if_open(host, settings)
     if open_browser:
         threading.Thread(target=_open_browser, args=(host, port), daemon=True).start()
     told = {_WORKSPACE: place, _SETTINGS: settings.to_text()}
@@ -90,17 +92,19 @@ def worker() -> FastAPI:
     return create_app(os.environ[_WORKSPACE], settings=settings)
 
 
-def warn_if_open(host: str, settings: Settings) -> str | None:
-    """What to tell someone who is about to serve passwords in the clear; None if all is well."""
-    if settings.https or loopback(host):
-        return None
-    return (
-        f"{host} can be reached from other machines, and passwords travel to it unencrypted. Put a server that "
-        "speaks TLS in front of it, and set https."
+def _warn_if_open(host: str, settings: Settings) -> None:
+    """Passwords may be about to travel in the clear."""
+    if settings.https or _loopback(host):
+        return
+    logging.config.dictConfig(LOGS)
+    logging.getLogger("uvicorn").warning(
+        "%s can be reached from other machines, and passwords travel to it unencrypted. Put a server that "
+        "speaks TLS in front of it, and set https.",
+        host,
     )
 
 
-def loopback(host: str) -> bool:
+def _loopback(host: str) -> bool:
     """Whether only this machine can reach an address."""
     try:
         return ipaddress.ip_address(host).is_loopback

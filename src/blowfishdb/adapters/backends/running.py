@@ -94,8 +94,9 @@ def counted(run: Callable[[Brake], IntArray], timeout: float, cancel: Cancellati
     work, started = _Work(run), time.monotonic()
     with cancel.calling(work.wake.set):
         try:
-            work.start()
-            work.wake.wait(timeout)
+            if not cancel.requested:
+                work.start()
+                work.wake.wait(timeout)
         finally:
             work.end()
     if work.counts is not None:

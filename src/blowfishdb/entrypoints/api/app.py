@@ -85,8 +85,8 @@ def create_app(
         app.include_router(signing.demo, prefix=PREFIX, responses=problems.COMMON)
     access.check_gates(app)
     app.add_middleware(BodyLimit, longest=settings.longest_body)  # the last one added is the outermost
-    app.add_middleware(SecurityHeaders, https=settings.https)
     app.add_middleware(RequestLog, metrics=metrics, templates=templates_of(app))
+    app.add_middleware(SecurityHeaders, https=settings.https)
     return app
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from fastapi import APIRouter, Response
 
 from blowfishdb.core import codec
 from blowfishdb.core.domain import Domain
+from blowfishdb.core.errors import InvalidInput, SourceError
 from blowfishdb.core.policy_words import sentences
 from blowfishdb.entrypoints.api.access import Curator, SignedIn
 from blowfishdb.entrypoints.api.bodies import NewDataset, Place, Plain, SchemaChange
@@ -31,16 +34,17 @@ def add_dataset(body: NewDataset, caller: Curator, response: Response) -> Datase
     Everything about a record stays hidden until a policy says otherwise, and the budget is 1.
     """
     domain = read("domain", lambda: codec.domain(body.domain))
-    caller.gateway.add_dataset(
-        body.name,
-        body.source,
-        domain=domain,
-        table=body.table,
-        view=body.view,
-        person=body.person,
-        rows_per_person=body.rows_per_person,
-        row_key=body.row_key,
-    )
+    with _typed_place():
+        caller.gateway.add_dataset(
+            body.name,
+            body.source,
+            domain=domain,
+            table=body.table,
+            view=body.view,
+            person=body.person,
+            rows_per_person=body.rows_per_person,
+            row_key=body.row_key,
+        )
     response.headers["Location"] = f"/api/v1/datasets/{body.name}".replace(" ", "%20")
     return shown(caller.gateway, body.name)
 
@@ -54,7 +58,8 @@ def proposal(body: Place, caller: Curator) -> Plain:
     """
     from blowfishdb.adapters.schema_proposal import propose
 
-    return propose(body.source, table=body.table, view=body.view).to_plain()
+    with _typed_place():
+        return propose(body.source, table=body.table, view=body.view).to_plain()
 
 
 @router.get("/datasets/{dataset}", summary="One dataset")
@@ -83,8 +88,18 @@ def redeclare(dataset: str, body: SchemaChange, caller: Curator) -> Schema:
     known = caller.gateway.facts(dataset).domain
     given = read("columns", lambda: {name: codec.attribute(said) for name, said in body.columns.items()})
     domain = read("columns", lambda: Domain.of({name: known[name] for name in known.names} | given))
-    caller.gateway.redeclare(dataset, domain)
+    with _typed_place():
+        caller.gateway.redeclare(dataset, domain)
     return Schema(domain=codec.plain(domain))
+
+
+@contextmanager
+def _typed_place() -> Iterator[None]:
+    """A source that someone just typed and that cannot be used is their input, not an outage of ours."""
+    try:
+        yield
+    except SourceError as error:
+        raise InvalidInput(error.message, fixes=error.fixes) from error
 
 
 def shown(gateway: Gateway, name: str) -> DatasetShown:

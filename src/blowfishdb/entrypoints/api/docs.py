@@ -10,19 +10,20 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final, final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader
 
 from blowfishdb.entrypoints.api.access import Anyone
+from blowfishdb.entrypoints.api.problems import Problem
 from blowfishdb.entrypoints.api.schema_words import Field, body_fields, example
 
 router: Final = APIRouter(include_in_schema=False)
 
 DESCRIPTION: Final = (
     "Private answers from a relational database. A quote is free and always comes before spending; every "
-    "number carries its noise interval; every refusal says what happened, whether it was charged, and what to "
-    "try (RFC 9457). Programs send a token: `Authorization: Bearer bf_…`."
+    "number carries its noise interval; every refusal says what happened, whether it was charged, and what "
+    "to try (RFC 9457). Programs send a token: `Authorization: Bearer bf_…`."
 )
 _METHODS: Final = ("get", "post", "put", "patch", "delete")
 _BODY_METHODS: Final = ("post", "put", "patch")
@@ -52,24 +53,23 @@ class Operation:
 @router.get("/api/openapi.json")
 def openapi(request: Request, _: Anyone) -> dict[str, Any]:
     """The interface in the form that programs read."""
-    described: dict[str, Any] = request.app.openapi()
-    return described
+    return described(request.app)
 
 
 @router.get("/api/docs")
 def page(request: Request, _: Anyone) -> Response:
     """The interface in the form that people read."""
-    described = request.app.openapi()
+    schema = described(request.app)
     groups: dict[str, list[Operation]] = {}
-    for tag, operation in operations(described):
+    for tag, operation in operations(schema):
         groups.setdefault(tag, []).append(operation)
     text = (
         _environment()
         .get_template("docs.html")
         .render(
-            title=described["info"]["title"],
-            version=described["info"]["version"],
-            description=described["info"]["description"],
+            title=schema["info"]["title"],
+            version=schema["info"]["version"],
+            description=schema["info"]["description"],
             groups=groups,
         )
     )
@@ -82,13 +82,26 @@ def style(_: Anyone) -> Response:
     return Response(_asset("docs.css"), media_type="text/css; charset=utf-8")
 
 
-def operations(described: dict[str, Any]) -> Iterator[tuple[str, Operation]]:
+def described(app: FastAPI) -> dict[str, Any]:
+    """The interface as data: what the app knows of its routes, the shape of problems, and how to sign in."""
+    schema = app.openapi()
+    parts = schema.setdefault("components", {})
+    parts.setdefault("schemas", {})["Problem"] = Problem.model_json_schema()
+    parts["securitySchemes"] = {
+        "token": {"type": "http", "scheme": "bearer"},
+        "cookie": {"type": "apiKey", "in": "cookie", "name": app.state.server.settings.cookie},
+    }
+    schema["security"] = [{"token": []}, {"cookie": []}]
+    return schema
+
+
+def operations(schema: dict[str, Any]) -> Iterator[tuple[str, Operation]]:
     """Every route with the group that it belongs to, in the order of the app."""
-    for path, methods in described["paths"].items():
+    for path, methods in schema["paths"].items():
         for method in _METHODS:
             if method in methods:
                 found = methods[method]
-                yield found.get("tags", ["Other"])[0], _operation(method, path, found, described)
+                yield found.get("tags", ["Other"])[0], _operation(method, path, found, schema)
 
 
 def _operation(method: str, path: str, found: dict[str, Any], described: dict[str, Any]) -> Operation:

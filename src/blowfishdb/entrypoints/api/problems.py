@@ -59,7 +59,6 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The problems a route may answer with, for its documentation."""
     return {
         status: {
-            "model": Problem,
             "description": HTTPStatus(status).phrase,
             "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
         }
@@ -103,9 +102,7 @@ def problem(
         "fixes": list(fixes),
         **(more or {}),
     }
-    return JSONResponse(
-        body, status, headers={"Cache-Control": "no-store", **(headers or {})}, media_type=MEDIA_TYPE
-    )
+    return JSONResponse(body, status, headers=headers, media_type=MEDIA_TYPE)
 
 
 def problem_of(error: errors.BlowfishError, *, shown_places: bool, reference: str = "") -> JSONResponse:
@@ -139,7 +136,7 @@ def unexpected(reference: str, *, charged: bool = False) -> JSONResponse:
     return problem(
         _OUR_MISTAKE,
         "unexpected",
-        "Something went wrong inside the server. If a question was under way, the ledger says what became of it.",
+        "Something went wrong inside the server. The ledger says what became of a question under way.",
         fixes=(f"ask a curator, with the reference {reference}",),
         charged=charged,
         more={"reference": reference},

@@ -1,4 +1,4 @@
-"""The command line: one file for each group of commands, and everything heavy imported by the command itself."""
+"""The command line: one file for each group of commands; what is heavy is imported by the command itself."""
 
 from blowfishdb.entrypoints.cli.app import app
 

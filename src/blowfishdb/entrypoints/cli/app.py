@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, final
 
 import typer
 from typer.core import TyperGroup
@@ -39,6 +38,7 @@ _EXAMPLES: Final = """Examples:
 """
 
 
+@final
 class Program(TyperGroup):
     """Turns every failure into its words and its exit code, in one place."""
 
@@ -70,6 +70,8 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version
+
         typer.echo(version("blowfishdb"))
         raise typer.Exit
 

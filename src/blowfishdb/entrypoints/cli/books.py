@@ -48,19 +48,16 @@ def explain(ctx: typer.Context, data: Data, _json: AsJson = False) -> None:
     """What is promised to the people in the data, and what is not, in words."""
     here = Here.of(ctx)
     with here.gateway() as gateway:
-        from rich.console import Group
-        from rich.text import Text
-
         from blowfishdb.core.policy_words import sentences
         from blowfishdb.entrypoints.cli import plain_forms
-        from blowfishdb.entrypoints.terminal import Framed
+        from blowfishdb.entrypoints.terminal import Framed, listed
 
         promised, said = gateway.guarantee(data), sentences(gateway.facts(data).policy)
         plain = {"dataset": data, "sentences": list(said), **plain_forms.guarantee(promised)}
         here.say(
             plain,
-            Framed("What is hidden", Group(*map(Text, said))),
-            Framed("What is promised", Group(*map(Text, promised.paragraphs)), "green"),
+            Framed("What is hidden", listed(said)),
+            Framed("What is promised", listed(promised.paragraphs), "green"),
         )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from blowfishdb.core.errors import NotAllowed
 from blowfishdb.entrypoints.cli.here import AsJson, Data, Here
 from blowfishdb.entrypoints.cli.panels import CURATOR, examples
 
@@ -48,7 +49,11 @@ def _tell(here: Here, gateway: Gateway, data: str) -> None:
     from blowfishdb.entrypoints.cli import plain_forms
     from blowfishdb.entrypoints.terminal import budget_table
 
-    status, left, grants = gateway.budget(data), gateway.left(data), gateway.grants(data)
+    status, left = gateway.budget(data), gateway.left(data)
+    try:
+        grants = gateway.grants(data)
+    except NotAllowed:  # who else may spend is for curators and auditors
+        grants = []
     plain = {**plain_forms.budget(status, left), "grants": [plain_forms.grant(given) for given in grants]}
     here.say(plain, budget_table(status, left, grants))
 

@@ -59,8 +59,7 @@ class Declaration:
 
         said: dict[str, Any] = {} if now is None else codec.plain(now)
         if self.kind is not None and said.get("kind") != self.kind.value:
-            kept = {name: said[name] for name in ("missing", "outside") if name in said}
-            said = {"kind": self.kind.value, **kept}
+            said = {"kind": self.kind.value}
         if "kind" not in said:
             raise InvalidInput("Say what the column holds.", fixes=tuple(f"--type {k.value}" for k in Kind))
         said |= self._values(said["kind"])

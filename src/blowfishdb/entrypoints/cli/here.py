@@ -56,7 +56,8 @@ class Here:
             return
         from blowfishdb.entrypoints.client import connect
 
-        yield connect(self.workspace, token=self._token())
+        with connect(self.workspace, token=self._token()) as remote:
+            yield remote
 
     @contextmanager
     def embedded(self, what: str, *, create: bool = False) -> Iterator[Workspace]:

@@ -1,4 +1,4 @@
-"""import: declare where rows are and which values they may hold. Limits are proposed, never taken silently."""
+"""import: where rows are, and which values they may hold. Limits are proposed, never taken silently."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def import_source(
         )
         here.say(
             gateway.facts(name).to_plain(),
-            f"'{name}' has {len(declared.names)} columns. Everything about a record is hidden, and the budget is 1.",
+            f"'{name}' has {len(declared.names)} columns. Everything is hidden, and the budget is 1.",
             f"Next: blowfishdb policy set {name} COLUMN --hide-within DISTANCE, or blowfishdb quote {name} …",
         )
 

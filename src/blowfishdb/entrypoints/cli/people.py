@@ -31,7 +31,7 @@ def add_user(
         bool,
         typer.Option(
             "--password/--no-password",
-            help="Ask for a password (or read one line from a pipe); without one, they come in by tokens only.",
+            help="Ask for a password, or read it from a pipe; without one, they come in by tokens only.",
         ),
     ] = True,
     _json: AsJson = False,

@@ -135,7 +135,7 @@ def publish(ctx: typer.Context, data: Data, yes: Yes = False, _json: AsJson = Fa
         spent = gateway.budget(data).spent
         if spent:
             typer.echo(
-                f"Answers worth {loss(spent)} were given under the current policy; what they told stays told.",
+                f"Answers worth {loss(spent)} were given under the current policy: that stays told.",
                 err=True,
             )
         if not yes:
@@ -259,13 +259,11 @@ def _tell_change(here: Here, change: PolicyDifference, command: str) -> None:
 
 
 def _words(change: PolicyDifference, promised: Guarantee) -> list[Framed]:
-    from rich.console import Group
-
-    from blowfishdb.entrypoints.terminal import Framed
+    from blowfishdb.entrypoints.terminal import Framed, listed
 
     return [
-        Framed("What changes", Group(*(_line(words) for words in change.sentences)), "yellow"),
-        Framed("What is promised", Group(*(_line(words) for words in promised.paragraphs)), "green"),
+        Framed("What changes", listed(change.sentences), "yellow"),
+        Framed("What is promised", listed(promised.paragraphs), "green"),
     ]
 
 

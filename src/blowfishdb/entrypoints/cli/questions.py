@@ -113,7 +113,7 @@ def sql(
     explained, statement = _without_explain(select)
     with here.gateway() as gateway:
         asking = gateway[data].sql(statement)
-        given = _terms(error, confidence, each, epsilon, needed=asking.terms.accuracy is asking.terms.epsilon)
+        given = _terms(error, confidence, each, epsilon, needed=not _stated(asking.terms))
         asking = _on(asking, given, mechanism)
         if explain or explained:
             _tell_price(here, gateway, asking, explain=True)
@@ -140,14 +140,18 @@ def _terms(
     return None
 
 
+def _stated(terms: Terms) -> bool:
+    return terms.accuracy is not None or terms.epsilon is not None
+
+
 def _on(asking: Asking, terms: Terms | None, mechanism: str | None) -> Asking:
     """The question on these terms, or on those that it came with."""
     return replace(asking, terms=replace(terms or asking.terms, mechanism=mechanism))
 
 
 def _without_explain(select: str) -> tuple[bool, str]:
-    word, _, rest = select.strip().partition(" ")
-    return (True, rest) if word.upper() == "EXPLAIN" else (False, select)
+    word, *rest = select.split(maxsplit=1) or [""]
+    return (True, "".join(rest)) if word.upper() == "EXPLAIN" else (False, select)
 
 
 def _tell_price(here: Here, gateway: Gateway, asking: Asking, *, explain: bool) -> None:

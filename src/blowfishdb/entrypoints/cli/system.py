@@ -22,15 +22,41 @@ Place = Annotated[Path, typer.Argument(metavar="PATH", help="A workspace file.",
 
 
 def demo(
+    ctx: typer.Context,
     folder: Annotated[Path, typer.Option(help="Where the demonstration keeps its data.")] = Path("demo"),
     reset: Annotated[bool, typer.Option("--reset", help="Start over: new data, empty ledger.")] = False,
+    host: Host = "127.0.0.1",
+    port: Port = 8787,
+    open_browser: Open = False,
     _json: AsJson = False,
 ) -> None:
-    """Ask private questions of 500,000 synthetic salaries."""
+    """Try everything on synthetic data: a server with a curator, an analyst and an auditor."""
     from blowfishdb.entrypoints import demo as demonstration
-    from blowfishdb.entrypoints.terminal import console
 
-    demonstration.run(folder, console(), reset=reset)
+    here = Here.of(ctx)
+    screen = here.console(stderr=here.json)
+    demonstration.run(folder, screen, reset=reset, host=host, port=port, open_browser=open_browser)
+    if here.json:
+        here.say({"workspace": str(folder / demonstration.WORKSPACE), "host": host, "port": port})
+
+
+def serve(
+    ctx: typer.Context,
+    host: Host = "127.0.0.1",
+    port: Port = 8787,
+    workers: Annotated[int, typer.Option(min=1, help="How many processes answer.")] = 1,
+    open_browser: Open = False,
+    _json: AsJson = False,
+) -> None:
+    """Serve the workspace to browsers and programs until Ctrl-C."""
+    here = Here.of(ctx)
+    with here.embedded("serving", create=True):
+        pass  # a wrong path is told before anything is started
+    if here.json:
+        here.say({"workspace": here.workspace, "host": host, "port": port, "workers": workers})
+    from blowfishdb.entrypoints.serve import serve as run
+
+    run(here.workspace, host, port, workers, open_browser)
 
 
 def backup(ctx: typer.Context, path: Place, _json: AsJson = False) -> None:
@@ -91,7 +117,7 @@ def doctor(ctx: typer.Context, _json: AsJson = False) -> None:
 
     here = Here.of(ctx)
     colours = {State.OK: "green", State.WARN: "yellow", State.FAIL: "bold red"}
-    table = grid("", "check", "found", "what to do", wrap=(2, 3))
+    table = grid("", "check", "found", wrap=(2,))
     found = list(checks(here.workspace))
     for check in found:
         table.add_row(
@@ -106,6 +132,12 @@ def doctor(ctx: typer.Context, _json: AsJson = False) -> None:
 def register(app: typer.Typer) -> None:
     """Add these commands."""
     app.command(rich_help_panel=SYSTEM, epilog=examples("blowfishdb demo --reset"))(demo)
+    app.command(
+        rich_help_panel=SYSTEM,
+        epilog=examples(
+            "blowfishdb serve --open", "blowfishdb -w people.blowfish serve --port 8000 --workers 4"
+        ),
+    )(serve)
     app.command(rich_help_panel=SYSTEM, epilog=examples("blowfishdb backup monday.blowfish"))(backup)
     app.command(rich_help_panel=SYSTEM, epilog=examples("blowfishdb restore monday.blowfish new.blowfish"))(
         restore

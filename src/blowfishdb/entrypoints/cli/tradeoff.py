@@ -80,7 +80,7 @@ def _policies(dataset: Dataset, column: str, thresholds: str) -> tuple[dict[str,
             )
             continue
         graph = column_graph(attribute, hide_within=typed)
-        name = f"within {typed}"
+        name = f"within {int(typed):,}" if typed.isdecimal() else f"within {typed}"
         policies[name] = dataset.policy.with_column(column, graph)
         thetas[name] = _number(typed)
     return policies, thetas

@@ -9,7 +9,7 @@ from blowfishdb.entrypoints.terminal.prices import (
     receipt_line,
     receipt_table,
 )
-from blowfishdb.entrypoints.terminal.screen import Framed, console, grid
+from blowfishdb.entrypoints.terminal.screen import Framed, console, grid, listed
 
 __all__ = [
     "Framed",
@@ -18,6 +18,7 @@ __all__ = [
     "budget_table",
     "console",
     "grid",
+    "listed",
     "promise",
     "quote_panel",
     "receipt_line",

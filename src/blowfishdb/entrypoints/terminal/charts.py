@@ -93,7 +93,7 @@ def bars(answer: Answer, width: int, most: int | None) -> Table:
 
 
 def whisker(low: float, middle: float, high: float, width: int) -> str:
-    """A bar up to ``low``, and a line from there to ``high``; only a bar where the line would be too short."""
+    """A bar up to ``low`` and a line from there to ``high``; just a bar where the line would be too short."""
     first, last = round(max(0.0, low) * width), round(max(0.0, high) * width) - 1
     if last - first < 2:
         whole, part = divmod(round(max(0.0, middle) * width * 8), 8)
@@ -153,7 +153,7 @@ def heat_map(answer: Answer, width: int, *, shaded: bool) -> Table | Text:
 
 def _heat(share: float, faded: bool) -> Style:
     level = min(len(_HEAT) - 1, int(share * len(_HEAT)))
-    ink = "black" if level >= len(_HEAT) - 2 else "white"
+    ink = "black" if level >= len(_HEAT) - 3 else "white"
     return Style(color=ink, bgcolor=f"color({_HEAT[level]})", dim=faded)
 
 
@@ -193,8 +193,9 @@ def intervals(answer: Answer, width: int) -> Table:
     for name, low, value, high, span in zip(
         answer.labels[0], answer.low, answer.values, answer.high, spans, strict=True
     ):
-        at = [round((end - lowest) / ((highest - lowest) or 1.0) * (room - 1)) for end in (low, value, high)]
-        drawn = Text(_line(*at, room), style="blue")
+        scale = (room - 1) / ((highest - lowest) or 1.0)
+        first, middle, last = (round((float(end) - lowest) * scale) for end in (low, value, high))
+        drawn = Text(_line(first, middle, last, room), style="blue")
         table.add_row(name, drawn, amount(float(value), places), Text(span, style="dim"))
     return table
 

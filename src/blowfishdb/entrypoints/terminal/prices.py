@@ -38,17 +38,21 @@ def quote_panel(quote: Quote) -> RenderableType:
         lines.append(Text("Exact and free: the policy does not hide this answer.", style="bold green"))
     else:
         lines.append(Text.assemble(("ε ", "dim"), (loss(quote.epsilon), "bold"), *_share(quote)))
-        if quote.dividend is not None:
-            dividend = f"{significant(quote.dividend, 2)}×"
-            lines.append(
-                Text(f"plain DP would cost {loss(quote.plain_epsilon)} → policy dividend {dividend}")
-            )
+        lines.append(Text(_dividend(quote)))
         lines += [
             Text(f"cheaper: ±{significant(other.alpha, 6)} → {loss(other.epsilon)}")
             for other in quote.alternatives
         ]
     lines.append(Text(f"{quote.mechanism}. {quote.explanation}", style="dim"))
     return Framed(f"QUOTE, free: {quote.question}", Group(*lines))
+
+
+def _dividend(quote: Quote) -> str:
+    """What the policy saves against the best plan without one; often something, sometimes nothing."""
+    times = quote.dividend or 1.0
+    if times < 1.05:
+        return "plain DP would cost the same: no policy dividend here"
+    return f"plain DP would cost {loss(quote.plain_epsilon)} → policy dividend {significant(times, 2)}×"
 
 
 def _share(quote: Quote) -> list[str]:
@@ -60,10 +64,8 @@ def _share(quote: Quote) -> list[str]:
 
 def receipt_line(receipt: Receipt) -> RenderableType:
     """What was paid, for what, and under which policy."""
-    return Text.assemble(
-        ("Receipt ", "bold"),
-        f"#{receipt.charge} · charged {_paid(receipt)} · {receipt.mechanism} · policy v{receipt.policy_version}",
-    )
+    made = f"{receipt.mechanism} · policy v{receipt.policy_version}"
+    return Text.assemble(("Receipt ", "bold"), f"#{receipt.charge} · charged {_paid(receipt)} · {made}")
 
 
 def receipt_table(receipt: Receipt) -> RenderableType:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import final
 
@@ -37,6 +38,14 @@ class Framed:
             yield Panel(self.body, title=title, title_align="left", border_style=self.style, padding=(0, 1))
         else:
             yield Group(Text(self.title), self.body)
+
+
+def listed(sentences: Iterable[str]) -> RenderableType:
+    """Sentences one below the other, each with a dot; they wrap under themselves."""
+    table = Table.grid(padding=(0, 1, 0, 0))
+    for sentence in sentences:
+        table.add_row("•", Text(sentence))
+    return table
 
 
 def grid(*headings: str, right: tuple[int, ...] = (), wrap: tuple[int, ...] = ()) -> Table:

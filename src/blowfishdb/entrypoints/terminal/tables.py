@@ -12,7 +12,7 @@ from blowfishdb.entrypoints.terminal.figures import amount, decimals, interval, 
 from blowfishdb.entrypoints.terminal.screen import grid
 from blowfishdb.tradeoff import Tradeoff
 
-_BAR = 20
+_BAR = 12
 
 
 def tradeoff_table(found: Tradeoff) -> RenderableType:
@@ -20,7 +20,7 @@ def tradeoff_table(found: Tradeoff) -> RenderableType:
     star = None if found.free_gain is None else found.free_gain[1]
     most = max(float(point.epsilon) for point in found.points) or 1.0
     at = loss(found.fixed_epsilon)
-    table = grid("", "hidden", "ε", "", f"± at ε {at}", "mechanism", right=(2, 4))
+    table = grid("", "hidden", "ε", "", f"± at ε {at}", "mechanism", right=(2, 4), wrap=(5,))
     for place, point in enumerate(found.points):
         bar = Text(
             "█" * max(1, round(_BAR * float(point.epsilon) / most)) if point.epsilon else "", style="blue"

@@ -1,0 +1,135 @@
+"""quote, ask and sql: every kind of question, every mechanism, every way to state terms."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from blowfishdb.mechanisms import NAMED
+from tests.entrypoints.commands import ROWS, Shell, people
+
+PAID = ("--yes", "--max-cost", "5")
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    made = people(tmp_path_factory.mktemp("questions"))
+    made.must("policy", "set", "people", "salary", "--hide-within", "10000")
+    made.must("policy", "publish", "people", "--yes")
+    return made
+
+
+@pytest.mark.parametrize("name", list(NAMED))
+def test_every_mechanism_can_be_asked_for(shell: Shell, name: str) -> None:
+    question = ("people", "histogram(salary, width=10000)", "--error", "200", "--mechanism", name)
+    answer = shell.must("ask", *question, *PAID, "--json").json
+    assert len(answer["values"]) == 10 and answer["alpha"] == 200
+    quote = shell.must("quote", *question, "--json").json
+    assert quote["owned"] and quote["nano_epsilon"] == 0
+    assert answer["receipt"]["epsilon"] != "0"
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("histogram(age, width=10)", "every bar is within"),
+        ("cumulative(age, edges=[18, 40, 60])", "every bar is within"),
+        ("ranges(salary, 0..9999, 20000..39999)", "every bar is within"),
+        ("quantiles(salary, 0.25, 0.5)", "place in the order"),
+        ("median(age)", "place in the order"),
+        ("mean(age)", "the mean is within"),
+        ("sum(age)", "the sum is within"),
+        ("count()", "Exact"),
+        ("top(region, 2)", "falls short by more than"),
+        ("above(region, 100)", "falls short by more than"),
+        ("histogram(region, joined(bins=4))", "every bar is within"),
+        ("histogram(age, bins=4) where region = 'west'", "every bar is within"),
+    ],
+)
+def test_every_kind_of_question_is_answered_in_words(shell: Shell, question: str, words: str) -> None:
+    error = "5000" if question.startswith("sum") else "300"
+    done = shell.must("ask", "people", question, "--error", error, *PAID)
+    assert words in done.out and "Receipt #" in done.out
+    assert "nan" not in done.out.lower() and "-0 " not in done.out and "e-0" not in done.out
+    assert "\x1b" not in done.out
+
+
+def test_each_and_all_and_confidence(shell: Shell) -> None:
+    base = ("quote", "people", "histogram(age, bins=6)", "--error", "40", "--json")
+    every = shell.must(*base, "--all").json
+    each = shell.must(*base, "--each").json
+    surer = shell.must(*base, "--confidence", "0.999").json
+    assert every["simultaneous"] and not each["simultaneous"]
+    assert each["nano_epsilon"] < every["nano_epsilon"] < surer["nano_epsilon"]
+    assert surer["beta"] == 0.001
+
+
+def test_an_epsilon_instead_of_an_accuracy(shell: Shell) -> None:
+    answer = shell.must("ask", "people", "histogram(age, bins=3)", "--epsilon", "0.25", *PAID, "--json").json
+    assert answer["receipt"]["epsilon"] == "0.25" and answer["alpha"] > 0
+
+
+def test_the_explanation_is_free(shell: Shell) -> None:
+    before = shell.must("budget", "show", "people", "--json").json["spent"]
+    shown = shell.must("quote", "people", "cumulative(salary, bins=10)", "--error", "50", "--explain").out
+    assert "Sensitivity" in shown and "Mechanism" in shown
+    select = "SELECT region, COUNT(*) FROM people GROUP BY region"
+    for arguments in ((select, "--error", "50", "--explain"), (f"EXPLAIN {select} WITH ERROR 50",)):
+        plain = shell.must("sql", "people", *arguments, "--json").json
+        assert plain["sensitivity"] == "2" and plain["answers"] == 4
+    assert shell.must("budget", "show", "people", "--json").json["spent"] == before
+
+
+def test_sql_takes_its_terms_from_the_statement_or_from_flags(shell: Shell) -> None:
+    select = "SELECT region, COUNT(*) FROM people GROUP BY region"
+    said = shell.must("sql", "people", f"{select} WITH ERROR 70 CONFIDENCE 0.9", *PAID, "--json").json
+    assert said["alpha"] == 70 and said["beta"] == 0.1
+    flags = ("--error", "71", "--confidence", "0.9", "--each", "--mechanism", "laplace")
+    flagged = shell.must("sql", "people", select, *flags, *PAID, "--json").json
+    assert flagged["alpha"] == 71 and not flagged["simultaneous"]
+    spent = shell.must("sql", "people", select, "--epsilon", "0.01", *PAID, "--json").json
+    assert spent["receipt"]["epsilon"] == "0.01"
+    unstated = shell("sql", "people", select)
+    assert unstated.code == 2 and "--error 50" in unstated.err
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "arrow", "json", "html", "svg", "png"])
+def test_answers_are_written_to_files(shell: Shell, tmp_path: Path, form: str) -> None:
+    file = tmp_path / f"answer.{form}"
+    done = shell.must("ask", "people", "histogram(age, bins=4)", "--error", "60", *PAID, "-o", str(file))
+    assert f"answer.{form}" in done.out.replace("\n", "") and file.stat().st_size > 100
+    number = shell.must("log", "--limit", "1", "--json").json["answers"][0]["id"]
+    again = tmp_path / f"again.{form}"
+    exported = shell.must("export", str(number), "--format", form, "--output", str(again), "--json").json
+    assert exported == {"id": number, "format": form, "path": str(again)} and again.exists()
+
+
+def test_an_exported_table_holds_the_answer(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    question = ("people", "histogram(age, bins=4)", "--error", "61")
+    answer = shell.must("ask", *question, *PAID, "-o", str(file), "--json").json
+    assert pq.read_table(file)["value"].to_pylist() == answer["values"]
+    assert abs(sum(answer["raw"]) - ROWS) < 4 * 61
+    copy = tmp_path / "a.json"
+    shell.must("export", str(shell.must("log", "--json").json["answers"][-1]["id"]), "-o", str(copy))
+    assert json.loads(copy.read_text())["values"] == answer["values"]
+
+
+def test_a_file_that_cannot_be_written_costs_nothing(shell: Shell, tmp_path: Path) -> None:
+    before = shell.must("budget", "show", "people", "--json").json["spent"]
+    for place in ("answer.docx", "nowhere/answer.csv"):
+        done = shell("ask", "people", "median(age)", "--error", "11", *PAID, "-o", str(tmp_path / place))
+        assert done.code == 2
+    assert shell.must("budget", "show", "people", "--json").json["spent"] == before
+
+
+def test_the_log_filters(shell: Shell) -> None:
+    everything = shell.must("log", "--json").json["answers"]
+    assert shell.must("log", "--dataset", "people", "--mine", "--json").json["answers"] == everything[-50:]
+    stranger = Shell(shell.workspace, user="bob")
+    assert stranger.must("log", "--mine").out.startswith("No answers yet")
+    assert len(shell.must("log", "--limit", "2", "--json").json["answers"]) == 2
+    assert shell("log", "--dataset", "nothing").code == 2
