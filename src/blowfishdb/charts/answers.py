@@ -80,7 +80,7 @@ def answer_table(answer: Answer) -> ChartTable:
 
 def promise(answer: Answer) -> str:
     """What the noise interval means, in words."""
-    cost = f"ε = {epsilon_text(answer.receipt.epsilon)}."
+    cost = f"ε\u00a0=\u00a0{epsilon_text(answer.receipt.epsilon)}."
     if bool(answer.exact.all()) and len(answer.exact):
         return f"Exact: the policy does not hide this. {cost}"
     runs, alpha = (
@@ -229,7 +229,7 @@ def _dots(answer: Answer, series: Series, width: int) -> Any:
 
     base = alt.Chart(alt.InlineData(values=series.rows()))
     y = alt.Y("bin:N", sort=None, title=None, axis=alt.Axis(grid=False, labelLimit=180))
-    x = alt.X("value:Q", axis=number_axis(value_title(answer)), scale=alt.Scale(zero=False, nice=True))
+    x = alt.X("value:Q", axis=number_axis(value_title(answer)), scale=alt.Scale(zero=False, padding=40))
     line = base.mark_rule(style="interval").encode(y=y, x=alt.X("low:Q"), x2="high:Q")
     ends = [
         base.mark_tick(style="interval", thickness=2, size=14, orient="vertical").encode(y=y, x=f"{end}:Q")

@@ -86,13 +86,15 @@ def _bar(budget: Budget, answers: Sequence[Answer], width: int) -> Any:
         start = end
     base = alt.Chart(alt.InlineData(values=rows))
     axis = number_axis("privacy loss ε", ticks=5)
-    x = alt.X("start:Q", scale=alt.Scale(domain=[0, float(budget.total)], nice=False), axis=axis)
+    scale = alt.Scale(domain=[0, float(budget.total)], nice=False)
+    x = alt.X("start:Q", scale=scale, axis=axis)
     colour = alt.Color("part:N", sort=None, title=None, legend=alt.Legend(columns=1, symbolType="square"))
     bars = base.mark_bar(style="cell", height=28).encode(x=x, x2="end:Q", color=colour, tooltip="part:N")
     numbers = base.mark_text(style="on-colour").encode(x=alt.X("middle:Q"), text="number:N")
     left = alt.Chart(alt.InlineData(values=[{"from": float(start), "to": float(budget.total)}]))
-    free = left.mark_bar(style="left", height=28).encode(x=alt.X("from:Q", axis=axis), x2="to:Q")
-    return alt.layer(free, bars, numbers).properties(width=width, height=_BAR)
+    free = left.mark_bar(style="left", height=28).encode(x=alt.X("from:Q", scale=scale, axis=axis), x2="to:Q")
+    layers = [free, bars, numbers] if rows else [free]
+    return alt.layer(*layers).properties(width=width, height=_BAR)
 
 
 def _growth(budget: Budget, answers: Sequence[Answer], width: int) -> Any:

@@ -38,7 +38,8 @@ def comparison_chart(comparison: Comparison, *, width: int = WIDTH) -> Any:
     x = alt.X("bin:N", sort=None, title=axis, axis=label_axis(labels, width), scale=_scale(dodged))
     zero = alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(style="zero").encode(y="zero:Q")
     y = alt.Y("low:Q", axis=number_axis("difference", ticks=4))
-    whiskers = base.mark_rule(style="interval").encode(x=x, y=y, y2="high:Q")
+    noise = base.mark_rule(style="interval") if dodged else base.mark_area(style="band", interpolate="step")
+    whiskers = noise.encode(x=x, y=y, y2="high:Q")
     form = f",.{digits(comparison.alpha)}f"
     tooltip = [
         alt.Tooltip("bin:N", title=axis),
@@ -48,7 +49,7 @@ def comparison_chart(comparison: Comparison, *, width: int = WIDTH) -> Any:
     ]
     within = (
         base.transform_filter("!datum.differs")
-        .mark_point(style="quiet", shape="circle", size=36)
+        .mark_point(style="quiet", shape="circle", size=36 if dodged else 12)
         .encode(x=x, y="difference:Q", tooltip=tooltip)
     )
     beyond = (
@@ -114,21 +115,16 @@ def _overlay(comparison: Comparison, labels: tuple[str, ...], width: int, *, dod
     base = alt.Chart(alt.InlineData(values=_overlay_rows(comparison, labels, names)))
     x = alt.X("bin:N", sort=None, title=None, axis=label_axis(labels, width), scale=_scale(dodged))
     y = alt.Y("value:Q", axis=number_axis(value_title(comparison.first)))
-    colour = alt.Color("answer:N", sort=None, title="answer", legend=alt.Legend(orient="top"))
+    same = {"sort": None, "title": "answer", "legend": alt.Legend(orient="top")}
+    colour = alt.Color("answer:N", scale=alt.Scale(domain=list(names)), **same)
     if not dodged:
-        dash = alt.StrokeDash("answer:N", sort=None, title="answer", legend=alt.Legend(orient="top"))
+        dash = alt.StrokeDash("answer:N", scale=alt.Scale(domain=list(names)), **same)
         lines = base.mark_line(interpolate="step", strokeWidth=2).encode(
             x=x, y=y, color=colour, strokeDash=dash
         )
         return lines.properties(width=width, height=_OVERLAY)
     offset = alt.XOffset("answer:N", sort=None)
-    shape = alt.Shape(
-        "answer:N",
-        sort=None,
-        title="answer",
-        scale=alt.Scale(domain=list(names), range=["circle", "square"]),
-        legend=alt.Legend(orient="top"),
-    )
+    shape = alt.Shape("answer:N", scale=alt.Scale(domain=list(names), range=["circle", "square"]), **same)
     whiskers = base.mark_rule(strokeWidth=1.5).encode(
         x=x, xOffset=offset, y=alt.Y("low:Q"), y2="high:Q", color=colour
     )

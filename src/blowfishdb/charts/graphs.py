@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -22,14 +22,26 @@ _BINNED = 250
 _MOST_ALONG = 31
 _MOST_RUNS = 20_000
 _ABSENT = "not in the data"
+_SIDES: tuple[tuple[int, Literal["left", "center", "right"], int], ...] = (
+    (1, "left", 10),
+    (-1, "right", -10),
+    (0, "center", 0),
+)
+"""Where the name of a value on a ring goes."""
 
 
-def graph_chart(graph: PolicyGraph, labels: Sequence[str] | None = None, *, width: int = WIDTH) -> Any:
+def graph_chart(
+    graph: PolicyGraph,
+    labels: Sequence[str] | None = None,
+    *,
+    axes: tuple[str, str] = ("first column", "second column"),
+    width: int = WIDTH,
+) -> Any:
     """What the policy hides: two values that are joined cannot be told apart."""
     inside = graph.base if graph.absent and isinstance(graph, Cone) else graph
     plane, side = _plane(inside), min(width, 440)
     if plane is not None:
-        drawn, note = _neighbourhood(inside, plane, side)
+        drawn, note = _neighbourhood(inside, plane, axes, side)
     elif graph.size <= MOST_NODES:
         drawn, note = _nodes(graph, _names(graph, labels), width), ""
     else:
@@ -100,7 +112,8 @@ def _nodes(graph: PolicyGraph, names: list[str], width: int) -> Any:
     ]
     lone = 1.25 if not line else None
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[-lone * 1.4, lone * 1.4] if lone else [-0.03, 1.03]))
-    y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[-lone, lone] if lone else [-0.12, 0.55]))
+    top = max((path["y"] for path in paths), default=0.1) or 0.1
+    y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[-lone, lone] if lone else [-0.25 * top, 1.05 * top]))
     arcs = alt.Chart(alt.InlineData(values=paths)).mark_line(style="edge", interpolate="linear")
     dots = alt.Chart(alt.InlineData(values=nodes))
     layers = [
@@ -111,12 +124,12 @@ def _nodes(graph: PolicyGraph, names: list[str], width: int) -> Any:
         shown = set(label_axis(names, width).values)
         below = alt.Chart(alt.InlineData(values=[n for n in nodes if n["name"] in shown]))
         layers.append(below.mark_text(style="words", baseline="top", dy=12).encode(x=x, y=y, text="name:N"))
-        return alt.layer(*layers).properties(width=width, height=240)
+        return alt.layer(*layers).properties(width=width, height=160)
     layers += [
         dots.transform_filter(f"datum.side == {side}")
         .mark_text(style="words", align=align, dx=dx, dy=0 if side else -14, limit=120)
         .encode(x=x, y=y, text="name:N")
-        for side, align, dx in ((1, "left", 10), (-1, "right", -10), (0, "center", 0))
+        for side, align, dx in _SIDES
     ]
     side_length = min(width, 420)
     return alt.layer(*layers).properties(width=min(width, int(side_length * 1.4)), height=side_length)
@@ -153,21 +166,20 @@ def _matrix(graph: PolicyGraph, side: int) -> tuple[Any, str]:
     joined = _adjacency(small)
     if each > 1:  # two values of one bin are joined wherever the neighbourhood is wider than the bin
         joined |= np.eye(small.size, dtype=np.bool_) & joined.any(axis=1)[:, None]
+    size = small.size * each  # rectangles overlap a little, so that no line shows between them
     rows = [
-        {"row": u * each, "row2": (u + 1) * each, "from": start * each, "to": stop * each}
+        {"row": u * each, "row2": min((u + 1.2) * each, size), "from": start * each, "to": stop * each}
         for u in range(small.size)
         for start, stop in _runs(joined[u])
     ]
-    size = small.size * each
-    scale, axis = (lambda flip: alt.Scale(domain=[size, 0] if flip else [0, size], nice=False)), "value"
-    ticks = alt.Axis(title=axis, format=",d", tickCount=5, grid=True)
+    ticks = alt.Axis(title="value", format=",d", tickCount=5, grid=True)
     squares = (
         alt.Chart(alt.InlineData(values=rows))
         .mark_rect(style="answer", strokeWidth=0)
         .encode(
-            x=alt.X("from:Q", scale=scale(False), axis=ticks),
+            x=alt.X("from:Q", scale=alt.Scale(domain=[0, size], nice=False), axis=ticks),
             x2="to:Q",
-            y=alt.Y("row:Q", scale=scale(True), axis=ticks),
+            y=alt.Y("row:Q", scale=alt.Scale(domain=[size, 0], nice=False), axis=ticks),
             y2="row2:Q",
         )
     )
@@ -184,7 +196,7 @@ def _run_count(graph: PolicyGraph) -> int:
     return int((np.diff(joined.astype(np.int8), axis=1, prepend=0) == 1).sum())
 
 
-def _runs(row: BoolArray) -> Iterator[tuple[int, int]]:
+def _runs(row: Any) -> Iterator[tuple[int, int]]:
     ends = np.flatnonzero(np.diff(row.astype(np.int8), prepend=0, append=0))
     yield from zip(ends[::2].tolist(), ends[1::2].tolist(), strict=True)
 
@@ -199,7 +211,9 @@ def _plane(graph: PolicyGraph) -> tuple[int, int] | None:
     return None
 
 
-def _neighbourhood(graph: PolicyGraph, shape: tuple[int, int], side: int) -> tuple[Any, str]:
+def _neighbourhood(
+    graph: PolicyGraph, shape: tuple[int, int], axes: tuple[str, str], side: int
+) -> tuple[Any, str]:
     """The box in the middle, and every box that it is hidden from."""
     import altair as alt
 
@@ -228,7 +242,7 @@ def _neighbourhood(graph: PolicyGraph, shape: tuple[int, int], side: int) -> tup
     size = max(8, min(28, side // max(rows, columns)))
     base = alt.Chart(alt.InlineData(values=cells))
     tick = alt.Axis(labels=False, ticks=False, domain=False, grid=False)
-    x, y = alt.X("x:O", title="second column", axis=tick), alt.Y("y:O", title="first column", axis=tick)
+    x, y = alt.X("x:O", title=axes[1], axis=tick), alt.Y("y:O", title=axes[0], axis=tick)
     area = 0.45 * size * size
     layers = [
         base.transform_filter(f"datum.state == '{state}'")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _HEIGHT, _STRIP = 220, 80
 _MOST = 1_000
+_MOST_LISTED = 20
 
 
 def preview_chart(preview: Preview, *, width: int = WIDTH) -> Any:
@@ -42,8 +43,8 @@ def preview_chart(preview: Preview, *, width: int = WIDTH) -> Any:
                 noisy.axes, noisy.labels, values, low, width=width, most=most, title="people"
             ).properties(title=alt.TitleParams(text=name, fontSize=13))
             for name, values, low in (
-                (f"true answer ({mark})", preview.truth.values, np.ones_like(preview.truth.values)),
-                ("noisy, one draw", noisy.values, noisy.low),
+                (f"True answer ({mark})", preview.truth.values, np.ones_like(preview.truth.values)),
+                ("Noisy, one draw", noisy.values, noisy.low),
             )
         ]
         drawn = alt.vconcat(*maps, spacing=16)
@@ -59,8 +60,8 @@ def preview_table(preview: Preview) -> ChartTable:
     caption = f"{headline(_mark(preview))}. {headline(noisy.receipt.question)}. {promise(noisy)}"
     if preview.truth.labels != noisy.labels:  # a ranking: noise changes which bins are listed
         pairs = itertools.zip_longest(preview.truth.labels[0], noisy.labels[0], fillvalue="")
-        rows = tuple((str(place), true, drawn) for place, (true, drawn) in enumerate(pairs, start=1))
-        return ChartTable(caption, ("place", "true", "noisy"), rows)
+        listed = tuple((str(place), true, drawn) for place, (true, drawn) in enumerate(pairs, start=1))
+        return ChartTable(caption, ("place", "true", "noisy"), listed)
     names = (" · ".join(parts) for parts in itertools.product(*noisy.labels))
     numbers = zip(preview.truth.values, noisy.values, noisy.values - preview.truth.values, strict=True)
     rows = tuple(
@@ -144,13 +145,13 @@ def _listed(preview: Preview, width: int) -> Any:
 
     rows = [
         {"place": place, "list": name, "bin": label}
-        for name, labels in (("true", preview.truth.labels[0]), ("noisy", preview.noisy.labels[0]))
-        for place, label in enumerate(labels[:20], start=1)
+        for name, labels in ((_mark(preview), preview.truth.labels[0]), ("noisy", preview.noisy.labels[0]))
+        for place, label in enumerate(labels[:_MOST_LISTED], start=1)
     ]
     base = alt.Chart(alt.InlineData(values=rows))
     y = alt.Y("place:O", title="place", axis=alt.Axis(grid=False))
     x = alt.X("list:N", sort=None, title=None, axis=alt.Axis(labelAngle=0, orient="top", grid=False))
     words = base.mark_text(style="words").encode(x=x, y=y, text="bin:N")
-    places = max((row["place"] for row in rows), default=1)
-    height = 28 * int(places) if isinstance(places, int) else 28
-    return alt.layer(words, _watermark(_mark(preview), width)).properties(width=width, height=height)
+    longest = max(len(preview.truth.labels[0]), len(preview.noisy.labels[0]), 1)
+    height = 28 * min(longest, _MOST_LISTED)
+    return words.properties(width=width, height=height)

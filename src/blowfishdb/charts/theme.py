@@ -23,7 +23,6 @@ class Palette:
     """Grid lines, which carry no meaning of their own."""
     ink: str
     interval: str
-    other: str
     alarm: str
     kinds: tuple[str, ...]
     ramp: tuple[str, str]
@@ -37,7 +36,6 @@ LIGHT = Palette(
     line="#dde3e8",
     ink="#2b6a99",
     interval="#b4560f",
-    other="#6d4b9e",
     alarm="#b3261e",
     kinds=("#2b6a99", "#b4560f", "#2f7d4f", "#6d4b9e", "#9c3d6b", "#6b6a1f", "#27787e", "#8a4b2d"),
     ramp=("#eaf2f8", "#134a73"),
@@ -50,7 +48,6 @@ DARK = Palette(
     line="#313b45",
     ink="#6fb1e0",
     interval="#f0a35e",
-    other="#b79ae6",
     alarm="#ff8a80",
     kinds=("#6fb1e0", "#f0a35e", "#72c493", "#b79ae6", "#e58ab5", "#c9c65e", "#66c2c9", "#d79a7a"),
     ramp=("#1d2b38", "#9fd0f5"),
@@ -135,20 +132,19 @@ def _config(palette: Palette) -> dict[str, Any]:
 def _styles(palette: Palette) -> dict[str, Any]:
     """What each kind of mark looks like, by its meaning."""
     return {
-        "answer": {"fill": palette.ink, "stroke": palette.ink},
-        "answer-line": {"stroke": palette.ink, "strokeWidth": 2, "fill": None},
-        "other-line": {"stroke": palette.other, "strokeWidth": 2, "fill": None},
-        "interval": {"stroke": palette.interval, "strokeWidth": 2},
-        "band": {"fill": palette.interval, "fillOpacity": 0.28},
-        "raw": {"fill": palette.background, "stroke": palette.text, "strokeWidth": 1.5},
-        "zero": {"stroke": palette.soft, "strokeWidth": 1},
-        "alarm": {"fill": palette.alarm, "stroke": palette.alarm},
-        "quiet": {"fill": palette.background, "stroke": palette.soft, "strokeWidth": 1.5},
-        "left": {"fill": palette.background, "stroke": palette.soft, "strokeDash": [4, 3]},
-        "edge": {"stroke": palette.ink, "strokeWidth": 1.2, "strokeOpacity": 0.75, "fill": None},
-        "words": {"fill": palette.text, "fontSize": 12},
-        "on-colour": {"fill": palette.background, "fontSize": 12, "fontWeight": 600},
-        "watermark": {"fill": palette.alarm, "fontSize": 20, "fontWeight": 700, "opacity": 0.8},
+        "answer": {"color": palette.ink, "stroke": palette.ink},
+        "answer-line": {"color": palette.ink, "strokeWidth": 2},
+        "interval": {"color": palette.interval, "strokeWidth": 2},
+        "band": {"color": palette.interval, "fillOpacity": 0.28},
+        "raw": {"color": palette.text, "strokeWidth": 1.5},
+        "zero": {"color": palette.soft, "strokeWidth": 1},
+        "alarm": {"color": palette.alarm, "stroke": palette.alarm},
+        "quiet": {"color": palette.soft, "strokeWidth": 1.5},
+        "left": {"color": palette.background, "stroke": palette.soft, "strokeDash": [4, 3]},
+        "edge": {"color": palette.ink, "strokeWidth": 1.2, "strokeOpacity": 0.75},
+        "words": {"color": palette.text, "fontSize": 12},
+        "on-colour": {"color": palette.background, "fontSize": 12, "fontWeight": 600},
+        "watermark": {"color": palette.alarm, "fontSize": 20, "fontWeight": 700},
         "cell": {"stroke": palette.background, "strokeWidth": 0.5},
-        "dot": {"fill": palette.soft},
+        "dot": {"color": palette.soft},
     }

@@ -25,7 +25,7 @@ _HEIGHT = 180
 _STAR = (
     "M0,-1L0.23,-0.31L0.95,-0.31L0.36,0.12L0.59,0.81L0,0.38L-0.59,0.81L-0.36,0.12L-0.95,-0.31L-0.23,-0.31Z"
 )
-_DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
+_DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4], [1, 3], [4, 1], [10, 2, 2, 2]]
 
 
 def tradeoff_chart(tradeoffs: Tradeoff | Sequence[Tradeoff], *, column: str = "", width: int = WIDTH) -> Any:
@@ -41,16 +41,17 @@ def tradeoff_chart(tradeoffs: Tradeoff | Sequence[Tradeoff], *, column: str = ""
     fixed = epsilon_text(many[0].fixed_epsilon)
     asked = many[0].asked_alpha
     cost = "cost ε" if asked is None else f"cost ε for ±{number_text(asked, digits(asked))}"
+    questions = list(dict.fromkeys(t.question for t in many))
     x = _x(rows, names, ordered, column, width)
     panels = [
-        _panel(base, x(None), "epsilon", cost, len(many) > 1, width).add_params(chosen),
-        _panel(base, x(_x_title(ordered, column)), "alpha", f"± at ε = {fixed}", len(many) > 1, width),
+        _panel(base, x(None), "epsilon", cost, questions, width).add_params(chosen),
+        _panel(base, x(_x_title(ordered, column)), "alpha", f"± at ε\u00a0=\u00a0{fixed}", questions, width),
     ]
     chart = alt.vconcat(*panels, spacing=16)
     title = many[0].question if len(many) == 1 else "What protection costs"
     star = " The star marks protection for nothing." if any(row["star"] for row in rows) else ""
     sentences = " ".join(
-        t.sentence if len(many) == 1 else f"{headline(t.question)}: {t.sentence}" for t in many
+        headline(t.sentence) if len(many) == 1 else f"{headline(t.question)}: {t.sentence}" for t in many
     )
     return finished(chart, title, f"{sentences}{star}", width=width)
 
@@ -64,7 +65,7 @@ def tradeoff_table(tradeoffs: Tradeoff | Sequence[Tradeoff]) -> ChartTable:
         for p in t.points
     )
     fixed = epsilon_text(many[0].fixed_epsilon)
-    columns = ("question", "hidden", "cost ε", f"± at ε = {fixed}", "mechanism")
+    columns = ("question", "hidden", "cost ε", f"± at ε\u00a0=\u00a0{fixed}", "mechanism")
     return ChartTable(" ".join(t.sentence for t in many), columns, rows)
 
 
@@ -116,31 +117,32 @@ def _spread(thetas: list[float]) -> list[float]:
     return thetas[::stride]
 
 
-def _panel(base: Any, x: Any, field: str, title: str, several: bool, width: int) -> Any:
+def _panel(base: Any, x: Any, field: str, title: str, questions: list[str], width: int) -> Any:
     import altair as alt
 
     y = alt.Y(f"{field}:Q", axis=number_axis(title, ticks=4), scale=alt.Scale(zero=True))
     same: dict[str, Any] = {"x": x, "y": y}
-    if several:
-        legend = alt.Legend(orient="bottom", columns=1)
-        same["color"] = alt.Color("question:N", sort=None, title=None, legend=legend)
-    dash = (
-        {"strokeDash": alt.StrokeDash("question:N", sort=None, title=None, scale=alt.Scale(range=[*_DASHES]))}
-        if several
-        else {}
-    )
+    dash: dict[str, Any] = {}
+    if len(questions) > 1:
+        told = {"sort": None, "title": None, "legend": alt.Legend(orient="bottom", columns=1)}
+        same["color"] = alt.Color("question:N", scale=alt.Scale(domain=questions), **told)
+        dash["strokeDash"] = alt.StrokeDash(
+            "question:N", scale=alt.Scale(domain=questions, range=_DASHES[: len(questions)]), **told
+        )
     tooltip = [
         alt.Tooltip("policy:N", title="hidden"),
         alt.Tooltip("epsilon:Q", title="cost ε", format=".3~g"),
         alt.Tooltip("alpha:Q", title="±", format=",.3~g"),
         alt.Tooltip("mechanism:N"),
     ]
-    plain = {} if several else {"style": "answer-line"}
-    line = base.mark_line(strokeWidth=2, **plain).encode(**same, **dash)
-    dots_style = {} if several else {"style": "answer"}
-    dots = base.mark_point(filled=True, opacity=1, cursor="pointer", **dots_style).encode(
-        **same, tooltip=tooltip, size=alt.condition("picked", alt.value(220), alt.value(90))
+    alone = len(questions) == 1
+    line = (base.mark_line(style="answer-line") if alone else base.mark_line(strokeWidth=2)).encode(
+        **same, **dash
     )
+    point = base.mark_point(filled=True, opacity=1, cursor="pointer")
+    dots = (
+        point if not alone else base.mark_point(style="answer", filled=True, opacity=1, cursor="pointer")
+    ).encode(**same, tooltip=tooltip, size=alt.condition("picked", alt.value(220), alt.value(90)))
     stars = (
         base.transform_filter("datum.star")
         .mark_point(style="alarm", shape=_STAR, filled=True, size=420, yOffset=-20)

@@ -6,14 +6,10 @@ is asked carries a key of its own, so that trying again after a lost connection 
 
 from __future__ import annotations
 
-import threading
-import time
-import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Self, final
+from typing import Any, Self, final
 from urllib.parse import quote as escaped
 
 import httpx
@@ -31,16 +27,12 @@ from blowfishdb.core.policy import Policy
 from blowfishdb.core.policy_words import PolicyDifference, difference
 from blowfishdb.core.questions import Reading
 from blowfishdb.datasets import Batch, Dataset
-from blowfishdb.entrypoints.client_errors import error_of, not_ours, unreachable
+from blowfishdb.entrypoints.client_wire import Wire
 from blowfishdb.explanation import Explanation
 from blowfishdb.gateway import Facts, Gateway
 from blowfishdb.messages import Quote, Request
 from blowfishdb.preview import Preview
 from blowfishdb.tradeoff import Progress, Tradeoff
-
-_PATIENCE: Final = 600.0  # seconds that a database may take to count
-_POLL: Final = 0.2
-_TRIES: Final = 3
 
 
 @final
@@ -48,31 +40,19 @@ class Remote(Gateway):
     """A workspace behind a server."""
 
     def __init__(self, url: str, token: str, *, transport: httpx.BaseTransport | None = None) -> None:
-        if not (token.isascii() and token.isprintable() and token.strip()):
-            raise errors.InvalidInput("This is not a token.", fixes=("the text that was shown once, whole",))
+        self._wire = Wire(url, token, transport)
         try:
-            self._http = httpx.Client(
-                base_url=f"{url.rstrip('/')}/api/v1",
-                headers={"Authorization": f"Bearer {token.strip()}"},
-                timeout=httpx.Timeout(_PATIENCE, connect=10.0),
-                transport=transport,
-            )
-        except httpx.InvalidURL:
-            raise errors.InvalidInput(
-                f"'{url}' is not an address.", fixes=("http://127.0.0.1:8787",)
-            ) from None
-        try:
-            self.user: str = self._get("/me")["user"]
+            self.user: str = self._wire.get("/me")["user"]
         except BaseException:
             self.close()
             raise
 
     def __repr__(self) -> str:
-        return f"<Remote workspace at {self._http.base_url.host} as '{self.user}'>"
+        return f"<Remote workspace at {self._wire.host} as '{self.user}'>"
 
     def close(self) -> None:
         """Close the connection."""
-        self._http.close()
+        self._wire.close()
 
     def __enter__(self) -> Self:
         return self
@@ -84,7 +64,7 @@ class Remote(Gateway):
 
     def datasets(self) -> list[str]:
         """The names of all datasets."""
-        return [found["name"] for found in self._get("/datasets")["datasets"]]
+        return [found["name"] for found in self._wire.get("/datasets")["datasets"]]
 
     def __getitem__(self, name: str) -> Dataset:
         self.facts(name)
@@ -92,7 +72,7 @@ class Remote(Gateway):
 
     def facts(self, name: str) -> Facts:
         """The columns and the policy of a dataset."""
-        return Facts.from_plain(self._get(_at(name)))
+        return Facts.from_plain(self._wire.get(_at(name)))
 
     def add_dataset(
         self,
@@ -122,7 +102,7 @@ class Remote(Gateway):
             "rows_per_person": rows_per_person,
             "row_key": row_key,
         }
-        self._send("POST", "/datasets", {key: value for key, value in body.items() if value is not None})
+        self._wire.send("POST", "/datasets", {key: value for key, value in body.items() if value is not None})
         return self[name]
 
     def redeclare(self, name: str, domain: Domain) -> None:
@@ -133,22 +113,22 @@ class Remote(Gateway):
                 f"A server keeps the columns that it knows: {', '.join(sorted(dropped))}.",
                 fixes=("declare the same rows under another name",),
             )
-        self._send("PATCH", _at(name, "schema"), {"columns": codec.plain(domain)})
+        self._wire.send("PATCH", _at(name, "schema"), {"columns": codec.plain(domain)})
 
     def refresh(self, name: str) -> None:
         """Declare that the rows have changed."""
-        self._send("POST", _at(name, "refresh"), {})
+        self._wire.send("POST", _at(name, "refresh"), {})
 
     # --- policies -------------------------------------------------------------------------------
 
     def draft(self, name: str) -> Policy:
         """The policy that the curator is working on; the published one if there is none."""
-        shown = self._get(_at(name, "policy"))
+        shown = self._wire.get(_at(name, "policy"))
         return Policy(self.facts(name).domain, codec.graph((shown["draft"] or shown)["graph"]))
 
     def save_draft(self, name: str, policy: Policy) -> None:
         """Keep a policy to go on with later; nothing follows it until it is published."""
-        self._send("PUT", _at(name, "policy"), {"graph": codec.plain(policy.graph)})
+        self._wire.send("PUT", _at(name, "policy"), {"graph": codec.plain(policy.graph)})
 
     def propose(self, name: str, policy: Policy) -> PolicyDifference:
         """What would change, in words."""
@@ -163,11 +143,11 @@ class Remote(Gateway):
     def publish(self, name: str, policy: Policy, *, confirm: bool = False) -> None:
         """Make ``policy`` the one that new answers follow."""
         self.save_draft(name, policy)
-        self._send("POST", _at(name, "policy/publish"), {"confirm": confirm})
+        self._wire.send("POST", _at(name, "policy/publish"), {"confirm": confirm})
 
     def guarantee(self, name: str) -> Guarantee:
         """What is promised to the people in the data, in words."""
-        return Guarantee.from_plain(self._get(_at(name, "guarantee")))
+        return Guarantee.from_plain(self._wire.get(_at(name, "guarantee")))
 
     def tradeoff(
         self,
@@ -186,7 +166,7 @@ class Remote(Gateway):
             body["at_epsilon"] = str(at_epsilon)
         if thetas is not None:
             body["thetas"] = dict(thetas)
-        found = self._job(_at(request.dataset, "tradeoff"), body, progress)
+        found = self._wire.job(_at(request.dataset, "tradeoff"), body, progress)
         return Tradeoff.from_plain(found)
 
     def preview(self, request: Request, *, policy: Policy | None = None, stand_in: bool = False) -> Preview:
@@ -194,7 +174,7 @@ class Remote(Gateway):
         body = _asked(request) | {"stand_in": stand_in}
         if policy is not None:
             body["policy"] = codec.plain(policy.graph)
-        found = self._send("POST", _at(request.dataset, "preview"), body)
+        found = self._wire.send("POST", _at(request.dataset, "preview"), body)
         truth = np.array(found["truth"]["values"], dtype=np.float64)
         labels = tuple(tuple(axis) for axis in found["truth"]["labels"])
         exact = np.ones(truth.shape, dtype=np.bool_)
@@ -204,20 +184,20 @@ class Remote(Gateway):
 
     def budget(self, name: str) -> Budget:
         """Total, spent and held."""
-        shown = self._get(_at(name, "budget"))
+        shown = self._wire.get(_at(name, "budget"))
         return Budget(name, *(Epsilon(shown[part]) for part in ("total", "spent", "held")))
 
     def left(self, name: str) -> Epsilon:
         """What this user can still spend."""
-        return Epsilon(self._get(_at(name, "budget"))["left"])
+        return Epsilon(self._wire.get(_at(name, "budget"))["left"])
 
     def set_budget(self, name: str, total: Epsilon) -> None:
         """Declare the total."""
-        self._send("PUT", _at(name, "budget"), {"total": str(total)})
+        self._wire.send("PUT", _at(name, "budget"), {"total": str(total)})
 
     def grant(self, name: str, user: str, epsilon: Epsilon) -> None:
         """Let a user spend part of the total."""
-        self._send("PUT", _at(name, "grants", user), {"epsilon": str(epsilon)})
+        self._wire.send("PUT", _at(name, "grants", user), {"epsilon": str(epsilon)})
 
     def grants(self, name: str) -> list[Grant]:
         """Who may spend what, and has."""
@@ -229,18 +209,18 @@ class Remote(Gateway):
                 Epsilon(given["spent"]),
                 Epsilon(given["held"]),
             )
-            for given in self._get(_at(name, "grants"))["grants"]
+            for given in self._wire.get(_at(name, "grants"))["grants"]
         ]
 
     # --- questions and answers ------------------------------------------------------------------
 
     def quote(self, request: Request) -> Quote:
         """What the answer costs; free."""
-        return Quote.from_plain(self._look(_at(request.dataset, "quotes"), _asked(request)))
+        return Quote.from_plain(self._wire.look(_at(request.dataset, "quotes"), _asked(request)))
 
     def explain(self, request: Request) -> Explanation:
         """How the question would be answered; free."""
-        return Explanation.from_plain(self._look(_at(request.dataset, "explain"), _asked(request)))
+        return Explanation.from_plain(self._wire.look(_at(request.dataset, "explain"), _asked(request)))
 
     def ask(
         self, request: Request, *, max_cost: Epsilon | None = None, cancel: Cancellation | None = None
@@ -249,7 +229,7 @@ class Remote(Gateway):
         body = _asked(request)
         if max_cost is not None:
             body["max_cost"] = str(max_cost)
-        return _answer(self._once(_at(request.dataset, "answers"), body, cancel))
+        return _answer(self._wire.once(_at(request.dataset, "answers"), body, cancel))
 
     def batch(self, *questions: Asking) -> Batch:
         """Several questions as one: what follows from the others is free, and known more closely."""
@@ -262,7 +242,7 @@ class Remote(Gateway):
         }
         if max_cost is not None:
             body["max_cost"] = str(max_cost)
-        return [_answer(found) for found in self._once("/batches", body, None)["answers"]]
+        return [_answer(found) for found in self._wire.once("/batches", body, None)["answers"]]
 
     def answers(self, dataset: str | None = None) -> list[Answer]:
         """Every stored answer, oldest first."""
@@ -270,7 +250,7 @@ class Remote(Gateway):
         after = 0
         while True:
             query: dict[str, Any] = {"after": after, "limit": 200, "full": True}
-            page = self._get("/answers", query if dataset is None else query | {"dataset": dataset})
+            page = self._wire.get("/answers", query if dataset is None else query | {"dataset": dataset})
             found += [_answer(body) for body in page["answers"]]
             if page["next"] is None:
                 return found
@@ -278,11 +258,11 @@ class Remote(Gateway):
 
     def answer(self, number: int) -> Answer:
         """The stored answer with that number."""
-        return _answer(self._get(f"/answers/{number:d}"))
+        return _answer(self._wire.get(f"/answers/{number:d}"))
 
     def events(self, dataset: str | None = None) -> list[Event]:
         """Everything that happened, in order, as the hash chain has it."""
-        found = self._get("/audit", None if dataset is None else {"dataset": dataset})
+        found = self._wire.get("/audit", None if dataset is None else {"dataset": dataset})
         return [
             Event(
                 event["seq"],
@@ -300,92 +280,7 @@ class Remote(Gateway):
 
     def verify(self) -> list[str]:
         """What is wrong with the ledger; empty if every charge and every hash adds up."""
-        return list(self._get("/audit")["problems"])
-
-    # --- the wire -------------------------------------------------------------------------------
-
-    def _get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
-        return self._reply(lambda: self._http.get(path, params=query), tries=_TRIES)
-
-    def _look(self, path: str, body: Mapping[str, Any]) -> Any:
-        """Something that changes nothing, and so may be sent again."""
-        return self._reply(lambda: self._http.post(path, json=body), tries=_TRIES)
-
-    def _send(self, method: str, path: str, body: Mapping[str, Any]) -> Any:
-        return self._reply(lambda: self._http.request(method, path, json=body))
-
-    def _once(self, path: str, body: Mapping[str, Any], cancel: Cancellation | None) -> Any:
-        """Sent under one key, again if the connection is lost: the server charges a key once."""
-        key = uuid.uuid4().hex
-        headers = {"Idempotency-Key": key}
-
-        def send() -> Any:
-            return self._reply(lambda: self._http.post(path, json=body, headers=headers), tries=_TRIES)
-
-        with self._cancelled_by(cancel, key):
-            until = time.monotonic() + _PATIENCE
-            while True:
-                try:
-                    return send()
-                except errors.AnswerInProgress:  # what was sent before the connection was lost still runs
-                    if time.monotonic() > until:
-                        raise
-                    time.sleep(_POLL)
-
-    @contextmanager
-    def _cancelled_by(self, cancel: Cancellation | None, key: str) -> Iterator[None]:
-        """While inside, cancelling tells the server, again and again until it has heard of the question."""
-        if cancel is None:
-            yield
-            return
-        cancel.check()
-        over = threading.Event()
-
-        def tell() -> None:
-            while not over.is_set():
-                try:
-                    if self._http.delete(f"/answers/running/{key}").is_success:
-                        return
-                except httpx.TransportError:
-                    pass
-                over.wait(_POLL)
-
-        with cancel.calling(lambda: threading.Thread(target=tell, daemon=True).start()):
-            try:
-                yield
-            finally:
-                over.set()
-
-    def _job(self, path: str, body: Mapping[str, Any], progress: Progress | None) -> Any:
-        """Long work: without waiting if someone wants to see how far it is."""
-        if progress is None:
-            return self._look(path, body)
-        headers = {"Prefer": "respond-async"}
-        started = self._reply(lambda: self._http.post(path, json=body, headers=headers))
-        while True:
-            job = self._get(f"/jobs/{started['id']}")
-            progress(job["done"], job["of"])
-            if job["state"] == "done":
-                return job["result"]
-            if job["state"] == "failed":
-                raise error_of(job["problem"])
-            time.sleep(_POLL)
-
-    def _reply(self, send: Callable[[], httpx.Response], *, tries: int = 1) -> Any:
-        for left in reversed(range(tries)):
-            try:
-                response = send()
-                break
-            except httpx.TransportError as error:
-                if not left:
-                    raise unreachable(self._http.base_url.host, error) from error
-        try:
-            body = response.json() if response.content else {}
-        except ValueError:
-            raise not_ours(self._http.base_url.host) from None
-        if response.is_success:
-            return body
-        raise error_of(body, response.headers)
+        return list(self._wire.get("/audit")["problems"])
 
 
 def connect(url: str, *, token: str) -> Remote:

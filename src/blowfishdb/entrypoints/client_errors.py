@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+import httpx
+
 from blowfishdb.core import errors
 
 _KINDS: Final = {
@@ -41,12 +43,18 @@ def _made(
     return kind(words, fixes=fixes)
 
 
-def unreachable(host: str, error: Exception) -> errors.SourceError:
-    """Nobody answered."""
-    return errors.SourceError(
-        f"The server at {host} did not answer ({type(error).__name__}).",
+def unreachable(host: str, *lost: httpx.TransportError, asked: bool = False) -> errors.SourceError:
+    """Nobody answered; a question that may have arrived is counted as charged, to be on the safe side."""
+    error = errors.SourceError(
+        f"The server at {host} did not answer ({type(lost[-1]).__name__}).",
         fixes=("check that it runs, and its address", "again in a moment"),
     )
+    if asked and not all(isinstance(each, httpx.ConnectError | httpx.ConnectTimeout) for each in lost):
+        error.message += (
+            " The question may have been charged; if so, asking again returns its answer for nothing."
+        )
+        error.charged = True
+    return error
 
 
 def not_ours(host: str) -> errors.SourceError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
@@ -10,6 +10,9 @@ from blowfishdb.adapters.accounts import Role
 
 Plain = dict[str, Any]
 Value = int | float | str | bool
+
+_PRINTABLE: Final = r"^[^\x00-\x1f\x7f]+$"
+_NO_NULL: Final = r"^[^\x00]+$"
 
 
 class Body(BaseModel):
@@ -56,9 +59,9 @@ class UserChange(Body):
 class Place(Body):
     """Where rows are: a path or a database address, and a table or a SELECT in it."""
 
-    source: str = Field(min_length=1, max_length=4_000)
-    table: str | None = Field(default=None, max_length=255)
-    view: str | None = Field(default=None, max_length=100_000)
+    source: str = Field(pattern=_PRINTABLE, max_length=4_000)
+    table: str | None = Field(default=None, pattern=_PRINTABLE, max_length=255)
+    view: str | None = Field(default=None, pattern=_NO_NULL, max_length=100_000)
 
 
 class NewDataset(Place):

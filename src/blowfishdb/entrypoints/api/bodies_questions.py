@@ -73,11 +73,12 @@ class Asked(Body):
                     fixes=("POST …/explain", "leave out EXPLAIN"),
                 )
             return dataset.question(parsed.form), Terms(parsed.accuracy, parsed.epsilon)
-        if isinstance(self.question, str):
-            if len(self.question) > _LONGEST:
+        question = self.question or {}
+        if isinstance(question, str):
+            if len(question) > _LONGEST:
                 raise InvalidInput("This question is too long to read.")
-            return dataset.question(self.question), Terms()
-        return dataset.question(read("question", lambda: _object(self.question or {}, dataset))), Terms()
+            return dataset.question(question), Terms()
+        return dataset.question(read("question", lambda: _object(question, dataset))), Terms()
 
 
 def _object(said: Plain, dataset: Dataset) -> QuestionForm:
