@@ -10,7 +10,7 @@ from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import BlowfishError
 from blowfishdb.core.policy import Policy
-from blowfishdb.messages import Alternative, Request
+from blowfishdb.messages import Alternative, Fit, Request
 from blowfishdb.planning import Planned, Planner
 
 _COARSER = (2, 5, 10, 20)
@@ -29,18 +29,18 @@ def cheaper(
 
 def affordable(
     planner: Planner, request: Request, planned: Planned, policy: Policy, rows_per_person: int, left: Epsilon
-) -> tuple[str, ...]:
+) -> tuple[Fit, ...]:
     """What fits into the budget that is left: a larger error, wider bins, or another decision."""
     fits = [*_larger_error(request, planned, rows_per_person, left)]
     fits += [*_wider_bins(planner, request, policy, rows_per_person, left)]
-    return (*fits, "an answer that is already stored", "ask the curator for more")
+    return (*fits, Fit("an answer that is already stored"), Fit("ask the curator for more"))
 
 
-def _larger_error(request: Request, planned: Planned, rows_per_person: int, left: Epsilon) -> Iterator[str]:
+def _larger_error(request: Request, planned: Planned, rows_per_person: int, left: Epsilon) -> Iterator[Fit]:
     per_row = Epsilon.from_nano(left.nano // rows_per_person)
     if request.terms.accuracy is None:
         if left:
-            yield f"epsilon {left}"
+            yield Fit(f"epsilon {left}", epsilon=left)
         return
     if not per_row:
         return
@@ -49,7 +49,8 @@ def _larger_error(request: Request, planned: Planned, rows_per_person: int, left
     margin = planned.choice.plan.alpha_for(
         epsilon=per_row, beta=needed.beta, simultaneous=needed.simultaneous
     )
-    yield f"±{_rounded_up(kind.promised(margin, axes)):,g}"
+    error = _rounded_up(kind.promised(margin, axes))
+    yield Fit(f"±{error:,g}", error=error)
 
 
 def _rounded_up(alpha: float) -> float:
@@ -60,7 +61,7 @@ def _rounded_up(alpha: float) -> float:
 
 def _wider_bins(
     planner: Planner, request: Request, policy: Policy, rows_per_person: int, left: Epsilon
-) -> Iterator[str]:
+) -> Iterator[Fit]:
     """The finest of a few coarser cuts that fits."""
     for times in _COARSER:
         coarser = _coarsened(request, policy.domain, times)
@@ -71,7 +72,8 @@ def _wider_bins(
         except BlowfishError:
             return
         if cost <= left:
-            yield f"{coarser.form.columns[0].bins:,} bins"
+            bins = coarser.form.columns[0].bins
+            yield Fit(f"{bins:,} bins", bins=bins)
             return
 
 

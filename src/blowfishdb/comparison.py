@@ -19,9 +19,9 @@ from blowfishdb.core.errors import InvalidInput
 class Comparison:
     """The difference ``first − second`` at every place, with its noise interval.
 
-    Each truth lies in its own interval except with probability β₁ and β₂, so both do except with probability
-    β₁ + β₂, and then their difference lies between low₁ − high₂ and high₁ − low₂: ±(α₁ + α₂). This union bound
-    needs no independence, so it also holds for two answers that were computed from the same release.
+    Each truth lies in its own interval except with probability β₁ or β₂, so both do except with probability
+    β₁ + β₂, and then their difference lies between low₁ − high₂ and high₁ − low₂: ±(α₁ + α₂). This union
+    bound needs no independence, so it also holds for two answers that were computed from the same release.
     """
 
     first: Answer
@@ -57,7 +57,8 @@ class Comparison:
     def promise(self) -> str:
         """What the interval of the difference means, in words."""
         where = "everywhere at once" if self.simultaneous else "at each place"
-        return f"In {100 * (1 - self.beta):.4g} of 100 runs the true difference lies in its noise interval, {where}."
+        runs = f"{100 * (1 - self.beta):.4g} of 100 runs"
+        return f"In {runs} the true difference lies in its noise interval, {where}."
 
     def __repr__(self) -> str:
         return f"<Comparison of {self.first.number} and {self.second.number}: {self.sentence}>"
@@ -130,7 +131,8 @@ def _check_same(first: Answer, second: Answer) -> None:
         if here != there:
             name = first.axes[min(axis, len(first.axes) - 1)]
             raise InvalidInput(
-                f"These answers cut '{name}' into different bins: {_bins(first, here)}, {_bins(second, there)}.",
+                f"These answers cut '{name}' into different bins: "
+                f"{_bins(first, here)}, {_bins(second, there)}.",
                 fixes=("ask one of them again with the bins of the other",),
             )
 

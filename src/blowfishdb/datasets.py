@@ -89,14 +89,15 @@ class Dataset:
         *,
         column: str | None = None,
         thresholds: Iterable[Any] = (),
+        thetas: Mapping[str, float] | None = None,
         at_epsilon: AnyEpsilon | None = None,
         progress: Progress | None = None,
     ) -> Tradeoff:
         """What ``question`` costs, and how far off it is, under several policies; reads no data.
 
-        Either ``policies``, named or not, or the distances in ``column`` within which values are hidden.
+        Either ``policies``, named or not, or the distances in ``column`` within which values are hidden;
+        ``thetas`` says where named policies stand on the axis of distances.
         """
-        thetas: dict[str, float] | None = None
         if policies is None:
             name = column or question.form.columns[0].name
             listed = list(thresholds)

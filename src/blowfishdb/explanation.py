@@ -43,9 +43,20 @@ class Explanation:
     @classmethod
     def from_plain(cls, said: Mapping[str, Any]) -> Explanation:
         """An explanation from its plain form."""
-        lists = ("columns", "cells", "witness")
-        tuples = {name: None if said[name] is None else tuple(said[name]) for name in lists}
-        return cls(**{name: said[name] for name in cls.__dataclass_fields__ if name not in lists}, **tuples)
+        witness = said["witness"]
+        return cls(
+            question=said["question"],
+            columns=tuple(said["columns"]),
+            cells=tuple(said["cells"]),
+            answers=said["answers"],
+            graph=said["graph"],
+            hidden_pairs=said["hidden_pairs"],
+            sensitivity=said["sensitivity"],
+            witness=None if witness is None else (witness[0], witness[1]),
+            mechanism=said["mechanism"],
+            considered=said["considered"],
+            epsilon=said["epsilon"],
+        )
 
     def __str__(self) -> str:
         boxes = " × ".join(f"{n:,} of '{c}'" for c, n in zip(self.columns, self.cells, strict=True))

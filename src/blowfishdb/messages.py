@@ -101,6 +101,28 @@ class Alternative:
 
 @final
 @dataclass(frozen=True)
+class Fit:
+    """Something that the budget still allows, in words and, where it is a question, what to change for it."""
+
+    words: str
+    error: float | None = None
+    bins: int | None = None
+    epsilon: Epsilon | None = None
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-ready data."""
+        epsilon = None if self.epsilon is None else str(self.epsilon)
+        return {"words": self.words, "error": self.error, "bins": self.bins, "epsilon": epsilon}
+
+    @classmethod
+    def from_plain(cls, said: Mapping[str, Any]) -> Fit:
+        """From its plain form."""
+        epsilon = said["epsilon"]
+        return cls(said["words"], said["error"], said["bins"], None if epsilon is None else Epsilon(epsilon))
+
+
+@final
+@dataclass(frozen=True)
 class Quote:
     """What a question would cost. Free, and computed without touching the data."""
 
@@ -118,6 +140,8 @@ class Quote:
     remaining: Epsilon
     owned: bool
     alternatives: tuple[Alternative, ...] = ()
+    fits: tuple[Fit, ...] = ()
+    """What the budget still allows, where it does not allow this."""
 
     @property
     def dividend(self) -> float | None:
@@ -156,6 +180,7 @@ class Quote:
             "dividend": self.dividend,
             "affordable": self.affordable,
             "alternatives": [alternative.to_plain() for alternative in self.alternatives],
+            "fits": [fit.to_plain() for fit in self.fits],
         }
 
     @classmethod
@@ -167,6 +192,7 @@ class Quote:
             plain_epsilon=Epsilon(said["plain_epsilon"]),
             remaining=Epsilon(said["remaining"]),
             alternatives=tuple(Alternative(a["alpha"], Epsilon(a["epsilon"])) for a in said["alternatives"]),
+            fits=tuple(map(Fit.from_plain, said["fits"])),
         )
 
 

@@ -38,7 +38,7 @@ from blowfishdb.core.projection import Projected, project
 from blowfishdb.core.questions import Release
 from blowfishdb.core.reuse import Offer
 from blowfishdb.core.workloads import Selected
-from blowfishdb.messages import Quote, Request
+from blowfishdb.messages import Fit, Quote, Request
 from blowfishdb.owned import Owned, stored_release
 from blowfishdb.planning import Planned, Planner, Promise
 from blowfishdb.records import DatasetRecord
@@ -71,6 +71,7 @@ class Service:
         offer = None if known else self._offer(request, dataset, planned.problem)
         owned = known or offer is not None
         promise, plan = planned.promise, planned.choice.plan
+        left = self.ledger.left(dataset.name, request.user)
         return Quote(
             dataset=dataset.name,
             question=request.question.describe(),
@@ -83,9 +84,10 @@ class Service:
             policy=dataset.policy.graph.describe(),
             policy_version=dataset.policy_version,
             plain_epsilon=self._plain_cost(request, dataset),
-            remaining=self.ledger.left(dataset.name, request.user),
+            remaining=left,
             owned=owned,
             alternatives=() if owned else cheaper(self.planner, request, planned, dataset.rows_per_person),
+            fits=() if owned or planned.cost <= left else self._fits(request, dataset, planned, left),
         )
 
     def ask(
@@ -217,10 +219,13 @@ class Service:
             yield
         except BudgetExhausted as refusal:
             left = self.ledger.left(dataset.name, request.user)
-            refusal.fixes = affordable(
-                self.planner, request, planned, dataset.policy, dataset.rows_per_person, left
-            )
+            refusal.fixes = tuple(fit.words for fit in self._fits(request, dataset, planned, left))
             raise
+
+    def _fits(
+        self, request: Request, dataset: DatasetRecord, planned: Planned, left: Epsilon
+    ) -> tuple[Fit, ...]:
+        return affordable(self.planner, request, planned, dataset.policy, dataset.rows_per_person, left)
 
     @contextmanager
     def _committed(self, charge: Charge) -> Iterator[None]:

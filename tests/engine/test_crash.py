@@ -12,8 +12,8 @@ from tests.engine.killing import Job
 from tests.engine.people import make_data, make_workspace
 from tests.engine.remains import Run, judge, kill_many, warm
 
-KILLS = 40
-KILLS_AT_EACH_STAGE = 1
+KILLS = 200
+KILLS_AT_EACH_STAGE = 5
 
 
 @pytest.fixture(scope="module")

@@ -219,7 +219,7 @@ def test_every_response_carries_the_headers(here: Running) -> None:
     for response in (
         here.nobody.get("/api/v1/health"),
         here.nobody.get(ME),
-        here.nobody.get("/no/such/place"),
+        here.nobody.get("/api/no/such/place"),
         here.nobody.patch("/api/v1/health"),
         here.nobody.get("/api/docs"),
         here.analyst.post(TOKENS, json={"nonsense": 1}),
@@ -245,7 +245,7 @@ def test_the_log_has_one_line_per_request_and_no_secrets(
     given = {"X-Request-ID": "my-request.1"}
     here.analyst.get("/api/v1/datasets/salaries/protection?column=salary&u=40123&v=41", headers=given)
     here.nobody.post(SESSION, json={"user": "auditor", "password": "a wrong one entirely"})
-    here.nobody.get("/secret-place", headers={"X-Request-ID": "bad id\x7f"})
+    here.nobody.get("/api/secret-place", headers={"X-Request-ID": "bad id\x7f"})
     lines = [json.loads(record.message) for record in caplog.records if record.name == "blowfishdb.server"]
     assert [line["route"] for line in lines] == [
         "/api/v1/datasets/{dataset}/protection",
@@ -260,8 +260,8 @@ def test_the_log_has_one_line_per_request_and_no_secrets(
 
 
 def test_metrics_count_routes_and_budgets_and_are_not_for_everyone(here: Running) -> None:
-    here.nobody.get("/made-up/1")
-    here.nobody.request("FROB", "/made-up/2")
+    here.nobody.get("/api/made-up/1")
+    here.nobody.request("FROB", "/api/made-up/2")
     numbers = here.auditor.get("/metrics")
     assert numbers.headers["Content-Type"].startswith("text/plain")
     assert 'blowfishdb_epsilon{dataset="salaries",state="total"} 5.0' in numbers.text

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from blowfishdb.core import codec
-from tests.entrypoints.server import DOMAIN, QUESTION, Running, client_of, make_data, running
+from tests.entrypoints.server import DOMAIN, Running, client_of, make_data, running
 
 DATASETS = "/api/v1/datasets"
 SALARIES = f"{DATASETS}/salaries"
@@ -284,7 +284,7 @@ def test_every_route_is_documented_on_a_page_that_needs_nothing_from_outside(her
                 tag != "script" and "style" not in named and not any(name.startswith("on") for name in named)
             )
             if tag in ("link", "img"):
-                assert (named.get("href") or named.get("src") or "").startswith("/api/")
+                assert (named.get("href") or named.get("src") or "").startswith(("/api/", "data:,"))
 
     reader = Reader()
     reader.feed(page)
@@ -300,4 +300,4 @@ def test_every_route_is_documented_on_a_page_that_needs_nothing_from_outside(her
     assert len(names) == len(set(names))
     css = here.nobody.get("/api/docs.css")
     assert css.headers["Content-Type"].startswith("text/css") and "prefers-color-scheme: dark" in css.text
-    assert "url(" not in css.text and QUESTION["question"] not in page
+    assert "url(" not in css.text

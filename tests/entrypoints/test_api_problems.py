@@ -131,14 +131,14 @@ def test_what_nobody_foresaw_is_a_500_with_a_reference_and_no_details(
     def fails(kind: str, _: Anyone) -> None:
         raise (Charged if kind == "charged" else RuntimeError)("salary 48,213 of row 7")
 
-    here.app.get("/fails/{kind}")(fails)
+    here.app.get("/api/fails/{kind}")(fails)
     caplog.set_level(logging.INFO, logger="blowfishdb.server")
-    failed = here.curator.get("/fails/plain")
+    failed = here.curator.get("/api/fails/plain")
     body = failed.json()
     assert failed.status_code == 500 and body["type"].endswith("unexpected") and body["charged"] is False
     assert body["reference"] == failed.headers["X-Request-ID"]
     assert failed.headers["X-Content-Type-Options"] == "nosniff"
-    assert here.curator.get("/fails/charged").json()["charged"] is True
+    assert here.curator.get("/api/fails/charged").json()["charged"] is True
     line = json.loads(caplog.records[0].message)
     assert line["id"] == body["reference"] and line["problem"] == "RuntimeError"
     assert any(step.startswith("fails:") for step in line["passed"])

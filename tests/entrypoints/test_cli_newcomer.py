@@ -68,7 +68,12 @@ def test_the_whole_way(newcomer: tuple[Path, Shell], monkeypatch: pytest.MonkeyP
 def run(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     clean = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
     return subprocess.run(
-        [PROGRAM, *arguments], cwd=folder, capture_output=True, text=True, env={**clean, **environment}, check=False
+        [PROGRAM, *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={**clean, **environment},
+        check=False,
     )
 
 
@@ -88,7 +93,9 @@ def test_a_terminal_has_colours_unless_they_are_not_wanted(
     newcomer: tuple[Path, Shell], environment: dict[str, str]
 ) -> None:
     folder, _ = newcomer
-    done = run("-w", "w.blowfish", "explain", "people", folder=folder, FORCE_COLOR="1", COLUMNS="80", **environment)
+    done = run(
+        "-w", "w.blowfish", "explain", "people", folder=folder, FORCE_COLOR="1", COLUMNS="80", **environment
+    )
     coloured = "\x1b[32m" in done.stdout or "\x1b[34m" in done.stdout
     assert done.returncode == 0 and coloured is not bool(environment)
 

@@ -50,6 +50,7 @@ def test_every_mechanism_can_be_asked_for(shell: Shell, name: str) -> None:
     ],
 )
 def test_every_kind_of_question_is_answered_in_words(shell: Shell, question: str, words: str) -> None:
+    shell.must("refresh", "people")  # a new snapshot: nothing follows from what the other tests asked
     error = "5000" if question.startswith("sum") else "300"
     done = shell.must("ask", "people", question, "--error", error, *PAID)
     assert words in done.out and "Receipt #" in done.out
@@ -58,6 +59,7 @@ def test_every_kind_of_question_is_answered_in_words(shell: Shell, question: str
 
 
 def test_each_and_all_and_confidence(shell: Shell) -> None:
+    shell.must("refresh", "people")
     base = ("quote", "people", "histogram(age, bins=6)", "--error", "40", "--json")
     every = shell.must(*base, "--all").json
     each = shell.must(*base, "--each").json

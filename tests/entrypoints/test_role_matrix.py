@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -50,6 +51,7 @@ ALLOWED: dict[tuple[str, str], frozenset[str]] = {
     ("POST", f"/api/v1{HERE}/quotes"): ASKERS,
     ("POST", f"/api/v1{HERE}/explain"): ASKERS,
     ("POST", f"/api/v1{HERE}/answers"): ASKERS,
+    ("POST", "/api/v1/batches"): ASKERS,
     ("DELETE", "/api/v1/answers/running/{key}"): ASKERS,
     ("GET", "/api/v1/answers"): SIGNED_IN,
     ("GET", "/api/v1/answers/{number:int}"): SIGNED_IN,
@@ -66,6 +68,18 @@ ALLOWED: dict[tuple[str, str], frozenset[str]] = {
     ("GET", "/api/docs"): EVERYONE,
     ("GET", "/api/docs.css"): EVERYONE,
 }
+
+OPEN_PAGES = frozenset(
+    {
+        ("GET", "/"),
+        ("GET", "/signin"),
+        ("POST", "/signin"),
+        ("POST", "/signout"),
+        ("POST", "/theme"),
+        ("GET", "/static/{digest}/{name}"),
+    }
+)
+"""Pages that nobody has to sign in for; what they show says nothing about any dataset but its guarantee."""
 
 BODIES: dict[str, Any] = {
     "/api/v1/session": {"user": "analyst", "password": "four random words here"},
@@ -98,22 +112,41 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield found
 
 
+def filled(path: str) -> str:
+    """A path with something in every place."""
+    for place, value in PLACES.items():
+        path = path.replace(place, value)
+    return re.sub(r"{[^}]*}", "1", path)
+
+
 def served(here: Running) -> set[tuple[str, str]]:
     """Every method and path that the app answers to."""
     contexts = iter_route_contexts(here.app.routes)
     return {(method, str(found.path)) for found in contexts for method in found.methods or ()}
 
 
+def for_programs(path: str) -> bool:
+    return path.startswith(("/api/", "/metrics"))
+
+
 def test_every_route_is_listed_and_every_listed_route_is_there(here: Running) -> None:
-    assert served(here) == set(ALLOWED)
+    assert {(method, path) for method, path in served(here) if for_programs(path)} == set(ALLOWED)
+
+
+def test_pages_are_for_those_who_signed_in_unless_they_are_listed(here: Running) -> None:
+    here.nobody.cookies.clear()
+    pages = {(method, path) for method, path in served(here) if not for_programs(path)}
+    assert pages >= OPEN_PAGES
+    for method, path in sorted(pages - OPEN_PAGES):
+        response = here.nobody.request(method, filled(path), follow_redirects=False)
+        assert response.status_code in (303, 401, 404), (method, path, response.status_code)
+        assert response.headers.get("Location", "/signin").startswith("/signin")
 
 
 @pytest.mark.parametrize("role", sorted(EVERYONE))
 @pytest.mark.parametrize(("method", "path"), sorted(ALLOWED))
 def test_who_may(here: Running, method: str, path: str, role: str) -> None:
-    address = path
-    for place, value in PLACES.items():
-        address = address.replace(place, value)
+    address = filled(path)
     if (method, path) == ("DELETE", "/api/v1/users/{user}"):
         address = address.replace("analyst", "somebody-else")  # the others still need theirs
     body = BODIES.get(path, QUESTION) if method in ("POST", "PUT", "PATCH") else None

@@ -22,6 +22,7 @@ import blowfishdb as bf
 from blowfishdb.adapters.ledger import State
 from blowfishdb.adapters.tokens import Tokens
 from blowfishdb.core.errors import InvalidInput, WorkspaceError
+from blowfishdb.entrypoints.api.warm_up import warm_up
 from blowfishdb.entrypoints.serve import serve
 from blowfishdb.workspace import Workspace
 from tests.entrypoints.server import make_workspace
@@ -29,6 +30,7 @@ from tests.entrypoints.server import make_workspace
 PROGRAM = """
 import sys
 from blowfishdb.entrypoints.api.settings import Settings
+from blowfishdb.entrypoints.api.warm_up import warm_up
 from blowfishdb.entrypoints.serve import serve
 
 if __name__ == "__main__":
@@ -36,9 +38,9 @@ if __name__ == "__main__":
 """
 SLOW = """
 SELECT CAST(a.range * 7 + b.range AS BIGINT) % 100 AS age
-FROM range(40000) a CROSS JOIN range(40000) b WHERE hash(a.range, b.range) % 100000 = 0
+FROM range(15000) a CROSS JOIN range(15000) b WHERE hash(a.range, b.range) % 100000 = 0
 """
-"""A view whose rows take a while to find: they cannot be known without looking at 1.6 billion pairs."""
+"""A view whose rows take a while to find: they cannot be known without looking at 200 million pairs."""
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +152,12 @@ def test_a_question_under_way_is_answered_and_settled_before_the_server_ends(
         assert workspace.events("slow")[-1].kind == State.SETTLED.value
         stored = workspace.answer(got[0].json()["id"])
         assert list(stored.values) == got[0].json()["values"]
+
+
+def test_warming_up_runs_through() -> None:
+    thread = warm_up()  # an error inside is an unhandled exception of a thread, and fails the test
+    thread.join(timeout=120)
+    assert not thread.is_alive()
 
 
 def test_what_cannot_be_served_is_told_before_anything_starts(tmp_path: Path) -> None:

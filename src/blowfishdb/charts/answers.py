@@ -297,7 +297,7 @@ def heat_map(
         scale=alt.Scale(domain=[0, max(top, 1.0)], range="ramp"),
         legend=alt.Legend(format=NUMBER, gradientLength=min(240, width // 2), tickCount=3),
     )
-    cells = base.mark_rect(style="cell").encode(
+    cells = base.mark_rect(style="heat").encode(
         x=x,
         y=y,
         color=colour,

@@ -89,7 +89,7 @@ def _bar(budget: Budget, answers: Sequence[Answer], width: int) -> Any:
     scale = alt.Scale(domain=[0, float(budget.total)], nice=False)
     x = alt.X("start:Q", scale=scale, axis=axis)
     colour = alt.Color("part:N", sort=None, title=None, legend=alt.Legend(columns=1, symbolType="square"))
-    bars = base.mark_bar(style="cell", height=28).encode(x=x, x2="end:Q", color=colour, tooltip="part:N")
+    bars = base.mark_bar(style="heat", height=28).encode(x=x, x2="end:Q", color=colour, tooltip="part:N")
     numbers = base.mark_text(style="on-colour").encode(x=alt.X("middle:Q"), text="number:N")
     left = alt.Chart(alt.InlineData(values=[{"from": float(start), "to": float(budget.total)}]))
     free = left.mark_bar(style="left", height=28).encode(x=alt.X("from:Q", scale=scale, axis=axis), x2="to:Q")
@@ -107,7 +107,8 @@ def _growth(budget: Budget, answers: Sequence[Answer], width: int) -> Any:
         total += float(answer.receipt.epsilon)
         rows.append({"count": count, "spent": rounded(total, 9), "words": answer.receipt.question})
     base = alt.Chart(alt.InlineData(values=rows))
-    counts = alt.Axis(title="answers that cost something", format="d", tickMinStep=1, tickCount=6, grid=False)
+    whole = list(range(0, len(rows), -(-len(rows) // 7)))
+    counts = alt.Axis(title="answers that cost something", format="d", values=whole, grid=False)
     x = alt.X("count:Q", axis=counts, scale=alt.Scale(nice=False, domain=[0, max(1, len(rows) - 1)]))
     y = alt.Y(
         "spent:Q", axis=number_axis("spent ε", ticks=4), scale=alt.Scale(domain=[0, float(budget.total)])

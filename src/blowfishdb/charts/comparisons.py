@@ -54,7 +54,7 @@ def comparison_chart(comparison: Comparison, *, width: int = WIDTH) -> Any:
     )
     beyond = (
         base.transform_filter("datum.differs")
-        .mark_point(style="alarm", shape="diamond", filled=True, size=90)
+        .mark_point(style="alarm", shape="diamond", filled=True, opacity=1, size=90)
         .encode(x=x, y="difference:Q", tooltip=tooltip)
     )
     lower = alt.layer(zero, whiskers, within, beyond).properties(width=width, height=_DIFFERENCE)
@@ -115,16 +115,24 @@ def _overlay(comparison: Comparison, labels: tuple[str, ...], width: int, *, dod
     base = alt.Chart(alt.InlineData(values=_overlay_rows(comparison, labels, names)))
     x = alt.X("bin:N", sort=None, title=None, axis=label_axis(labels, width), scale=_scale(dodged))
     y = alt.Y("value:Q", axis=number_axis(value_title(comparison.first)))
-    same = {"sort": None, "title": "answer", "legend": alt.Legend(orient="top")}
-    colour = alt.Color("answer:N", scale=alt.Scale(domain=list(names)), **same)
+    legend, domain = alt.Legend(orient="top"), list(names)
+    colour = alt.Color("answer:N", sort=None, title="answer", legend=legend, scale=alt.Scale(domain=domain))
     if not dodged:
-        dash = alt.StrokeDash("answer:N", scale=alt.Scale(domain=list(names)), **same)
+        dash = alt.StrokeDash(
+            "answer:N", sort=None, title="answer", legend=legend, scale=alt.Scale(domain=domain)
+        )
         lines = base.mark_line(interpolate="step", strokeWidth=2).encode(
             x=x, y=y, color=colour, strokeDash=dash
         )
         return lines.properties(width=width, height=_OVERLAY)
     offset = alt.XOffset("answer:N", sort=None)
-    shape = alt.Shape("answer:N", scale=alt.Scale(domain=list(names), range=["circle", "square"]), **same)
+    shape = alt.Shape(
+        "answer:N",
+        sort=None,
+        title="answer",
+        legend=legend,
+        scale=alt.Scale(domain=domain, range=["circle", "square"]),
+    )
     whiskers = base.mark_rule(strokeWidth=1.5).encode(
         x=x, xOffset=offset, y=alt.Y("low:Q"), y2="high:Q", color=colour
     )

@@ -163,7 +163,7 @@ def _matrix(graph: PolicyGraph, side: int) -> tuple[Any, str]:
     if graph.size > MOST_ROWS or _run_count(graph) > _MOST_RUNS:
         each = -(-graph.size // (_BINNED if graph.size > MOST_ROWS else 120))
         small = graph.project(Bins.width(graph.size, each))
-    joined = _adjacency(small)
+    joined: Any = _adjacency(small)
     if each > 1:  # two values of one bin are joined wherever the neighbourhood is wider than the bin
         joined |= np.eye(small.size, dtype=np.bool_) & joined.any(axis=1)[:, None]
     size = small.size * each  # rectangles overlap a little, so that no line shows between them

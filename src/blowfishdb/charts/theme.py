@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass
 from typing import Any, TypeVar, final
 
@@ -13,7 +14,7 @@ FONT = "system-ui, 'DejaVu Sans', sans-serif"
 @final
 @dataclass(frozen=True)
 class Palette:
-    """The colours of one theme: text has a contrast of at least 4.5 to the background, marks of at least 3."""
+    """The colours of one theme: text has a contrast of at least 4.5 to the background, marks have 3."""
 
     background: str
     text: str
@@ -46,7 +47,7 @@ DARK = Palette(
     text="#eef2f5",
     soft="#b3bfca",
     line="#313b45",
-    ink="#6fb1e0",
+    ink="#4b8fc4",
     interval="#f0a35e",
     alarm="#ff8a80",
     kinds=("#6fb1e0", "#f0a35e", "#72c493", "#b79ae6", "#e58ab5", "#c9c65e", "#66c2c9", "#d79a7a"),
@@ -58,16 +59,19 @@ DARK = Palette(
 def themed(chart: Chart, *, dark: bool = False) -> Chart:
     """The same chart in the colours of one theme."""
     copied: Any = chart.copy(deep=False)  # type: ignore[attr-defined]
-    copied.config = _config(DARK if dark else LIGHT)
+    copied.config = config(DARK if dark else LIGHT)
     themed_chart: Chart = copied
     return themed_chart
 
 
 def svg(chart: Any) -> str:
-    """The chart as an SVG picture with its description."""
+    """The chart as an SVG picture that screen readers announce by its description."""
     import vl_convert
 
-    return str(vl_convert.vegalite_to_svg(chart.to_dict()))
+    spec = chart.to_dict()
+    words = html.escape(str(spec.get("description", "")))
+    drawn = str(vl_convert.vegalite_to_svg(spec))
+    return drawn.replace("<svg ", f'<svg role="img" aria-label="{words}" ', 1)
 
 
 def png(chart: Any, *, scale: float = 2.0) -> bytes:
@@ -77,7 +81,8 @@ def png(chart: Any, *, scale: float = 2.0) -> bytes:
     return bytes(vl_convert.vegalite_to_png(chart.to_dict(), scale=scale))
 
 
-def _config(palette: Palette) -> dict[str, Any]:
+def config(palette: Palette) -> dict[str, Any]:
+    """How everything in a chart looks in one theme, as Vega-Lite reads it."""
     axis = {
         "labelColor": palette.soft,
         "titleColor": palette.text,
@@ -145,6 +150,6 @@ def _styles(palette: Palette) -> dict[str, Any]:
         "words": {"color": palette.text, "fontSize": 12},
         "on-colour": {"color": palette.background, "fontSize": 12, "fontWeight": 600},
         "watermark": {"color": palette.alarm, "fontSize": 20, "fontWeight": 700},
-        "cell": {"stroke": palette.background, "strokeWidth": 0.5},
+        "heat": {"stroke": palette.background, "strokeWidth": 0.5},
         "dot": {"color": palette.soft},
     }

@@ -124,10 +124,16 @@ def _panel(base: Any, x: Any, field: str, title: str, questions: list[str], widt
     same: dict[str, Any] = {"x": x, "y": y}
     dash: dict[str, Any] = {}
     if len(questions) > 1:
-        told = {"sort": None, "title": None, "legend": alt.Legend(orient="bottom", columns=1)}
-        same["color"] = alt.Color("question:N", scale=alt.Scale(domain=questions), **told)
+        legend = alt.Legend(orient="bottom", columns=1)
+        same["color"] = alt.Color(
+            "question:N", sort=None, title=None, legend=legend, scale=alt.Scale(domain=questions)
+        )
         dash["strokeDash"] = alt.StrokeDash(
-            "question:N", scale=alt.Scale(domain=questions, range=_DASHES[: len(questions)]), **told
+            "question:N",
+            sort=None,
+            title=None,
+            legend=legend,
+            scale=alt.Scale(domain=questions, range=_DASHES[: len(questions)]),
         )
     tooltip = [
         alt.Tooltip("policy:N", title="hidden"),
@@ -145,7 +151,7 @@ def _panel(base: Any, x: Any, field: str, title: str, questions: list[str], widt
     ).encode(**same, tooltip=tooltip, size=alt.condition("picked", alt.value(220), alt.value(90)))
     stars = (
         base.transform_filter("datum.star")
-        .mark_point(style="alarm", shape=_STAR, filled=True, size=420, yOffset=-20)
+        .mark_point(style="alarm", shape=_STAR, filled=True, opacity=1, size=420, yOffset=-20)
         .encode(x=x, y=y)
     )
     layers = [line, dots, stars] if field == "epsilon" else [line, dots]

@@ -178,6 +178,8 @@ class QuestionForm:
 
     def only(self, condition: Predicate) -> QuestionForm:
         """The same question about the rows that also satisfy ``condition``."""
+        if isinstance(condition, Everything):
+            return self
         alone = isinstance(self.where, Everything)
         return replace(self, where=condition if alone else self.where & condition)
 

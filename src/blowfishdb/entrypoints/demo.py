@@ -17,6 +17,7 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from blowfishdb.adapters.accounts import Accounts, Role
+from blowfishdb.adapters.backup import delete
 from blowfishdb.adapters.synthetic import PEOPLE, salary_domain, write_salaries
 from blowfishdb.adapters.synthetic_checkins import CHECKINS, checkin_domain, write_checkins
 from blowfishdb.core.domain import Domain
@@ -92,6 +93,12 @@ def clear(folder: Path) -> None:
     made = [sample.file(folder) for sample in SAMPLES]
     for file in [*made, folder / _LOG, *folder.glob(f"{WORKSPACE}*")]:
         file.unlink(missing_ok=True)
+
+
+def start_over(place: Path) -> None:
+    """Forget every answer and every change of policy; the data stays as it is."""
+    delete(place)
+    declare(place, place.parent)
 
 
 def prepare(folder: Path, out: Console) -> Path:

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.entrypoints.api.settings import Settings
-from blowfishdb.workspace import Workspace
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -61,6 +60,8 @@ def serve(
 ) -> None:
     """Serve a workspace until the process is asked to end."""
     import uvicorn
+
+    from blowfishdb.workspace import Workspace
 
     if workers < 1:
         raise InvalidInput("A server needs at least one worker.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Final, final
 
@@ -71,7 +71,7 @@ class Gate(ABC):
     """What stands before a route; a route without one is refused when the server starts."""
 
     @abstractmethod
-    def __call__(self, request: Request) -> Caller | None:
+    def __call__(self, request: Request) -> Caller | Awaitable[Caller | None] | None:
         """Let the request through, or raise."""
 
 
@@ -135,10 +135,11 @@ BookReader = Annotated[Caller, Depends(allowed(Role.CURATOR, Role.AUDITOR))]
 Anyone = Annotated[Caller | None, Depends(public)]
 
 
-def who(request: Request) -> Caller | None:
+def who(request: Request, field: str | None = None) -> Caller | None:
     """The one who sent a request, counted against what one caller may send; None for nobody.
 
     A token that is wrong or over is refused rather than overlooked, so that nobody works on signed out.
+    ``field`` is what a form sent in place of the header, which a form cannot send.
     """
     server = server_of(request)
     bearer, cookie = _bearer(request), request.cookies.get(server.settings.cookie)
@@ -154,7 +155,7 @@ def who(request: Request) -> Caller | None:
             raise _not_signed_in()
         return None
     if bearer is None:
-        _check_csrf(request, cookie or "")
+        _check_csrf(request, cookie or "", field)
     request.state.user, request.state.role = account.name, account.role
     secret = cookie if bearer is None else None
     return Caller(account, server.workspace.as_user(account.name), server, secret)
@@ -199,8 +200,9 @@ def _bearer(request: Request) -> str | None:
     return text.strip() if scheme.lower() == "bearer" else None
 
 
-def _check_csrf(request: Request, cookie: str) -> None:
-    if request.method not in _SAFE and not csrf_matches(cookie, request.headers.get(CSRF_HEADER, "")):
+def _check_csrf(request: Request, cookie: str, field: str | None) -> None:
+    given = request.headers.get(CSRF_HEADER, "") if field is None else field
+    if request.method not in _SAFE and not csrf_matches(cookie, given):
         raise NotAllowed(
             f"A browser that changes something must send the header {CSRF_HEADER}.",
             fixes=("the csrf text that GET /api/v1/me returns", "a token instead of a cookie"),

@@ -26,8 +26,12 @@ def answers(
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
     after: Number = 0,
     newest: bool = False,
+    full: bool = False,
 ) -> dict[str, Any]:
-    """Every answer so far, the oldest first unless ``newest``; ``next`` is the ``after`` of the next page."""
+    """Every answer so far, the oldest first unless ``newest``; ``next`` is the ``after`` of the next page.
+
+    With ``full``, each with its values; otherwise a line about each.
+    """
     if dataset is not None:
         caller.gateway.facts(dataset)
     found = [
@@ -38,7 +42,8 @@ def answers(
     if newest:
         found.reverse()
     more = found[limit - 1].number if len(found) > limit else None
-    return {"answers": [summary_body(answer, caller) for answer in found[:limit]], "next": more}
+    body = answer_body if full else summary_body
+    return {"answers": [body(answer, caller) for answer in found[:limit]], "next": more}
 
 
 def _behind(number: int, after: int, newest: bool) -> bool:

@@ -32,6 +32,8 @@ from blowfishdb.entrypoints.api.request_log import RequestLog, templates_of
 from blowfishdb.entrypoints.api.server import Server
 from blowfishdb.entrypoints.api.settings import Settings
 from blowfishdb.entrypoints.api.warm_up import warm_up
+from blowfishdb.entrypoints.web import routers as pages
+from blowfishdb.entrypoints.web.problem_pages import ProblemPages
 
 if TYPE_CHECKING:
     from pwdlib import PasswordHash
@@ -63,7 +65,6 @@ def create_app(
     The workspace is open from here until the app is shut down, so that a wrong path is told at once.
     """
     server = Server.open(workspace, settings, hasher)
-    metrics = Metrics(server.workspace)
     app = FastAPI(
         title="BlowfishDB",
         description=docs.DESCRIPTION,
@@ -75,16 +76,19 @@ def create_app(
         generate_unique_id_function=docs.operation_id,
         lifespan=_lifespan,
     )
-    app.state.server, app.state.metrics = server, metrics
+    app.state.server = server
+    metrics = app.state.metrics = Metrics(lambda: app.state.server.workspace)
     problems.install(app)
     for router in _ROUTERS:
         app.include_router(router, prefix=PREFIX, responses=problems.COMMON)
     app.include_router(books.at_the_root)
     app.include_router(docs.router)
+    pages.install(app)
     if settings.demo:
         app.include_router(signing.demo, prefix=PREFIX, responses=problems.COMMON)
     access.check_gates(app)
     app.add_middleware(BodyLimit, longest=settings.longest_body)  # the last one added is the outermost
+    app.add_middleware(ProblemPages)
     app.add_middleware(RequestLog, metrics=metrics, templates=templates_of(app))
     app.add_middleware(SecurityHeaders, https=settings.https)
     return app
@@ -92,8 +96,7 @@ def create_app(
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    server: Server = app.state.server
-    if server.settings.warm_up:
+    if app.state.server.settings.warm_up:
         warm_up()
     yield
-    server.workspace.close()
+    app.state.server.workspace.close()

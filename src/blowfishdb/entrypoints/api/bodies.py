@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from abc import ABC
+from typing import Any, Final, final
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
@@ -15,12 +16,13 @@ _PRINTABLE: Final = r"^[^\x00-\x1f\x7f]+$"
 _NO_NULL: Final = r"^[^\x00]+$"
 
 
-class Body(BaseModel):
+class Body(BaseModel, ABC):
     """A body; a field that nobody knows is more likely a typo than something to overlook."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
+@final
 class SignIn(Body):
     """A name and a password."""
 
@@ -28,12 +30,14 @@ class SignIn(Body):
     password: SecretStr = Field(max_length=2_000)
 
 
+@final
 class DemoRole(Body):
     """The role to play in the demonstration."""
 
     role: Role
 
 
+@final
 class NewToken(Body):
     """A token to make: what it is for, and for how many days."""
 
@@ -41,6 +45,7 @@ class NewToken(Body):
     days: float | None = Field(default=None, gt=0, le=3650)
 
 
+@final
 class NewUser(Body):
     """Someone to let in; without a password, by tokens only."""
 
@@ -49,6 +54,7 @@ class NewUser(Body):
     password: SecretStr | None = Field(default=None, max_length=2_000)
 
 
+@final
 class UserChange(Body):
     """What to change about a user."""
 
@@ -56,15 +62,30 @@ class UserChange(Body):
     password: SecretStr | None = Field(default=None, max_length=2_000)
 
 
-class Place(Body):
+class Located(Body, ABC):
     """Where rows are: a path or a database address, and a table or a SELECT in it."""
 
-    source: str = Field(pattern=_PRINTABLE, max_length=4_000)
-    table: str | None = Field(default=None, pattern=_PRINTABLE, max_length=255)
-    view: str | None = Field(default=None, pattern=_NO_NULL, max_length=100_000)
+    source: str = Field(
+        pattern=_PRINTABLE,
+        max_length=4_000,
+        description="A path on the server (DuckDB, SQLite, CSV, Parquet) or a database address.",
+        examples=["salaries.duckdb"],
+    )
+    table: str | None = Field(
+        default=None, pattern=_PRINTABLE, max_length=255, description="Whose rows; not with view."
+    )
+    view: str | None = Field(
+        default=None, pattern=_NO_NULL, max_length=100_000, description="A SELECT over several tables."
+    )
 
 
-class NewDataset(Place):
+@final
+class Place(Located):
+    """A source to look at."""
+
+
+@final
+class NewDataset(Located):
     """A dataset to declare."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_. -]{0,254}$")
@@ -72,17 +93,25 @@ class NewDataset(Place):
         description="The columns, in the form that GET …/schema returns.",
         examples=[{"salary": {"kind": "integer", "lo": 0, "hi": 199_999, "step": 1}}],
     )
-    person: str | None = Field(default=None, max_length=255)
-    rows_per_person: int = Field(default=1, ge=1, le=1_000_000)
-    row_key: str | None = Field(default=None, max_length=255)
+    person: str | None = Field(
+        default=None, max_length=255, description="The column that says whose row it is."
+    )
+    rows_per_person: int = Field(default=1, ge=1, le=1_000_000, description="At most so many count for each.")
+    row_key: str | None = Field(
+        default=None,
+        max_length=255,
+        description="A column that never changes and decides which of them count.",
+    )
 
 
+@final
 class SchemaChange(Body):
     """Columns to declare anew; the others stay as they are."""
 
     columns: dict[str, Plain] = Field(min_length=1)
 
 
+@final
 class ColumnRule(Body):
     """What to hide of one column: exactly one of these."""
 
@@ -94,6 +123,7 @@ class ColumnRule(Body):
     nothing: bool = False
 
 
+@final
 class PolicyDraft(Body):
     """A policy in one of three forms: its graph, its file, or what to hide of each column.
 
@@ -107,18 +137,21 @@ class PolicyDraft(Body):
     hide_presence: bool = False
 
 
+@final
 class Confirmation(Body):
     """Whether to publish although answers were already given under the current policy."""
 
     confirm: bool = False
 
 
+@final
 class Total(Body):
     """A total privacy loss, as a decimal text."""
 
     total: str | float | int = Field(examples=["2.0"])
 
 
+@final
 class Allowance(Body):
     """What someone may spend, as a decimal text."""
 

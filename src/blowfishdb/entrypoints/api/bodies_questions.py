@@ -121,6 +121,9 @@ class TradeoffOf(Asked):
     policies: dict[str, Plain] | None = Field(default=None, max_length=200)
     column: str | None = Field(default=None, max_length=255)
     thresholds: list[int | float] = Field(default=[], max_length=200)
+    thetas: dict[str, float] | None = Field(
+        default=None, max_length=200, description="Where on the axis each of the named policies stands."
+    )
     at_epsilon: Amount | None = None
 
 
@@ -136,3 +139,16 @@ class Compared(Body):
 
     a: int = Field(ge=1)
     b: int = Field(ge=1)
+
+
+class InBatch(Asked):
+    """A question of a batch, and the dataset that it is about."""
+
+    dataset: str = Field(max_length=255)
+
+
+class BatchOf(Body):
+    """Questions that are settled on together; ``max_cost`` is the most that all of them may cost."""
+
+    questions: list[InBatch] = Field(min_length=1, max_length=100)
+    max_cost: Amount | None = None

@@ -9,18 +9,23 @@ from typing import Final, final
 
 from blowfishdb.adapters.backends import Cancellation
 from blowfishdb.adapters.scratch import Scratch
+from blowfishdb.adapters.store import Store
 from blowfishdb.core.errors import NotFound
 
 _EVERY: Final = 0.5  # seconds between looks at what other workers were told
 _RUNNING, _STOP = "running", "stop"
+
+_here: dict[tuple[str, str, str], Cancellation] = {}
+"""What runs in this very process, by workspace, user and key; it need not wait for the next look."""
 
 
 @final
 class RunningQuestions:
     """The questions that are being answered now, by user and idempotency key."""
 
-    def __init__(self, scratch: Scratch) -> None:
-        self._scratch = scratch
+    def __init__(self, store: Store) -> None:
+        self._place = store.name
+        self._scratch = Scratch(store)
 
     @contextmanager
     def running(self, user: str, key: str) -> Iterator[Cancellation]:
@@ -31,9 +36,11 @@ class RunningQuestions:
             target=self._watch, args=(user, key, cancel, over), name="blowfishdb-cancel", daemon=True
         )
         watch.start()
+        _here[self._place, user, key] = cancel
         try:
             yield cancel
         finally:
+            _here.pop((self._place, user, key), None)
             over.set()
             watch.join()
             self._scratch.drop(user, _name(key))
@@ -44,6 +51,8 @@ class RunningQuestions:
             raise NotFound(
                 "No question of yours is running under this key.", fixes=("look whether its answer is there",)
             )
+        if (cancel := _here.get((self._place, user, key))) is not None:
+            cancel.cancel()
 
     def _watch(self, user: str, key: str, cancel: Cancellation, over: threading.Event) -> None:
         while not over.wait(_EVERY):

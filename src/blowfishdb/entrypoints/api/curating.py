@@ -1,4 +1,4 @@
-"""The curator's experiments: what a question costs under other policies, and true answers beside noisy ones."""
+"""The curator's experiments: prices under other policies, and true answers beside noisy ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Prefer = Annotated[str | None, Header(description="respond-async: do not wait, a
 def tradeoff(
     dataset: str, body: TradeoffOf, caller: Curator, tasks: BackgroundTasks, prefer: Prefer = None
 ) -> Response:
-    """Cost and error under each policy, or for each distance within which values are hidden; reads no data."""
+    """Cost and error under each policy, or for each distance within which values are hidden."""
     source = caller.gateway[dataset]
     asking = body.asking(source)
     policies = None if body.policies is None else _policies(body.policies, source.schema)
@@ -48,6 +48,7 @@ def tradeoff(
             policies,
             column=body.column,
             thresholds=body.thresholds,
+            thetas=body.thetas,
             at_epsilon=body.at_epsilon,
             progress=progress,
         ).to_plain()

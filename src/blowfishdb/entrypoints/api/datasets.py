@@ -34,7 +34,7 @@ def add_dataset(body: NewDataset, caller: Curator, response: Response) -> Datase
     Everything about a record stays hidden until a policy says otherwise, and the budget is 1.
     """
     domain = read("domain", lambda: codec.domain(body.domain))
-    with _typed_place():
+    with typed_place():
         caller.gateway.add_dataset(
             body.name,
             body.source,
@@ -58,7 +58,7 @@ def proposal(body: Place, caller: Curator) -> Plain:
     """
     from blowfishdb.adapters.schema_proposal import propose
 
-    with _typed_place():
+    with typed_place():
         return propose(body.source, table=body.table, view=body.view).to_plain()
 
 
@@ -88,13 +88,13 @@ def redeclare(dataset: str, body: SchemaChange, caller: Curator) -> Schema:
     known = caller.gateway.facts(dataset).domain
     given = read("columns", lambda: {name: codec.attribute(said) for name, said in body.columns.items()})
     domain = read("columns", lambda: Domain.of({name: known[name] for name in known.names} | given))
-    with _typed_place():
+    with typed_place():
         caller.gateway.redeclare(dataset, domain)
     return Schema(domain=codec.plain(domain))
 
 
 @contextmanager
-def _typed_place() -> Iterator[None]:
+def typed_place() -> Iterator[None]:
     """A source that someone just typed and that cannot be used is their input, not an outage of ours."""
     try:
         yield

@@ -7,7 +7,7 @@ makes), and whichever of them is asked adds them up.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
@@ -29,7 +29,7 @@ _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "O
 class Metrics:
     """The numbers of one app; apps in the same process do not mix theirs."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Callable[[], Workspace]) -> None:
         self._own = CollectorRegistry()
         self._ledger = LedgerNumbers(workspace)
         self._requests = Counter(
@@ -67,8 +67,8 @@ class Metrics:
 class LedgerNumbers(Collector):
     """Budgets as the ledger has them at this moment; every worker would say the same."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
+    def __init__(self, workspace: Callable[[], Workspace]) -> None:
+        self._workspace = workspace  # asked each time: the demonstration replaces it when it starts over
 
     def collect(self) -> Iterable[Metric]:
         """One number for each dataset and state."""
@@ -80,8 +80,9 @@ class LedgerNumbers(Collector):
         yield budgets
 
     def _numbers(self) -> Iterator[tuple[str, str, float]]:
-        for name in self._workspace.datasets():
-            budget = self._workspace.budget(name)
+        workspace = self._workspace()
+        for name in workspace.datasets():
+            budget = workspace.budget(name)
             yield name, "total", float(budget.total)
             yield name, "spent", float(budget.spent)
             yield name, "held", float(budget.held)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, final
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -41,6 +41,7 @@ STATUS: Final[tuple[tuple[type[errors.BlowfishError], int], ...]] = (
 _OUR_MISTAKE: Final = 500
 
 
+@final
 class Problem(BaseModel):
     """Why a request was refused or failed. Never contains a value from the data."""
 

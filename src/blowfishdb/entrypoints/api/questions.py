@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, final
+from typing import Any, Final, final
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from blowfishdb.adapters.backends import Cancellation
-from blowfishdb.adapters.scratch import Scratch
 from blowfishdb.asking import Asking
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.codec import digest
-from blowfishdb.core.errors import BlowfishError
 from blowfishdb.entrypoints.api import budgets, problems
 from blowfishdb.entrypoints.api.access import Asker, Caller
-from blowfishdb.entrypoints.api.bodies_questions import Asked, Asks
+from blowfishdb.entrypoints.api.bodies_questions import Asked, Asks, BatchOf
 from blowfishdb.entrypoints.api.cancelling import RunningQuestions
+from blowfishdb.entrypoints.api.once import Key, answered_once
 from blowfishdb.entrypoints.api.quote_ids import Quoted, QuoteIds
 from blowfishdb.entrypoints.api.showing import answer_body
 
 router: Final = APIRouter(tags=["Questions"])
-REPLAYED: Final = "Idempotent-Replayed"
-Key = Annotated[
-    str | None,
-    Header(alias="Idempotency-Key", min_length=1, max_length=255, description="The same key charges once."),
-]
 
 
 @router.post("/datasets/{dataset}/quotes", summary="What a question would cost")
@@ -47,30 +39,26 @@ def explain(dataset: str, body: Asked, caller: Asker) -> dict[str, Any]:
 def ask(dataset: str, body: Asks, caller: Asker, request: Request, key: Key = None) -> Response:
     """The answer to a quote or to a question, charged once. A refusal comes before any row is read."""
     asks = _Answering(dataset, body, caller)
-    if key is None:
-        return asks.respond(None)
-    memory, name = caller.server.idempotency, digest({"dataset": dataset, **body.model_dump(mode="json")})
-    kept = memory.once(caller.name, key, name)
-    if kept is not None:
-        return _replayed(kept)
-    try:
-        with RunningQuestions(Scratch(caller.gateway.store)).running(caller.name, key) as cancel:
-            response = asks.respond(cancel)
-    except BlowfishError as error:
-        if not error.charged:
-            memory.give_up(caller.name, key)
-            raise
-        request.state.problem = type(error).__name__
-        reference = problems.reference_of(request)
-        response = problems.problem_of(error, shown_places=caller.curator, reference=reference)
-    except BaseException:
-        memory.give_up(caller.name, key)
-        raise
-    if response.status_code == 409:  # the policy changed: nothing was done that could be repeated
-        memory.give_up(caller.name, key)
-    else:
-        memory.keep(caller.name, key, name, _kept(response))
-    return response
+    return answered_once(
+        caller, request, key, {"dataset": dataset, **body.model_dump(mode="json")}, asks.respond
+    )
+
+
+@router.post("/batches", summary="Ask several questions as one", responses=problems.documented(402))
+def batch(body: BatchOf, caller: Asker, request: Request, key: Key = None) -> Response:
+    """Questions that are settled on before any of them is answered, at most for the sum of their quotes.
+
+    What follows from the others by arithmetic is free, and its interval is that of a planned question.
+    """
+    said = body.model_dump(mode="json")
+
+    def respond(_: Cancellation | None) -> JSONResponse:
+        asked = [one.asking(caller.gateway[one.dataset]) for one in body.questions]
+        answers = caller.gateway.batch(*asked).ask(max_cost=body.max_cost)
+        found = {"answers": [answer_body(answer, caller) for answer in answers]}
+        return JSONResponse(found, headers={"Cache-Control": "no-store"})
+
+    return answered_once(caller, request, key, said, respond)
 
 
 @router.delete("/answers/running/{key}", summary="Cancel a running question", status_code=202)
@@ -79,7 +67,7 @@ def cancel(key: str, caller: Asker) -> dict[str, Any]:
 
     Before its charge is made this is free; afterwards what it costs stays charged.
     """
-    RunningQuestions(Scratch(caller.gateway.store)).stop(caller.name, key)
+    RunningQuestions(caller.gateway.store).stop(caller.name, key)
     return {"cancelling": key}
 
 
@@ -140,15 +128,3 @@ def _policy_changed(quote: dict[str, Any]) -> JSONResponse:
         fixes=(f"accept the new quote, which costs {quote['epsilon']}",),
         more={"quote": quote},
     )
-
-
-def _kept(response: Response) -> str:
-    """A response as it is stored: sent again byte for byte."""
-    return json.dumps({"status": response.status_code, "body": bytes(response.body).decode()})
-
-
-def _replayed(kept: str) -> Response:
-    stored = json.loads(kept)
-    media = "application/json" if stored["status"] < 400 else problems.MEDIA_TYPE
-    headers = {REPLAYED: "true", "Cache-Control": "no-store"}
-    return Response(stored["body"], stored["status"], headers=headers, media_type=media)

@@ -63,7 +63,7 @@ def kind(schema: Mapping[str, Any], described: Mapping[str, Any]) -> str:
 
 
 def example(schema: Mapping[str, Any], described: Mapping[str, Any], depth: int = 0) -> Any:
-    """A value that fits: the first example given, else the required fields with something in them."""
+    """A value that fits: the first example given, else the fields that are needed."""
     if schema.get("examples"):
         return schema["examples"][0]
     found = resolved(schema, described)
@@ -78,12 +78,9 @@ def example(schema: Mapping[str, Any], described: Mapping[str, Any], depth: int 
         return []
     if found.get("type") != "object":
         return _SAMPLES.get(str(found.get("type")))
-    needed = found.get("required", ())
-    return {
-        name: example(inner, described, depth + 1)
-        for name, inner in found.get("properties", {}).items()
-        if name in needed or inner.get("examples")
-    }
+    fields: Mapping[str, Any] = found.get("properties", {})
+    shown = found.get("required") or [name for name, inner in fields.items() if inner.get("examples")][:1]
+    return {name: example(fields[name], described, depth + 1) for name in shown}
 
 
 def resolved(schema: Mapping[str, Any], described: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from datetime import datetime
-from typing import Any
+from typing import Any, final
 
 from pydantic import BaseModel, Field
 
@@ -11,6 +12,7 @@ from blowfishdb.adapters.accounts import Role
 from blowfishdb.entrypoints.api.bodies import Plain
 
 
+@final
 class Me(BaseModel):
     """Who is signed in; ``csrf`` is what a browser sends along when it changes something."""
 
@@ -20,8 +22,8 @@ class Me(BaseModel):
     demo: bool = False
 
 
-class TokenShown(BaseModel):
-    """What may be known of a token once it has been handed over."""
+class TokenFacts(BaseModel, ABC):
+    """What may be known of a token."""
 
     id: str
     label: str
@@ -30,18 +32,26 @@ class TokenShown(BaseModel):
     active: bool
 
 
-class TokenMade(TokenShown):
+@final
+class TokenShown(TokenFacts):
+    """A token that was handed over."""
+
+
+@final
+class TokenMade(TokenFacts):
     """A new token; its text is shown this once."""
 
     token: str
 
 
+@final
 class TokenList(BaseModel):
     """One's own tokens."""
 
     tokens: list[TokenShown]
 
 
+@final
 class User(BaseModel):
     """Someone who may come in; not ``active`` once revoked."""
 
@@ -51,12 +61,14 @@ class User(BaseModel):
     active: bool
 
 
+@final
 class UserList(BaseModel):
     """Everyone, also those who were revoked."""
 
     users: list[User]
 
 
+@final
 class DatasetSummary(BaseModel):
     """A dataset in a list; ``left`` is what the caller can still spend on it."""
 
@@ -68,12 +80,14 @@ class DatasetSummary(BaseModel):
     left: str
 
 
+@final
 class DatasetList(BaseModel):
     """All datasets."""
 
     datasets: list[DatasetSummary]
 
 
+@final
 class DatasetShown(BaseModel):
     """What everyone who may ask about a dataset may know of it."""
 
@@ -87,13 +101,14 @@ class DatasetShown(BaseModel):
     policy_in_words: list[str]
 
 
+@final
 class Schema(BaseModel):
     """The declared columns."""
 
     domain: dict[str, Plain]
 
 
-class PolicyText(BaseModel):
+class PolicyFacts(BaseModel, ABC):
     """A policy as a graph, in words, and as a file (None where it has no form as a file)."""
 
     graph: Plain
@@ -101,13 +116,20 @@ class PolicyText(BaseModel):
     yaml: str | None
 
 
-class PolicyShown(PolicyText):
+@final
+class PolicyText(PolicyFacts):
+    """A policy that is not published."""
+
+
+@final
+class PolicyShown(PolicyFacts):
     """The published policy; curators also see the draft that differs from it."""
 
     version: int
     draft: PolicyText | None = None
 
 
+@final
 class Difference(BaseModel):
     """What a policy would change, in words; None where that could not be told."""
 
@@ -120,6 +142,7 @@ class Difference(BaseModel):
     columns: list[dict[str, Any]]
 
 
+@final
 class Protection(BaseModel):
     """How sure an attacker can become: about two values, and by how far apart two values are."""
 
@@ -129,6 +152,7 @@ class Protection(BaseModel):
     curve: list[dict[str, Any]]
 
 
+@final
 class BudgetShown(BaseModel):
     """Exact decimal texts beside whole numbers of nano-ε; ``left`` is what the caller can still spend."""
 
@@ -145,6 +169,7 @@ class BudgetShown(BaseModel):
     nano_left: int
 
 
+@final
 class GrantShown(BaseModel):
     """What someone may spend, has spent, and holds; ``granted`` is None for one without a grant."""
 
@@ -157,6 +182,7 @@ class GrantShown(BaseModel):
     nano_held: int
 
 
+@final
 class GrantList(BaseModel):
     """Everyone who has a grant or ever asked."""
 
@@ -164,6 +190,7 @@ class GrantList(BaseModel):
     grants: list[GrantShown]
 
 
+@final
 class EventShown(BaseModel):
     """One entry of the ledger's hash chain."""
 
@@ -179,6 +206,7 @@ class EventShown(BaseModel):
     hash: str
 
 
+@final
 class Audit(BaseModel):
     """The books, and what is wrong with them."""
 
@@ -187,6 +215,7 @@ class Audit(BaseModel):
     events: list[EventShown]
 
 
+@final
 class Health(BaseModel):
     """Whether the server can reach its workspace."""
 

@@ -6,11 +6,15 @@ import threading
 
 from blowfishdb.core.graphs import Threshold
 from blowfishdb.core.workloads import Cumulative
+from blowfishdb.entrypoints.web import static_files
 from blowfishdb.mechanisms import Best
 
 
 def warm_up() -> threading.Thread:
-    """Start the charts' engine and compile the planner; a server may be stopped before it is through."""
+    """Start the charts' engine, make what pages draw with, and compile the planner.
+
+    A server may be stopped before it is through.
+    """
     thread = threading.Thread(target=_prepare, name="warm-up", daemon=True)
     thread.start()
     return thread
@@ -20,4 +24,5 @@ def _prepare() -> None:
     Best().plan(Cumulative(64), Threshold(64, 4))
     import vl_convert
 
+    static_files.vega()
     vl_convert.vegalite_to_svg({"data": {"values": [{"a": 1}]}, "mark": "bar", "encoding": {}})

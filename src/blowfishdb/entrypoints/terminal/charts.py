@@ -78,10 +78,12 @@ def bars(answer: Answer, width: int, most: int | None) -> Table:
         "exact" if exact else interval(low, high, 0)
         for low, high, exact in zip(answer.low[:most], answer.high[:most], answer.exact[:most], strict=True)
     ]
-    taken = sum(max(map(len, texts), default=0) for texts in (names, shown, spans)) + 24
-    room = max(_NARROWEST_BAR, min(_WIDEST_BAR, width - taken))
+    headings = ", ".join(answer.axes), "people", "noise interval"
+    texts = zip(headings, (names, shown, spans), strict=True)
+    taken = sum(max(map(len, (heading, *column))) + 2 for heading, column in texts)
+    room = max(_NARROWEST_BAR, min(_WIDEST_BAR, width - taken - 2))
     longest = max(1.0, float(answer.high.max(initial=1.0)))
-    table = grid(", ".join(answer.axes), "", "people", "noise interval", right=(0, 2, 3))
+    table = grid(headings[0], "", *headings[1:], right=(0, 2, 3))
     for place, (name, value, span) in enumerate(zip(names, shown, spans, strict=True)):
         low, middle, high = (float(line[place]) for line in (answer.low, answer.values, answer.high))
         faded = low <= 0 and not answer.exact[place]

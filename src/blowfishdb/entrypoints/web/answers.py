@@ -1,0 +1,167 @@
+"""The log of all answers, and one answer: picture, table, receipt, files."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Query, Request, Response
+
+from blowfishdb.answers import Answer
+from blowfishdb.charts import ChartTable, answer_chart, answer_table
+from blowfishdb.charts.answers import promise
+from blowfishdb.charts.frame import digits, number_text
+from blowfishdb.core.errors import InvalidInput
+from blowfishdb.entrypoints.api.access import Caller
+from blowfishdb.entrypoints.api.showing import shown_to, summary_body
+from blowfishdb.entrypoints.web.ask_draft import Draft
+from blowfishdb.entrypoints.web.figures import figure
+from blowfishdb.entrypoints.web.frame import dataset_address, meter, render
+from blowfishdb.entrypoints.web.gates import PageReader
+from blowfishdb.exports import FORMATS, export
+
+router: Final = APIRouter(include_in_schema=False)
+
+_ON_A_PAGE: Final = 50
+_MOST_EXPORTED: Final = 100
+_INTERVALS: Final = {
+    "fresh": "noise of its own",
+    "planned": "computed from stored answers, as was planned with them; no data was read",
+    "any": "computed from stored answers; it holds whatever made you ask; no data was read",
+}
+Picked = Annotated[list[int] | None, Query(alias="pick")]
+
+
+@router.get("/answers")
+def log_page(
+    request: Request,
+    caller: PageReader,
+    q: Annotated[str, Query(max_length=200)] = "",
+    dataset: str = "",
+    page: Annotated[int, Query(ge=1, le=10**6)] = 1,
+) -> Response:
+    """Every earlier answer, the newest first; two of them can be compared, any exported."""
+    if dataset:
+        caller.gateway.facts(dataset)
+    everything = caller.gateway.answers(dataset or None)
+    rows = [_line(answer, caller) for answer in reversed(everything)]
+    found = [row for row in rows if all(word in row["searched"] for word in q.casefold().split())]
+    names = caller.gateway.datasets()
+    start = (page - 1) * _ON_A_PAGE
+    return render(
+        request,
+        "analyst/answers.html",
+        caller=caller,
+        answers=found[start : start + _ON_A_PAGE],
+        found=len(found),
+        known=len(everything),
+        names=names,
+        meters=[meter(caller, name) for name in ([dataset] if dataset else names)],
+        chosen=dataset,
+        q=q,
+        page=page,
+        pages=-(-len(found) // _ON_A_PAGE),
+        formats=tuple(FORMATS),
+    )
+
+
+@router.get("/answers/export")
+def export_picked(caller: PageReader, pick: Picked = None, form: str = "csv") -> Response:
+    """The ticked answers as one file, or as an archive of several."""
+    numbers = list(dict.fromkeys(pick or []))
+    if not 1 <= len(numbers) <= _MOST_EXPORTED:
+        raise InvalidInput(f"Tick the answers to export, at most {_MOST_EXPORTED}.", fixes=("tick one",))
+    files = [export(shown_to(caller.gateway.answer(number), caller), form) for number in numbers]
+    if len(files) == 1:
+        return _file(files[0].body, files[0].media_type, files[0].filename)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in files:
+            archive.writestr(file.filename, file.body)
+    return _file(packed.getvalue(), "application/zip", f"answers-{form}.zip")
+
+
+@router.get("/answers/{number:int}")
+def answer_page(request: Request, number: int, caller: PageReader, raw: bool = False) -> Response:
+    """One answer with its noise intervals, in words, as a picture and as a table, and its receipt."""
+    answer = shown_to(caller.gateway.answer(number), caller)
+    again = None if caller.auditor else Draft.again(answer)
+    dark = "?dark=true" if request.cookies.get("theme") == "dark" else ""
+    return render(
+        request,
+        "analyst/answer.html",
+        caller=caller,
+        dataset=answer.receipt.dataset,
+        answer=answer,
+        figure=figure(
+            lambda width: answer_chart(answer, raw=raw, width=width),
+            _with_raw(answer) if raw else answer_table(answer),
+            id="answer",
+            picture=f"/api/v1/answers/{number}.svg{dark}",
+        ),
+        words=_accuracy(answer),
+        interval=_INTERVALS[answer.interval],
+        raw=raw,
+        raw_fits=len(answer.raw) == len(answer.values),
+        formats=tuple(FORMATS),
+        again=None if again is None else dataset_address(answer.receipt.dataset, "/ask") + again.address(),
+        again_error=f"{answer.alpha / 2:,.4g}",
+        others=[other for other in _comparable(caller, answer) if other.number != number],
+    )
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def _accuracy(answer: Answer) -> str:
+    """What the interval promises, without the price, which the receipt has."""
+    said = promise(answer)
+    words = said[: said.rindex(" ε = ")]
+    return words if bool(answer.exact.all()) else f"{words} Sampling error is not included."
+
+
+def _line(answer: Answer, caller: Caller) -> dict[str, Any]:
+    """A row of the log, and the text that a filter looks through."""
+    row = summary_body(answer, caller)
+    accuracy = "exact" if bool(answer.exact.all()) and len(answer.exact) else _accuracy_short(answer)
+    searched = f"#{row['id']} {row['dataset']} {row['question']} {row['kind']} {accuracy} {row['user'] or ''}"
+    return {**row, "accuracy": accuracy, "searched": searched.casefold(), "at": row["settled"][:16]}
+
+
+def _accuracy_short(answer: Answer) -> str:
+    every = "all bars" if answer.simultaneous else "each bar"
+    places = "" if len(answer.values) == 1 else f" {every}"
+    return f"±{number_text(answer.alpha, digits(answer.alpha))}{places}, {100 * (1 - answer.beta):.6g} %"
+
+
+def _comparable(caller: Caller, answer: Answer) -> list[Answer]:
+    """Answers of the same kind about the same bins, the newest first."""
+    return [
+        other
+        for other in reversed(caller.gateway.answers())
+        if (other.kind, other.axes, other.labels) == (answer.kind, answer.axes, answer.labels)
+    ]
+
+
+def _with_raw(answer: Answer) -> ChartTable:
+    """The table with the release as it left the mechanism, which may be negative or uneven."""
+    table = answer_table(answer)
+    if len(answer.raw) != len(answer.values):
+        return table
+    places = digits(answer.alpha)
+    *columns, exact = table.columns
+    rows = tuple(
+        (*row[:-1], number_text(float(raw), places), row[-1])
+        for row, raw in zip(table.rows, answer.raw, strict=True)
+    )
+    return ChartTable(table.caption, (*columns, "raw release", exact), rows)
+
+
+def _file(body: bytes, media_type: str, name: str) -> Response:
+    headers = {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Cache-Control": "private, no-store",
+        "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+    }
+    return Response(body, media_type=media_type, headers=headers)

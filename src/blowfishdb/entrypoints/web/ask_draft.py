@@ -1,0 +1,253 @@
+"""A question as the form of the ask page holds it: texts, as they were typed, in the address of the page.
+
+Nothing is lost when a part is changed: what does not belong to the chosen shape stays where it is, unread.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, Self, final
+from urllib.parse import urlencode
+
+from blowfishdb.adapters.question_writer import column_text, value_text
+from blowfishdb.adapters.sql_condition import condition_text
+from blowfishdb.adapters.sql_question import parse_select
+from blowfishdb.adapters.sql_refusals import Source
+from blowfishdb.adapters.sql_text import name_text
+from blowfishdb.answers import Answer
+from blowfishdb.core.domain import Domain
+from blowfishdb.core.errors import InvalidAlpha, InvalidBeta, InvalidBins, InvalidQuestion, UnknownColumn
+from blowfishdb.core.forms import ColumnForm, QuestionForm
+from blowfishdb.core.predicates import Everything
+from blowfishdb.entrypoints.api.bodies_questions import Asked
+from blowfishdb.messages import Fit
+
+SHAPES: Final = (
+    ("histogram", "histogram"),
+    ("cumulative", "cumulative histogram"),
+    ("two", "2-D histogram (two columns)"),
+    ("ranges", "ranges"),
+    ("quantiles", "quantiles"),
+    ("top", "fullest bars (top-k)"),
+    ("above", "bars above a limit"),
+    ("mean", "mean"),
+    ("sum", "sum"),
+    ("count", "count"),
+)
+CUTS: Final = (
+    ("bins", "number of bins"),
+    ("width", "bins of width"),
+    ("edges", "bins that begin at"),
+    ("groups", "named groups"),
+    ("values", "each value alone"),
+)
+_DETAILS: Final = {"ranges": "ranges", "quantiles": "shares", "top": "most", "above": "limit"}
+_UNCUT: Final = ("ranges", "mean", "sum", "count")
+_BRACKETS: Final = {"edges": ("[", "]"), "groups": ("{", "}")}
+_LONGEST: Final = 20_000
+_EXPLAIN: Final = re.compile(r"\s*explain\s+", re.IGNORECASE)
+
+
+@final
+@dataclass(frozen=True)
+class Draft:
+    """Every field of the form, as typed."""
+
+    mode: str = "form"
+    column: str = ""
+    shape: str = "cumulative"
+    second: str = ""
+    cut: str = "bins"
+    size: str = "20"
+    cut2: str = "bins"
+    size2: str = "10"
+    ranges: str = ""
+    shares: str = "0.25, 0.5, 0.75"
+    most: str = "3"
+    limit: str = "100"
+    where: str = ""
+    by: str = "error"
+    error: str = "50"
+    every: str = "all"
+    confidence: str = "95"
+    epsilon: str = "0.1"
+    sql: str = ""
+    explain: str = ""
+
+    @classmethod
+    def read(cls, typed: Mapping[str, str], domain: Domain) -> Self:
+        """What the address of the page says; the rest is a question that can be asked of these columns."""
+        said = {field.name: typed.get(field.name, "").strip()[:_LONGEST] for field in dataclasses.fields(cls)}
+        given = replace(cls(), **{name: text for name, text in said.items() if name in typed})
+        return replace(given, **given._missing(domain))
+
+    def _missing(self, domain: Domain) -> dict[str, str]:
+        filled: dict[str, str] = {}
+        if not self.column:
+            filled["column"] = _largest(domain)
+            if not domain[filled["column"]].ordered:
+                filled["shape"] = "histogram"
+        column = filled.get("column", self.column)
+        if not self.second:
+            filled["second"] = next((name for name in domain.names if name != column), column)
+        return filled
+
+    def address(self, **changes: str) -> str:
+        """The query of the page with some fields changed; what is not said there is as it is by default."""
+        asked = replace(self, **changes)
+        usual = Draft()
+        said = {
+            field.name: getattr(asked, field.name)
+            for field in dataclasses.fields(self)
+            if getattr(asked, field.name) != getattr(usual, field.name)
+        }
+        return "?" + urlencode(said)
+
+    def fitted(self, fit: Fit) -> str | None:
+        """The query with what the budget still allows; None where that is no question of this form."""
+        if fit.error is not None:
+            return self.address(by="error", error=f"{fit.error:.12g}")
+        if fit.bins is not None and self.mode == "form":
+            return self.address(cut="bins", size=str(fit.bins))
+        return None if fit.epsilon is None else self.address(by="epsilon", epsilon=str(fit.epsilon))
+
+    # --- from texts to a question ---------------------------------------------------------------
+
+    def asked(self, domain: Domain, dataset: str) -> tuple[Asked, bool]:
+        """What is sent to the interface, and whether an explanation is wanted."""
+        if self.mode != "sql":
+            return Asked(question=self.question(domain), **self._terms()), bool(self.explain)
+        typed = self.sql or example_sql(domain, dataset)
+        statement = _EXPLAIN.sub("", typed, count=1) if _EXPLAIN.match(typed) else typed
+        parsed = parse_select(statement, domain, dataset=dataset)
+        said = parsed.accuracy is not None or parsed.epsilon is not None
+        explaining = bool(self.explain) or statement != typed
+        return Asked(sql=statement, **({} if said else self._terms())), explaining
+
+    def question(self, domain: Domain) -> str:
+        """The short form of the question."""
+        columns = [self._cut_column(domain, self.column, self.cut, self.size)]
+        kind = self.shape
+        if self.shape == "two":
+            if self.second == self.column:
+                raise InvalidQuestion(
+                    "Two columns are needed, and they are the same.", fixes=("another one",)
+                )
+            columns.append(self._cut_column(domain, self.second, self.cut2, self.size2))
+            kind = "histogram"
+        detail = _DETAILS.get(self.shape)
+        if detail is not None:
+            columns.append(self._detail(detail, domain))
+        where = f" where {self.where}" if self.where else ""
+        return f"{kind}({', '.join(columns)}){where}"
+
+    def _detail(self, name: str, domain: Domain) -> str:
+        typed = str(getattr(self, name))
+        if name == "ranges" and not typed:
+            raise InvalidQuestion("Say which ranges to count.", fixes=(example_ranges(domain, self.column),))
+        return _plain(typed) if name in ("most", "limit") else typed
+
+    def _cut_column(self, domain: Domain, name: str, cut: str, size: str) -> str:
+        if name not in domain.names:
+            raise UnknownColumn(f"There is no column '{name}' here.", fixes=domain.names)
+        shown = name_text(name)
+        loose = not domain[name].ordered and cut != "groups"
+        if self.shape in _UNCUT or cut == "values" or loose:
+            return shown
+        if not size:
+            raise InvalidBins("Say how the column is cut into bins.", fixes=("20 bins",))
+        inside = size.strip("[]{}") if cut in _BRACKETS else _plain(size)
+        opened, closed = _BRACKETS.get(cut, ("", ""))
+        return f"{shown}({cut}={opened}{inside}{closed})"
+
+    def _terms(self) -> dict[str, Any]:
+        if self.by == "epsilon":
+            return {"epsilon": _plain(self.epsilon) or "0"}
+        confidence = _number(self.confidence.rstrip("% "), "A confidence is a percentage.", "95", InvalidBeta)
+        return {
+            "error": float(_number(self.error.lstrip("±"), "An error is a number.", "50", InvalidAlpha)),
+            "confidence": float(confidence / 100),
+            "each": self.every == "each",
+        }
+
+    # --- and back -------------------------------------------------------------------------------
+
+    @classmethod
+    def again(cls, answer: Answer) -> Self | None:
+        """The question of an answer with half its error; None where the form cannot hold it."""
+        form = QuestionForm.from_plain(answer.form) if answer.form else None
+        if form is None or not 1 <= len(form.columns) <= 2 or not answer.alpha:
+            return None
+        two = len(form.columns) == 2
+        if two and form.kind != "histogram":
+            return None
+        said: dict[str, str] = {"column": form.columns[0].name, "shape": "two" if two else form.kind}
+        said |= _cut_fields(form.columns[0], "cut", "size")
+        if two:
+            said |= {"second": form.columns[1].name, **_cut_fields(form.columns[1], "cut2", "size2")}
+        if not isinstance(form.where, Everything):
+            said["where"] = condition_text(form.where)
+        said |= {"error": f"{answer.alpha / 2:.6g}", "confidence": f"{100 * (1 - answer.beta):.6g}"}
+        said["every"] = "all" if answer.simultaneous else "each"
+        return replace(cls(), **said, **_detail_fields(form))
+
+
+def example_ranges(domain: Domain, column: str) -> str:
+    """The lower and the upper half of a column."""
+    attribute = domain[column if column in domain.names else domain.names[0]]
+    last = attribute.value_count - 1
+    middle = last // 2
+    parts = ((0, middle), (min(middle + 1, last), last))
+    return ", ".join(
+        f"{value_text(attribute.lower(low))}..{value_text(attribute.upper(high))}" for low, high in parts
+    )
+
+
+def example_sql(domain: Domain, dataset: str) -> str:
+    """A SELECT that can be asked of these columns."""
+    source = Source(domain, dataset)
+    return f"{source.counted(source.key(_largest(domain)))} WITH ERROR 50 CONFIDENCE 0.95"
+
+
+def _largest(domain: Domain) -> str:
+    """The column with the most values that have an order; the first one if none has."""
+    ordered = [name for name, attribute in domain.columns if attribute.ordered]
+    return max(ordered, key=lambda name: domain[name].value_count, default=domain.names[0])
+
+
+def _cut_fields(column: ColumnForm, cut: str, size: str) -> dict[str, str]:
+    inside = column_text(column)[len(name_text(column.name)) :].strip("()")
+    kind, _, text = inside.partition("=")
+    return {cut: kind or "values", size: text.strip("[]{}")}
+
+
+def _detail_fields(form: QuestionForm) -> dict[str, str]:
+    said: dict[str, str] = {}
+    if form.bounds:
+        said["ranges"] = ", ".join(f"{value_text(lo)}..{value_text(hi)}" for lo, hi in form.bounds)
+    if form.shares:
+        said["shares"] = ", ".join(map(value_text, form.shares))
+    if form.count is not None:
+        said["most"] = str(form.count)
+    if form.limit is not None:
+        said["limit"] = value_text(form.limit)
+    return said
+
+
+def _plain(typed: str) -> str:
+    """``$10,000`` as a number is written."""
+    return typed.replace(",", "").replace("$", "").strip()
+
+
+def _number(typed: str, words: str, example: str, error: type[InvalidAlpha | InvalidBeta]) -> Decimal:
+    try:
+        found = Decimal(_plain(typed))
+    except InvalidOperation:
+        raise error(f"{words} It cannot be read.", fixes=(example,)) from None
+    if not found.is_finite():
+        raise error(f"{words} It must be finite.", fixes=(example,))
+    return found

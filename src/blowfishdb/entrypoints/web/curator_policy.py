@@ -1,0 +1,196 @@
+"""The policy page: edit the sentence, and answers, graph, protection and guarantee follow; then publish it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode
+
+from fastapi import APIRouter, Request, Response
+
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.errors import InvalidInput, PolicyConflict
+from blowfishdb.core.guarantee import guarantee
+from blowfishdb.core.policy import Policy
+from blowfishdb.core.policy_words import sentences
+from blowfishdb.core.protection import certainty_at, percent
+from blowfishdb.datasets import Dataset
+from blowfishdb.entrypoints.api.access import Caller
+from blowfishdb.entrypoints.web import curator_views as views
+from blowfishdb.entrypoints.web.curator_views import MADE_UP, View, attempt
+from blowfishdb.entrypoints.web.forms import Sent, text, ticked
+from blowfishdb.entrypoints.web.frame import dataset_address, redirect, render, told
+from blowfishdb.entrypoints.web.gates import PageCurator
+from blowfishdb.entrypoints.web.policy_form import PolicyForm
+from blowfishdb.entrypoints.web.template_form import SHAPES, TemplateForm
+
+router: Final = APIRouter(include_in_schema=False)
+
+Said = dict[str, str]
+
+
+@router.get("/datasets/{dataset}/policy")
+def policy_page(request: Request, dataset: str, caller: PageCurator) -> Response:
+    """CURATOR VIEW, TRUE DATA: a draft in the address, and everything that follows from it."""
+    said = dict(request.query_params)
+    facts, draft = caller.gateway.facts(dataset), caller.gateway.draft(dataset)
+    form = PolicyForm.of(draft).changed(said)
+    policy, wrong = form.policy(facts.domain, draft)
+    template = TemplateForm.of(facts.domain, said)
+    suggestion = views.suggested(facts.domain[template.column])
+    probing = said.get("probing") == template.column  # two values of another column are no values of this one
+    pair = (said.get("u", ""), said.get("v", "")) if probing else suggestion
+    state = {**form.query(), **template.query(), "data": said.get("data", "true")}
+    state |= {"probing": template.column, "u": pair[0], "v": pair[1]} if pair != suggestion else {}
+    total = caller.gateway.budget(dataset).total
+    context: dict[str, Any] = {
+        "form": form,
+        "wrong": {name: told(request, error) for name, error in wrong.items()},
+        "asked": template,
+        "shapes": SHAPES,
+        "domain": facts.domain,
+        "policy_version": facts.policy_version,
+        "pair": pair,
+        "state": urlencode(state),
+        "was": said.get("was"),
+        "made_up": state["data"] == MADE_UP,
+        "total": total,
+        "adding_up": _adding_up(len(facts.domain.names), total),
+    }
+    shown = _shown(request, caller, dataset, policy, state) if policy is not None else _NOTHING
+    return render(request, "curator/policy.html", caller=caller, dataset=dataset, **context, **shown)
+
+
+_NOTHING: Final[dict[str, Any]] = {
+    "policy": None,
+    "answers": None,
+    "graph": None,
+    "protection": None,
+    "probed": None,
+    "cost": None,
+    "published_cost": None,
+    "change": None,
+    "guarantee": None,
+    "draft_differs": False,
+}
+
+
+def _shown(request: Request, caller: Caller, name: str, policy: Policy, state: Said) -> dict[str, Any]:
+    """Everything that follows from a policy that makes sense."""
+    dataset, facts = caller.gateway[name], caller.gateway.facts(name)
+    template, total = TemplateForm.of(facts.domain, state), caller.gateway.budget(name).total
+    costs: list[Epsilon] = []
+
+    def answered() -> View:
+        asking = template.asking(dataset)
+        view, cost = views.answers(dataset, asking, policy, made_up=state["data"] == MADE_UP)
+        costs[:] = [cost]
+        return view
+
+    pair = (state["u"], state["v"]) if "u" in state else views.suggested(facts.domain[template.column])
+    answers = attempt(request, answered)
+    change = caller.gateway.propose(name, policy)
+    return {
+        "policy": sentences(policy),
+        "answers": answers,
+        "graph": attempt(request, lambda: views.graph(template.asking(dataset), policy)),
+        "protection": attempt(request, lambda: views.protection(policy, template.column, total)),
+        "probed": attempt(request, lambda: views.probed(policy, template.column, pair, total)),
+        "cost": costs[0] if costs else None,
+        "published_cost": _published_cost(dataset, template) if costs and change.same is not True else None,
+        "change": change,
+        "guarantee": guarantee(policy, total, rows_per_person=facts.rows_per_person),
+        "draft_differs": caller.gateway.propose(name, caller.gateway.draft(name)).same is not True,
+    }
+
+
+def _published_cost(dataset: Dataset, template: TemplateForm) -> Epsilon:
+    return template.asking(dataset).quote().epsilon
+
+
+def _adding_up(columns: int, total: Epsilon) -> str:
+    """What hiding columns one by one gives up, in numbers."""
+    together, apart = (percent(certainty_at(steps, total)) for steps in (1, columns))
+    return (
+        f"between records that differ in all {columns} columns an attacker can be at most {apart} sure, "
+        f"instead of {together}"
+    )
+
+
+# --- saving and publishing ------------------------------------------------------------------------
+
+
+@router.post("/datasets/{dataset}/policy/draft")
+def save_draft(dataset: str, form: Sent, caller: PageCurator) -> Response:
+    """Keep the policy to go on with later; nothing follows it yet."""
+    state = text(form, "state")
+    caller.gateway.save_draft(dataset, _meant(caller, dataset, state))
+    address = dataset_address(dataset, f"/policy?{urlencode(parse_qsl(state))}")
+    return redirect(address, flash="Draft saved. Analysts still see the published policy.")
+
+
+@router.post("/datasets/{dataset}/policy/forget")
+def forget_draft(dataset: str, caller: PageCurator) -> Response:
+    """Begin again with the published policy."""
+    caller.gateway.save_draft(dataset, caller.gateway.facts(dataset).policy)
+    return redirect(dataset_address(dataset, "/policy"), flash="Back to the published policy.")
+
+
+@router.get("/datasets/{dataset}/policy/publish")
+def publish_page(request: Request, dataset: str, caller: PageCurator) -> Response:
+    """What publishing means: the guarantee, what changes, what becomes exact, what was spent before."""
+    return _confirmation(request, caller, dataset, request.url.query)
+
+
+@router.post("/datasets/{dataset}/policy/publish")
+def publish(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
+    """From now on new answers follow it."""
+    state = text(form, "state")
+    policy = _meant(caller, dataset, state)
+    exact = caller.gateway.propose(dataset, policy).newly_exact
+    facts = caller.gateway.facts(dataset)
+    try:
+        if text(form, "version") != str(facts.policy_version):
+            raise PolicyConflict(
+                "Another policy was published while you were reading, so the difference below is new.",
+                fixes=("read it again, then publish",),
+            )
+        unticked = [number for number in range(len(exact)) if not ticked(form, f"exact-{number}")]
+        if unticked or not ticked(form, "confirm"):
+            raise InvalidInput("Tick every box below: publishing is a promise.", fixes=("tick the boxes",))
+        caller.gateway.publish(dataset, policy, confirm=True)
+    except (PolicyConflict, InvalidInput) as error:
+        return _confirmation(request, caller, dataset, state, told(request, error))
+    caller.gateway.save_draft(dataset, policy)
+    said = f"Published as version {facts.policy_version + 1}. New answers follow it from now on."
+    return redirect(dataset_address(dataset, "/guarantee"), flash=said)
+
+
+def _meant(caller: Caller, dataset: str, state: str) -> Policy:
+    """The policy that a state describes, for those who act on it."""
+    draft = caller.gateway.draft(dataset)
+    form = PolicyForm.of(draft).changed(dict(parse_qsl(state, keep_blank_values=True)))
+    policy, wrong = form.policy(caller.gateway.facts(dataset).domain, draft)
+    if policy is None:
+        raise next(iter(wrong.values()))
+    return policy
+
+
+def _confirmation(
+    request: Request, caller: Caller, dataset: str, state: str, problem: dict[str, Any] | None = None
+) -> Response:
+    facts, budget = caller.gateway.facts(dataset), caller.gateway.budget(dataset)
+    policy = _meant(caller, dataset, state)
+    return render(
+        request,
+        "curator/publish.html",
+        caller=caller,
+        dataset=dataset,
+        status=200 if problem is None else problem["status"],
+        problem=problem,
+        state=state,
+        policy_version=facts.policy_version,
+        sentences=sentences(policy),
+        change=caller.gateway.propose(dataset, policy),
+        guarantee=guarantee(policy, budget.total, rows_per_person=facts.rows_per_person),
+        budget=budget,
+    )

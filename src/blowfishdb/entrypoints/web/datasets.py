@@ -1,0 +1,49 @@
+"""The list of datasets, and the overview of one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter, Request, Response
+
+from blowfishdb.entrypoints.api.datasets import datasets as listed
+from blowfishdb.entrypoints.api.datasets import refresh, shown
+from blowfishdb.entrypoints.api.showing import summary_body
+from blowfishdb.entrypoints.web.frame import dataset_address, meter, redirect, render
+from blowfishdb.entrypoints.web.gates import PageCurator, PageReader
+
+router: Final = APIRouter(include_in_schema=False)
+
+_LATEST: Final = 5
+
+
+@router.get("/datasets")
+def datasets_page(request: Request, caller: PageReader) -> Response:
+    """Every dataset with its budget; where there is none yet, how to get one."""
+    cards = [(each, meter(caller, each.name)) for each in listed(caller).datasets]
+    return render(request, "datasets.html", caller=caller, cards=cards)
+
+
+@router.get("/datasets/{dataset}")
+def overview_page(request: Request, dataset: str, caller: PageReader) -> Response:
+    """Columns, policy in words, budget and the latest answers of one dataset."""
+    facts = shown(caller.gateway, dataset)
+    answers = caller.gateway.answers(dataset)
+    return render(
+        request,
+        "overview.html",
+        caller=caller,
+        dataset=dataset,
+        facts=facts,
+        columns=[line.partition(": ")[::2] for line in facts.columns_in_words],
+        answers=[summary_body(answer, caller) for answer in reversed(answers[-_LATEST:])],
+        asked=len(answers),
+        untouched=facts.policy_version == 1,
+    )
+
+
+@router.post("/datasets/{dataset}/refresh")
+def refreshed(dataset: str, caller: PageCurator) -> Response:
+    """The rows have changed: answers from now on belong to a new snapshot."""
+    snapshot = refresh(dataset, caller).snapshot
+    return redirect(dataset_address(dataset), flash=f"Answers from now on belong to snapshot {snapshot}.")

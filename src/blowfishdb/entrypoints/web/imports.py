@@ -1,0 +1,183 @@
+"""Importing: where rows are, then which values they may hold. Limits are proposed; the curator confirms each.
+
+The form carries everything from step to step, so that nothing is kept on the server until it is confirmed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Final, final
+
+from fastapi import APIRouter, Request, Response
+from pydantic import ValidationError
+from starlette.datastructures import FormData
+
+from blowfishdb.adapters.schema_proposal import WARNING, Proposal, propose
+from blowfishdb.core import codec
+from blowfishdb.core.domain import Domain
+from blowfishdb.core.errors import BlowfishError, InvalidInput
+from blowfishdb.entrypoints.api import datasets as interface
+from blowfishdb.entrypoints.api.access import Caller
+from blowfishdb.entrypoints.api.bodies import NewDataset
+from blowfishdb.entrypoints.web import column_form
+from blowfishdb.entrypoints.web.column_form import ColumnForm, checked, proposed_columns, sent_columns
+from blowfishdb.entrypoints.web.forms import Sent, text
+from blowfishdb.entrypoints.web.frame import dataset_address, redirect, render, told
+from blowfishdb.entrypoints.web.gates import PageCurator
+
+router: Final = APIRouter(include_in_schema=False)
+
+_MEND: Final = {
+    "name": "A name begins with a letter or a digit, and has letters, digits, spaces, dots, - and _.",
+    "source": "Say where the rows are: a path or a database address.",
+    "rows_per_person": "Rows per person is a whole number from 1 on.",
+}
+
+
+@final
+@dataclass(frozen=True)
+class SourceForm:
+    """Where rows are, as typed."""
+
+    source: str = ""
+    table: str = ""
+    view: str = ""
+    name: str = ""
+    person: str = ""
+    rows_per_person: str = "1"
+    row_key: str = ""
+
+    @classmethod
+    def sent(cls, form: FormData) -> SourceForm:
+        """As it came; a dataset without a name is called like its file or its table."""
+        source, table = text(form, "source"), text(form, "table")
+        return cls(
+            source=source,
+            table=table,
+            view=text(form, "view"),
+            name=text(form, "name") or _name_of(table or source),
+            person=text(form, "person"),
+            rows_per_person=text(form, "rows_per_person") or "1",
+            row_key=text(form, "row_key"),
+        )
+
+    def body(self, domain: Domain) -> NewDataset:
+        """What the interface is sent to declare it."""
+        try:
+            return NewDataset(
+                name=self.name,
+                source=self.source,
+                table=self.table or None,
+                view=self.view or None,
+                person=self.person or None,
+                rows_per_person=int(self.rows_per_person) if self.rows_per_person.isdecimal() else 0,
+                row_key=self.row_key or None,
+                domain=codec.plain(domain),
+            )
+        except ValidationError as error:
+            field = str(error.errors()[0]["loc"][0])
+            raise InvalidInput(_MEND.get(field, f"The field '{field}' is too long.")) from None
+
+
+@router.get("/datasets/new")
+def source_page(request: Request, caller: PageCurator) -> Response:
+    """The first step: where the rows are."""
+    return _source_page(request, caller, SourceForm())
+
+
+@router.post("/datasets/new/columns")
+def columns_page(request: Request, form: Sent, caller: PageCurator) -> Response:
+    """The second step: the columns as they are proposed. Looks at the rows, for the curator's eyes only."""
+    source = SourceForm.sent(form)
+    try:
+        if not source.source:
+            raise InvalidInput(_MEND["source"])
+        if source.name in caller.gateway:
+            raise InvalidInput(
+                f"There is already a dataset '{source.name}' in this workspace.", fixes=("another name",)
+            )
+        proposal = _proposal(source)
+    except BlowfishError as error:
+        return _source_page(request, caller, source, error)
+    return _columns_page(request, caller, source, proposed_columns(proposal), suggested=proposal.person)
+
+
+@router.post("/datasets/new")
+def declare(request: Request, form: Sent, caller: PageCurator) -> Response:
+    """The last step: the confirmed columns become a dataset with everything hidden."""
+    source = SourceForm.sent(form)
+    columns = sent_columns(form)
+    shown, found = checked(columns)
+    wrong = sum(1 for column in shown if column.problem)
+    try:
+        if wrong:
+            raise InvalidInput(f"{wrong} column{'s' if wrong > 1 else ''} still {_need(wrong)} attention.")
+        if not found:
+            raise InvalidInput("No column is used, so nothing could be asked.", fixes=("use a column",))
+        interface.add_dataset(source.body(Domain.of(found)), caller, Response())
+    except BlowfishError as error:
+        return _columns_page(request, caller, source, shown, error=error)
+    return redirect(
+        dataset_address(source.name),
+        flash=f"'{source.name}' is declared. Everything about a record is hidden, and the budget is 1.",
+    )
+
+
+def _need(wrong: int) -> str:
+    return "need" if wrong > 1 else "needs"
+
+
+def _proposal(source: SourceForm) -> Proposal:
+    with interface.typed_place():
+        return propose(source.source, table=source.table or None, view=source.view or None)
+
+
+def _source_page(
+    request: Request, caller: Caller, source: SourceForm, error: BlowfishError | None = None
+) -> Response:
+    problem = None if error is None else told(request, error)
+    return render(
+        request,
+        "import_source.html",
+        caller=caller,
+        status=200 if problem is None else problem["status"],
+        problem=problem,
+        source=source,
+    )
+
+
+def _columns_page(
+    request: Request,
+    caller: Caller,
+    source: SourceForm,
+    columns: Sequence[ColumnForm],
+    *,
+    suggested: str | None = None,
+    error: BlowfishError | None = None,
+) -> Response:
+    problem = None if error is None else told(request, error)
+    return render(
+        request,
+        "import_columns.html",
+        caller=caller,
+        status=200 if problem is None else problem["status"],
+        problem=problem,
+        source=source,
+        columns=columns,
+        suggested=suggested,
+        warning=WARNING,
+        kinds=column_form.KINDS,
+        units=column_form.UNITS,
+        missing=column_form.MISSING,
+        outside=column_form.OUTSIDE,
+    )
+
+
+def _name_of(place: str) -> str:
+    """A name for a dataset from its file or table: the last part, without what a name may not have."""
+    last = PurePath(place.partition("?")[0].rstrip("/")).name
+    stem = last.rpartition(".")[0] if "." in last else last
+    return re.sub(r"[^A-Za-z0-9_. -]+", "_", stem).strip("_. -")[:255]

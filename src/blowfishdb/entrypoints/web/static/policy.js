@@ -1,0 +1,60 @@
+// Edit the sentence, and the page follows: the same address is fetched, and the parts that changed replaced.
+// Each change is a step in the browser's history, so going back undoes it.
+
+import { drawAll } from "./charts.js";
+
+const form = document.getElementById("policy");
+const status = document.getElementById("status");
+let asked = 0;
+
+function address() {
+  const sent = new URLSearchParams();
+  for (const [name, value] of new FormData(form)) {
+    const [operand, column] = name.split(/\.(.*)/s);
+    const unused = column && operand !== "hide" && form.elements[`hide.${column}`]?.value !== operand;
+    if (!unused && (value || name === "bins")) sent.append(name, value);
+  }
+  return `${form.getAttribute("action")}?${sent}`;
+}
+
+function replace(page) {
+  for (const part of page.querySelectorAll("[data-live]")) {
+    const old = document.getElementById(part.id);
+    if (old && !old.isEqualNode(part)) {
+      old.replaceWith(part);
+      drawAll(part);
+    }
+  }
+  form.elements.was.value = page.querySelector("input[name=was]").value;
+}
+
+async function follow() {
+  const mine = ++asked;
+  const wanted = address();
+  for (const part of document.querySelectorAll("[data-live]")) part.setAttribute("aria-busy", "true");
+  status.textContent = "Working …";
+  try {
+    const response = await fetch(wanted, { headers: { Accept: "text/html" } });
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    if (mine !== asked) return;
+    if (!response.ok || response.redirected) { location.assign(wanted); return; }
+    replace(page);
+    history.pushState(null, "", wanted);
+    status.textContent = "The page shows the policy as it reads now.";
+  } finally {
+    if (mine === asked) for (const part of document.querySelectorAll("[aria-busy]")) part.removeAttribute("aria-busy");
+  }
+}
+
+form.addEventListener("submit", (event) => { event.preventDefault(); follow(); });
+document.addEventListener("change", (event) => {
+  if (event.target.form !== form) return;
+  const chosen = event.target;
+  if (chosen.name.startsWith("hide.")) {
+    const operand = form.elements[`${chosen.value}.${chosen.name.slice(5)}`];
+    if (operand && !operand.value) { operand.focus(); return; } // nothing to show until a distance is typed
+  }
+  if (chosen.name === "column") location.assign(address());
+  else follow();
+});
+addEventListener("popstate", () => location.reload());
