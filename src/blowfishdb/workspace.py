@@ -135,11 +135,11 @@ class Workspace(Gateway):
         backend = open_backend(location, domain, source=where)
         try:
             backend.check()
+            self._ledger.set_budget(name, DEFAULT_BUDGET, self.user)
             self._records.declare(name, location, where, domain)
         except BaseException:
             backend.close()
             raise
-        self._ledger.set_budget(name, DEFAULT_BUDGET, self.user)
         self._backends[name] = backend
         return self[name]
 

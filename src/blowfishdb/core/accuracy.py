@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import final
 
 import numpy as np
-from scipy.stats import binom
+from scipy.special import bdtrc, bdtrik
 
 from blowfishdb.core.arrays import FloatArray, IntArray
 from blowfishdb.core.budget import Epsilon
@@ -150,9 +150,9 @@ def order_statistic(samples: int, beta: float, gamma: float) -> int | None:
 
     The smallest r with P(Bin(N, 1−β) ≤ r−1) ≥ 1−γ; None if N is too small for any.
     """
-    rank = int(binom.ppf(1 - gamma, samples, 1 - beta)) + 1
-    while rank > 1 and binom.sf(rank - 2, samples, 1 - beta) <= gamma:
+    rank = int(bdtrik(1 - gamma, samples, 1 - beta)) + 1
+    while rank > 1 and bdtrc(rank - 2, samples, 1 - beta) <= gamma:
         rank -= 1
-    while rank <= samples and binom.sf(rank - 1, samples, 1 - beta) > gamma:
+    while rank <= samples and bdtrc(rank - 1, samples, 1 - beta) > gamma:
         rank += 1
     return rank if rank <= samples else None

@@ -10,7 +10,7 @@ from blowfishdb.adapters.backends.duckdb import DuckDB
 from blowfishdb.adapters.backends.duckdb_memory import is_table
 from blowfishdb.adapters.sql_source import Source
 from blowfishdb.core.domain import Domain
-from blowfishdb.core.errors import InvalidInput
+from blowfishdb.core.errors import InvalidInput, SourceMissing
 
 __all__ = ["Backend", "Cancellation", "open_backend"]
 
@@ -34,6 +34,11 @@ def open_backend(
                 fixes=("a path", "a database address", "a pandas, Arrow or Polars table"),
             )
         return DuckDB(location, domain, source, timeout=timeout)
+    if not str(location).isprintable():
+        raise SourceMissing(
+            "No file or database has such a name: it contains characters that cannot be shown.",
+            fixes=("a path", "a database address"),
+        )
     scheme, found, rest = str(location).partition("://")
     if isinstance(location, str) and found and Path(location).exists() is False:
         if scheme == "duckdb":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from typing import Annotated, Any, Final
 
@@ -30,6 +31,7 @@ _INTERVALS: Final = {
     "planned": "computed from stored answers, as was planned with them; no data was read",
     "any": "computed from stored answers; it holds whatever made you ask; no data was read",
 }
+_COST: Final = re.compile(r"\sε\s=\s[\d.,]+\.$")
 Picked = Annotated[list[int] | None, Query(alias="pick")]
 
 
@@ -63,6 +65,8 @@ def log_page(
         page=page,
         pages=-(-len(found) // _ON_A_PAGE),
         formats=tuple(FORMATS),
+        named=not caller.analyst,
+        asks=not caller.auditor,
     )
 
 
@@ -107,6 +111,7 @@ def answer_page(request: Request, number: int, caller: PageReader, raw: bool = F
         formats=tuple(FORMATS),
         again=None if again is None else dataset_address(answer.receipt.dataset, "/ask") + again.address(),
         again_error=f"{answer.alpha / 2:,.4g}",
+        asks=not caller.auditor,
         others=[other for other in _comparable(caller, answer) if other.number != number],
     )
 
@@ -116,8 +121,7 @@ def answer_page(request: Request, number: int, caller: PageReader, raw: bool = F
 
 def _accuracy(answer: Answer) -> str:
     """What the interval promises, without the price, which the receipt has."""
-    said = promise(answer)
-    words = said[: said.rindex(" ε = ")]
+    words = _COST.sub("", promise(answer))
     return words if bool(answer.exact.all()) else f"{words} Sampling error is not included."
 
 

@@ -145,7 +145,6 @@ def _page(
         caller=caller,
         dataset=dataset,
         status=200 if wrong is None else wrong[1]["status"],
-        me=caller.name,
         users=sorted(users(caller).users, key=lambda user: not user.active),
         grants=given,
         limited=any(grant.granted is not None for grant in given.values()),

@@ -86,7 +86,6 @@ def _page(
         caller=caller,
         dataset=dataset,
         status=(problem or refused or {"status": 200})["status"],
-        deciding=caller.curator,
         budget=budget,
         chart=chart if answers or budget.spent else None,
         tried=tried if tried is not None and tried != budget.total else None,

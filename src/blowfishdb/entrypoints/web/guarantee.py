@@ -9,9 +9,10 @@ from fastapi import APIRouter, Request, Response
 from blowfishdb.charts import protection_chart, protection_table
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import UnknownDataset
+from blowfishdb.core.guarantee import Clause
 from blowfishdb.core.policy import Policy
 from blowfishdb.core.policy_words import sentences
-from blowfishdb.core.protection import curve
+from blowfishdb.core.protection import curve, percent
 from blowfishdb.entrypoints.api.server import server_of
 from blowfishdb.entrypoints.web.figures import Figure, figure
 from blowfishdb.entrypoints.web.frame import render
@@ -33,6 +34,7 @@ def guarantee_page(request: Request, dataset: str, caller: PageVisitor) -> Respo
         caller=caller,
         dataset=dataset,
         guarantee=promised,
+        marked=_marked,
         sentences=sentences(facts.policy),
         version_of_policy=facts.policy_version,
         curves=[
@@ -42,11 +44,16 @@ def guarantee_page(request: Request, dataset: str, caller: PageVisitor) -> Respo
     )
 
 
+def _marked(clause: Clause) -> tuple[str, str, str]:
+    """A promise, cut around the number that matters most."""
+    return clause.promise.partition(percent(clause.certainty)) if clause.certainty else (clause.promise, "", "")
+
+
 def _curve(policy: Policy, place: int, column: str, budget: Epsilon) -> Figure:
     steps = curve(policy, column, budget)
     return figure(
         lambda width: protection_chart(steps, column, budget, width=width),
         protection_table(steps, column, budget),
         id=f"protection-{place}",
-        width=520,
+        width=480,
     )
