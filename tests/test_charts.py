@@ -62,7 +62,7 @@ G = bf.graphs
 CASES: dict[str, Drawn] = {
     "histogram": lambda: (charts.answer_chart(HISTOGRAM, raw=True), charts.answer_table(HISTOGRAM)),
     "cumulative": lambda: _answer(made_up(ENDS, np.cumsum(hill(20)), kind="cumulative", alpha=900)),
-    "thousands": lambda: _answer(made_up(bins(5_000, 40), hill(5_000))),
+    "thousands": lambda: _answer(made_up(bins(2_100, 40), hill(2_100))),
     "heat map": lambda: _answer(PLANE),
     "quantiles": lambda: _answer(made_up((("50 %", "90 %"),), [40_000, 61_000], kind="quantiles")),
     "mean": lambda: _answer(made_up((("mean",),), [-0.04], kind="mean", alpha=0.01)),

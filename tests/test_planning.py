@@ -280,3 +280,30 @@ def test_backup_restore_and_delete(people: Dataset, tmp_path: Path) -> None:
         assert again.answer(answer.number).values.tolist() == answer.values.tolist()
     bf.delete(tmp_path / "again.blowfish")
     assert not (tmp_path / "again.blowfish").exists()
+
+
+class TestWhatIsCombined:
+    """Combining releases must never take longer than a quote may: too fine a meeting of boxes is left out."""
+
+    def combined(self, people: Dataset, question: str) -> list[int]:
+        from blowfishdb.owned import _combinable
+
+        service = people.gateway._service
+        axes = service.plan(people.question(question).accurate_to(500).request()).problem.cells.axes
+        releases = service.owned._releases("people", 1)
+        return [release.number for release in _combinable(releases, axes)]
+
+    def test_a_fine_release_on_another_column_is_left_out(self, people: Dataset) -> None:
+        people.budget.set(100)
+        fine = people["salary"].histogram(bins=5_000).accurate_to(50).ask().number
+        coarse = people["salary"].histogram(bins=50).accurate_to(20).ask().number
+        assert self.combined(people, "histogram(salary, bins=25)") == [fine, coarse]
+        assert self.combined(people, "histogram(region)") == []
+        assert self.combined(people, "histogram(salary, bins=10) where region = 'north'") == [coarse]
+
+    def test_releases_on_more_columns_serve_where_there_are_none_on_its_own(self, people: Dataset) -> None:
+        people.budget.set(100)
+        both = people.question("histogram(salary(bins=10), region)").accurate_to(50).ask().number
+        assert self.combined(people, "histogram(region)") == [both]
+        alone = people["region"].histogram().accurate_to(9).ask().number
+        assert self.combined(people, "histogram(region)") == [alone]

@@ -11,9 +11,9 @@ import pytest
 
 import blowfishdb as bf
 from blowfishdb.adapters.backends.prepared import Prepared
+from blowfishdb.answers import Answer
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.secret import Secret
-from blowfishdb.answers import Answer
 from blowfishdb.datasets import Dataset
 from blowfishdb.workspace import Workspace
 

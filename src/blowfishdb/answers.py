@@ -71,13 +71,21 @@ class Answer:
     def __repr__(self) -> str:
         return f"<Answer {self.receipt.question}: {len(self.values):,} values, ±{self.alpha:g}>"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from blowfishdb.notebook import answer_html
+
+        return answer_html(self)
+
     def columns(self) -> dict[str, Any]:
         """The answer as columns: bins, tidy values, noise intervals, and which of them are exact."""
         names = list(zip(*itertools.product(*self.labels), strict=True))
-        bins = {axis: list(column) for axis, column in zip(self._headings(), names, strict=True)}
+        bins = {axis: list(column) for axis, column in zip(self.headings, names, strict=True)}
         return {**bins, "value": self.values, "low": self.low, "high": self.high, "exact": self.exact}
 
-    def _headings(self) -> tuple[str, ...]:
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """What the bins along each axis are of."""
         return self.axes if len(self.axes) == len(self.labels) else ("answer",)
 
     def to_arrow(self) -> Any:

@@ -161,6 +161,12 @@ class Quote:
             f"{100 * (1 - self.beta):g} times in 100; {cost}"
         )
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from blowfishdb.notebook import quote_html
+
+        return quote_html(self)
+
     def to_plain(self) -> dict[str, Any]:
         """JSON-ready data: each ε as a decimal text and as a whole number of nano-ε."""
         return {

@@ -11,6 +11,7 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -19,6 +20,7 @@ from scipy.sparse import csr_array, vstack
 from blowfishdb.adapters.ledger import Ledger
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.axis import Axis
+from blowfishdb.core.bins import Bins
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import NotProven, TooLarge
 from blowfishdb.core.projection import Projected
@@ -82,27 +84,34 @@ class Owned:
         From the releases of a ``basket``, settled on together with this question before any of them was out,
         it is known more closely than from those that the asker may have seen.
         """
-        releases = [r for r in self._releases(dataset, snapshot) if _same_rows(r.axes, problem.cells.axes)]
-        if not releases or not _manageable(problem.cells.axes):
+        axes = problem.cells.axes
+        everything = self._releases(dataset, snapshot)
+        releases = _combinable(everything, axes)
+        if not releases or not _manageable(axes):
             return None
-        offers = [self._best(releases, problem, accuracy)]
+        offers = [self._best(releases, problem, accuracy, known=len(everything))]
         together = [release for release in releases if release.number in basket]
         if together:
             offers.append(cheapest(together, problem.cells.axes, problem.workload, accuracy, Label.PLANNED))
         meeting = [offer for offer in offers if offer is not None and offer.meets(accuracy)]
         return min(meeting, key=lambda offer: offer.alpha, default=None)
 
-    def _best(self, releases: list[StoredRelease], problem: Projected, accuracy: Accuracy) -> Offer | None:
-        """The most accurate free answer; it does not depend on the α that was asked for."""
+    def _best(
+        self, releases: list[StoredRelease], problem: Projected, accuracy: Accuracy, *, known: int
+    ) -> Offer | None:
+        """The most accurate free answer; it does not depend on the α that was asked for.
+
+        ``known``: how many releases whoever asks may have looked at.
+        """
         used = releases[-_MOST_RELEASES:]
-        numbers = (len(releases), *(release.number for release in used))
+        numbers = (known, *(release.number for release in used))
         boxes = tuple((axis.column, axis.attribute, axis.bins) for axis in problem.cells.axes)
         key = (numbers, boxes, problem.workload, accuracy.beta, accuracy.simultaneous)
         if key not in self._remembered:
             if len(self._remembered) >= _MOST_REMEMBERED:
                 self._remembered.clear()
             self._remembered[key] = cheapest(
-                used, problem.cells.axes, problem.workload, accuracy, known=len(releases)
+                used, problem.cells.axes, problem.workload, accuracy, known=known
             )
         return self._remembered[key]
 
@@ -122,6 +131,38 @@ def _parsed(text: str, number: int) -> tuple[int, StoredRelease | None]:
     plain = body["release"]
     snapshot = body["answer"]["receipt"]["snapshot"]
     return snapshot, None if plain is None else StoredRelease.from_plain({**plain, "number": number})
+
+
+def _combinable(releases: Sequence[StoredRelease], axes: tuple[Axis, ...]) -> list[StoredRelease]:
+    """Releases of the same rows that can be combined quickly: those on the question's own columns.
+
+    Without any, those that share a column with it. The newest come first, and one that would cut the boxes
+    too finely is left out: a release on one column and a question on another meet in the boxes of both.
+    """
+    asked = {axis.column for axis in axes}
+    usable = [release for release in releases if _same_rows(release.axes, axes)]
+    columns = [{axis.column for axis in release.axes} for release in usable]
+    own = [release for release, its in zip(usable, columns, strict=True) if its <= asked]
+    near = own or [release for release, its in zip(usable, columns, strict=True) if its & asked]
+    cuts: dict[str, list[Bins]] = {axis.column: [axis.bins] for axis in axes}
+    chosen: list[StoredRelease] = []
+    for release in reversed(near):
+        finer = {column: list(bins) for column, bins in cuts.items()}
+        for axis in release.axes:
+            finer.setdefault(axis.column, []).append(axis.bins)
+        boxes = math.prod(_pieces(tuple(dict.fromkeys(bins))) for bins in finer.values())
+        if boxes <= (2 * _MOST_BINS if len(finer) == 1 else _MOST_BOXES):
+            cuts = finer
+            chosen.append(release)
+    return chosen[::-1]
+
+
+@lru_cache(maxsize=1024)
+def _pieces(bins: tuple[Bins, ...]) -> int:
+    """Into how many pieces all these bins together cut a column; at most."""
+    lines = [one.first(np.arange(one.count)) for one in bins if one.contiguous]
+    cut = np.unique(np.concatenate(lines)).size if lines else 1
+    return int(cut) * math.prod(one.count for one in bins if not one.contiguous)
 
 
 def _manageable(axes: tuple[Axis, ...]) -> bool:

@@ -47,12 +47,12 @@ def hide_within(here: Running, distance: int) -> None:
 # --- quotes ---------------------------------------------------------------------------------------
 
 
-def test_a_quote_is_free_and_says_what_it_costs(here: Running) -> None:
-    quote = here.analyst.post(QUOTES, json=QUESTION).json()
+def test_a_quote_is_free_and_says_what_it_costs(shared: Running) -> None:
+    quote = shared.analyst.post(QUOTES, json=QUESTION).json()
     assert quote["alpha"] == 50 and quote["beta"] == pytest.approx(0.05)
     assert quote["nano_epsilon"] == bf.Epsilon(quote["epsilon"]).nano > 0
     assert quote["quote_id"] and datetime.fromisoformat(quote["expires"]) > datetime.now(UTC)
-    assert not spent(here)
+    assert not spent(shared)
 
 
 @pytest.mark.parametrize(
@@ -71,13 +71,13 @@ def test_a_question_has_several_forms(shared: Running, body: dict[str, Any]) -> 
     assert response.status_code == 200, response.text
 
 
-def test_text_object_and_sql_forms_of_one_question_cost_the_same(here: Running) -> None:
+def test_text_object_and_sql_forms_of_one_question_cost_the_same(shared: Running) -> None:
     bodies = (
         {"question": "histogram(region) where age >= 30", "error": 20},
         {"question": {"kind": "histogram", "columns": ["region"], "where": "age >= 30"}, "error": 20},
         {"sql": "SELECT region, COUNT(*) FROM salaries WHERE age >= 30 GROUP BY region", "error": 20},
     )
-    costs = {here.analyst.post(QUOTES, json=body).json()["epsilon"] for body in bodies}
+    costs = {shared.analyst.post(QUOTES, json=body).json()["epsilon"] for body in bodies}
     assert len(costs) == 1
 
 
@@ -109,18 +109,18 @@ def test_what_cannot_be_asked_is_refused(shared: Running, body: dict[str, Any]) 
     assert not spent(shared)
 
 
-def test_explain_takes_a_question_or_an_explain_statement(here: Running) -> None:
-    said = here.analyst.post("/api/v1/datasets/salaries/explain", json=QUESTION).json()
+def test_explain_takes_a_question_or_an_explain_statement(shared: Running) -> None:
+    said = shared.analyst.post("/api/v1/datasets/salaries/explain", json=QUESTION).json()
     assert said["answers"] == 20 and said["hidden_pairs"] == 19 and said["epsilon"]
     sql = {"sql": "EXPLAIN SELECT COUNT(*) FROM salaries WHERE age >= 30 WITH ERROR 5"}
-    assert here.analyst.post("/api/v1/datasets/salaries/explain", json=sql).json()["mechanism"]
+    assert shared.analyst.post("/api/v1/datasets/salaries/explain", json=sql).json()["mechanism"]
 
 
-def test_an_auditor_reads_but_does_not_ask(here: Running) -> None:
+def test_an_auditor_reads_but_does_not_ask(shared: Running) -> None:
     for path in (QUOTES, ANSWERS):
-        assert here.auditor.post(path, json=QUESTION).status_code == 403
-        assert here.nobody.post(path, json=QUESTION).status_code == 401
-    assert here.analyst.post("/api/v1/datasets/nothing/quotes", json=QUESTION).status_code == 404
+        assert shared.auditor.post(path, json=QUESTION).status_code == 403
+        assert shared.nobody.post(path, json=QUESTION).status_code == 401
+    assert shared.analyst.post("/api/v1/datasets/nothing/quotes", json=QUESTION).status_code == 404
 
 
 # --- taking up a quote ----------------------------------------------------------------------------
@@ -136,32 +136,32 @@ def test_a_quote_is_taken_up_at_its_price(here: Running) -> None:
     assert again["receipt"]["cost"] == "0" and again["values"] == answer["values"]
 
 
-def test_a_quote_is_for_one_user_one_dataset_and_one_hour(here: Running) -> None:
-    quote_id = here.analyst.post(QUOTES, json=QUESTION).json()["quote_id"]
-    assert here.curator.post(ANSWERS, json={"quote_id": quote_id}).status_code == 422
+def test_a_quote_is_for_one_user_one_dataset_and_one_hour(shared: Running) -> None:
+    quote_id = shared.analyst.post(QUOTES, json=QUESTION).json()["quote_id"]
+    assert shared.curator.post(ANSWERS, json={"quote_id": quote_id}).status_code == 422
     body, _, seal = quote_id.partition(".")
     for wrong in (f"{body}.{seal[:-2]}AA", f"{body[:-4]}AAAA.{seal}", body, "", ".", "é.é", "a.b.c"):
-        refused = here.analyst.post(ANSWERS, json={"quote_id": wrong})
+        refused = shared.analyst.post(ANSWERS, json={"quote_id": wrong})
         assert refused.status_code == 422 and refused.json()["charged"] is False
-    late = QuoteIds(here.workspace.store, lambda: datetime.now(UTC) + timedelta(minutes=61))
+    late = QuoteIds(shared.workspace.store, lambda: datetime.now(UTC) + timedelta(minutes=61))
     with pytest.raises(InvalidInput, match="hour old"):
         late.open(quote_id, user="analyst", dataset="salaries")
     with pytest.raises(InvalidInput, match="not a quote"):
-        QuoteIds(here.workspace.store).open(quote_id, user="analyst", dataset="other")
-    assert not spent(here)
+        QuoteIds(shared.workspace.store).open(quote_id, user="analyst", dataset="other")
+    assert not spent(shared)
 
 
-def test_every_worker_signs_with_the_same_key(here: Running) -> None:
-    quote_id = here.analyst.post(QUOTES, json=QUESTION).json()["quote_id"]
-    with Workspace(here.folder / "server.blowfish", user="server") as worker:
+def test_every_worker_signs_with_the_same_key(shared: Running) -> None:
+    quote_id = shared.analyst.post(QUOTES, json=QUESTION).json()["quote_id"]
+    with Workspace(shared.folder / "server.blowfish", user="server") as worker:
         opened = QuoteIds(worker.store).open(quote_id, user="analyst", dataset="salaries")
     assert opened.asked == {key: value for key, value in QUESTION.items() if key != "confidence"}
 
 
-def test_a_quote_cannot_be_changed_on_the_way(here: Running) -> None:
-    quote_id = here.analyst.post(QUOTES, json=QUESTION).json()["quote_id"]
-    refused = here.analyst.post(ANSWERS, json={"quote_id": quote_id, "error": 1})
-    assert refused.status_code == 422 and not spent(here)
+def test_a_quote_cannot_be_changed_on_the_way(shared: Running) -> None:
+    quote_id = shared.analyst.post(QUOTES, json=QUESTION).json()["quote_id"]
+    refused = shared.analyst.post(ANSWERS, json={"quote_id": quote_id, "error": 1})
+    assert refused.status_code == 422 and not spent(shared)
 
 
 def test_a_changed_policy_gives_a_new_quote_instead_of_an_answer(here: Running) -> None:
@@ -178,13 +178,13 @@ def test_a_changed_policy_gives_a_new_quote_instead_of_an_answer(here: Running) 
     assert accepted.status_code == 200 and str(spent(here)) == problem["quote"]["epsilon"]
 
 
-def test_nothing_costs_more_than_was_allowed(here: Running) -> None:
-    quote = here.analyst.post(QUOTES, json=QUESTION).json()
+def test_nothing_costs_more_than_was_allowed(shared: Running) -> None:
+    quote = shared.analyst.post(QUOTES, json=QUESTION).json()
     less = str(bf.Epsilon.from_nano(quote["nano_epsilon"] - 1))
     for body in ({"quote_id": quote["quote_id"], "max_cost": less}, {**QUESTION, "max_cost": less}):
-        refused = here.analyst.post(ANSWERS, json=body)
+        refused = shared.analyst.post(ANSWERS, json=body)
         assert refused.status_code == 402 and refused.json()["type"].endswith(":max-cost-exceeded")
-    assert not spent(here)
+    assert not spent(shared)
 
 
 def test_what_the_budget_does_not_hold_is_refused_before_the_data_is_read(here: Running) -> None:

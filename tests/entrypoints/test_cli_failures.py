@@ -154,6 +154,4 @@ def test_the_same_commands_through_a_server(tmp_path: Path) -> None:
         assert "histogram of age" in remote("ana", "log", "--mine")[1]
         assert "You can still spend" in remote("ana", "budget", "show", "people")[1]
         assert remote("ana", "policy", "publish", "people", "--yes")[0] == 4
-        assert (
-            "73" in remote("cora", "explain", "people")[1] or "sure" in remote("cora", "explain", "people")[1]
-        )
+        assert "What is promised" in remote("cora", "explain", "people")[1]

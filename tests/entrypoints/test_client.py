@@ -18,7 +18,7 @@ import blowfishdb as bf
 from blowfishdb.adapters.tokens import Tokens
 from blowfishdb.answers import Answer
 from blowfishdb.asking import Asking
-from blowfishdb.core import errors
+from blowfishdb.core import codec, errors
 from blowfishdb.entrypoints.api import problems
 from blowfishdb.entrypoints.api.app import create_app
 from blowfishdb.entrypoints.background import serving
@@ -153,7 +153,7 @@ def test_a_question_is_priced_answered_and_owned(place: Place, question: Callabl
     answer = here.ask(max_cost=quote.epsilon)
     assert before - place.analyst.left(here.dataset) == answer.receipt.cost == quote.epsilon
     stored = there.ask()
-    assert not stored.receipt.cost and there.quote().owned == bool(quote.epsilon)
+    assert not stored.receipt.cost and there.quote().owned
     same(answer, stored)
     same(place.curator.answer(answer.number), stored)
 
@@ -175,11 +175,15 @@ def same(one: Answer, other: Answer) -> None:
     )
 
 
+def drawn(policy: bf.Policy) -> object:
+    return codec.plain(policy.graph)
+
+
 def test_datasets_facts_and_guarantee(place: Place) -> None:
     db = place.analyst
     assert db.datasets() == ["salaries", "visits"] and "visits" in db and "nothing" not in db
     facts, known = db.facts("salaries"), place.inside.facts("salaries")
-    assert facts.domain == known.domain == DOMAIN and facts.policy == known.policy
+    assert facts.domain == known.domain == DOMAIN and drawn(facts.policy) == drawn(known.policy)
     assert (facts.policy_version, facts.rows_per_person) == (2, 1) and facts.snapshot == known.snapshot
     assert db["visits"].schema == VISITS
     assert db["salaries"].guarantee() == place.inside.guarantee("salaries")
@@ -256,17 +260,17 @@ def test_a_policy_is_drafted_proposed_and_published(place: Place) -> None:
     db, before = place.curator, place.curator.facts("visits").policy_version
     weeks = db["visits"].hiding_within("day", timedelta(days=7))
     db.save_draft("visits", weeks)
-    assert db.draft("visits") == weeks and db["visits"].policy != weeks
+    assert drawn(db.draft("visits")) == drawn(weeks) != drawn(db["visits"].policy)
     change = db["visits"].propose(weeks)
     assert change == place.inside.propose("visits", weeks) and change.loosens
     with pytest.raises(errors.PolicyConflict, match="other columns"):
         db["visits"].propose(db["salaries"].policy)
-    db["visits"]["day"].histogram(width=timedelta(days=30)).accurate_to(90).ask()
+    place.analyst["visits"]["day"].histogram(width=timedelta(days=30)).accurate_to(90).ask()
     with pytest.raises(errors.PolicyConflict) as refused:
         db["visits"].publish(weeks)
     assert not refused.value.charged and refused.value.fixes
     db["visits"].publish(weeks, confirm=True)
-    assert db["visits"].policy == weeks and db.facts("visits").policy_version == before + 1
+    assert drawn(db["visits"].policy) == drawn(weeks) and db.facts("visits").policy_version == before + 1
 
 
 def test_a_dataset_is_declared_anew_and_refreshed(place: Place, tmp_path: Path) -> None:
@@ -313,10 +317,6 @@ REFUSALS: dict[str, tuple[type[errors.BlowfishError], Callable[[Gateway], object
     "twice the same name": (
         errors.InvalidInput,
         lambda db: db.add_dataset("salaries", "salaries.duckdb", domain=DOMAIN),
-    ),
-    "no rows there": (
-        errors.SourceMissing,
-        lambda db: db.add_dataset("gone", "gone.duckdb", domain=DOMAIN, table="gone"),
     ),
     "more than there is": (errors.Refused, lambda db: db["salaries"].budget.grant("analyst", 10**5)),
 }
@@ -383,7 +383,7 @@ def test_roles_hold(remote: Place) -> None:
     for forbidden in (
         lambda: remote.analyst["salaries"].preview(asking),
         lambda: remote.analyst["salaries"].budget.set(2),
-        lambda: remote.analyst.verify(),
+        remote.analyst.verify,
         lambda: remote.auditor["salaries"]["age"].histogram(width=20).accurate_to(50).ask(),
     ):
         with pytest.raises(errors.NotAllowed):
@@ -403,7 +403,7 @@ def test_a_wrong_token_or_address(remote: Place) -> None:
         with pytest.raises(errors.InvalidInput, match="not a token"):
             bf.connect(remote.address, token=token)
     with pytest.raises(errors.InvalidInput, match="not an address"):
-        bf.connect("http://[", token="bf_x")
+        bf.connect("http://127.0.0.1:port", token="bf_x")
     with pytest.raises(errors.SourceError, match="did not answer"):
         bf.connect("http://127.0.0.1:1", token="bf_x")
     with pytest.raises(errors.SourceError, match="did not answer"):
@@ -485,6 +485,9 @@ class TwiceAtOnce(httpx.BaseTransport):
             raise httpx.ReadError("lost", request=request)
         return self._real.handle_request(request)
 
+    def close(self) -> None:
+        self._real.close()
+
     def _forgotten(self, request: httpx.Request) -> None:
         with httpx.HTTPTransport() as other:
             other.handle_request(request).read()
@@ -494,7 +497,8 @@ def test_what_is_still_being_answered_is_waited_for(remote: Place) -> None:
     with Remote(remote.address, remote.token(), transport=TwiceAtOnce()) as db:
         before = remote.inside.budget("salaries").spent
         answer = db["salaries"]["age"].histogram(width=11).accurate_to(50).ask()
-    assert remote.inside.budget("salaries").spent - before == answer.receipt.epsilon > 0
+    assert remote.inside.budget("salaries").spent - before == answer.receipt.epsilon
+    assert answer.receipt.epsilon
 
 
 def test_a_cancelled_question_is_not_sent(remote: Place) -> None:

@@ -77,6 +77,7 @@ OPEN_PAGES = frozenset(
         ("POST", "/signout"),
         ("POST", "/theme"),
         ("GET", "/static/{digest}/{name}"),
+        ("GET", "/datasets/{dataset}/guarantee"),
     }
 )
 """Pages that nobody has to sign in for; what they show says nothing about any dataset but its guarantee."""

@@ -58,6 +58,9 @@ def _wrong_password(window: Any, _: Site) -> None:
     window.locator(".alert.bad").wait_for()
 
 
+_GROUPS = "hide.region=groups&groups.region=north%2C+south%0Aeast%2C+west"
+_DRAFT = f"records=together&hide.salary=within&within.salary=10%2C000&hide.age=everything&{_GROUPS}"
+
 PAGES: tuple[Page, ...] = (
     Page("signin", None, "/signin"),
     Page("signin-wrong", None, "/signin", _wrong_password),
@@ -70,6 +73,38 @@ PAGES: tuple[Page, ...] = (
     Page("overview-curator", "curator", "/datasets/salaries"),
     Page("overview-analyst", "analyst", "/datasets/salaries"),
     Page("overview-auditor", "auditor", "/datasets/salaries"),
+    Page("ask", "analyst", "/datasets/salaries/ask?error=40"),
+    Page("ask-owned", "analyst", "/datasets/salaries/ask"),
+    Page("ask-not-affordable", "analyst", "/datasets/salaries/ask?error=0.5"),
+    Page("ask-wrong", "analyst", "/datasets/salaries/ask?column=region"),
+    Page("ask-sql", "analyst", "/datasets/salaries/ask?mode=sql"),
+    Page("ask-explained", "analyst", "/datasets/salaries/ask?shape=two&column=age&second=region&explain=1"),
+    Page("answers", "analyst", "/answers"),
+    Page("answers-nothing-fits", "analyst", "/answers?q=nothing"),
+    Page("answer", "analyst", "/answers/{a}"),
+    Page("answer-bars", "curator", "/answers/{c}?raw=1"),
+    Page("compare", "analyst", "/compare?a={a}&b={a}"),
+    Page("compare-choose", "analyst", "/compare?a={a}"),
+    Page("compare-wrong", "analyst", "/compare?a={a}&b={b}", status=422),
+    Page("guarantee", None, "/datasets/salaries/guarantee"),
+    Page("policy-published", "curator", "/datasets/salaries/policy"),
+    Page("policy-draft", "curator", f"/datasets/salaries/policy?{_DRAFT}&was=records%3Dtogether"),
+    Page("policy-made-up", "curator", "/datasets/salaries/policy?column=age&ask=histogram&data=made-up"),
+    Page(
+        "policy-wrong",
+        "curator",
+        "/datasets/salaries/policy?records=single&hide.salary=within&within.salary=x",
+    ),
+    Page("publish", "curator", f"/datasets/salaries/policy/publish?{_DRAFT}"),
+    Page("tradeoff", "curator", "/datasets/salaries/tradeoff"),
+    Page("tradeoff-point", "curator", "/datasets/salaries/tradeoff?point=within+10%2C000"),
+    Page("tradeoff-wrong", "curator", "/datasets/salaries/tradeoff?distances=far", status=422),
+    Page("budget", "curator", "/datasets/salaries/budget"),
+    Page("budget-weaker", "curator", "/datasets/salaries/budget?total=9"),
+    Page("budget-auditor", "auditor", "/datasets/salaries/budget"),
+    Page("access", "curator", "/datasets/salaries/access"),
+    Page("audit", "auditor", "/datasets/salaries/audit"),
+    Page("audit-nothing-fits", "auditor", "/datasets/salaries/audit?kind=lost"),
     Page("not-found", "analyst", "/datasets/nothing", status=404),
     Page("another-role", "analyst", "/datasets/new", status=403),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -47,12 +47,18 @@ class Site:
 
 
 @contextmanager
-def site(folder: Path, *, settings: Settings = SETTINGS, asked: bool = True) -> Iterator[Site]:
+def site(
+    folder: Path,
+    *,
+    settings: Settings = SETTINGS,
+    make: Callable[[Path], Path] = make_workspace,
+    questions: Sequence[str] = QUESTIONS,
+) -> Iterator[Site]:
     """A fresh workspace in ``folder`` behind a real server on a free port."""
-    place = make_workspace(folder)
-    if asked:
+    place = make(folder)
+    if questions:
         with Workspace(place, user="analyst") as workspace:
-            for question in QUESTIONS:
+            for question in questions:
                 workspace["salaries"].question(question).accurate_to(50, confidence=0.95).ask()
     make_people(folder)
     app = create_app(place, settings=settings, hasher=CHEAP)
@@ -67,7 +73,7 @@ def make_people(folder: Path) -> Path:
     lines = ["person_id,income,joined,team,remote"]
     for i in range(400):
         joined = f"20{10 + i % 12:02}-{1 + i % 12:02}-{1 + i % 28:02}"
-        lines.append(f"{1000 + i},{20_137 + i * 211},{joined},{'red green blue'.split()[i % 3]},{i % 2 == 0}")
+        lines.append(f"{1000 + i},{20_137 + i % 150 * 211},{joined},{['red', 'green', 'blue'][i % 3]},{i % 2 == 0}")
     file = folder / "people.csv"
     file.write_text("\n".join(lines) + "\n")
     return file

@@ -57,7 +57,10 @@ def comparison_chart(comparison: Comparison, *, width: int = WIDTH) -> Any:
         .mark_point(style="alarm", shape="diamond", filled=True, opacity=1, size=90)
         .encode(x=x, y="difference:Q", tooltip=tooltip)
     )
-    lower = alt.layer(zero, whiskers, within, beyond).properties(width=width, height=_DIFFERENCE)
+    found = int(comparison.differs.sum())
+    # a layer without a single row makes Vega warn about its scale
+    points = [*([within] if found < len(rows) else []), *([beyond] if found else [])]
+    lower = alt.layer(zero, whiskers, *points).properties(width=width, height=_DIFFERENCE)
     chart = alt.vconcat(overlay, lower, spacing=24).resolve_scale(x="independent")
     first, second = _names(comparison)
     return finished(

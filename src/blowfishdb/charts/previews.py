@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from blowfishdb.charts.answers import heat_map, promise, value_title
+from blowfishdb.charts.answers import promise, value_title
 from blowfishdb.charts.frame import (
     WIDTH,
     ChartTable,
@@ -19,6 +19,7 @@ from blowfishdb.charts.frame import (
     number_text,
     rounded,
 )
+from blowfishdb.charts.heat import heat_map
 from blowfishdb.core.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -134,8 +135,8 @@ def _watermark(words: str, width: int) -> Any:
     data = alt.InlineData(values=[{"words": words.upper()}])
     return (
         alt.Chart(data)
-        .mark_text(style="watermark", align="right", baseline="top")
-        .encode(text="words:N", x=alt.value(width - 4), y=alt.value(4))
+        .mark_text(style="watermark", align="left", baseline="top")
+        .encode(text="words:N", x=alt.value(8), y=alt.value(4))
     )
 
 

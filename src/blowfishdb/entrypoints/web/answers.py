@@ -136,7 +136,8 @@ def _line(answer: Answer, caller: Caller) -> dict[str, Any]:
 def _accuracy_short(answer: Answer) -> str:
     every = "all bars" if answer.simultaneous else "each bar"
     places = "" if len(answer.values) == 1 else f" {every}"
-    return f"±{number_text(answer.alpha, digits(answer.alpha))}{places}, {100 * (1 - answer.beta):.6g} %"
+    words = f"±{number_text(answer.alpha, digits(answer.alpha))}{places}, {100 * (1 - answer.beta):.6g} %"
+    return words.replace(" ", "\u00a0").replace(",\u00a0", ", ")
 
 
 def _comparable(caller: Caller, answer: Answer) -> list[Answer]:

@@ -6,6 +6,7 @@ Nothing is lost when a part is changed: what does not belong to the chosen shape
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -49,6 +50,7 @@ _DETAILS: Final = {"ranges": "ranges", "quantiles": "shares", "top": "most", "ab
 _UNCUT: Final = ("ranges", "mean", "sum", "count")
 _BRACKETS: Final = {"edges": ("[", "]"), "groups": ("{", "}")}
 _LONGEST: Final = 20_000
+_CLAUSES: Final = re.compile(r" (FROM|GROUP BY|WITH ERROR) ")
 _EXPLAIN: Final = re.compile(r"\s*explain\s+", re.IGNORECASE)
 
 
@@ -160,8 +162,8 @@ class Draft:
             return shown
         if not size:
             raise InvalidBins("Say how the column is cut into bins.", fixes=("20 bins",))
-        inside = size.strip("[]{}") if cut in _BRACKETS else _plain(size)
         opened, closed = _BRACKETS.get(cut, ("", ""))
+        inside = _inside(cut, size) if opened else _plain(size)
         return f"{shown}({cut}={opened}{inside}{closed})"
 
     def _terms(self) -> dict[str, Any]:
@@ -210,7 +212,8 @@ def example_ranges(domain: Domain, column: str) -> str:
 def example_sql(domain: Domain, dataset: str) -> str:
     """A SELECT that can be asked of these columns."""
     source = Source(domain, dataset)
-    return f"{source.counted(source.key(_largest(domain)))} WITH ERROR 50 CONFIDENCE 0.95"
+    statement = f"{source.counted(source.key(_largest(domain)))} WITH ERROR 50 CONFIDENCE 0.95"
+    return _CLAUSES.sub(r"\n\1 ", statement)
 
 
 def _largest(domain: Domain) -> str:
@@ -220,9 +223,15 @@ def _largest(domain: Domain) -> str:
 
 
 def _cut_fields(column: ColumnForm, cut: str, size: str) -> dict[str, str]:
-    inside = column_text(column)[len(name_text(column.name)) :].strip("()")
-    kind, _, text = inside.partition("=")
-    return {cut: kind or "values", size: text.strip("[]{}")}
+    written = column_text(column)[len(name_text(column.name)) :].removeprefix("(").removesuffix(")")
+    kind, _, text = written.partition("=")
+    return {cut: kind or "values", size: _inside(kind, text)}
+
+
+def _inside(cut: str, typed: str) -> str:
+    """Edges and groups with or without the brackets around them."""
+    opened, closed = _BRACKETS.get(cut, ("", ""))
+    return typed.removeprefix(opened).removesuffix(closed) if typed.startswith(opened) else typed
 
 
 def _detail_fields(form: QuestionForm) -> dict[str, str]:
@@ -248,6 +257,6 @@ def _number(typed: str, words: str, example: str, error: type[InvalidAlpha | Inv
         found = Decimal(_plain(typed))
     except InvalidOperation:
         raise error(f"{words} It cannot be read.", fixes=(example,)) from None
-    if not found.is_finite():
+    if not math.isfinite(float(found)):
         raise error(f"{words} It must be finite.", fixes=(example,))
     return found

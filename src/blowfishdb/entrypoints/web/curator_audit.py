@@ -22,7 +22,6 @@ from blowfishdb.entrypoints.web.gates import PageBookReader
 router: Final = APIRouter(include_in_schema=False)
 
 _PER_PAGE: Final = 100
-_LONGEST: Final = 120  # letters of a fact in the table
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 _STATES: Final = {
     State.SETTLED: "answered",
@@ -36,7 +35,11 @@ _KINDS: Final = {
     "grant": "grant",
     "policy": "policy published",
     "preview": "curator looked",
-    **{state.value: words for state, words in _STATES.items()},
+    "reserved": "charge reserved",
+    "reading": "reading begins",
+    "settled": "answered",
+    "lost": "no answer came out",
+    "void": "charge given back",
 }
 
 
@@ -68,6 +71,7 @@ def audit_page(
         people=sorted({event.analyst for event in books.events}),
         kind=kind,
         who=who,
+        questions={answer.number: answer.receipt.question for answer in caller.gateway.answers(dataset)},
         events=[(event, _said(event)) for event in chosen[(number - 1) * _PER_PAGE : number * _PER_PAGE]],
         found=len(chosen),
         page=number,
@@ -128,18 +132,12 @@ def _by_state(events: list[EventShown]) -> list[tuple[str, int, Epsilon]]:
 
 
 def _said(event: EventShown) -> list[str]:
-    """The facts of an event in words; long hashes are cut, and are whole in the files."""
+    """The facts of an event that mean something to people; everything is in the files."""
     facts: dict[str, Any] = dict(event.facts)
     if event.kind == "policy":
         change = [str(sentence) for sentence in facts.get("difference", [])]
         return [f"Version {facts.get('from_version')} → {facts.get('to_version')}.", *change]
     if event.kind == "grant":
         return [f"granted by {facts['by']}"] if facts.get("by") else []
-    return [f"{name} {_short(value)}" for name, value in facts.items() if value and name != "holder"]
-
-
-def _short(value: object) -> str:
-    said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    if _HASH.fullmatch(said):
-        return f"{said[:12]}…"
-    return said if len(said) <= _LONGEST else f"{said[: _LONGEST - 1]}…"
+    told = (str(facts[name]) for name in ("question", "reason") if facts.get(name))
+    return [said for said in told if not _HASH.fullmatch(said)]

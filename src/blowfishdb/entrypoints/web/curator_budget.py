@@ -11,7 +11,7 @@ from blowfishdb.charts import budget_chart, budget_table
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import BlowfishError, InvalidEpsilon
 from blowfishdb.core.guarantee import guarantee
-from blowfishdb.core.protection import certainty_at, percent
+from blowfishdb.core.protection import at_most, certainty_at
 from blowfishdb.entrypoints.api.access import Caller
 from blowfishdb.entrypoints.api.bodies import Allowance, Total
 from blowfishdb.entrypoints.api.budgets import grant as grant_to
@@ -79,7 +79,7 @@ def _page(
     )
     shown = tried or budget.total
     granted = sum((given.granted for given in grants if given.granted is not None), Epsilon(0))
-    having = {given.user for given in grants if given.granted is not None}
+    listed = {given.user for given in grants}
     return render(
         request,
         "curator/budget.html",
@@ -96,14 +96,14 @@ def _page(
         refused=refused,
         grants=grants,
         granted=granted,
-        limited=bool(having),
+        limited=any(given.granted is not None for given in grants),
         ungranted=budget.total - granted,
         people=[
             account.name
             for account in caller.server.accounts.list()
-            if account.active and account.role is not Role.AUDITOR and account.name not in having
+            if account.active and account.role is not Role.AUDITOR and account.name not in listed
         ],
-        sure_now=percent(certainty_at(1, budget.total)),
-        sure_then=percent(certainty_at(1, shown)),
+        sure_now=at_most(certainty_at(1, budget.total)),
+        sure_then=at_most(certainty_at(1, shown)),
         promise=guarantee(facts.policy, shown, rows_per_person=facts.rows_per_person),
     )

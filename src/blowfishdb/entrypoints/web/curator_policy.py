@@ -12,7 +12,7 @@ from blowfishdb.core.errors import InvalidInput, PolicyConflict
 from blowfishdb.core.guarantee import guarantee
 from blowfishdb.core.policy import Policy
 from blowfishdb.core.policy_words import sentences
-from blowfishdb.core.protection import certainty_at, percent
+from blowfishdb.core.protection import at_most, certainty_at
 from blowfishdb.datasets import Dataset
 from blowfishdb.entrypoints.api.access import Caller
 from blowfishdb.entrypoints.web import curator_views as views
@@ -20,7 +20,7 @@ from blowfishdb.entrypoints.web.curator_views import MADE_UP, View, attempt
 from blowfishdb.entrypoints.web.forms import Sent, text, ticked
 from blowfishdb.entrypoints.web.frame import dataset_address, redirect, render, told
 from blowfishdb.entrypoints.web.gates import PageCurator
-from blowfishdb.entrypoints.web.policy_form import PolicyForm
+from blowfishdb.entrypoints.web.policy_form import EXAMPLES, PolicyForm
 from blowfishdb.entrypoints.web.template_form import SHAPES, TemplateForm
 
 router: Final = APIRouter(include_in_schema=False)
@@ -44,7 +44,7 @@ def policy_page(request: Request, dataset: str, caller: PageCurator) -> Response
     total = caller.gateway.budget(dataset).total
     context: dict[str, Any] = {
         "form": form,
-        "wrong": {name: told(request, error) for name, error in wrong.items()},
+        "wrong": {name: _helped(told(request, error), form, name) for name, error in wrong.items()},
         "asked": template,
         "shapes": SHAPES,
         "domain": facts.domain,
@@ -58,6 +58,12 @@ def policy_page(request: Request, dataset: str, caller: PageCurator) -> Response
     }
     shown = _shown(request, caller, dataset, policy, state) if policy is not None else _NOTHING
     return render(request, "curator/policy.html", caller=caller, dataset=dataset, **context, **shown)
+
+
+def _helped(problem: dict[str, Any], form: PolicyForm, column: str) -> dict[str, Any]:
+    """What is wrong about a column, never without something to try."""
+    hides = next(each.hides for each in form.columns if each.column == column)
+    return {**problem, "fixes": problem["fixes"] or [EXAMPLES[hides]]}
 
 
 _NOTHING: Final[dict[str, Any]] = {
@@ -104,16 +110,14 @@ def _shown(request: Request, caller: Caller, name: str, policy: Policy, state: S
 
 
 def _published_cost(dataset: Dataset, template: TemplateForm) -> Epsilon:
-    return template.asking(dataset).quote().epsilon
+    """What the question costs today, also where its answer is stored already and would be free."""
+    return dataset.tradeoff(template.asking(dataset), {"published": dataset.policy}).points[0].epsilon
 
 
 def _adding_up(columns: int, total: Epsilon) -> str:
     """What hiding columns one by one gives up, in numbers."""
-    together, apart = (percent(certainty_at(steps, total)) for steps in (1, columns))
-    return (
-        f"between records that differ in all {columns} columns an attacker can be at most {apart} sure, "
-        f"instead of {together}"
-    )
+    together, apart = (at_most(certainty_at(steps, total)) for steps in (1, columns))
+    return f"between records that differ in all {columns} columns an attacker can be {apart}, not {together}"
 
 
 # --- saving and publishing ------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Final, final
 
@@ -102,7 +102,9 @@ def columns_page(request: Request, form: Sent, caller: PageCurator) -> Response:
         proposal = _proposal(source)
     except BlowfishError as error:
         return _source_page(request, caller, source, error)
-    return _columns_page(request, caller, source, proposed_columns(proposal), suggested=proposal.person)
+    if not source.view:
+        source = replace(source, table=proposal.table or "")  # the only table of a file has a name, too
+    return _columns_page(request, caller, source, proposed_columns(proposal), suggested=proposal.person or "")
 
 
 @router.post("/datasets/new")
@@ -119,7 +121,8 @@ def declare(request: Request, form: Sent, caller: PageCurator) -> Response:
             raise InvalidInput("No column is used, so nothing could be asked.", fixes=("use a column",))
         interface.add_dataset(source.body(Domain.of(found)), caller, Response())
     except BlowfishError as error:
-        return _columns_page(request, caller, source, shown, error=error)
+        suggested = text(form, "suggested")
+        return _columns_page(request, caller, source, shown, suggested=suggested, error=error)
     return redirect(
         dataset_address(source.name),
         flash=f"'{source.name}' is declared. Everything about a record is hidden, and the budget is 1.",
@@ -155,7 +158,7 @@ def _columns_page(
     source: SourceForm,
     columns: Sequence[ColumnForm],
     *,
-    suggested: str | None = None,
+    suggested: str,
     error: BlowfishError | None = None,
 ) -> Response:
     problem = None if error is None else told(request, error)

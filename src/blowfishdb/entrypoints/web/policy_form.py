@@ -52,7 +52,7 @@ class ColumnForm:
         """What can follow “when they are”, in the order from much to little."""
         offered = [(EVERYTHING, "different at all")]
         if self.ordered:
-            offered += [(WITHIN, "within a distance of"), (WIDTH, "in the same group of width")]
+            offered += [(WITHIN, "within"), (WIDTH, "in the same group of")]
         offered += [(GROUPS, "in the same listed group"), (PAIRS, "a listed pair")]
         if self.kept:
             offered.append((KEPT, f"as drafted ({self.kept})"))
@@ -62,7 +62,7 @@ class ColumnForm:
         """The graph that was meant."""
         typed = self.typed.get(self.hides, "")
         if self.hides in OPERANDS and not typed:
-            raise InvalidThreshold(_UNSAID[self.hides], fixes=(_EXAMPLES[self.hides],))
+            raise InvalidThreshold(_UNSAID[self.hides], fixes=(EXAMPLES[self.hides],))
         if self.hides == WITHIN:
             return column_graph(attribute, hide_within=typed)
         if self.hides == WIDTH:
@@ -84,9 +84,9 @@ _UNSAID: Final = {
     GROUPS: "List the groups, one on each line.",
     PAIRS: "List the pairs, one on each line.",
 }
-_EXAMPLES: Final = {
-    WITHIN: "a number in the units of the column",
-    WIDTH: "a number in the units of the column",
+EXAMPLES: Final = {
+    WITHIN: "a positive number in the units of the column, such as 1,000",
+    WIDTH: "a positive number in the units of the column, such as 1,000",
     GROUPS: "values of one group on each line, with commas between them",
     PAIRS: "two values on each line, with “and” between them",
 }
@@ -201,5 +201,5 @@ def _parts(line: str, between: re.Pattern[str]) -> list[str]:
 def _pair(line: str) -> tuple[str, str]:
     parts = _parts(line, _PAIR)
     if len(parts) != 2:
-        raise InvalidGraph("A pair to hide is two values on one line.", fixes=(_EXAMPLES[PAIRS],))
+        raise InvalidGraph("A pair to hide is two values on one line.", fixes=(EXAMPLES[PAIRS],))
     return parts[0], parts[1]

@@ -14,10 +14,10 @@ from blowfishdb.core.forms import ColumnForm, QuestionForm
 from blowfishdb.datasets import Dataset
 
 SHAPES: Final = (
-    ("cumulative", "cumulative counts"),
-    ("histogram", "counts (histogram)"),
+    ("cumulative", "cumulative"),
+    ("histogram", "histogram"),
     ("quantiles", "quartiles"),
-    ("own", "a question of my own"),
+    ("own", "my own …"),
 )
 _BINS: Final = 20
 _QUARTILES: Final = (0.25, 0.5, 0.75)

@@ -1,0 +1,82 @@
+"""Answers and quotes as notebooks show them: a small piece of HTML without a script, every text escaped."""
+
+from __future__ import annotations
+
+import itertools
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from blowfishdb.answers import Answer
+    from blowfishdb.messages import Quote
+
+_ROWS: Final = 20
+_RIGHT: Final = ' style="text-align:right"'
+
+
+def answer_html(answer: Answer) -> str:
+    """The question, the first values with their noise intervals, and the receipt."""
+    receipt, count = answer.receipt, len(answer.values)
+    headings = [*answer.headings, "value", "noise interval"]
+    cells = zip(
+        itertools.product(*answer.labels), answer.values, answer.low, answer.high, answer.exact, strict=True
+    )
+    rows = [
+        [*bins, _number(value), "exact" if exact else f"{_number(low)} … {_number(high)}"]
+        for bins, value, low, high, exact in itertools.islice(cells, _ROWS)
+    ]
+    more = [f"The first {_ROWS} of {count:,}; to_pandas() has them all."] if count > _ROWS else []
+    paid = f"ε {receipt.cost:.3g}" if receipt.cost else "nothing"
+    charged = (
+        f"Charged {paid}. {receipt.mechanism}, policy v{receipt.policy_version}, answer {receipt.charge}."
+    )
+    notes = [*more, _promise(answer.alpha, answer.beta, answer.simultaneous), charged]
+    return _part(
+        f"{receipt.question} of {receipt.dataset}", _table(headings, rows, len(answer.labels)), notes
+    )
+
+
+def quote_html(quote: Quote) -> str:
+    """The price, what it promises, and what else could be asked."""
+    price = "already owned, costs nothing" if quote.owned else f"costs ε {quote.epsilon:.3g}"
+    if not quote.owned and not quote.epsilon:
+        price = "exact and free: the policy does not hide this answer"
+    facts = [["price", price], ["left", f"ε {quote.remaining:.3g}"]]
+    if not quote.owned and quote.dividend is not None and quote.affordable is not None:
+        plain = f"ε {quote.plain_epsilon:.3g}, {quote.dividend:.2g} times as much"
+        facts += [["affordable", f"{quote.affordable:,} times"], ["plain differential privacy", plain]]
+    facts += [["cheaper", f"±{a.alpha:g} for ε {a.epsilon:.3g}"] for a in quote.alternatives]
+    notes = [
+        _promise(quote.alpha, quote.beta, quote.simultaneous),
+        f"{quote.mechanism}. {quote.explanation}",
+        "A quote is free and reads no data.",
+    ]
+    return _part(f"Quote: {quote.question} of {quote.dataset}", _table([], facts, 2), notes)
+
+
+def _promise(alpha: float, beta: float, simultaneous: bool) -> str:
+    every = "every value" if simultaneous else "each value"
+    return f"In {100 * (1 - beta):g} of 100 runs {every} is within {alpha:,.6g} of the truth."
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.6g}"
+
+
+def _table(headings: list[str], rows: list[list[str]], texts: int) -> str:
+    """A table whose first ``texts`` columns are words and whose others are numbers."""
+
+    def line(tag: str, cells: list[str]) -> str:
+        sides = ("" if place < texts else _RIGHT for place in range(len(cells)))
+        return "".join(
+            f"<{tag}{side}>{escape(cell)}</{tag}>" for cell, side in zip(cells, sides, strict=True)
+        )
+
+    head = f"<thead><tr>{line('th', headings)}</tr></thead>" if headings else ""
+    body = "".join(f"<tr>{line('td', row)}</tr>" for row in rows)
+    return f"<table>{head}<tbody>{body}</tbody></table>"
+
+
+def _part(title: str, table: str, notes: list[str]) -> str:
+    said = "<br>".join(escape(note) for note in notes)
+    return f"<div><p><strong>{escape(title)}</strong></p>{table}<p><small>{said}</small></p></div>"

@@ -1,0 +1,121 @@
+"""The form of the ask page: from texts to a question and back, without a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+import pytest
+
+from blowfishdb.adapters.question_text import parse_question
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.errors import InvalidAlpha, InvalidBeta, InvalidBins, InvalidQuestion, UnknownColumn
+from blowfishdb.entrypoints.web.ask_draft import Draft, example_sql
+from blowfishdb.messages import Fit
+from blowfishdb.workspace import Workspace
+from tests.entrypoints.server import DOMAIN, make_workspace
+
+
+def draft(**typed: str) -> Draft:
+    return Draft.read(typed, DOMAIN)
+
+
+@pytest.mark.parametrize(
+    ("typed", "short"),
+    [
+        ({}, "cumulative(salary(bins=20))"),
+        ({"shape": "histogram", "column": "age", "cut": "width", "size": "$1,0"}, "histogram(age(width=10))"),
+        ({"shape": "histogram", "column": "region"}, "histogram(region)"),
+        ({"shape": "two", "column": "age", "second": "region"}, "histogram(age(bins=20), region)"),
+        ({"shape": "top", "column": "age", "cut": "values", "most": "5"}, "top(age, 5)"),
+        ({"shape": "above", "limit": "1,000"}, "above(salary(bins=20), 1000)"),
+        ({"shape": "quantiles", "shares": "0.5"}, "quantiles(salary(bins=20), 0.5)"),
+        ({"shape": "ranges", "ranges": "0..9, 5..20"}, "ranges(salary, 0..9, 5..20)"),
+        ({"shape": "mean", "column": "age"}, "mean(age)"),
+        ({"shape": "count", "where": "age >= 30"}, "count(salary) where age >= 30"),
+        (
+            {"shape": "histogram", "cut": "edges", "size": "0, 50000"},
+            "histogram(salary(edges=[0, 50000]))",
+        ),
+        (
+            {"shape": "histogram", "column": "region", "cut": "groups", "size": "'a': ['north', 'south']"},
+            "histogram(region(groups={'a': ['north', 'south']}))",
+        ),
+    ],
+)
+def test_what_is_typed_is_a_question(typed: dict[str, str], short: str) -> None:
+    assert draft(**typed).question(DOMAIN) == short
+    if "groups" not in short:
+        parse_question(short, DOMAIN)
+
+
+def test_the_address_holds_what_was_changed_and_nothing_else() -> None:
+    changed = draft(error="33", where="age >= 30 & region = 'north'")
+    said = dict(parse_qsl(changed.address()[1:]))
+    assert said["error"] == "33" and said["where"] == "age >= 30 & region = 'north'"
+    assert "confidence" not in said and "sql" not in said
+    assert Draft.read(said, DOMAIN) == changed
+
+
+def test_terms_are_exact() -> None:
+    body, explained = draft(error="±1,000", confidence="97.5 %", every="each").asked(DOMAIN, "salaries")
+    assert (body.error, body.confidence, body.each, explained) == (1000.0, 0.975, True, False)
+    body, _ = draft(by="epsilon", epsilon="0.1").asked(DOMAIN, "salaries")
+    assert (body.error, body.epsilon) == (None, "0.1")
+
+
+def test_a_statement_keeps_its_own_terms_and_takes_the_others_from_the_form() -> None:
+    stated, explained = draft(mode="sql", sql=f"EXPLAIN {example_sql(DOMAIN, 'salaries')}").asked(
+        DOMAIN, "salaries"
+    )
+    assert stated.error is None and explained and stated.sql is not None and "EXPLAIN" not in stated.sql
+    bare, explained = draft(mode="sql", sql="SELECT COUNT(*) FROM salaries").asked(DOMAIN, "salaries")
+    assert bare.error == 50.0 and not explained
+
+
+@pytest.mark.parametrize(
+    ("typed", "error"),
+    [
+        ({"error": "many"}, InvalidAlpha),
+        ({"error": "1e999999"}, InvalidAlpha),
+        ({"confidence": "often"}, InvalidBeta),
+        ({"size": ""}, InvalidBins),
+        ({"column": "wage"}, UnknownColumn),
+        ({"shape": "ranges"}, InvalidQuestion),
+        ({"shape": "two", "column": "age", "second": "age"}, InvalidQuestion),
+    ],
+)
+def test_what_cannot_be_used_is_said(typed: dict[str, str], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        draft(**typed).asked(DOMAIN, "salaries")
+
+
+def test_what_fits_sets_the_form() -> None:
+    now = draft()
+    assert now.fitted(Fit("±33", error=33.0)) == now.address(error="33")
+    assert now.fitted(Fit("10 bins", bins=10)) == now.address(size="10")
+    assert now.fitted(Fit("epsilon 0.2", epsilon=Epsilon("0.2"))) == now.address(by="epsilon", epsilon="0.2")
+    assert now.fitted(Fit("ask the curator for more")) is None
+
+
+@pytest.mark.parametrize(
+    "short",
+    [
+        "cumulative(salary, bins=20) where age >= 30",
+        "histogram(age(width=10), region)",
+        "histogram(salary, edges=[0, 50000])",
+        "histogram(region, groups={'n': ['north'], 'rest': ['south', 'east', 'west']})",
+        "ranges(salary, 0..9999, 5000..20000)",
+        "quantiles(salary, 0.25, 0.5, bins=50)",
+        "above(region, 100)",
+    ],
+)
+def test_an_answer_can_be_asked_again_more_accurately(short: str, tmp_path: Path) -> None:
+    with Workspace(make_workspace(tmp_path, rows=50), user="analyst") as workspace:
+        salaries = workspace["salaries"]
+        answer = salaries.question(short).accurate_to(200, confidence=0.9, each=True).ask()
+        again = Draft.again(answer)
+        assert again is not None
+        body, _ = again.asked(DOMAIN, "salaries")
+        assert (body.error, body.confidence, body.each) == (answer.alpha / 2, 0.9, again.every == "each")
+        assert body.asking(salaries).form.to_plain() == answer.form

@@ -1,0 +1,199 @@
+"""The frame of the pages: signing in, forms that cannot be forged, redirects, headers, themes, no JavaScript."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.entrypoints.server import PASSWORD
+from tests.web.conftest import PageFor
+from tests.web.site import Site
+
+
+@pytest.fixture
+def http(web: Site) -> Any:
+    """A program that follows no redirect."""
+    with httpx.Client(base_url=web.address) as client:
+        yield client
+
+
+def signed_in(http: httpx.Client, web: Site, role: str) -> str:
+    """Signs a client in; the csrf text of its pages."""
+    http.cookies.set(web.cookie, web.secret(role))
+    found = re.search(r'name="csrf" value="([0-9a-f]{64})"', http.get("/datasets").text)
+    assert found is not None
+    return found[1]
+
+
+def test_a_visitor_is_led_to_sign_in_and_then_where_they_wanted_to_go(page_for: PageFor) -> None:
+    page = page_for(None)
+    page.goto("/datasets/salaries?from=mail")
+    assert page.url.endswith("/signin?next=%2Fdatasets%2Fsalaries%3Ffrom%3Dmail")
+    page.get_by_label("Name").fill("analyst")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    assert page.url.endswith("/datasets/salaries?from=mail")
+    assert page.locator("h1").inner_text() == "salaries"
+
+
+def test_a_wrong_password_says_so_and_keeps_the_name(page_for: PageFor) -> None:
+    page = page_for(None)
+    page.goto("/signin")
+    page.get_by_label("Name").fill("auditor")
+    page.get_by_label("Password").fill("wrong")
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    assert "name or" in page.get_by_role("alert").inner_text()
+    assert page.get_by_label("Name").input_value() == "auditor"
+    assert page.get_by_label("Password").input_value() == ""
+
+
+def test_the_cookie_cannot_be_read_by_scripts_and_signing_out_ends_it(page_for: PageFor, web: Site) -> None:
+    page = page_for(None)
+    page.goto("/signin")
+    page.get_by_role("button", name="Be the analyst").click()
+    (cookie,) = [each for each in page.context.cookies() if each["name"] == web.cookie]
+    assert cookie["httpOnly"]
+    assert cookie["sameSite"] == "Strict"
+    page.get_by_role("button", name="Sign out").click()
+    assert page.get_by_role("status").inner_text() == "You are signed out."
+    again = httpx.get(f"{web.address}/datasets", cookies={web.cookie: cookie["value"]})
+    assert again.status_code == 303
+
+
+@pytest.mark.parametrize("next_page", ["//evil.example/", "https://evil.example/", "/\\evil.example", "x"])
+def test_signing_in_leads_nowhere_else(http: httpx.Client, next_page: str) -> None:
+    sent = {"user": "analyst", "password": PASSWORD, "next": next_page}
+    done = http.post("/signin", data=sent)
+    assert (done.status_code, done.headers["Location"]) == (303, "/")
+
+
+@pytest.mark.parametrize("csrf", ["", "0" * 64, None])
+def test_a_forged_form_changes_nothing(http: httpx.Client, web: Site, csrf: str | None) -> None:
+    signed_in(http, web, "curator")
+    before = web.workspace.facts("salaries").snapshot
+    sent = {} if csrf is None else {"csrf": csrf}
+    refused = http.post("/datasets/salaries/refresh", data=sent)
+    assert refused.status_code == 403
+    assert web.workspace.facts("salaries").snapshot == before
+
+
+def test_the_text_of_someone_else_is_forged_too(http: httpx.Client, web: Site) -> None:
+    theirs = signed_in(http, web, "analyst")
+    signed_in(http, web, "curator")
+    assert http.post("/datasets/salaries/refresh", data={"csrf": theirs}).status_code == 403
+
+
+def test_a_form_from_another_site_signs_nobody_in(http: httpx.Client, web: Site) -> None:
+    sent = {"user": "analyst", "password": PASSWORD}
+    refused = http.post("/signin", data=sent, headers={"Sec-Fetch-Site": "cross-site"})
+    assert refused.status_code == 403
+    assert web.cookie not in refused.cookies
+
+
+def test_a_form_of_ours_is_read(http: httpx.Client, web: Site) -> None:
+    csrf = signed_in(http, web, "curator")
+    before = web.workspace.facts("salaries").snapshot
+    assert http.post("/datasets/salaries/refresh", data={"csrf": csrf}).status_code == 303
+    assert web.workspace.facts("salaries").snapshot == before + 1
+
+
+def test_the_field_of_a_form_does_not_open_the_interface(http: httpx.Client, web: Site) -> None:
+    csrf = signed_in(http, web, "curator")
+    refused = http.post("/api/v1/datasets/salaries/refresh", data={"csrf": csrf})
+    assert refused.status_code == 403
+
+
+def test_pages_run_no_code_but_ours(http: httpx.Client, web: Site) -> None:
+    signed_in(http, web, "analyst")
+    page = http.get("/datasets")
+    policy = page.headers["Content-Security-Policy"]
+    assert "default-src 'self'" in policy
+    assert "unsafe" not in policy
+    assert page.headers["X-Content-Type-Options"] == "nosniff"
+    assert page.headers["Cache-Control"] == "no-store"
+    assert page.headers["X-Frame-Options"] == "DENY"
+
+
+def test_static_files_are_kept_for_good_under_an_address_that_names_them(http: httpx.Client) -> None:
+    address = re.findall(r'href="(/static/[^"]+site\.css)"', http.get("/signin").text)[0]
+    style = http.get(address, headers={"Accept-Encoding": "gzip"})
+    assert "immutable" in style.headers["Cache-Control"]
+    assert style.headers["Content-Encoding"] == "gzip"
+    assert "Content-Encoding" not in http.get(address, headers={"Accept-Encoding": "identity"}).headers
+    older = http.get("/static/0123456789abcdef/site.css")
+    assert older.headers["Cache-Control"] == "no-cache"
+    assert http.get("/static/0123456789abcdef/secrets.css").status_code == 404
+    assert http.get("/static/x/..%2Ftemplates%2Fbase.html").status_code == 404
+
+
+def test_a_program_is_told_as_data_and_a_person_as_a_page(http: httpx.Client) -> None:
+    assert http.get("/api/v1/nothing").headers["Content-Type"] == "application/problem+json"
+    page = http.get("/nothing")
+    assert page.status_code == 404
+    assert page.headers["Content-Type"].startswith("text/html")
+    assert "There is nothing here" in page.text
+
+
+def test_what_is_too_long_gets_a_page(http: httpx.Client) -> None:
+    page = http.post("/signin", data={"user": "x" * 1_100_000})
+    assert page.status_code == 413
+    assert "That was too long" in page.text
+    assert "Nothing was charged." in page.text
+
+
+def test_another_role_is_told_so(http: httpx.Client, web: Site) -> None:
+    signed_in(http, web, "analyst")
+    page = http.get("/datasets/new")
+    assert page.status_code == 403
+    assert "This page is for another role" in page.text
+
+
+def test_the_theme_follows_the_system_until_it_is_chosen(page_for: PageFor) -> None:
+    page = page_for("analyst", color_scheme="dark")
+    page.goto("/datasets")
+    background = "getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(background)
+    page.get_by_role("button", name="Light theme").click()
+    light = page.evaluate(background)
+    assert dark != light
+    page.reload()
+    assert page.evaluate(background) == light
+    assert page.locator("html").get_attribute("data-theme") == "light"
+
+
+def test_everything_here_works_without_javascript(page_for: PageFor) -> None:
+    page = page_for(None, java_script_enabled=False)
+    page.goto("/signin")
+    page.get_by_role("button", name="Be the curator").click()
+    page.get_by_role("button", name="Dark theme").click()
+    assert page.locator("html").get_attribute("data-theme") == "dark"
+    page.get_by_label("Demo role").select_option("auditor")
+    page.get_by_role("button", name="Switch").click()
+    assert page.get_by_role("status").inner_text() == "You are now the auditor."
+    page.get_by_role("link", name="salaries", exact=True).click()
+    assert page.get_by_role("link", name="Check the books").is_visible()
+    page.get_by_role("button", name="Sign out").click()
+    assert page.url.endswith("/signin")
+
+
+def test_the_role_switch_is_one_choice_with_javascript(page_for: PageFor) -> None:
+    page = page_for("curator")
+    page.goto("/datasets/salaries")
+    page.get_by_label("Demo role").select_option("analyst")
+    page.get_by_role("link", name="Ask a question").wait_for()
+    assert page.url.endswith("/datasets/salaries")
+
+
+def test_everything_can_be_reached_by_keyboard(page_for: PageFor) -> None:
+    page = page_for("analyst")
+    page.goto("/datasets")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "salaries"
+    outline = "getComputedStyle(document.activeElement).outlineStyle"
+    assert page.evaluate(outline) == "solid"
