@@ -8,13 +8,22 @@ READY := $(VENV)/.ready
 test: export OMP_NUM_THREADS = 1
 test: export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: demo test lint format bench docs clean
+.PHONY: demo test browser lint format bench docs screenshots clean
 
 demo: $(READY)  ## one private question, end to end
 	@$(BIN)/blowfishdb demo
 
-test: $(READY)  ## every test, on two cores, with coverage
+test: $(READY) browser  ## every test, on two cores, with coverage
 	@$(BIN)/pytest -n 2 --dist loadgroup --cov --cov-report=term
+
+# Debian calls it chromium; the tests of pages drive it, and nothing else needs it.
+browser:  ## the browser that tests of pages drive, installed where that is allowed
+	@test -x /usr/bin/chromium || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing chromium …" && apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; \
+	  else \
+	    echo "The tests of pages need /usr/bin/chromium: as root, apt-get install chromium" >&2; exit 1; \
+	  fi; }
 
 lint: $(READY)  ## style, types, layers
 	@$(BIN)/ruff check .
@@ -32,8 +41,11 @@ bench: $(READY)  ## the benchmarks, each a table of ratios within one run
 docs: $(READY)  ## the pictures that the documentation shows
 	@$(BIN)/python -m benchmarks.pictures
 
+screenshots: $(READY) browser  ## every page in both themes and three widths, into build/screenshots
+	@$(BIN)/python -m tests.web.screenshots
+
 clean:
-	rm -rf $(VENV) .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo
+	rm -rf build $(VENV) .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo
 
 $(READY): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

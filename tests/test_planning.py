@@ -1,4 +1,4 @@
-"""What is computed before any row is read: prices, advice, explanations, trade-offs; and the curator's view."""
+"""What is computed before a row is read: prices, advice, explanations, trade-offs; and the curator's view."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from blowfishdb.core.budget import Epsilon
 from blowfishdb.datasets import Dataset
 from blowfishdb.mechanisms import NAMED
 from blowfishdb.messages import Quote, Terms
+from blowfishdb.owned import _combinable
 from blowfishdb.tradeoff import Tradeoff
 from blowfishdb.workspace import Workspace
 
@@ -285,25 +286,29 @@ def test_backup_restore_and_delete(people: Dataset, tmp_path: Path) -> None:
 class TestWhatIsCombined:
     """Combining releases must never take longer than a quote may: too fine a meeting of boxes is left out."""
 
-    def combined(self, people: Dataset, question: str) -> list[int]:
-        from blowfishdb.owned import _combinable
+    @pytest.fixture
+    def people(self, tmp_path: Path) -> Iterator[Dataset]:
+        domain = bf.Domain(salary=bf.Integer(0, 99_999), age=bf.Integer(0, 99))
+        rows = pa.table({"salary": SALARIES, "age": SALARIES % 100})
+        with Workspace(tmp_path / "combined.blowfish", user="ana") as workspace:
+            dataset = workspace.add_dataset("people", rows, domain=domain)
+            dataset.budget.set(100)
+            yield dataset
 
+    def combined(self, people: Dataset, question: str) -> list[int]:
         service = people.gateway._service
         axes = service.plan(people.question(question).accurate_to(500).request()).problem.cells.axes
-        releases = service.owned._releases("people", 1)
-        return [release.number for release in _combinable(releases, axes)]
+        return [release.number for release in _combinable(service.owned._releases("people", 1), axes)]
 
     def test_a_fine_release_on_another_column_is_left_out(self, people: Dataset) -> None:
-        people.budget.set(100)
         fine = people["salary"].histogram(bins=5_000).accurate_to(50).ask().number
         coarse = people["salary"].histogram(bins=50).accurate_to(20).ask().number
         assert self.combined(people, "histogram(salary, bins=25)") == [fine, coarse]
-        assert self.combined(people, "histogram(region)") == []
-        assert self.combined(people, "histogram(salary, bins=10) where region = 'north'") == [coarse]
+        assert self.combined(people, "histogram(age)") == []
+        assert self.combined(people, "histogram(salary, bins=10) where age >= 50") == [coarse]
 
     def test_releases_on_more_columns_serve_where_there_are_none_on_its_own(self, people: Dataset) -> None:
-        people.budget.set(100)
-        both = people.question("histogram(salary(bins=10), region)").accurate_to(50).ask().number
-        assert self.combined(people, "histogram(region)") == [both]
-        alone = people["region"].histogram().accurate_to(9).ask().number
-        assert self.combined(people, "histogram(region)") == [alone]
+        both = people.question("histogram(salary(bins=10), age(bins=5))").accurate_to(50).ask().number
+        assert self.combined(people, "histogram(age, bins=5)") == [both]
+        alone = people["age"].histogram(bins=5).accurate_to(9).ask().number
+        assert self.combined(people, "histogram(age, bins=5)") == [alone]

@@ -509,3 +509,21 @@ def test_a_cancelled_question_is_not_sent(remote: Place) -> None:
     with pytest.raises(errors.Cancelled) as given_up:
         remote.analyst["salaries"]["age"].histogram(width=12).accurate_to(50).ask(cancel=cancel)
     assert not given_up.value.charged and remote.inside.budget("salaries").spent == before
+
+
+def test_a_running_question_is_given_up(remote: Place, tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "slow.duckdb")) as connection:
+        connection.execute("CREATE TABLE people AS SELECT (i % 10)::INT AS v FROM range(300_000) t(i)")
+        connection.execute(
+            "CREATE VIEW slow AS SELECT (a.v + b.v) % 10 AS v FROM people a JOIN people b ON true"
+        )
+    place = {"domain": bf.Domain(v=bf.Integer(0, 9)), "table": "slow"}
+    slow = remote.curator.add_dataset("slow", tmp_path / "slow.duckdb", **place)
+    cancel = bf.Cancellation()
+    timer = threading.Timer(1.0, cancel.cancel)
+    timer.start()
+    with pytest.raises(errors.Cancelled) as given_up:
+        slow["v"].histogram().spend("0.1").ask(cancel=cancel)
+    timer.join()
+    assert given_up.value.charged and slow.budget.status.spent == bf.Epsilon("0.1")
+    assert not slow.budget.status.held and remote.auditor.verify() == []

@@ -29,7 +29,9 @@ class Page:
         assert response.status == self.status, f"{self.name}: {response.status}"
         if self.act is not None:
             self.act(window, site)
-        drawn = "[...document.querySelectorAll('figure.chart .drawing')].every(each => each.dataset.drawn)"
+        drawn = (
+            "() => [...document.querySelectorAll('figure.chart .drawing')].every(each => each.dataset.drawn)"
+        )
         window.wait_for_function(drawn)
 
 

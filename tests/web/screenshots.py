@@ -1,4 +1,4 @@
-"""Pictures of every page in both themes and three widths: ``python -m tests.web.screenshots [part of a name]``."""
+"""Pictures of every page, in both themes and three widths: ``python -m tests.web.screenshots [NAME]``."""
 
 from __future__ import annotations
 

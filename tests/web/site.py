@@ -73,7 +73,9 @@ def make_people(folder: Path) -> Path:
     lines = ["person_id,income,joined,team,remote"]
     for i in range(400):
         joined = f"20{10 + i % 12:02}-{1 + i % 12:02}-{1 + i % 28:02}"
-        lines.append(f"{1000 + i},{20_137 + i % 150 * 211},{joined},{['red', 'green', 'blue'][i % 3]},{i % 2 == 0}")
+        lines.append(
+            f"{1000 + i},{20_137 + i % 150 * 211},{joined},{['red', 'green', 'blue'][i % 3]},{i % 2 == 0}"
+        )
     file = folder / "people.csv"
     file.write_text("\n".join(lines) + "\n")
     return file

@@ -1,4 +1,4 @@
-"""The ask page where things are not as hoped: not affordable, owned, exhausted, changed, held, wrong, sent twice."""
+"""The ask page when things are not as hoped: too dear, owned, exhausted, changed, held, wrong, sent twice."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_a_question_whose_fate_is_unknown(page_for: PageFor, web: Site) -> None:
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("column=region", "Only ordered columns have a cumulative."),
+        ("column=region", "A question for cumulative is about columns that have an order."),
         ("column=wage", "There is no column 'wage' here."),
         ("where=age+is+old", "age"),
         ("error=many", "An error is a number."),
@@ -130,7 +130,7 @@ def test_a_question_whose_fate_is_unknown(page_for: PageFor, web: Site) -> None:
         ("cut=width&size=0", "A bin must be wider than zero"),
         ("shape=two&second=salary", "Two columns are needed"),
         ("shape=nonsense", "A question begins with"),
-        ("by=epsilon&epsilon=0", "privacy loss"),
+        ("by=epsilon&epsilon=0", "is too small"),
     ],
 )
 def test_what_cannot_be_asked_is_said_and_costs_nothing(

@@ -1,4 +1,4 @@
-"""The frame of the pages: signing in, forms that cannot be forged, redirects, headers, themes, no JavaScript."""
+"""The frame of the pages: signing in, forms that cannot be forged, headers, themes, no JavaScript."""
 
 from __future__ import annotations
 

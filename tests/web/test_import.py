@@ -97,7 +97,11 @@ def test_the_second_page_is_marked_as_true_data_and_warns(page_for: PageFor, web
 
 @pytest.mark.parametrize(
     ("source", "said"),
-    [("nowhere.csv", "nowhere.csv"), ("postgresql://127.0.0.1:1/none", "cannot be reached"), ("mailto:you", "mailto")],
+    [
+        ("nowhere.csv", "nowhere.csv"),
+        ("postgresql://127.0.0.1:1/none", "cannot be reached"),
+        ("mailto:you", "mailto"),
+    ],
 )
 def test_a_source_that_cannot_be_used_is_told_on_the_first_page(
     page_for: PageFor, source: str, said: str

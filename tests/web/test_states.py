@@ -1,4 +1,4 @@
-"""What pages say when there is nothing, too much, or something broken; and the demonstration starting over."""
+"""What pages say when there is nothing, too much, or something broken; and the demo starting over."""
 
 from __future__ import annotations
 

@@ -46,20 +46,20 @@ def check_affordable(connection: Connection, dataset: str, user: str, amount: Ep
     budget = read_budget(connection, dataset)
     if not amount:
         return
+    left = left_of_grant(connection, dataset, user)
+    if left is not None and amount > left and left <= budget.remaining:
+        raise BudgetExhausted(
+            f"The grant of '{user}' on '{dataset}' does not reach: needs {amount}, {left} left.",
+            needed=amount,
+            left=left,
+            fixes=("a less accurate answer", "ask the curator for a larger grant"),
+        )
     if amount > budget.remaining:
         raise BudgetExhausted(
             f"The budget of '{dataset}' does not reach: needs {amount}, {budget.remaining} left.",
             needed=amount,
             left=budget.remaining,
             fixes=("a less accurate answer", "an answer that is already stored", "ask the curator for more"),
-        )
-    left = left_of_grant(connection, dataset, user)
-    if left is not None and amount > left:
-        raise BudgetExhausted(
-            f"The grant of '{user}' on '{dataset}' does not reach: needs {amount}, {left} left.",
-            needed=amount,
-            left=left,
-            fixes=("a less accurate answer", "ask the curator for a larger grant"),
         )
 
 

@@ -108,7 +108,7 @@ def _panels(preview: Preview, width: int) -> Any:
         if field == "noisy":
             layers.append(base.mark_rule(style="interval").encode(x=x, y=alt.Y("low:Q"), y2="high:Q"))
         else:
-            layers.append(_watermark(_mark(preview), each))
+            layers.append(_watermark(_mark(preview)))
         named = alt.TitleParams(text=words, fontSize=13)
         return alt.layer(*layers).properties(width=each, height=_HEIGHT, title=named)
 
@@ -129,7 +129,7 @@ def _panels(preview: Preview, width: int) -> Any:
     return alt.vconcat(pair, strip, spacing=16)
 
 
-def _watermark(words: str, width: int) -> Any:
+def _watermark(words: str) -> Any:
     import altair as alt
 
     data = alt.InlineData(values=[{"words": words.upper()}])

@@ -63,6 +63,13 @@ class Kind(ABC):
     name: str
     needs_order: bool = False
     columns: int | None = None
+    binned: bool = True
+    """Whether the answer is about bins that the asker chose."""
+
+    @property
+    def title(self) -> str:
+        """What is asked, as people say it."""
+        return self.name
 
     @abstractmethod
     def workload(self, axes: tuple[Axis, ...]) -> Workload:
@@ -126,6 +133,11 @@ class Ranges(Kind):
     name: str = field(default="ranges", init=False)
     needs_order: bool = field(default=True, init=False)
     columns: int | None = field(default=1, init=False)
+    binned: bool = field(default=False, init=False)
+
+    @property
+    def title(self) -> str:
+        return f"{len(self.bounds):,} ranges" if len(self.bounds) > 1 else "a range"
 
     def workload(self, axes: tuple[Axis, ...]) -> Workload:
         (axis,) = axes
@@ -160,6 +172,11 @@ class Quantiles(Kind):
         if not self.shares or not all(0 <= share <= 1 for share in self.shares):
             raise InvalidWorkload("Quantiles are shares between 0 and 1.", fixes=("[0.25, 0.5, 0.75]",))
 
+    @property
+    def title(self) -> str:
+        named = ", ".join(f"{100 * share:g} %" for share in self.shares[:3])
+        return "median" if self.shares == (0.5,) else f"quantiles {named}{' …' * (len(self.shares) > 3)}"
+
     def workload(self, axes: tuple[Axis, ...]) -> Workload:
         _number(axes[0].attribute.lower(0))  # refused here rather than when the counts are read and paid for
         return _prefixes(axes[0])
@@ -188,6 +205,7 @@ class Sum(Kind):
     rows: int | None = None
     needs_order: bool = field(default=True, init=False)
     columns: int | None = field(default=1, init=False)
+    binned: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         if self.rows is not None and whole(self.rows, "The number of rows", InvalidWorkload) < 1:
@@ -239,6 +257,10 @@ class Top(Kind):
         if whole(self.count, "The number of bins", InvalidWorkload) < 1:
             raise InvalidWorkload(f"At least one bin must be asked for, not {self.count}.")
 
+    @property
+    def title(self) -> str:
+        return f"top {self.count:,}"
+
     def workload(self, axes: tuple[Axis, ...]) -> Workload:
         return HistogramRows(axes[0].bins.count)
 
@@ -277,6 +299,10 @@ class Above(Kind):
         ):
             raise InvalidInput(f"The limit must be a number of rows, not {self.limit!r}.")
 
+    @property
+    def title(self) -> str:
+        return f"more than {self.limit:,g} rows in a bin"
+
     def workload(self, axes: tuple[Axis, ...]) -> Workload:
         return HistogramRows(axes[0].bins.count)
 
@@ -307,15 +333,18 @@ class Question:
             raise InvalidWorkload(f"A question for {self.kind.name} is about one column, not {len(names)}.")
         if self.kind.needs_order and not all(axis.attribute.ordered for axis in self.axes):
             raise InvalidWorkload(
-                f"Only ordered columns have a {self.kind.name}.",
+                f"A question for {self.kind.name} is about columns that have an order.",
                 fixes=("ask for a histogram", "declare the category with ordered=True"),
             )
 
     def describe(self) -> str:
         """The question in words."""
-        of = " and ".join(f"{axis.column} ({axis.value_bins:,} bins)" for axis in self.axes)
+        cut = self.kind.binned and any(axis.bins.count > 1 for axis in self.axes)
+        named = (f"{a.column} ({a.value_bins:,} bins)" if cut else a.column for a in self.axes)
+        of = " and ".join(named)
         where = "" if isinstance(self.where, Everything) else f" where {self.where}"
-        return f"{self.kind.name} of {of}{where}"
+        counted = self.kind.binned and not cut
+        return f"number of rows{where}" if counted else f"{self.kind.title} of {of}{where}"
 
 
 # --- readings that kinds share -------------------------------------------------------------------

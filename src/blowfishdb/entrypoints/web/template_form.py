@@ -58,7 +58,7 @@ class TemplateForm:
 
     def asking(self, dataset: Dataset) -> Asking:
         """The question on its terms."""
-        question = dataset.question(self.own if self.ask == "own" else self._form(dataset.schema))
+        question = dataset.question(self.own if self.ask == "own" else self.form(dataset.schema))
         if self.terms == "epsilon":
             return question.spend(self.epsilon)
         share = _number(self.confidence, "The share of the time", "95") / 100
@@ -70,7 +70,8 @@ class TemplateForm:
         """The question as it stands in an address."""
         return {name: getattr(self, name) for name in _FIELDS if getattr(self, name) or name == "bins"}
 
-    def _form(self, domain: Domain) -> QuestionForm:
+    def form(self, domain: Domain) -> QuestionForm:
+        """What is asked, without the terms."""
         if self.ask == "own" or self.ask not in dict(SHAPES):
             raise InvalidInput("Write the question, or choose a shape.", fixes=("cumulative(salary, bins=20)",))
         names = [self.column] + ([self.second] if self.second and self.ask == "histogram" else [])

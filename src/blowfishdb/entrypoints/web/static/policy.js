@@ -6,6 +6,7 @@ import { drawAll } from "./charts.js";
 const form = document.getElementById("policy");
 const status = document.getElementById("status");
 let asked = 0;
+let shown = location.search;
 
 function address() {
   const sent = new URLSearchParams();
@@ -40,6 +41,7 @@ async function follow() {
     if (!response.ok || response.redirected) { location.assign(wanted); return; }
     replace(page);
     history.pushState(null, "", wanted);
+    shown = location.search;
     status.textContent = "The page shows the policy as it reads now.";
   } finally {
     if (mine === asked) for (const part of document.querySelectorAll("[aria-busy]")) part.removeAttribute("aria-busy");
@@ -57,4 +59,4 @@ document.addEventListener("change", (event) => {
   if (chosen.name === "column") location.assign(address());
   else follow();
 });
-addEventListener("popstate", () => location.reload());
+addEventListener("popstate", () => { if (location.search !== shown) location.reload(); }); // a jump to #main is no step

@@ -1,0 +1,93 @@
+"""Sentences as forms: what a policy says goes into an address and comes out the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from blowfishdb.core import codec
+from blowfishdb.core.attributes import Category, Integer
+from blowfishdb.core.column_policies import column_graph
+from blowfishdb.core.domain import Domain
+from blowfishdb.core.errors import InvalidInput
+from blowfishdb.core.graphs import Explicit, Full, Grid, PolicyGraph, Product
+from blowfishdb.core.policy import Policy
+from blowfishdb.entrypoints.web.curator_tradeoff import split, usual
+from blowfishdb.entrypoints.web.policy_form import PolicyForm
+from blowfishdb.entrypoints.web.template_form import TemplateForm
+
+DOMAIN = Domain(salary=Integer(0, 99_999), age=Integer(18, 97), region=Category(("north", "south", "east")))
+
+
+def _policy(joint: bool = True, hide_presence: bool = False, **columns: PolicyGraph) -> Policy:
+    return Policy.by_column(DOMAIN, columns, joint=joint, hide_presence=hide_presence)
+
+
+POLICIES = (
+    Policy.differential_privacy(DOMAIN),
+    _policy(salary=column_graph(DOMAIN["salary"], hide_within=1_000)),
+    _policy(joint=False, age=column_graph(DOMAIN["age"], groups_of=10)),
+    _policy(hide_presence=True, region=column_graph(DOMAIN["region"], groups=[["north", "south"], ["east"]])),
+    _policy(region=column_graph(DOMAIN["region"], between=[("north", "east")])),
+    _policy(age=column_graph(DOMAIN["age"], groups=[["18..29", "97"], ["30..96"]])),
+    _policy(region=column_graph(DOMAIN["region"], nothing=True)),
+    _policy(age=Explicit(80, [(u, v) for u in range(80) for v in range(u) if (u + v) % 3])),  # too long to type
+)
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.graph.describe())
+def test_a_policy_survives_its_address(policy: Policy) -> None:
+    form = PolicyForm.of(policy)
+    again, wrong = PolicyForm.of(policy).changed(form.query()).policy(DOMAIN, policy)
+    assert again is not None and not wrong
+    assert codec.plain(again.graph) == codec.plain(policy.graph)
+
+
+def test_an_area_is_kept_until_columns_are_said_one_by_one() -> None:
+    area = Policy(DOMAIN, Product(Grid((100_000, 80), 5), Full(3)))
+    form = PolicyForm.of(area)
+    assert form.whole and form.changed(form.query()).policy(DOMAIN, area) == (area, {})
+    said = {"records": "together", "hide.salary": "within", "within.salary": "10"}
+    policy, _ = form.changed(said).policy(DOMAIN, area)
+    assert policy is not None and policy.separable
+
+
+def test_all_that_is_wrong_is_told_by_column() -> None:
+    said = {"records": "together", "hide.salary": "within", "hide.region": "pairs", "pairs.region": "north"}
+    form = PolicyForm.of(POLICIES[0]).changed(said)
+    policy, wrong = form.policy(DOMAIN, POLICIES[0])
+    assert policy is None and list(wrong) == ["salary", "region"]
+    assert all(error.fixes for error in wrong.values())
+
+
+def test_a_choice_that_nobody_offered_hides_everything() -> None:
+    said = {"records": "together", "hide.salary": "no such thing", "hide.region": "within", "within.region": "1"}
+    policy, wrong = PolicyForm.of(POLICIES[1]).changed(said).policy(DOMAIN, POLICIES[1])
+    assert not wrong and policy is not None and isinstance(policy.graph, Full)
+
+
+def test_thousands_are_not_taken_apart() -> None:
+    assert split("1,000, 10,000; 7\neverything") == ["1,000", "10,000", "7", "everything"]
+    said = {"records": "together", "hide.salary": "groups", "groups.salary": "0..9,999, 20,000..99,999\n10000..19999"}
+    policy, wrong = PolicyForm.of(POLICIES[0]).changed(said).policy(DOMAIN, POLICIES[0])
+    assert policy is not None and not wrong
+
+
+def test_usual_distances_follow_the_declaration() -> None:
+    assert usual(DOMAIN["age"]) == "1, 2, 5, 10, 20, 50, everything"
+    assert usual(DOMAIN["region"]) == "everything"
+
+
+def test_a_question_to_begin_with() -> None:
+    form = TemplateForm.of(DOMAIN, {})
+    assert (form.column, form.ask, form.bins) == ("salary", "cumulative", "20")
+    assert TemplateForm.of(DOMAIN, {"column": "region"}).ask == "histogram"
+    assert TemplateForm.of(DOMAIN, {"column": "nothing", "second": "nothing"}).column == "salary"
+    assert TemplateForm.of(DOMAIN, {**form.query(), "bins": ""}).bins == ""
+    assert TemplateForm.of(DOMAIN, form.query()) == form
+
+
+@pytest.mark.parametrize("said", [{"bins": "many"}, {"ask": "nonsense"}, {"ask": "own"}])
+def test_what_cannot_be_asked_is_an_error_with_something_to_try(said: dict[str, str]) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        TemplateForm.of(DOMAIN, {"ask": "cumulative", "bins": "20", **said}).form(DOMAIN)
+    assert refused.value.fixes

@@ -1,0 +1,169 @@
+"""The policy page in a browser: the first demonstration of the BlowfishDB paper, click by click."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tests.web.conftest import PageFor
+from tests.web.site import Site
+
+POLICY = "/datasets/salaries/policy"
+STRICT = "?records=together&hide.salary=everything&hide.age=everything&hide.region=everything"
+
+
+def _drawn(page: Any, chart: str) -> None:
+    page.locator(f"#{chart} .drawing[data-drawn] svg").wait_for()
+
+
+def _followed(page: Any) -> None:
+    """The page shows what the sentences say now."""
+    page.locator("#status", has_text="The page shows").wait_for(state="attached")
+
+
+def _cost(page: Any) -> float:
+    found = re.search(r"costs ε ([\d.]+)", page.locator("#answers-live .price").inner_text())
+    assert found, "no price on the page"
+    return float(found[1])
+
+
+def test_the_papers_first_demonstration_click_by_click(page_for: PageFor, web: Site) -> None:
+    page = page_for("curator")
+    page.goto(POLICY + STRICT)  # the default of a new dataset: differential privacy
+    assert "CURATOR VIEW – TRUE DATA" in page.locator("#banner").inner_text()
+
+    # an attribute and a query type: the true answer as bars, and a noisy draw on the same axes beside it
+    page.get_by_label("Column", exact=True).select_option("salary")
+    page.get_by_label("Question", exact=True).select_option("histogram")
+    _followed(page)
+    _drawn(page, "answers")
+    words = page.locator("#answers .drawing").text_content()
+    assert "True answer" in words and "Noisy, one draw" in words and "noisy − true" in words
+    axes = page.locator("#answers .mark-group.role-scope").evaluate_all(
+        "panels => panels.slice(0, 2).map(panel => [...panel.querySelectorAll('.role-axis')]"
+        ".filter(axis => !axis.textContent.includes('salary'))"
+        ".flatMap(axis => [...axis.querySelectorAll('.role-axis-label text')].map(label => label.textContent)))"
+    )
+    assert axes[0] == axes[1] and len(axes[0]) > 2
+    page.locator("#answers summary").click()
+    assert page.locator("#answers tbody tr").count() == 20
+
+    # the policy: a complete graph, 20·19/2 pairs
+    _drawn(page, "graph")
+    assert "190 pairs of values are hidden among 20 values" in page.locator("#graph").inner_text()
+    complete = _cost(page)
+
+    # relax it: the graph, the price and the promise follow
+    page.get_by_label("Which values of salary are hidden from each other").select_option("within")
+    page.get_by_label("Distance in salary").fill("1,000")
+    page.get_by_label("Distance in salary").press("Tab")
+    _followed(page)
+    _drawn(page, "graph")
+    assert "19 pairs of values are hidden among 20 values" in page.locator("#graph").inner_text()
+    assert "both hide exactly the same" in page.locator("#change-live").inner_text()
+    page.get_by_label("Question", exact=True).select_option("cumulative")
+    _followed(page)
+    relaxed = _cost(page)
+    assert relaxed < complete
+
+    # a set of thresholds, a line chart, a point of it, the noisy answer under that policy
+    page.get_by_role("link", name="Compare distances for this question").click()
+    page.get_by_label("Distances to try").fill("1,000, 10,000, 50,000, everything")
+    page.get_by_role("button", name="Compare").click()
+    page.wait_for_url("**/tradeoff?*distances*")
+    _drawn(page, "tradeoff")
+    assert page.locator("table.points tbody tr").count() == 4
+    point = page.locator("#tradeoff .mark-symbol path[aria-label*='within 10,000']").first
+    point.click(force=True)
+    page.wait_for_url("**point=within+10%2C000*")
+    _drawn(page, "answers")
+    _drawn(page, "graph")
+    assert "CURATOR VIEW – TRUE DATA" in page.locator("main").inner_text()
+
+    # publish it: the promise, the difference, a confirmation; then the guarantee says so to everybody
+    page.get_by_role("link", name="Use this policy").click()
+    assert page.get_by_label("Distance in salary").input_value() == "10000"
+    before = web.workspace.facts("salaries").policy_version
+    page.get_by_role("link", name="Review and publish …").click()
+    assert "within 10,000 of each other" in page.locator("main").inner_text()
+    assert "stays spent" in page.locator("main").inner_text()
+    page.get_by_label("I have read what changes").check()
+    page.get_by_role("button", name=f"Publish version {before + 1}").click()
+    page.wait_for_url("**/guarantee")
+    assert "within 10,000 of each other" in page.locator("main").inner_text()
+    assert web.workspace.facts("salaries").policy_version == before + 1
+    assert web.workspace.verify() == []
+    anyone = page_for(None)
+    anyone.goto("/datasets/salaries/guarantee")
+    assert "within 10,000 of each other" in anyone.locator("main").inner_text()
+
+
+def test_going_back_and_the_undo_link_both_undo(page_for: PageFor) -> None:
+    page = page_for("curator")
+    page.goto(POLICY + STRICT)
+    choice = page.get_by_label("Which values of region are hidden from each other")
+    choice.select_option("nothing")
+    _followed(page)
+    assert "Hide nothing about 'region'." in page.locator("#graph-live").inner_text()
+    page.get_by_role("link", name="Undo").click()
+    page.wait_for_load_state()
+    assert choice.input_value() == "everything"
+    choice.select_option("nothing")
+    _followed(page)
+    page.go_back()
+    page.locator("#graph-live", has_not_text="Hide nothing").wait_for()
+    assert choice.input_value() == "everything"
+
+
+def test_probe_and_made_up_data(page_for: PageFor, web: Site) -> None:
+    page = page_for("curator")
+    page.goto(POLICY + "?records=together&hide.salary=within&within.salary=1000&data=made-up")
+    assert "MADE-UP DATA" in page.locator("#banner").inner_text()
+    looks = sum(event.kind == "preview" for event in web.workspace.events("salaries"))
+    page.get_by_label("One value of salary").fill("40,000")
+    page.get_by_label("Another value of salary").fill("40,500")
+    page.get_by_role("button", name="Probe").click()
+    page.get_by_text("40,000 or 40,500? At most 99.3 % sure (was 50 %).").wait_for()
+    assert sum(event.kind == "preview" for event in web.workspace.events("salaries")) == looks
+    page.get_by_label("true data", exact=True).check()
+    page.locator("#banner .true-data").wait_for()
+    assert sum(event.kind == "preview" for event in web.workspace.events("salaries")) == looks + 1
+
+
+def test_the_whole_flow_by_keyboard_alone(page_for: PageFor, web: Site) -> None:
+    page = page_for("curator")
+    page.goto(POLICY + STRICT + "&data=made-up")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    page.keyboard.press("Enter")
+
+    def reach(name: str) -> None:
+        for _ in range(80):
+            page.keyboard.press("Tab")
+            if name in page.evaluate(
+                "(e => (e.getAttribute('aria-label') || e.labels?.[0]?.textContent || e.textContent || '').trim())"
+                "(document.activeElement)"
+            ):
+                outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+                assert outline != "none", f"nobody sees where '{name}' is"
+                return
+        raise AssertionError(f"'{name}' cannot be reached by keyboard")
+
+    reach("Which values of salary")
+    page.keyboard.type("within")
+    reach("Distance in salary")
+    page.keyboard.type("2000")
+    page.keyboard.press("Enter")
+    _followed(page)
+    assert "within 2,000 of each other" in page.locator("#change-live").inner_text()
+    reach("Review and publish")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/policy/publish?*")
+    before = web.workspace.facts("salaries").policy_version
+    reach("I have read what changes")
+    page.keyboard.press("Space")
+    reach("Publish version")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/guarantee")
+    assert web.workspace.facts("salaries").policy_version == before + 1
+    assert "within 2,000 of each other" in page.locator("main").inner_text()

@@ -1,0 +1,83 @@
+"""The policy page without JavaScript: sentences, drafts, errors and the confirmation are plain forms."""
+
+from __future__ import annotations
+
+from tests.web.conftest import PageFor
+from tests.web.site import Site
+
+POLICY = "/datasets/salaries/policy"
+
+
+def test_update_save_and_forget_a_draft(page_for: PageFor, web: Site) -> None:
+    page = page_for("curator", java_script_enabled=False)
+    page.goto(POLICY)
+    assert page.get_by_label("Distance in salary").input_value() == "1000"
+    page.get_by_label("Distance in salary").fill("5,000")
+    page.get_by_role("button", name="Update").click()
+    assert "within 5,000 of each other" in page.locator("#change-live").inner_text()
+    page.get_by_role("button", name="Save draft").click()
+    assert "Draft saved" in page.locator(".alert.good").inner_text()
+    page.goto(POLICY)
+    assert page.get_by_label("Distance in salary").input_value() == "5000"
+    assert web.workspace.facts("salaries").policy_version == 2  # nobody else sees the draft
+    page.get_by_role("button", name="Back to the published policy").click()
+    assert page.get_by_label("Distance in salary").input_value() == "1000"
+
+
+def test_what_is_wrong_is_said_beside_the_sentence(page_for: PageFor) -> None:
+    page = page_for("curator", java_script_enabled=False)
+    page.goto(POLICY)
+    page.get_by_label("Distance in salary").fill("far")
+    page.get_by_label("Which values of region").select_option("groups")
+    page.get_by_label("Groups of region").fill("north, south")
+    page.get_by_role("button", name="Update").click()
+    alerts = page.locator(".about .alert.bad").all_inner_texts()
+    assert "must be a number" in alerts[0] and "such as 1,000" in alerts[0]
+    assert "without a group: east, west" in alerts[1]
+    assert page.get_by_label("Distance in salary").input_value() == "far"  # nothing typed is lost
+    assert page.get_by_label("Groups of region").input_value() == "north, south"
+    assert page.get_by_role("link", name="Review and publish …").count() == 0
+    page.get_by_label("Groups of region").fill("north, south\neast, west")
+    page.get_by_label("Distance in salary").fill("500")
+    page.get_by_role("button", name="Update").click()
+    assert page.locator(".about .alert.bad").count() == 0
+    assert "the same group (north, south; east, west)" in page.locator("#graph-live").inner_text()
+
+
+def test_publishing_needs_every_box_and_names_what_becomes_exact(page_for: PageFor, web: Site) -> None:
+    page = page_for("curator", java_script_enabled=False)
+    page.goto(POLICY + "?records=together&hide.salary=everything&hide.age=nothing&hide.region=everything")
+    page.get_by_role("link", name="Review and publish …").click()
+    exact = "how many rows are in each of the 80 groups of 'age'"
+    assert exact in page.locator("form").last.inner_text()
+    page.eval_on_selector_all("input[required]", "all => all.forEach(each => each.required = false)")
+    page.get_by_role("button", name="Publish version 3").click()
+    assert "Tick every box" in page.locator(".alert.bad").inner_text()
+    assert web.workspace.facts("salaries").policy_version == 2
+    page.get_by_label("I want this to be exact and free").check()
+    page.get_by_label("I have read what changes").check()
+    page.get_by_role("button", name="Publish version 3").click()
+    assert page.url.endswith("/guarantee")
+    assert web.workspace.facts("salaries").policy_version == 3
+    assert exact in page.locator("main").inner_text()
+    page.goto(POLICY + "?column=age&ask=histogram&bins=8")
+    assert "the answer is exact and free" in page.locator("#answers-live").inner_text()
+
+
+def test_a_policy_that_was_published_meanwhile_is_not_overwritten_unread(page_for: PageFor, web: Site) -> None:
+    page = page_for("curator", java_script_enabled=False)
+    version = web.workspace.facts("salaries").policy_version
+    page.goto(POLICY + "/publish?records=together&hide.salary=within&within.salary=700")
+    page.get_by_label("I have read what changes").check()
+    web.workspace["salaries"].publish(web.workspace["salaries"].hiding_within("salary", 300), confirm=True)
+    page.get_by_role("button", name=f"Publish version {version + 1}").click()
+    assert "Another policy was published" in page.locator(".alert.bad").inner_text()
+    assert "within 300 of each other. Now" in page.locator("main").inner_text()
+    assert web.workspace.facts("salaries").policy_version == version + 1
+
+
+def test_only_curators_see_true_data(page_for: PageFor) -> None:
+    for role in ("analyst", "auditor"):
+        page = page_for(role)
+        for path in ("/policy", "/policy/publish", "/tradeoff", "/access"):
+            assert page.goto(f"/datasets/salaries{path}").status == 403
