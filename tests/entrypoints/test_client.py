@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
@@ -511,6 +512,13 @@ def test_a_cancelled_question_is_not_sent(remote: Place) -> None:
     assert not given_up.value.charged and remote.inside.budget("salaries").spent == before
 
 
+def cancel_once_read(remote: Place, cancel: bf.Cancellation) -> None:
+    """As soon as the ledger says that the rows are being read."""
+    while not any(event.kind == "reading" for event in remote.inside.events("slow")):
+        time.sleep(0.05)
+    cancel.cancel()
+
+
 def test_a_running_question_is_given_up(remote: Place, tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "slow.duckdb")) as connection:
         connection.execute("CREATE TABLE people AS SELECT (i % 10)::INT AS v FROM range(300_000) t(i)")
@@ -520,10 +528,10 @@ def test_a_running_question_is_given_up(remote: Place, tmp_path: Path) -> None:
     place = {"domain": bf.Domain(v=bf.Integer(0, 9)), "table": "slow"}
     slow = remote.curator.add_dataset("slow", tmp_path / "slow.duckdb", **place)
     cancel = bf.Cancellation()
-    timer = threading.Timer(1.0, cancel.cancel)
-    timer.start()
+    reader = threading.Thread(target=cancel_once_read, args=(remote, cancel))
+    reader.start()
     with pytest.raises(errors.Cancelled) as given_up:
         slow["v"].histogram().spend("0.1").ask(cancel=cancel)
-    timer.join()
+    reader.join()
     assert given_up.value.charged and slow.budget.status.spent == bf.Epsilon("0.1")
     assert not slow.budget.status.held and remote.auditor.verify() == []

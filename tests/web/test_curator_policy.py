@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -39,12 +40,9 @@ def test_the_papers_first_demonstration_click_by_click(page_for: PageFor, web: S
     _drawn(page, "answers")
     words = page.locator("#answers .drawing").text_content()
     assert "True answer" in words and "Noisy, one draw" in words and "noisy − true" in words
-    axes = page.locator("#answers .mark-group.role-scope").evaluate_all(
-        "panels => panels.slice(0, 2).map(panel => [...panel.querySelectorAll('.role-axis')]"
-        ".filter(axis => !axis.textContent.includes('salary'))"
-        ".flatMap(axis => [...axis.querySelectorAll('.role-axis-label text')].map(label => label.textContent)))"
-    )
-    assert axes[0] == axes[1] and len(axes[0]) > 2
+    panels = json.loads(page.locator("#answers script.wide").text_content())["vconcat"][0]["hconcat"]
+    axes = [panel["layer"][0]["encoding"]["y"]["scale"] for panel in panels]
+    assert axes[0] == axes[1] and axes[0]["domain"][1] > 0
     page.locator("#answers summary").click()
     assert page.locator("#answers tbody tr").count() == 20
 

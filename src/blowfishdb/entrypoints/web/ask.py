@@ -10,6 +10,7 @@ from typing import Any, Final, final
 
 from fastapi import APIRouter, Request, Response
 
+from blowfishdb.adapters.sql_condition import example_condition
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import AnswerInProgress, BlowfishError
 from blowfishdb.entrypoints.api import questions
@@ -94,6 +95,7 @@ def _page(
         shapes=SHAPES,
         cuts=CUTS,
         columns=[(name, attribute.ordered, attribute.describe()) for name, attribute in facts.domain.columns],
+        where_example=example_condition(facts.domain, draft.second),
         ranges_example=example_ranges(facts.domain, draft.column),
         sql_example=example_sql(facts.domain, dataset),
         quote=quote,

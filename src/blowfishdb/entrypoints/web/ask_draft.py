@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, Self, final
@@ -47,6 +47,7 @@ CUTS: Final = (
     ("values", "each value alone"),
 )
 _DETAILS: Final = {"ranges": "ranges", "quantiles": "shares", "top": "most", "above": "limit"}
+_ALONG: Final = ("cumulative", "ranges", "quantiles", "mean", "sum")
 _UNCUT: Final = ("ranges", "mean", "sum", "count")
 _BRACKETS: Final = {"edges": ("[", "]"), "groups": ("{", "}")}
 _LONGEST: Final = 20_000
@@ -116,6 +117,16 @@ class Draft:
         if fit.bins is not None and self.mode == "form":
             return self.address(cut="bins", size=str(fit.bins))
         return None if fit.epsilon is None else self.address(by="epsilon", epsilon=str(fit.epsilon))
+
+    @property
+    def single(self) -> bool:
+        """Whether the answer is one number."""
+        return self.mode != "sql" and self.shape in ("mean", "sum", "count")
+
+    def unordered_in(self, columns: Iterable[tuple[str, bool, str]]) -> bool:
+        """Whether the shape needs an order that the column does not have."""
+        loose = any(name == self.column and not ordered for name, ordered, _ in columns)
+        return self.mode != "sql" and loose and self.shape in _ALONG
 
     # --- from texts to a question ---------------------------------------------------------------
 

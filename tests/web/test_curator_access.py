@@ -1,0 +1,74 @@
+"""The access page: users come and go, passwords change, tokens are shown once."""
+
+from __future__ import annotations
+
+import httpx
+
+from tests.web.conftest import PageFor
+from tests.web.site import Site
+
+ACCESS = "/datasets/salaries/access"
+WORDS = "seven plain words nobody would ever guess"
+
+
+def test_someone_comes_changes_and_goes(page_for: PageFor, web: Site) -> None:
+    page = page_for("curator")
+    page.goto(ACCESS)
+    page.get_by_label("Name", exact=True).fill("newcomer")
+    page.get_by_label("Role", exact=True).select_option("analyst")
+    page.get_by_label("Password", exact=True).fill(WORDS)
+    page.get_by_role("button", name="Let in", exact=True).click()
+    assert "newcomer may come in as analyst" in page.locator(".alert.good").inner_text()
+    inside = _signed_in(web, "newcomer", WORDS)
+    page.get_by_label("Role of newcomer").select_option("auditor")
+    page.get_by_role("button", name="Change the role of newcomer").click()
+    assert "now has the role auditor" in page.locator(".alert.good").inner_text()
+    page.get_by_label("New password for newcomer").fill(f"{WORDS} again")
+    page.get_by_role("button", name="Set the password of newcomer").click()
+    assert "signed out everywhere" in page.locator(".alert.good").inner_text()
+    assert inside.get("/api/v1/me").status_code == 401
+    again = _signed_in(web, "newcomer", f"{WORDS} again")
+    assert again.get("/api/v1/me").json()["role"] == "auditor"
+    row = page.get_by_role("row", name="newcomer")
+    row.get_by_text("Revoke …").click()
+    row.get_by_role("button", name="Revoke newcomer for good").click()
+    assert "let in no longer" in page.locator(".alert.good").inner_text()
+    assert again.get("/api/v1/me").status_code == 401
+    assert "revoked" in page.get_by_role("row", name="newcomer").inner_text()
+
+
+def test_refusals_keep_what_was_typed(page_for: PageFor) -> None:
+    page = page_for("curator", java_script_enabled=False)
+    page.goto(ACCESS)
+    page.get_by_label("Name", exact=True).fill("analyst")
+    page.get_by_role("button", name="Let in", exact=True).click()
+    assert "a name is not given away twice" in page.locator(".alert.bad").inner_text()
+    assert page.get_by_label("Name", exact=True).input_value() == "analyst"
+    own = page.get_by_role("row", name="curator you")
+    assert own.get_by_text("Revoke …").count() == 0
+
+
+def test_a_token_is_shown_once_works_and_ends(page_for: PageFor, web: Site) -> None:
+    page = page_for("curator")
+    page.goto(ACCESS)
+    assert "None yet." in page.locator("#tokens").inner_text()
+    page.get_by_label("What for").fill("nightly report")
+    page.get_by_label("Days").fill("30")
+    page.get_by_role("button", name="Make a token").click()
+    text = page.locator("#made").inner_text()
+    client = httpx.Client(base_url=web.address, headers={"Authorization": f"Bearer {text}"})
+    assert client.get("/api/v1/me").json()["user"] == "curator"
+    page.goto(ACCESS)
+    assert text not in page.content() and "nightly report" in page.locator("#tokens").inner_text()
+    page.get_by_role("button", name="End the token nightly report").click()
+    assert "lets nobody in any more" in page.locator(".alert.good").inner_text()
+    assert client.get("/api/v1/me").status_code == 401
+    page.get_by_label("Days").fill("forever")
+    page.get_by_role("button", name="Make a token").click()
+    assert "up to 3,650 days" in page.locator("#tokens .alert.bad").inner_text()
+
+
+def _signed_in(web: Site, user: str, password: str) -> httpx.Client:
+    client = httpx.Client(base_url=web.address)
+    assert client.post("/api/v1/session", json={"user": user, "password": password}).status_code == 200
+    return client

@@ -1,0 +1,69 @@
+"""The audit page: the chain is checked while you wait, events are filtered, and everything can be taken along."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+from sqlalchemy import text
+
+from tests.web.conftest import PageFor
+from tests.web.site import Site
+
+AUDIT = "/datasets/salaries/audit"
+
+
+def test_an_auditor_reads_filters_and_takes_along(page_for: PageFor, web: Site) -> None:
+    page = page_for("auditor")
+    page.goto(AUDIT)
+    events = web.workspace.events("salaries")
+    assert "The books add up." in page.locator("main").inner_text()
+    assert page.locator("table.events tbody tr").count() == len(events)
+    assert "answered 3" in " ".join(page.get_by_role("row", name="answered").first.inner_text().split())
+    page.get_by_label("What").select_option("settled")
+    page.get_by_label("by", exact=True).select_option("analyst")
+    page.get_by_role("button", name="Show", exact=True).click()
+    assert page.locator("table.events tbody tr").count() == 3
+    assert page.get_by_role("link", name="cumulative of salary (20 bins)").count() == 1
+    page.get_by_role("link", name="Show all").click()
+    with page.expect_download() as as_json:
+        page.get_by_role("link", name="Download JSON").click()
+    books = json.loads(as_json.value.path().read_text())
+    assert books["verified"] and [e["hash"] for e in books["events"]] == [e.hash for e in events]
+    with page.expect_download() as as_csv:
+        page.get_by_role("link", name="Download CSV").click()
+    rows = list(csv.DictReader(io.StringIO(as_csv.value.path().read_text())))
+    assert [row["hash"] for row in rows] == [e.hash for e in events]
+
+
+def test_hashes_are_short_and_copied_whole(page_for: PageFor, web: Site) -> None:
+    page = page_for("curator", permissions=["clipboard-read", "clipboard-write"])
+    page.goto(AUDIT)
+    last = web.workspace.events("salaries")[-1]
+    assert f"{last.hash[:10]}…" in page.locator("table.events tbody tr").first.inner_text()
+    page.get_by_role("button", name=f"Copy the hash of event {last.seq}", exact=True).click()
+    page.get_by_text("Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == last.hash
+
+
+def test_a_filter_that_fits_nothing_says_so(page_for: PageFor) -> None:
+    page = page_for("auditor", java_script_enabled=False)
+    page.goto(f"{AUDIT}?kind=lost&page=99")
+    assert "No event matches" in page.locator("main").inner_text()
+    page.get_by_role("link", name="Show all events").click()
+    assert page.locator("table.events tbody tr").count() > 3
+
+
+def test_analysts_do_not_see_the_books(page_for: PageFor) -> None:
+    page = page_for("analyst")
+    for path in (AUDIT, f"{AUDIT}.json", f"{AUDIT}.csv"):
+        assert page.request.get(path).status == 403
+
+
+def test_books_that_were_changed_are_found_out(page_for: PageFor, web: Site) -> None:
+    with web.workspace.store.writing() as connection:
+        connection.execute(text("UPDATE events SET amount = amount + 1 WHERE seq = 3"))
+    page = page_for("auditor")
+    page.goto(AUDIT)
+    assert "The books do not add up." in page.get_by_role("alert").inner_text()

@@ -1,0 +1,56 @@
+"""The trade-off page: prices by distance, points that lead on, progress, and everything without JavaScript."""
+
+from __future__ import annotations
+
+from tests.web.conftest import PageFor
+
+TRADEOFF = "/datasets/salaries/tradeoff"
+
+
+def test_points_are_links_and_the_star_names_free_protection(page_for: PageFor) -> None:
+    page = page_for("curator", java_script_enabled=False)
+    page.goto(f"{TRADEOFF}?distances=1,000; 5,000; 50,000; everything&ask=cumulative&bins=20&data=made-up")
+    assert "Within 1,000 → within 5,000 costs nothing more at this granularity." in page.locator(".star").inner_text()
+    costs = [float(cost) for cost in page.locator("table.points td:nth-child(2)").all_inner_texts()]
+    assert costs == sorted(costs) and costs[0] == costs[1] < costs[3]
+    page.get_by_role("link", name="within 50,000").click()
+    assert "If salary is hidden within 50,000" in page.locator("#point").inner_text()
+    assert page.locator("tr.picked").inner_text().startswith("within 50,000")
+    assert "MADE-UP DATA" in page.locator("main").inner_text()
+    assert "145 pairs of values are hidden" in page.locator("#graph").inner_text()
+    page.get_by_role("link", name="Use this policy").click()
+    assert page.get_by_label("Distance in salary").input_value() == "50000"
+    assert "within 50,000 of each other" in page.locator("#change-live").inner_text()
+
+
+def test_what_is_wrong_is_said_and_nothing_typed_is_lost(page_for: PageFor) -> None:
+    page = page_for("curator")
+    page.goto(TRADEOFF)
+    page.get_by_label("Distances to try").fill("1,000, far")
+    page.get_by_role("button", name="Compare").click()
+    page.locator(".alert.bad", has_text="must be a number").wait_for()
+    assert page.get_by_label("Distances to try").input_value() == "1,000, far"
+    page.goto(f"{TRADEOFF}?ask=own&own=nonsense(")
+    assert page.locator(".alert.bad").count() == 1
+    assert page.get_by_label("Your question").input_value() == "nonsense("
+
+
+def test_progress_of_a_long_list_comes_from_the_job(page_for: PageFor) -> None:
+    page = page_for("curator")
+    page.goto(f"{TRADEOFF}?data=made-up")
+    told = []
+    page.on("response", lambda r: told.append((r.status, r.url)) if "/job" in r.url else None)
+    page.get_by_label("Distances to try").fill(", ".join(str(1_000 * step) for step in range(1, 25)))
+    page.get_by_role("button", name="Compare").click()
+    page.locator("#progress").wait_for()
+    page.wait_for_url("**distances=1000%2C*")
+    assert page.locator("table.points tbody tr").count() == 24
+    assert told[0][0] == 202 and any("/api/v1/jobs/" in url for _, url in told)
+    assert "csrf" not in page.url
+
+
+def test_a_column_without_distances_says_so(page_for: PageFor) -> None:
+    page = page_for("curator")
+    page.goto(f"{TRADEOFF}?column=region")
+    assert "region has no distances" in page.locator("main").inner_text()
+    assert page.locator("table.points tbody tr").count() == 1
