@@ -23,7 +23,7 @@ def http(web: Site) -> Any:
 def signed_in(http: httpx.Client, web: Site, role: str) -> str:
     """Signs a client in; the csrf text of its pages."""
     http.cookies.set(web.cookie, web.secret(role))
-    found = re.search(r'name="csrf" value="([0-9a-f]{64})"', http.get("/datasets").text)
+    found = re.search(r'name="csrf" value="([0-9a-f]{128})"', http.get("/datasets").text)
     assert found is not None
     return found[1]
 
@@ -70,7 +70,7 @@ def test_signing_in_leads_nowhere_else(http: httpx.Client, next_page: str) -> No
     assert (done.status_code, done.headers["Location"]) == (303, "/")
 
 
-@pytest.mark.parametrize("csrf", ["", "0" * 64, None])
+@pytest.mark.parametrize("csrf", ["", "0" * 64, "0" * 128, "no hexadecimal digits", "abc", None])
 def test_a_forged_form_changes_nothing(http: httpx.Client, web: Site, csrf: str | None) -> None:
     signed_in(http, web, "curator")
     before = web.workspace.facts("salaries").snapshot
@@ -98,6 +98,20 @@ def test_a_form_of_ours_is_read(http: httpx.Client, web: Site) -> None:
     before = web.workspace.facts("salaries").snapshot
     assert http.post("/datasets/salaries/refresh", data={"csrf": csrf}).status_code == 303
     assert web.workspace.facts("salaries").snapshot == before + 1
+
+
+def test_the_text_of_a_form_looks_different_on_every_page(http: httpx.Client, web: Site) -> None:
+    signed_in(http, web, "curator")
+    page = http.get("/datasets")
+    assert page.headers["Content-Encoding"] == "gzip"
+    texts = {*re.findall(r'name="csrf" value="(\w+)"', page.text), *_again(http)}
+    assert len(texts) == 2
+    sent = [http.post("/theme", data={"csrf": text, "theme": "dark"}).status_code for text in texts]
+    assert sent == [303, 303]
+
+
+def _again(http: httpx.Client) -> list[str]:
+    return re.findall(r'name="csrf" value="(\w+)"', http.get("/datasets").text)
 
 
 def test_the_field_of_a_form_does_not_open_the_interface(http: httpx.Client, web: Site) -> None:

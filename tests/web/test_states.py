@@ -24,7 +24,7 @@ from tests.entrypoints.server import CHEAP, PASSWORD, ROLES, SETTINGS, TestClien
 
 def csrf_of(client: TestClient, path: str = "/datasets") -> str:
     """What a form on this page would send."""
-    found = re.search(r'name="csrf" value="([0-9a-f]{64})"', client.get(path).text)
+    found = re.search(r'name="csrf" value="([0-9a-f]{128})"', client.get(path).text)
     assert found is not None
     return found[1]
 

@@ -107,7 +107,7 @@ def answer_page(request: Request, number: int, caller: PageReader, raw: bool = F
         words=_accuracy(answer),
         interval=_INTERVALS[answer.interval],
         raw=raw,
-        raw_fits=len(answer.raw) == len(answer.values),
+        raw_fits=1 < len(answer.raw) == len(answer.values),
         formats=tuple(FORMATS),
         again=None if again is None else dataset_address(answer.receipt.dataset, "/ask") + again.address(),
         again_error=f"{answer.alpha / 2:,.4g}",

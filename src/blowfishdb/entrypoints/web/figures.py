@@ -1,17 +1,20 @@
 """Charts on a page: the drawing for two widths, in whichever theme, and the table that says the same.
 
 The page carries specifications without colours; ``static/charts.js`` draws them in the colours of the theme.
-Both widths come along because a chart that is merely scaled down cannot be read on a telephone.
+Both widths come along because a chart that is merely scaled down cannot be read on a telephone. Making them
+takes longer than the rest of a page, so it waits until the page has begun to travel.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, final
 
 from blowfishdb.charts import ChartTable
+from blowfishdb.core.errors import BlowfishError
 
 WIDE: Final = 640
 NARROW: Final = 272
@@ -20,31 +23,57 @@ Drawing = Callable[[int], Any]
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Figure:
     """What ``figure`` in macros.html renders; ``picture`` is an address of the same chart as a picture."""
 
     id: str
-    title: str
-    words: str
-    wide: str
-    narrow: str
     table: ChartTable
-    picture: str = ""
+    picture: str
+    width: int
+    draw: Drawing = field(repr=False)
+
+    @property
+    def drawn(self) -> bool:
+        """Whether there is a chart; if not, its table says everything."""
+        return self._specifications is not None
+
+    @property
+    def title(self) -> str:
+        """What the chart shows."""
+        return _lines(self._heading, "text") or self.table.caption
+
+    @property
+    def words(self) -> str:
+        """What it promises."""
+        return _lines(self._heading, "subtitle")
+
+    @property
+    def wide(self) -> str:
+        """The specification for the width that was asked for."""
+        return "null" if self._specifications is None else _embedded(self._specifications[0])
+
+    @property
+    def narrow(self) -> str:
+        """The specification for a telephone."""
+        return "null" if self._specifications is None else _embedded(self._specifications[1])
+
+    @property
+    def _heading(self) -> object:
+        return {} if self._specifications is None else self._specifications[0].get("title", {})
+
+    @cached_property
+    def _specifications(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Both, at the first look at either; None for what cannot be drawn, which must not stop the page."""
+        try:
+            return _specification(self.draw(self.width)), _specification(self.draw(NARROW))
+        except BlowfishError:
+            return None
 
 
 def figure(draw: Drawing, table: ChartTable, *, id: str, width: int = WIDE, picture: str = "") -> Figure:  # noqa: A002
     """A chart and its table twin; ``id`` is unique on its page."""
-    wide, narrow = _specification(draw(width)), _specification(draw(NARROW))
-    return Figure(
-        id=id,
-        title=_lines(wide.get("title", {}), "text"),
-        words=_lines(wide.get("title", {}), "subtitle"),
-        wide=_embedded(wide),
-        narrow=_embedded(narrow),
-        table=table,
-        picture=picture,
-    )
+    return Figure(id, table, picture, width, draw)
 
 
 def _specification(chart: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, Final, final
 from urllib.parse import quote, unquote
 
 from fastapi import Request
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from blowfishdb.adapters.accounts import Role
@@ -21,6 +21,8 @@ from blowfishdb.entrypoints.api.access import Caller
 from blowfishdb.entrypoints.api.problems import problem_of, reference_of
 from blowfishdb.entrypoints.api.server import server_of
 from blowfishdb.entrypoints.web import static_files
+from blowfishdb.entrypoints.web.gates import masked
+from blowfishdb.entrypoints.web.sending import streamed
 
 _EVERYONE: Final = tuple(Role)
 _CURATOR: Final = (Role.CURATOR,)
@@ -74,15 +76,12 @@ def render(
     dataset: str | None = None,
     status: int = 200,
     **context: Any,
-) -> HTMLResponse:
+) -> Response:
     """A page. ``dataset`` brings its tabs and its budget; a message from the last step is shown once."""
     flash = _flash(request)
-    text = (
-        environment()
-        .get_template(template)
-        .render(**_around(request, caller, dataset), flash=flash, **context)
-    )
-    response = HTMLResponse(text, status)
+    filled = environment().get_template(template)
+    pieces = filled.generate(**_around(request, caller, dataset), flash=flash, **context)
+    response = streamed(request, pieces, status)
     if flash is not None:
         response.delete_cookie(_FLASH, path="/")
     return response
@@ -135,7 +134,7 @@ def _around(request: Request, caller: Caller | None, dataset: str | None) -> dic
     query = f"?{request.url.query}" if request.url.query and request.method == "GET" else ""
     return {
         "me": caller,
-        "csrf": csrf(caller.secret) if caller is not None and caller.secret else "",
+        "csrf": masked(csrf(caller.secret)) if caller is not None and caller.secret else "",
         "dataset": dataset,
         "demo": server_of(request).settings.demo,
         "roles": [role.value for role in Role],

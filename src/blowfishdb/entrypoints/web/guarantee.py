@@ -46,7 +46,9 @@ def guarantee_page(request: Request, dataset: str, caller: PageVisitor) -> Respo
 
 def _marked(clause: Clause) -> tuple[str, str, str]:
     """A promise, cut around the number that matters most."""
-    return clause.promise.partition(percent(clause.certainty)) if clause.certainty else (clause.promise, "", "")
+    return (
+        clause.promise.partition(percent(clause.certainty)) if clause.certainty else (clause.promise, "", "")
+    )
 
 
 def _curve(policy: Policy, place: int, column: str, budget: Epsilon) -> Figure:

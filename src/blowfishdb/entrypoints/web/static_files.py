@@ -33,6 +33,7 @@ _KINDS: Final = {
     ".svg": "image/svg+xml",
 }
 _VEGA: Final = "vega.js"
+_EXPORT: Final = "window.vegaEmbed = vegaEmbed;"
 _THEMES: Final = "chart-themes.js"
 _FOREVER: Final = "public, max-age=31536000, immutable"
 _making: Final = threading.Lock()
@@ -114,14 +115,14 @@ def vega() -> Asset:
 
 @cache
 def _vega() -> Asset:
-    kept = _cache_folder() / f"vega-{version('vl-convert-python')}.js.gz"
+    kept = _cache_folder() / f"vega-embed-{version('vl-convert-python')}.js.gz"
     try:
         compressed = kept.read_bytes()
         return Asset(_KINDS[".js"], gzip.decompress(compressed), compressed)
     except (OSError, EOFError):
         import vl_convert
 
-        made = Asset.of(_VEGA, vl_convert.javascript_bundle(None).encode())
+        made = Asset.of(_VEGA, vl_convert.javascript_bundle(_EXPORT).encode())
         _keep(kept, made.compressed)
         return made
 
