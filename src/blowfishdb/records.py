@@ -52,7 +52,8 @@ class Records:
 
     def __getitem__(self, name: str) -> DatasetRecord:
         """What the catalogue says now; read anew only when it has a newer version."""
-        versions = (name, *(self._catalogue.version(kind, name) for kind in ("dataset", "policy")))
+        newest = self._catalogue.versions(name)
+        versions = (name, newest.get("dataset"), newest.get("policy"))
         found = self._read.get(versions)
         if found is None:
             found = self._read[versions] = self._newest(name)

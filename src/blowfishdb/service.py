@@ -66,7 +66,7 @@ class Service:
     def quote(self, request: Request) -> Quote:
         """Steps 1 to 3: what the answer would cost. Free; the data is not touched."""
         dataset = self.datasets(request.dataset)
-        planned = self.plan(request)
+        planned = self.planner.plan(request, dataset.policy, dataset.rows_per_person)
         known = self.ledger.answer(identity(request, dataset, planned.problem)) is not None
         offer = None if known else self._offer(request, dataset, planned.problem)
         owned = known or offer is not None

@@ -12,7 +12,7 @@ from blowfishdb.mechanisms.hilbert import hilbert_order
 POWERS = [1, 2, 4, 8, 32]
 
 
-@pytest.mark.parametrize(("rows", "columns"), itertools.product(POWERS, POWERS))
+@pytest.mark.parametrize(("rows", "columns"), list(itertools.product(POWERS, POWERS)))
 def test_powers_of_two_are_walked_in_unit_steps(rows, columns):
     order = hilbert_order(rows, columns)
     assert np.array_equal(np.sort(order), np.arange(rows * columns))

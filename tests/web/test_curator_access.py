@@ -20,20 +20,21 @@ def test_someone_comes_changes_and_goes(page_for: PageFor, web: Site) -> None:
     page.get_by_role("button", name="Let in", exact=True).click()
     assert "newcomer may come in as analyst" in page.locator(".alert.good").inner_text()
     inside = _signed_in(web, "newcomer", WORDS)
-    page.get_by_label("Role of newcomer").select_option("auditor")
+    assert _me(web, inside).json()["role"] == "analyst"
+    page.get_by_label("Role of newcomer", exact=True).select_option("auditor")
     page.get_by_role("button", name="Change the role of newcomer").click()
     assert "now has the role auditor" in page.locator(".alert.good").inner_text()
     page.get_by_label("New password for newcomer").fill(f"{WORDS} again")
     page.get_by_role("button", name="Set the password of newcomer").click()
     assert "signed out everywhere" in page.locator(".alert.good").inner_text()
-    assert inside.get("/api/v1/me").status_code == 401
+    assert _me(web, inside).status_code == 401
     again = _signed_in(web, "newcomer", f"{WORDS} again")
-    assert again.get("/api/v1/me").json()["role"] == "auditor"
+    assert _me(web, again).json()["role"] == "auditor"
     row = page.get_by_role("row", name="newcomer")
     row.get_by_text("Revoke …").click()
     row.get_by_role("button", name="Revoke newcomer for good").click()
     assert "let in no longer" in page.locator(".alert.good").inner_text()
-    assert again.get("/api/v1/me").status_code == 401
+    assert _me(web, again).status_code == 401
     assert "revoked" in page.get_by_role("row", name="newcomer").inner_text()
 
 
@@ -56,19 +57,24 @@ def test_a_token_is_shown_once_works_and_ends(page_for: PageFor, web: Site) -> N
     page.get_by_label("Days").fill("30")
     page.get_by_role("button", name="Make a token").click()
     text = page.locator("#made").inner_text()
-    client = httpx.Client(base_url=web.address, headers={"Authorization": f"Bearer {text}"})
-    assert client.get("/api/v1/me").json()["user"] == "curator"
+    bearer = {"Authorization": f"Bearer {text}"}
+    assert httpx.get(f"{web.address}/api/v1/me", headers=bearer).json()["user"] == "curator"
     page.goto(ACCESS)
     assert text not in page.content() and "nightly report" in page.locator("#tokens").inner_text()
     page.get_by_role("button", name="End the token nightly report").click()
     assert "lets nobody in any more" in page.locator(".alert.good").inner_text()
-    assert client.get("/api/v1/me").status_code == 401
+    assert httpx.get(f"{web.address}/api/v1/me", headers=bearer).status_code == 401
     page.get_by_label("Days").fill("forever")
     page.get_by_role("button", name="Make a token").click()
     assert "up to 3,650 days" in page.locator("#tokens .alert.bad").inner_text()
 
 
-def _signed_in(web: Site, user: str, password: str) -> httpx.Client:
-    client = httpx.Client(base_url=web.address)
-    assert client.post("/api/v1/session", json={"user": user, "password": password}).status_code == 200
-    return client
+def _signed_in(web: Site, user: str, password: str) -> str:
+    """The cookie of someone who signed in with a password."""
+    answer = httpx.post(f"{web.address}/api/v1/session", json={"user": user, "password": password})
+    assert answer.status_code == 200
+    return answer.cookies[web.cookie]
+
+
+def _me(web: Site, cookie: str) -> httpx.Response:
+    return httpx.get(f"{web.address}/api/v1/me", headers={"Cookie": f"{web.cookie}={cookie}"})

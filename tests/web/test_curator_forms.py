@@ -30,7 +30,9 @@ POLICIES = (
     _policy(region=column_graph(DOMAIN["region"], between=[("north", "east")])),
     _policy(age=column_graph(DOMAIN["age"], groups=[["18..29", "97"], ["30..96"]])),
     _policy(region=column_graph(DOMAIN["region"], nothing=True)),
-    _policy(age=Explicit(80, [(u, v) for u in range(80) for v in range(u) if (u + v) % 3])),  # too long to type
+    _policy(
+        age=Explicit(80, [(u, v) for u in range(80) for v in range(u) if (u + v) % 3])
+    ),  # too long to type
 )
 
 
@@ -60,14 +62,23 @@ def test_all_that_is_wrong_is_told_by_column() -> None:
 
 
 def test_a_choice_that_nobody_offered_hides_everything() -> None:
-    said = {"records": "together", "hide.salary": "no such thing", "hide.region": "within", "within.region": "1"}
+    said = {
+        "records": "together",
+        "hide.salary": "no such thing",
+        "hide.region": "within",
+        "within.region": "1",
+    }
     policy, wrong = PolicyForm.of(POLICIES[1]).changed(said).policy(DOMAIN, POLICIES[1])
     assert not wrong and policy is not None and isinstance(policy.graph, Full)
 
 
 def test_thousands_are_not_taken_apart() -> None:
     assert split("1,000, 10,000; 7\neverything") == ["1,000", "10,000", "7", "everything"]
-    said = {"records": "together", "hide.salary": "groups", "groups.salary": "0..9,999, 20,000..99,999\n10000..19999"}
+    said = {
+        "records": "together",
+        "hide.salary": "groups",
+        "groups.salary": "0..9,999, 20,000..99,999\n10000..19999",
+    }
     policy, wrong = PolicyForm.of(POLICIES[0]).changed(said).policy(DOMAIN, POLICIES[0])
     assert policy is not None and not wrong
 

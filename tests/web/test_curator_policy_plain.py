@@ -64,7 +64,9 @@ def test_publishing_needs_every_box_and_names_what_becomes_exact(page_for: PageF
     assert "the answer is exact and free" in page.locator("#answers-live").inner_text()
 
 
-def test_a_policy_that_was_published_meanwhile_is_not_overwritten_unread(page_for: PageFor, web: Site) -> None:
+def test_a_policy_that_was_published_meanwhile_is_not_overwritten_unread(
+    page_for: PageFor, web: Site
+) -> None:
     page = page_for("curator", java_script_enabled=False)
     version = web.workspace.facts("salaries").policy_version
     page.goto(POLICY + "/publish?records=together&hide.salary=within&within.salary=700")

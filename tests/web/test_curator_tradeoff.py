@@ -10,7 +10,10 @@ TRADEOFF = "/datasets/salaries/tradeoff"
 def test_points_are_links_and_the_star_names_free_protection(page_for: PageFor) -> None:
     page = page_for("curator", java_script_enabled=False)
     page.goto(f"{TRADEOFF}?distances=1,000; 5,000; 50,000; everything&ask=cumulative&bins=20&data=made-up")
-    assert "Within 1,000 → within 5,000 costs nothing more at this granularity." in page.locator(".star").inner_text()
+    assert (
+        "Within 1,000 → within 5,000 costs nothing more at this granularity."
+        in page.locator(".star").inner_text()
+    )
     costs = [float(cost) for cost in page.locator("table.points td:nth-child(2)").all_inner_texts()]
     assert costs == sorted(costs) and costs[0] == costs[1] < costs[3]
     page.get_by_role("link", name="within 50,000").click()

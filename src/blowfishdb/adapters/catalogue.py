@@ -58,6 +58,16 @@ class Catalogue:
         with self._store.reading() as connection:
             return connection.execute(newest).scalar() or 0
 
+    def versions(self, name: str) -> dict[str, int]:
+        """The number of the newest version of everything of this name, by kind; one question for all."""
+        newest = (
+            select(catalogue.c.kind, func.max(catalogue.c.version))
+            .where(catalogue.c.name == name)
+            .group_by(catalogue.c.kind)
+        )
+        with self._store.reading() as connection:
+            return {kind: version for kind, version in connection.execute(newest)}
+
     def names(self, kind: str) -> list[str]:
         """The names of a kind, in alphabetical order."""
         rows = select(catalogue.c.name).where(catalogue.c.kind == kind).distinct().order_by(catalogue.c.name)

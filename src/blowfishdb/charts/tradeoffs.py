@@ -154,5 +154,6 @@ def _panel(base: Any, x: Any, field: str, title: str, questions: list[str], widt
         .mark_point(style="alarm", shape=_STAR, filled=True, opacity=1, size=420, yOffset=-20)
         .encode(x=x, y=y)
     )
-    layers = [line, dots, stars] if field == "epsilon" else [line, dots]
+    starred = field == "epsilon" and any(row["star"] for row in base.data.values)
+    layers = [line, dots, stars] if starred else [line, dots]  # vega warns about a layer without data
     return alt.layer(*layers).properties(width=width, height=_HEIGHT)

@@ -35,6 +35,7 @@ from blowfishdb.core.reuse.simulated import Statistic, quantile
 from blowfishdb.core.reuse.stored import StoredRelease
 
 MOST_MEMBERS = 10**5
+MOST_BOX_MEMBERS = 4_000  # a draw of boxes costs far more than one of ranges; beyond, a bound does
 RANGES_SHARE = 0.9
 """The share of β for ranges and boxes; the rest is for all other questions."""
 _ETA = 0.05
@@ -92,7 +93,7 @@ def _of_family(family: _Family, beta: float) -> tuple[float, float]:
     assert partition is not None  # it is no finer than that of a combination
     members = math.prod(size * (size + 1) // 2 for size in partition.shape)
     scales = noise_of(family.releases).scales
-    if members <= MOST_MEMBERS:
+    if members <= (MOST_MEMBERS if partition.line else MOST_BOX_MEMBERS):
         found = _simulated(family, partition, members, beta)
         return (_union_bound(scales, members, beta) if found is None else found), math.inf
     extent = _extent(family, partition, beta / 2)

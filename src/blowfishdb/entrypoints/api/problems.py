@@ -118,7 +118,8 @@ def problem_of(error: errors.BlowfishError, *, shown_places: bool, reference: st
         return unexpected(reference, charged=error.charged)
     more: dict[str, Any] = {}
     headers: dict[str, str] = {}
-    if isinstance(error, errors.SourceError | errors.WorkspaceError) and not shown_places:
+    names_places = isinstance(error, errors.SourceError | errors.WorkspaceError)
+    if names_places and not isinstance(error, errors.Cancelled) and not shown_places:
         money = "What it cost stays charged." if error.charged else "Nothing was charged."
         detail = f"The data could not be reached. {money}"
         fixes = ("again in a moment", f"ask a curator, with the reference {reference}")

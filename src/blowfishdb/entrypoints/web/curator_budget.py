@@ -56,7 +56,9 @@ def grant(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Re
         grant_to(dataset, user, Allowance(epsilon=typed), caller)
     except BlowfishError as error:
         return _page(request, caller, dataset, granting=(user, typed), refused=told(request, error))
-    return redirect(dataset_address(dataset, "/budget"), flash=f"{user} may spend up to ε {Epsilon(typed)} in all.")
+    return redirect(
+        dataset_address(dataset, "/budget"), flash=f"{user} may spend up to ε {Epsilon(typed)} in all."
+    )
 
 
 def _page(

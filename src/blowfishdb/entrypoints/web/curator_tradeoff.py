@@ -173,9 +173,7 @@ def _picked(
     }
 
 
-def _page(
-    request: Request, dataset: str, caller: Caller, context: dict[str, Any], **more: Any
-) -> Response:
+def _page(request: Request, dataset: str, caller: Caller, context: dict[str, Any], **more: Any) -> Response:
     problem = more.get("problem")
     shown = {"chart": None, "found": None, "links": {}, "picked": None, **more}
     return render(

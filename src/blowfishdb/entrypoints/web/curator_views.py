@@ -66,7 +66,9 @@ def graph(asking: Asking, policy: Policy) -> View:
     axes = problem.cells.axes
     labels = axes[0].labels() if len(axes) == 1 else None
     small = problem.graph
-    drawn = figure(lambda width: graph_chart(small, labels, width=width), graph_table(small, labels), id="graph")
+    drawn = figure(
+        lambda width: graph_chart(small, labels, width=width), graph_table(small, labels), id="graph"
+    )
     return View(drawn)
 
 

@@ -73,9 +73,7 @@ class ColumnForm:
             return column_graph(attribute, between=[_pair(line) for line in _lines(typed)])
         if self.hides == KEPT:
             return values_graph(draft, self.column)[0]
-        return column_graph(
-            attribute, everything=self.hides == EVERYTHING, nothing=self.hides != EVERYTHING
-        )
+        return column_graph(attribute, everything=self.hides == EVERYTHING, nothing=self.hides != EVERYTHING)
 
 
 _UNSAID: Final = {

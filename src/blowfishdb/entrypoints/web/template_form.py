@@ -73,7 +73,9 @@ class TemplateForm:
     def form(self, domain: Domain) -> QuestionForm:
         """What is asked, without the terms."""
         if self.ask == "own" or self.ask not in dict(SHAPES):
-            raise InvalidInput("Write the question, or choose a shape.", fixes=("cumulative(salary, bins=20)",))
+            raise InvalidInput(
+                "Write the question, or choose a shape.", fixes=("cumulative(salary, bins=20)",)
+            )
         names = [self.column] + ([self.second] if self.second and self.ask == "histogram" else [])
         columns = tuple(self._cut(name, domain[name]) for name in names)
         shares = _QUARTILES if self.ask == "quantiles" else ()
