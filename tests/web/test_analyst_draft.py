@@ -11,7 +11,7 @@ from blowfishdb.adapters.question_text import parse_question
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidAlpha, InvalidBeta, InvalidBins, InvalidQuestion, UnknownColumn
 from blowfishdb.entrypoints.web.ask_draft import Draft, example_sql
-from blowfishdb.messages import Fit
+from blowfishdb.messages import Fit, Quote
 from blowfishdb.workspace import Workspace
 from tests.entrypoints.server import DOMAIN, make_workspace
 
@@ -119,3 +119,14 @@ def test_an_answer_can_be_asked_again_more_accurately(short: str, tmp_path: Path
         body, _ = again.asked(DOMAIN, "salaries")
         assert (body.error, body.confidence, body.each) == (answer.alpha / 2, 0.9, again.every == "each")
         assert body.asking(salaries).form.to_plain() == answer.form
+
+
+def test_a_quote_that_does_not_fit_says_what_does(tmp_path: Path) -> None:
+    with Workspace(make_workspace(tmp_path, rows=50, budget="0.3"), user="analyst") as workspace:
+        quote = workspace["salaries"].question("cumulative(salary, bins=100)").accurate_to(5).quote()
+        assert quote.epsilon > quote.remaining and quote.fits[0].error is not None
+        assert Quote.from_plain(quote.to_plain()) == quote
+        fitting = (
+            workspace["salaries"].question("cumulative(salary, bins=100)").accurate_to(quote.fits[0].error)
+        )
+        assert fitting.quote().epsilon <= quote.remaining and fitting.quote().fits == ()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import httpx
+from playwright.sync_api import expect
 
 from tests.web.conftest import PageFor
 from tests.web.site import Site
 
+WAIT = 15_000
 ACCESS = "/datasets/salaries/access"
 WORDS = "seven plain words nobody would ever guess"
 
@@ -18,22 +20,22 @@ def test_someone_comes_changes_and_goes(page_for: PageFor, web: Site) -> None:
     page.get_by_label("Role", exact=True).select_option("analyst")
     page.get_by_label("Password", exact=True).fill(WORDS)
     page.get_by_role("button", name="Let in", exact=True).click()
-    assert "newcomer may come in as analyst" in page.locator(".alert.good").inner_text()
+    expect(page.locator(".alert.good")).to_contain_text("newcomer may come in as analyst", timeout=WAIT)
     inside = _signed_in(web, "newcomer", WORDS)
     assert _me(web, inside).json()["role"] == "analyst"
     page.get_by_label("Role of newcomer", exact=True).select_option("auditor")
     page.get_by_role("button", name="Change the role of newcomer").click()
-    assert "now has the role auditor" in page.locator(".alert.good").inner_text()
+    expect(page.locator(".alert.good")).to_contain_text("now has the role auditor", timeout=WAIT)
     page.get_by_label("New password for newcomer").fill(f"{WORDS} again")
     page.get_by_role("button", name="Set the password of newcomer").click()
-    assert "signed out everywhere" in page.locator(".alert.good").inner_text()
+    expect(page.locator(".alert.good")).to_contain_text("signed out everywhere", timeout=WAIT)
     assert _me(web, inside).status_code == 401
     again = _signed_in(web, "newcomer", f"{WORDS} again")
     assert _me(web, again).json()["role"] == "auditor"
     row = page.get_by_role("row", name="newcomer")
     row.get_by_text("Revoke …").click()
     row.get_by_role("button", name="Revoke newcomer for good").click()
-    assert "let in no longer" in page.locator(".alert.good").inner_text()
+    expect(page.locator(".alert.good")).to_contain_text("let in no longer", timeout=WAIT)
     assert _me(web, again).status_code == 401
     assert "revoked" in page.get_by_role("row", name="newcomer").inner_text()
 
@@ -43,7 +45,7 @@ def test_refusals_keep_what_was_typed(page_for: PageFor) -> None:
     page.goto(ACCESS)
     page.get_by_label("Name", exact=True).fill("analyst")
     page.get_by_role("button", name="Let in", exact=True).click()
-    assert "a name is not given away twice" in page.locator(".alert.bad").inner_text()
+    expect(page.locator(".alert.bad")).to_contain_text("a name is not given away twice", timeout=WAIT)
     assert page.get_by_label("Name", exact=True).input_value() == "analyst"
     own = page.get_by_role("row", name="curator you")
     assert own.get_by_text("Revoke …").count() == 0
@@ -52,7 +54,7 @@ def test_refusals_keep_what_was_typed(page_for: PageFor) -> None:
 def test_a_token_is_shown_once_works_and_ends(page_for: PageFor, web: Site) -> None:
     page = page_for("curator")
     page.goto(ACCESS)
-    assert "None yet." in page.locator("#tokens").inner_text()
+    expect(page.locator("#tokens")).to_contain_text("None yet.", timeout=WAIT)
     page.get_by_label("What for").fill("nightly report")
     page.get_by_label("Days").fill("30")
     page.get_by_role("button", name="Make a token").click()
@@ -62,11 +64,11 @@ def test_a_token_is_shown_once_works_and_ends(page_for: PageFor, web: Site) -> N
     page.goto(ACCESS)
     assert text not in page.content() and "nightly report" in page.locator("#tokens").inner_text()
     page.get_by_role("button", name="End the token nightly report").click()
-    assert "lets nobody in any more" in page.locator(".alert.good").inner_text()
+    expect(page.locator(".alert.good")).to_contain_text("lets nobody in any more", timeout=WAIT)
     assert httpx.get(f"{web.address}/api/v1/me", headers=bearer).status_code == 401
     page.get_by_label("Days").fill("forever")
     page.get_by_role("button", name="Make a token").click()
-    assert "up to 3,650 days" in page.locator("#tokens .alert.bad").inner_text()
+    expect(page.locator("#tokens .alert.bad")).to_contain_text("up to 3,650 days", timeout=WAIT)
 
 
 def _signed_in(web: Site, user: str, password: str) -> str:

@@ -1,4 +1,4 @@
-"""The audit page: the chain is checked while you wait, events are filtered, and everything can be taken along."""
+"""The audit page: the chain is checked while you wait, events are filtered, everything can be taken along."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import csv
 import io
 import json
 
+from playwright.sync_api import expect
 from sqlalchemy import text
 
 from tests.web.conftest import PageFor
 from tests.web.site import Site
 
+WAIT = 15_000
 AUDIT = "/datasets/salaries/audit"
 
 
@@ -18,7 +20,7 @@ def test_an_auditor_reads_filters_and_takes_along(page_for: PageFor, web: Site) 
     page = page_for("auditor")
     page.goto(AUDIT)
     events = web.workspace.events("salaries")
-    assert "The books add up." in page.locator("main").inner_text()
+    expect(page.locator("main")).to_contain_text("The books add up.", timeout=WAIT)
     assert page.locator("table.events tbody tr").count() == len(events)
     assert "answered 3" in " ".join(page.get_by_role("row", name="answered").first.inner_text().split())
     page.get_by_label("What").select_option("settled")
@@ -41,7 +43,7 @@ def test_hashes_are_short_and_copied_whole(page_for: PageFor, web: Site) -> None
     page = page_for("curator", permissions=["clipboard-read", "clipboard-write"])
     page.goto(AUDIT)
     last = web.workspace.events("salaries")[-1]
-    assert f"{last.hash[:10]}…" in page.locator("table.events tbody tr").first.inner_text()
+    expect(page.locator("table.events tbody tr").first).to_contain_text(f"{last.hash[:10]}…", timeout=WAIT)
     page.get_by_role("button", name=f"Copy the hash of event {last.seq}", exact=True).click()
     page.get_by_text("Copied").wait_for()
     assert page.evaluate("navigator.clipboard.readText()") == last.hash
@@ -50,7 +52,7 @@ def test_hashes_are_short_and_copied_whole(page_for: PageFor, web: Site) -> None
 def test_a_filter_that_fits_nothing_says_so(page_for: PageFor) -> None:
     page = page_for("auditor", java_script_enabled=False)
     page.goto(f"{AUDIT}?kind=lost&page=99")
-    assert "No event matches" in page.locator("main").inner_text()
+    expect(page.locator("main")).to_contain_text("No event matches", timeout=WAIT)
     page.get_by_role("link", name="Show all events").click()
     assert page.locator("table.events tbody tr").count() > 3
 

@@ -6,9 +6,12 @@ import json
 import re
 from typing import Any
 
+from playwright.sync_api import expect
+
 from tests.web.conftest import PageFor
 from tests.web.site import Site
 
+WAIT = 15_000
 POLICY = "/datasets/salaries/policy"
 STRICT = "?records=together&hide.salary=everything&hide.age=everything&hide.region=everything"
 
@@ -31,10 +34,11 @@ def _cost(page: Any) -> float:
 def test_the_papers_first_demonstration_click_by_click(page_for: PageFor, web: Site) -> None:
     page = page_for("curator")
     page.goto(POLICY + STRICT)  # the default of a new dataset: differential privacy
-    assert "CURATOR VIEW – TRUE DATA" in page.locator("#banner").inner_text()
+    expect(page.locator("#banner")).to_contain_text("CURATOR VIEW – TRUE DATA", timeout=WAIT)
 
     # an attribute and a query type: the true answer as bars, and a noisy draw on the same axes beside it
-    page.get_by_label("Column", exact=True).select_option("salary")
+    with page.expect_navigation():
+        page.get_by_label("Column", exact=True).select_option("salary")
     page.get_by_label("Question", exact=True).select_option("histogram")
     _followed(page)
     _drawn(page, "answers")
@@ -48,7 +52,9 @@ def test_the_papers_first_demonstration_click_by_click(page_for: PageFor, web: S
 
     # the policy: a complete graph, 20·19/2 pairs
     _drawn(page, "graph")
-    assert "190 pairs of values are hidden among 20 values" in page.locator("#graph").inner_text()
+    expect(page.locator("#graph")).to_contain_text(
+        "190 pairs of values are hidden among 20 values", timeout=WAIT
+    )
     complete = _cost(page)
 
     # relax it: the graph, the price and the promise follow
@@ -57,8 +63,10 @@ def test_the_papers_first_demonstration_click_by_click(page_for: PageFor, web: S
     page.get_by_label("Distance in salary").press("Tab")
     _followed(page)
     _drawn(page, "graph")
-    assert "19 pairs of values are hidden among 20 values" in page.locator("#graph").inner_text()
-    assert "both hide exactly the same" in page.locator("#change-live").inner_text()
+    expect(page.locator("#graph")).to_contain_text(
+        "19 pairs of values are hidden among 20 values", timeout=WAIT
+    )
+    expect(page.locator("#change-live")).to_contain_text("both hide exactly the same", timeout=WAIT)
     page.get_by_label("Question", exact=True).select_option("cumulative")
     _followed(page)
     relaxed = _cost(page)
@@ -76,24 +84,24 @@ def test_the_papers_first_demonstration_click_by_click(page_for: PageFor, web: S
     page.wait_for_url("**point=within+10%2C000*")
     _drawn(page, "answers")
     _drawn(page, "graph")
-    assert "CURATOR VIEW – TRUE DATA" in page.locator("main").inner_text()
+    expect(page.locator("main")).to_contain_text("CURATOR VIEW – TRUE DATA", timeout=WAIT)
 
     # publish it: the promise, the difference, a confirmation; then the guarantee says so to everybody
     page.get_by_role("link", name="Use this policy").click()
     assert page.get_by_label("Distance in salary").input_value() == "10000"
     before = web.workspace.facts("salaries").policy_version
     page.get_by_role("link", name="Review and publish …").click()
-    assert "within 10,000 of each other" in page.locator("main").inner_text()
-    assert "stays spent" in page.locator("main").inner_text()
+    expect(page.locator("main")).to_contain_text("within 10,000 of each other", timeout=WAIT)
+    expect(page.locator("main")).to_contain_text("stays spent", timeout=WAIT)
     page.get_by_label("I have read what changes").check()
     page.get_by_role("button", name=f"Publish version {before + 1}").click()
     page.wait_for_url("**/guarantee")
-    assert "within 10,000 of each other" in page.locator("main").inner_text()
+    expect(page.locator("main")).to_contain_text("within 10,000 of each other", timeout=WAIT)
     assert web.workspace.facts("salaries").policy_version == before + 1
     assert web.workspace.verify() == []
     anyone = page_for(None)
     anyone.goto("/datasets/salaries/guarantee")
-    assert "within 10,000 of each other" in anyone.locator("main").inner_text()
+    expect(anyone.locator("main")).to_contain_text("within 10,000 of each other", timeout=WAIT)
 
 
 def test_going_back_and_the_undo_link_both_undo(page_for: PageFor) -> None:
@@ -102,7 +110,7 @@ def test_going_back_and_the_undo_link_both_undo(page_for: PageFor) -> None:
     choice = page.get_by_label("Which values of region are hidden from each other")
     choice.select_option("nothing")
     _followed(page)
-    assert "Hide nothing about 'region'." in page.locator("#graph-live").inner_text()
+    expect(page.locator("#graph-live")).to_contain_text("Hide nothing about 'region'.", timeout=WAIT)
     page.get_by_role("link", name="Undo").click()
     page.wait_for_load_state()
     assert choice.input_value() == "everything"
@@ -116,7 +124,7 @@ def test_going_back_and_the_undo_link_both_undo(page_for: PageFor) -> None:
 def test_probe_and_made_up_data(page_for: PageFor, web: Site) -> None:
     page = page_for("curator")
     page.goto(POLICY + "?records=together&hide.salary=within&within.salary=1000&data=made-up")
-    assert "MADE-UP DATA" in page.locator("#banner").inner_text()
+    expect(page.locator("#banner")).to_contain_text("MADE-UP DATA", timeout=WAIT)
     looks = sum(event.kind == "preview" for event in web.workspace.events("salaries"))
     page.get_by_label("One value of salary").fill("40,000")
     page.get_by_label("Another value of salary").fill("40,500")
@@ -139,7 +147,7 @@ def test_the_whole_flow_by_keyboard_alone(page_for: PageFor, web: Site) -> None:
         for _ in range(80):
             page.keyboard.press("Tab")
             if name in page.evaluate(
-                "(e => (e.getAttribute('aria-label') || e.labels?.[0]?.textContent || e.textContent || '').trim())"
+                "(e => e.getAttribute('aria-label') || e.labels?.[0]?.textContent || e.textContent || '')"
                 "(document.activeElement)"
             ):
                 outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
@@ -153,7 +161,7 @@ def test_the_whole_flow_by_keyboard_alone(page_for: PageFor, web: Site) -> None:
     page.keyboard.type("2000")
     page.keyboard.press("Enter")
     _followed(page)
-    assert "within 2,000 of each other" in page.locator("#change-live").inner_text()
+    expect(page.locator("#change-live")).to_contain_text("within 2,000 of each other", timeout=WAIT)
     reach("Review and publish")
     page.keyboard.press("Enter")
     page.wait_for_url("**/policy/publish?*")
@@ -164,4 +172,4 @@ def test_the_whole_flow_by_keyboard_alone(page_for: PageFor, web: Site) -> None:
     page.keyboard.press("Enter")
     page.wait_for_url("**/guarantee")
     assert web.workspace.facts("salaries").policy_version == before + 1
-    assert "within 2,000 of each other" in page.locator("main").inner_text()
+    expect(page.locator("main")).to_contain_text("within 2,000 of each other", timeout=WAIT)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from playwright.sync_api import expect
+
 from tests.web.conftest import PageFor
 from tests.web.site import Site
 
+WAIT = 15_000
 POLICY = "/datasets/salaries/policy"
 
 
@@ -14,9 +17,9 @@ def test_update_save_and_forget_a_draft(page_for: PageFor, web: Site) -> None:
     assert page.get_by_label("Distance in salary").input_value() == "1000"
     page.get_by_label("Distance in salary").fill("5,000")
     page.get_by_role("button", name="Update").click()
-    assert "within 5,000 of each other" in page.locator("#change-live").inner_text()
+    expect(page.locator("#change-live")).to_contain_text("within 5,000 of each other", timeout=WAIT)
     page.get_by_role("button", name="Save draft").click()
-    assert "Draft saved" in page.locator(".alert.good").inner_text()
+    expect(page.locator(".alert.good")).to_contain_text("Draft saved", timeout=WAIT)
     page.goto(POLICY)
     assert page.get_by_label("Distance in salary").input_value() == "5000"
     assert web.workspace.facts("salaries").policy_version == 2  # nobody else sees the draft
@@ -41,7 +44,9 @@ def test_what_is_wrong_is_said_beside_the_sentence(page_for: PageFor) -> None:
     page.get_by_label("Distance in salary").fill("500")
     page.get_by_role("button", name="Update").click()
     assert page.locator(".about .alert.bad").count() == 0
-    assert "the same group (north, south; east, west)" in page.locator("#graph-live").inner_text()
+    expect(page.locator("#graph-live")).to_contain_text(
+        "the same group (north, south; east, west)", timeout=WAIT
+    )
 
 
 def test_publishing_needs_every_box_and_names_what_becomes_exact(page_for: PageFor, web: Site) -> None:
@@ -49,19 +54,19 @@ def test_publishing_needs_every_box_and_names_what_becomes_exact(page_for: PageF
     page.goto(POLICY + "?records=together&hide.salary=everything&hide.age=nothing&hide.region=everything")
     page.get_by_role("link", name="Review and publish …").click()
     exact = "how many rows are in each of the 80 groups of 'age'"
-    assert exact in page.locator("form").last.inner_text()
+    expect(page.locator("form").last).to_contain_text(exact, timeout=WAIT)
     page.eval_on_selector_all("input[required]", "all => all.forEach(each => each.required = false)")
     page.get_by_role("button", name="Publish version 3").click()
-    assert "Tick every box" in page.locator(".alert.bad").inner_text()
+    expect(page.locator(".alert.bad")).to_contain_text("Tick every box", timeout=WAIT)
     assert web.workspace.facts("salaries").policy_version == 2
     page.get_by_label("I want this to be exact and free").check()
     page.get_by_label("I have read what changes").check()
     page.get_by_role("button", name="Publish version 3").click()
     assert page.url.endswith("/guarantee")
     assert web.workspace.facts("salaries").policy_version == 3
-    assert exact in page.locator("main").inner_text()
+    expect(page.locator("main")).to_contain_text(exact, timeout=WAIT)
     page.goto(POLICY + "?column=age&ask=histogram&bins=8")
-    assert "the answer is exact and free" in page.locator("#answers-live").inner_text()
+    expect(page.locator("#answers-live")).to_contain_text("the answer is exact and free", timeout=WAIT)
 
 
 def test_a_policy_that_was_published_meanwhile_is_not_overwritten_unread(
@@ -73,8 +78,8 @@ def test_a_policy_that_was_published_meanwhile_is_not_overwritten_unread(
     page.get_by_label("I have read what changes").check()
     web.workspace["salaries"].publish(web.workspace["salaries"].hiding_within("salary", 300), confirm=True)
     page.get_by_role("button", name=f"Publish version {version + 1}").click()
-    assert "Another policy was published" in page.locator(".alert.bad").inner_text()
-    assert "within 300 of each other. Now" in page.locator("main").inner_text()
+    expect(page.locator(".alert.bad")).to_contain_text("Another policy was published", timeout=WAIT)
+    expect(page.locator("main")).to_contain_text("within 300 of each other. Now", timeout=WAIT)
     assert web.workspace.facts("salaries").policy_version == version + 1
 
 

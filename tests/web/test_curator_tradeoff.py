@@ -1,9 +1,12 @@
-"""The trade-off page: prices by distance, points that lead on, progress, and everything without JavaScript."""
+"""The trade-off page: prices by distance, points that lead on, progress; and all of it without scripts."""
 
 from __future__ import annotations
 
+from playwright.sync_api import expect
+
 from tests.web.conftest import PageFor
 
+WAIT = 15_000
 TRADEOFF = "/datasets/salaries/tradeoff"
 
 
@@ -17,13 +20,13 @@ def test_points_are_links_and_the_star_names_free_protection(page_for: PageFor) 
     costs = [float(cost) for cost in page.locator("table.points td:nth-child(2)").all_inner_texts()]
     assert costs == sorted(costs) and costs[0] == costs[1] < costs[3]
     page.get_by_role("link", name="within 50,000").click()
-    assert "If salary is hidden within 50,000" in page.locator("#point").inner_text()
+    expect(page.locator("#point")).to_contain_text("If salary is hidden within 50,000", timeout=WAIT)
     assert page.locator("tr.picked").inner_text().startswith("within 50,000")
-    assert "MADE-UP DATA" in page.locator("main").inner_text()
-    assert "145 pairs of values are hidden" in page.locator("#graph").inner_text()
+    expect(page.locator("main")).to_contain_text("MADE-UP DATA", timeout=WAIT)
+    expect(page.locator("#graph")).to_contain_text("145 pairs of values are hidden", timeout=WAIT)
     page.get_by_role("link", name="Use this policy").click()
     assert page.get_by_label("Distance in salary").input_value() == "50000"
-    assert "within 50,000 of each other" in page.locator("#change-live").inner_text()
+    expect(page.locator("#change-live")).to_contain_text("within 50,000 of each other", timeout=WAIT)
 
 
 def test_what_is_wrong_is_said_and_nothing_typed_is_lost(page_for: PageFor) -> None:
@@ -55,5 +58,5 @@ def test_progress_of_a_long_list_comes_from_the_job(page_for: PageFor) -> None:
 def test_a_column_without_distances_says_so(page_for: PageFor) -> None:
     page = page_for("curator")
     page.goto(f"{TRADEOFF}?column=region")
-    assert "region has no distances" in page.locator("main").inner_text()
+    expect(page.locator("main")).to_contain_text("region has no distances", timeout=WAIT)
     assert page.locator("table.points tbody tr").count() == 1

@@ -1,4 +1,4 @@
-"""The budget page: what may be lost in total, where it went, who may spend how much, and what that promises."""
+"""The budget page: what may be lost in total, where it went, who may spend how much, what that promises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The policy page: edit the sentence, and answers, graph, protection and guarantee follow; then publish it."""
+"""The policy page: edit the sentence, and answers, graph, protection and promise follow; then publish it."""
 
 from __future__ import annotations
 

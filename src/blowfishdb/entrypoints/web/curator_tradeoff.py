@@ -1,4 +1,4 @@
-"""The trade-off page: what a question costs under one distance after another, and the answer under any of them."""
+"""The trade-off page: what a question costs under one distance after another, and its answer under any."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ _CHOICES: Final = {
 
 
 def _listed(words: ColumnPolicy) -> str | None:
-    """Groups or pairs as they are typed; too long where there are too many to list; None if there are none."""
+    """Groups or pairs as they are typed; too long where they cannot all be listed; None if there are none."""
     if not words.listed:
         return " " * (_LONGEST + 1)
     if words.groups is not None:

@@ -1,4 +1,4 @@
-"""The curator's question: a column, a shape, bins and an accuracy, as the policy and trade-off pages ask it."""
+"""The curator's question: a column, a shape, bins and an accuracy, for the policy and trade-off pages."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TemplateForm:
 
     @classmethod
     def of(cls, domain: Domain, said: Mapping[str, str]) -> TemplateForm:
-        """What was sent, and otherwise a question about the column with the most values that have an order."""
+        """What was sent, or a question about the column with the most values that have an order."""
         ordered = [name for name, attribute in domain.columns if attribute.ordered]
         usual = max(ordered or list(domain.names), key=lambda name: domain[name].value_count)
         given = {name: said[name].strip() for name in _FIELDS if said.get(name, "").strip()}
