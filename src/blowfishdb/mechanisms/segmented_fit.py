@@ -69,10 +69,10 @@ def _merge(series: FloatArray, penalty: float, linear: bool) -> IntArray:
     count, total, squares, moment = np.ones(n), series.copy(), series * series, np.zeros(n)
     after, before = np.arange(1, n + 1), np.arange(-1, n - 1)
     version, residual = np.zeros(n, dtype=np.int64), np.zeros(n)
-    heap = [(0.0, i, np.int64(0), np.int64(0)) for i in range(0)]
-    for i in range(n - 1):
-        price = 0.0 if linear else (series[i] - series[i + 1]) ** 2 / 2.0
-        heap.append((price, i, np.int64(0), np.int64(0)))
+    # A line through two places fits any jump: a pair is priced like a constant, or jumps would be lost.
+    heap = [
+        ((series[i] - series[i + 1]) ** 2 / 2.0, i, np.int64(0), np.int64(0)) for i in range(n - 1)
+    ]
     heapify(heap)
     while len(heap) > 0:
         price, i, mine, theirs = heappop(heap)
@@ -85,7 +85,7 @@ def _merge(series: FloatArray, penalty: float, linear: bool) -> IntArray:
         total[i] += total[j]
         squares[i] += squares[j]
         count[i] += count[j]
-        residual[i] += residual[j] + price
+        residual[i] = _residual(count[i], total[i], squares[i], moment[i], linear)
         version[i] += 1
         version[j] = -1
         after[i] = after[j]

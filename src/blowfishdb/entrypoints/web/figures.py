@@ -64,9 +64,15 @@ class Figure:
 
     @cached_property
     def _specifications(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """Both, at the first look at either; None for what cannot be drawn, which must not stop the page."""
+        """Both, at the first look at either; None for what cannot be drawn, which must not stop the page.
+
+        Our charts are checked by their tests; checking every row again would take most of the time.
+        """
+        from altair.utils.schemapi import debug_mode
+
         try:
-            return _specification(self.draw(self.width)), _specification(self.draw(NARROW))
+            with debug_mode(False):
+                return _specification(self.draw(self.width)), _specification(self.draw(NARROW))
         except BlowfishError:
             return None
 
