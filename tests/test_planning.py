@@ -170,7 +170,8 @@ class TestTerms:
             assert Terms.from_plain(json.loads(json.dumps(terms.to_plain()))) == terms
 
     @pytest.mark.parametrize(
-        "said", [{"error": 5, "epsilon": 1}, {"error": 5, "confidence": "x"}, {"error": -1}, {"epsilon": "no"}]
+        "said",
+        [{"error": 5, "epsilon": 1}, {"error": 5, "confidence": "x"}, {"error": -1}, {"epsilon": "no"}],
     )
     def test_what_makes_no_sense_is_refused(self, said: dict[str, object]) -> None:
         with pytest.raises(bf.errors.InvalidInput):

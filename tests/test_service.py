@@ -482,3 +482,14 @@ class TestEveryKindOfQuestion:
     def test_a_mean_of_filtered_rows_is_refused_with_a_way_out(self, people: Dataset) -> None:
         with pytest.raises(bf.errors.NotProven, match="sum and the count"):
             people.where(bf.col("region") == "north")["salary"].mean()
+
+
+def test_a_file_of_rows_is_one_table_and_needs_no_name(tmp_path: Path) -> None:
+    (tmp_path / "visits.csv").write_text("who,place\nana,0\nana,1\nbo,1\n")
+    with Workspace(tmp_path / "w.blowfish") as workspace:
+        domain = bf.Domain(place=bf.Integer(0, 1))
+        visits = workspace.add_dataset(
+            "visits", tmp_path / "visits.csv", domain=domain, person="who", rows_per_person=2
+        )
+        assert visits.gateway.facts("visits").rows_per_person == 2
+        assert visits.count().spend(1).ask().values.tolist() == [3]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, final
 
 from blowfishdb.adapters.backends.dialects import dialect_of
+from blowfishdb.adapters.backends.duckdb_files import holds_rows, table_name
 from blowfishdb.adapters.catalogue import Catalogue
 from blowfishdb.adapters.sql_source import Source
 from blowfishdb.adapters.sql_unit import Unit
@@ -141,6 +142,8 @@ def declared_source(
         raise InvalidInput("The rows come from a table or from a view, not from both.")
     if view is not None:
         return Source.of_view(view, dialect_of(location), unit=unit)
+    if table is None and unit is not None and "://" not in location and holds_rows(Path(location)):
+        table = table_name(Path(location))
     if table is None and unit is not None:
         raise InvalidInput("Name the table whose rows belong to people.", fixes=("table='visits'",))
     return None if table is None else Source.of_table(table, unit=unit)

@@ -108,9 +108,7 @@ class AdaptiveTreePlan(DataDependentPlan):
         size = self.workload.size
         levels = max(1, round(math.log(size, _FANOUT)))
         shares = (1,) * levels
-        return PublicTree(
-            line_levels(size, size, least_root(size, levels), levels), shares, (STOP,) * levels
-        )
+        return PublicTree(line_levels(size, size, least_root(size, levels), levels), shares, (STOP,) * levels)
 
     @property
     def moves_cost(self) -> int:
@@ -144,4 +142,6 @@ class AdaptiveTreePlan(DataDependentPlan):
         )
         if self.graph.absent:
             return text + "exactly ε whatever the data."
-        return text + "exactly ε/2 whatever the data: a move changes two cells. The total is public and exact."
+        return (
+            text + "exactly ε/2 whatever the data: a move changes two cells. The total is public and exact."
+        )

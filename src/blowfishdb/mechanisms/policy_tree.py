@@ -47,7 +47,9 @@ class PolicyTree:
         if reach is None:
             raise NotProven(
                 "The policy tree is proven where hidden pairs of values are at most a known distance apart.",
-                fixes=("use AdaptiveTree(), which is proven for every policy with a public number of records",),
+                fixes=(
+                    "use AdaptiveTree(), which is proven for every policy with a public number of records",
+                ),
             )
         if reach <= 1 and graph.size > 2:
             raise NotProven(

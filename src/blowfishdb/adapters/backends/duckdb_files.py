@@ -38,6 +38,11 @@ def connect(path: Path) -> DuckDBPyConnection:
     return _database(path)
 
 
+def holds_rows(path: Path) -> bool:
+    """Whether a place is a file or folder of rows, which is one table, rather than a database."""
+    return path.is_dir() or path.name.lower().endswith((*_PARQUET_ENDINGS, *_TEXT_ENDINGS))
+
+
 def table_name(path: Path) -> str:
     """The name under which a file of rows is a table: what is in front of the first dot."""
     return path.name.split(".")[0] or path.name

@@ -1,4 +1,4 @@
-"""From noisy counts of a forest to cells: means upwards, non-negative shares downwards. Post-processing only."""
+"""From noisy counts of a forest to cells: means upwards, shares downwards. Post-processing only."""
 
 from __future__ import annotations
 

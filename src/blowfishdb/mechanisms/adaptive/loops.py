@@ -1,4 +1,4 @@
-"""The loops of adaptive mechanisms, compiled where numba is installed; the same code runs, slowly, without it.
+"""The loops of adaptive mechanisms, compiled where numba is installed; without it they run, slowly.
 
 Import this module where it is used: numba takes a while to load.
 """
@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-try:
-    from numba import njit
-except ImportError:
 
-    def njit(*, cache: bool) -> Callable[[Any], Any]:  # noqa: ARG001 - the signature of what it stands in for
-        """The function itself."""
-        return lambda function: function
+def _compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
+    try:
+        from numba import njit
+    except ImportError:
+        return loop
+    compiled: Callable[..., Any] = njit(cache=True)(loop)
+    return compiled
 
 
 def _items(answers, family, big, limit):  # type: ignore[no-untyped-def]
@@ -33,7 +34,7 @@ def _items(answers, family, big, limit):  # type: ignore[no-untyped-def]
     return item
 
 
-items = njit(cache=True)(_items)
+items = _compiled(_items)
 
 
 def _up(first, counts, weighted, precision):  # type: ignore[no-untyped-def]
@@ -54,7 +55,7 @@ def _up(first, counts, weighted, precision):  # type: ignore[no-untyped-def]
     return values, variances
 
 
-up = njit(cache=True)(_up)
+up = _compiled(_up)
 
 
 def _simplex(estimates, spread, total, active):  # type: ignore[no-untyped-def]
@@ -67,6 +68,8 @@ def _simplex(estimates, spread, total, active):  # type: ignore[no-untyped-def]
             if active[i]:
                 held += estimates[i]
                 weight += spread[i]
+        if weight == 0:  # a total that rounding has swallowed
+            return shares
         level = (held - total) / weight
         fits = True
         for i in range(estimates.size):
@@ -81,7 +84,7 @@ def _simplex(estimates, spread, total, active):  # type: ignore[no-untyped-def]
     return shares
 
 
-simplex = njit(cache=True)(_simplex)
+simplex = _compiled(_simplex)
 
 
 def _drop_small(estimates, spread, total, active):  # type: ignore[no-untyped-def]
@@ -101,7 +104,7 @@ def _drop_small(estimates, spread, total, active):  # type: ignore[no-untyped-de
             active[i] = False
 
 
-drop_small = njit(cache=True)(_drop_small)
+drop_small = _compiled(_drop_small)
 
 
 def _shrunk(estimates, spread, total):  # type: ignore[no-untyped-def]
@@ -114,7 +117,7 @@ def _shrunk(estimates, spread, total):  # type: ignore[no-untyped-def]
     return simplex(mean + kept * (estimates - mean), np.ones(count), total, np.ones(count, np.bool_))
 
 
-shrunk = njit(cache=True)(_shrunk)
+shrunk = _compiled(_shrunk)
 
 
 def _down(first, counts, values, variances, shares, single, sparse, smooth):  # type: ignore[no-untyped-def]
@@ -136,13 +139,12 @@ def _down(first, counts, values, variances, shares, single, sparse, smooth):  # 
         shares[begin:end] = simplex(estimates, spread, shares[node], active)
 
 
-down = njit(cache=True)(_down)
+down = _compiled(_down)
 
 
 def _chain(answers, precision, sums, trust, total):  # type: ignore[no-untyped-def]
     blocks = sums.size
     pool = np.arange(blocks + 1)
-    places = np.zeros(blocks + 1)
     while True:
         last = pool[blocks]
         weight, right = np.zeros(last + 1), np.zeros(last + 1)
@@ -178,4 +180,4 @@ def _chain(answers, precision, sums, trust, total):  # type: ignore[no-untyped-d
             pool[j] = renamed[pool[j]]
 
 
-chain = njit(cache=True)(_chain)
+chain = _compiled(_chain)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from fractions import Fraction
 from typing import final
 
 import numpy as np
@@ -22,39 +22,39 @@ from blowfishdb.mechanisms.adaptive.tree import STOP, PublicTree, descend, least
 
 _FANOUT = 16
 _WINDOW = 64
+_ROUNDING = 1e-9  # of a logarithm that should be whole
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """A public tree with one root per block, and how a budget is divided between borders and blocks.
-
-    ``first_share``/``parts`` of ε goes to a first look at every border; ``active(ε_H)`` is in the tree's rule.
-    """
+    """A public tree with one root per block, and how a budget is divided between borders and blocks."""
 
     tree: PublicTree
-    first_percent: int
-    per_level: int
-    """The first looks get first_percent/(100·per_level) of ε."""
+    first_look: Fraction
+    """Which part of ε a first look at every border gets, if there is one; at most one half."""
 
-    smooth: bool
+    single_cells: bool
+    """Whether blocks are measured cell by cell, for histograms."""
 
     @classmethod
     def for_ranges(cls, size: int, block: int) -> Blocks:
         """Trees of fan-out about 16 inside the blocks."""
-        levels = max(1, math.ceil(math.log(block, _FANOUT) - 1e-9))
+        levels = max(1, math.ceil(math.log(block, _FANOUT) - _ROUNDING))
         cuts = line_levels(size, block, least_root(block, levels), levels)
-        return cls(PublicTree(cuts, (1,) * levels, (STOP,) * levels), 30, levels, smooth=False)
+        tree = PublicTree(cuts, (1,) * levels, (STOP,) * levels)
+        return cls(tree, Fraction(3, 10 * levels), single_cells=False)
 
     @classmethod
     def for_cells(cls, size: int, block: int) -> Blocks:
-        """Single cells inside the blocks, estimated within windows of 64 cells."""
+        """Single cells inside the blocks, shared out within windows of at most 64."""
         blocks, cells = line_levels(size, block, block, 1)
         if block <= _WINDOW:
-            return cls(PublicTree((blocks, cells), (1,), (STOP,)), 15, 1, smooth=True)
-        windows = np.union1d(blocks, (blocks[:-1, None] + np.arange(0, block, _WINDOW)).ravel())
-        windows = windows[windows <= size].astype(np.int64)
-        return cls(PublicTree((blocks, windows, cells), (0, 1), (STOP, STOP)), 5, 1, smooth=True)
+            return cls(PublicTree((blocks, cells), (1,), (STOP,)), Fraction(15, 100), single_cells=True)
+        begun = (blocks[:-1, None] + np.arange(0, block, _WINDOW)).ravel()
+        windows = np.append(begun[begun < size], size).astype(np.int64)
+        tree = PublicTree((blocks, windows, cells), (0, 1), (STOP, STOP))
+        return cls(tree, Fraction(5, 100), single_cells=True)
 
     @property
     def count(self) -> int:
@@ -63,22 +63,22 @@ class Blocks:
 
     def estimate(self, measuring: Measuring, total: int, epsilon: int) -> FloatArray:
         """A private estimate of every cell; ``epsilon`` in nano-ε, ``total`` the public number of records."""
-        cuts = self.tree.cuts[0]
-        looks = epsilon * self.first_percent // (100 * self.per_level) if self.count > 1 else 0
-        borders = _Borders(cuts, measuring)
-        if looks:
-            borders.measure(np.full(self.count - 1, looks, dtype=np.int64))
-        budgets = self._budgets(borders.differences(total), epsilon, looks)
-        if looks:
-            borders.measure(epsilon - looks - budgets[:-1] - budgets[1:])
+        look = math.floor(epsilon * self.first_look) if self.count > 1 else 0
+        borders = _Borders(self.tree.cuts[0], measuring)
+        borders.measure(np.full(self.count - 1, look, dtype=np.int64))
+        budgets = self._budgets(borders.differences(total), epsilon, look)
+        borders.measure(epsilon - look - budgets[:-1] - budgets[1:])
         estimates = upwards(descend(self.tree, budgets, measuring))
-        return downwards(estimates, borders.shares(estimates, total), smooth=self.smooth)
+        return downwards(estimates, borders.shares(estimates, total), smooth=self.single_cells)
 
-    def _budgets(self, counts: IntArray, epsilon: int, looks: int) -> IntArray:
-        """What the cells of every block may pay: nothing where little was seen, half of what is left where a
-        neighbouring block pays too, half of everything where none does."""
-        within = (epsilon - looks) // 2
-        above = 16 * NANO // epsilon if self.smooth else 6 * self.tree.levels * NANO // within
+    def _budgets(self, counts: IntArray, epsilon: int, look: int) -> IntArray:
+        """What the cells of every block may pay.
+
+        Nothing where little was seen; half of what the first look left, where a neighbouring block pays too;
+        half of everything where none does.
+        """
+        within = (epsilon - look) // 2
+        above = 16 * NANO // epsilon if self.single_cells else 6 * self.tree.levels * NANO // within
         active = np.diff(self.tree.cuts[0]) > 1
         if self.count > 1:
             active &= counts > above
@@ -97,30 +97,30 @@ class _Borders:
         self._measuring = measuring
         self._weighted = np.zeros(self._inner.size)
         self._precision = np.zeros(self._inner.size)
-        self._first = np.zeros(self._inner.size, dtype=np.int64)
+        self._latest = np.zeros(self._inner.size, dtype=np.int64)
 
     def measure(self, rates: IntArray) -> None:
         """Ask about every border whose rate is positive."""
         asked = np.flatnonzero(rates > 0)
+        if not asked.size:
+            return
         stops = self._inner[asked]
         answers = self._measuring.ask(np.zeros_like(stops), stops, rates[asked])
         of_answers = precisions(rates[asked])
         self._weighted[asked] += of_answers * answers
         self._precision[asked] += of_answers
-        self._first[asked] = answers
+        self._latest[asked] = answers
 
     def differences(self, total: int) -> IntArray:
-        """The noisy count of every block, by the last answers."""
-        return np.diff(np.concatenate(([0], self._first, [total])))
+        """The noisy count of every block, by the latest answers."""
+        return np.diff(self._latest, prepend=0, append=total)
 
     def shares(self, estimates: Estimates, total: int) -> FloatArray:
         """The count of every block: least squares of borders and blocks, borders in order."""
         from blowfishdb.mechanisms.adaptive.loops import chain
 
         blocks = self._inner.size + 1
+        answers = np.pad(self._weighted / self._precision, 1)
         trust = 1 / estimates.variances[:blocks]
-        around = [np.zeros(1)], [np.zeros(1)]
-        answers = np.concatenate((*around[0], self._weighted / self._precision, *around[1]))
-        precision = np.concatenate((*around[0], self._precision, *around[1]))
-        places = chain(answers, precision, estimates.values[:blocks], trust, float(total))
-        return np.diff(places)
+        values = estimates.values[:blocks]
+        return np.diff(chain(answers, np.pad(self._precision, 1), values, trust, float(total)))

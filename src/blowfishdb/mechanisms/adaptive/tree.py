@@ -7,6 +7,7 @@ each cell of a tree pays exactly what its root was given.
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import final
@@ -58,7 +59,7 @@ class PublicTree:
 
 
 def line_levels(size: int, block: int, fanout: int, levels: int) -> tuple[IntArray, ...]:
-    """Cuts of a line into blocks, and of every node into at most ``fanout`` children of nearly equal length."""
+    """Cuts of a line into blocks, and of every node into at most ``fanout`` nearly equal children."""
     cuts = [np.append(np.arange(0, size, block, dtype=np.int64), size)]
     for _ in range(levels):
         cuts.append(_divided(cuts[-1], fanout))
@@ -67,7 +68,7 @@ def line_levels(size: int, block: int, fanout: int, levels: int) -> tuple[IntArr
 
 def least_root(size: int, levels: int) -> int:
     """The least b ≥ 2 with b^levels ≥ size."""
-    root = max(2, round(size ** (1 / levels)) - 1)
+    root = max(2, round(math.pow(size, 1 / levels)) - 1)
     while root**levels < size:
         root += 1
     return root

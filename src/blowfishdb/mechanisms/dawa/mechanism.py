@@ -22,7 +22,7 @@ from blowfishdb.mechanisms.dawa.greedy import greedy_scaling
 from blowfishdb.mechanisms.dawa.partition import Candidates, Penalty, private_partition
 from blowfishdb.mechanisms.dawa.tree_least_squares import integer_weights, noisy_sums, tree_least_squares
 
-_PENALTY = Penalty(Fraction(3, 2), Fraction(5, 2))
+_PENALTY = Penalty(Fraction(3), Fraction(2))
 
 
 @final
