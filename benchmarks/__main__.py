@@ -10,6 +10,7 @@ BENCHMARKS = {
     "range_error": "range queries: ordered hierarchical as published, corrected, and optimised",
     "bound_ratios": "squared error over the lower bound",
     "grid_ratios": "two dimensions and marginals: squared error over the lower bound",
+    "dawa": "DAWA as proven and what replaces it: error on real histograms, time against the number of cells",
     "latency": "ask beside the same SELECT: latency, memory, and what a quote takes",
     "concurrency": "eight analysts at once, beside as many who send the SELECT",
     "server": "32 clients of a server with two workers: requests per second, and how long they wait",

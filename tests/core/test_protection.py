@@ -255,7 +255,14 @@ def test_every_kind_of_column() -> None:
         "At two steps apart: 88 %. Values that no chain of such pairs joins are not hidden from each other."
     )
     assert "are hidden just as well (at most 73 % sure)" in together
-    assert "how many rows are in each of the 2 groups of 'party'" in rest
+    assert "groups" not in rest  # a category drops undeclared values, so a row can leave its group unseen
+
+
+def test_groups_are_exact_only_where_no_row_can_leave_them_unseen() -> None:
+    halves = graphs.Partitioned([0] * 5 + [1] * 5)
+    for outside, exact in (("clamp", True), ("drop", False)):
+        policy = Policy.by_column(Domain(a=Integer(0, 9, outside=outside)), {"a": halves})
+        assert ("how many rows are in each of the 2 groups of 'a'" in policy.invariants()) is exact
 
 
 def test_columns_add_up_one_by_one() -> None:

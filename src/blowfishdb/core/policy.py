@@ -102,8 +102,15 @@ class Policy:
         return ["how many rows there are", *parts]
 
     def _groups(self) -> dict[str, int]:
-        """The number of components of each column's own graph."""
-        return {name: own_graph(self, name).components().count for name in self.domain}
+        """The number of components of each column's own graph.
+
+        Where rows can be dropped, one may always move in or out of a group unseen, so nothing is exact.
+        """
+        return {
+            name: own_graph(self, name).components().count
+            for name in self.domain
+            if not self.domain[name].may_drop
+        }
 
     def project(self, cells: Mapping[str, Bins]) -> PolicyGraph:
         """The policy over boxes of the named columns, row-major in the order of the domain."""

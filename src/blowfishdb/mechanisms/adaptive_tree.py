@@ -31,13 +31,13 @@ _LEAST_NANO = 100  # what can still be divided among all levels
 class AdaptiveTree:
     """Counts of a tree from the top down; small counts stop, and what they save measures their group again.
 
-    On one ordered attribute a tree of fan-out about 16, on two a tree of boxes along a Hilbert curve. More than
-    two attributes are refused.
+    On one ordered attribute a tree of fan-out about 16, on two a tree of boxes along a Hilbert curve. More
+    than two attributes are refused.
 
-    *Guarantee*: ε-differential privacy where single records come and go; elsewhere, where the number of records
-    is public, every cell pays ε/2, so that a move between any two cells costs at most ε. *Error*: depends on
-    the data, hence no (α, β); ranges of real histograms 0.04–0.8 times a hierarchy's. *Theorem*:
-    docs/proofs/adaptive_tree.md.
+    *Guarantee*: ε-differential privacy where single records come and go; elsewhere, where the number of
+    records is public, every cell pays ε/2, so that a move between any two cells costs at most ε. *Error*:
+    depends on the data, hence no (α, β); ranges of real histograms 0.04–0.8 times a hierarchy's.
+    *Theorem*: docs/proofs/adaptive_tree.md.
     """
 
     def plan(self, workload: Workload, graph: PolicyGraph) -> AdaptiveTreePlan:
@@ -107,8 +107,8 @@ class AdaptiveTreePlan(DataDependentPlan):
             return grid_tree(*self.shape)
         size = self.workload.size
         levels = max(1, round(math.log(size, _FANOUT)))
-        shares = (1,) * levels
-        return PublicTree(line_levels(size, size, least_root(size, levels), levels), shares, (STOP,) * levels)
+        cuts = line_levels(size, size, least_root(size, levels), levels)
+        return PublicTree(cuts, (1,) * levels, (STOP,) * levels)
 
     @property
     def moves_cost(self) -> int:
@@ -137,11 +137,10 @@ class AdaptiveTreePlan(DataDependentPlan):
         tree = self.tree
         walk = "along a Hilbert curve" if tree.order is not None else "from left to right"
         text = (
-            f"Counts of a tree with {tree.levels} level{'s' if tree.levels > 1 else ''}, from the top down; small "
-            f"counts stop, are grouped {walk} and measured again with what they saved, so that every cell pays "
+            f"Counts of a tree with {tree.levels} level{'s' if tree.levels > 1 else ''}, from the top down; "
+            f"small counts stop, are grouped {walk} and measured again with what they saved, so that every "
+            "cell pays "
         )
         if self.graph.absent:
             return text + "exactly ε whatever the data."
-        return (
-            text + "exactly ε/2 whatever the data: a move changes two cells. The total is public and exact."
-        )
+        return text + "ε/2 whatever the data: a move changes two cells. The total is public and exact."

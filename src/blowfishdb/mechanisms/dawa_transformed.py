@@ -21,7 +21,7 @@ from blowfishdb.mechanisms.dawa.mechanism import check_cells, check_split, stage
 from blowfishdb.mechanisms.dawa.partition import Candidates, Penalty, private_partition
 from blowfishdb.mechanisms.estimation import as_ranges
 
-_PENALTY = Penalty(Fraction(3, 2), Fraction(2))
+_PENALTY = Penalty(Fraction(1), Fraction(2))
 
 
 @final
@@ -29,12 +29,12 @@ _PENALTY = Penalty(Fraction(3, 2), Fraction(2))
 class DawaTransformed:
     """``split`` of ε on the partition, the rest on the counts of the buckets under the projected policy.
 
-    *Guarantee*: ε-Blowfish for every graph: the partition pays twice where a move is one record less and one more;
-    the counts are those of a plan that is private under the policy projected onto the (by then public) buckets.
-    *Error*: depends on the data. *Theorem*: docs/proofs/dawa_transformed.md.
+    *Guarantee*: ε-Blowfish for every graph: the partition pays twice where a move is one record less and one
+    more; the counts are those of a plan that is private under the policy between the (by then public)
+    buckets. *Error*: depends on the data. *Theorem*: docs/proofs/dawa_transformed.md.
     """
 
-    split: float = 0.25
+    split: float = 0.5
 
     def __post_init__(self) -> None:
         check_split(self.split)
@@ -81,7 +81,13 @@ class DawaTransformedPlan(DataDependentPlan):
 
 
 def released_in_buckets(
-    workload: Workload, graph: PolicyGraph, counts: IntArray, labels: IntArray, *, epsilon: Epsilon, noise: Noise
+    workload: Workload,
+    graph: PolicyGraph,
+    counts: IntArray,
+    labels: IntArray,
+    *,
+    epsilon: Epsilon,
+    noise: Noise,
 ) -> FloatArray:
     """Private counts of public buckets under the projected policy, spread evenly over their cells."""
     sizes = np.bincount(labels)

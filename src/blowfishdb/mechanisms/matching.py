@@ -35,10 +35,10 @@ _SAFE = 2**50
 class MatchingTransformed:
     """Buckets of two cells that need not be neighbours, or of 2^rounds after several rounds.
 
-    *Guarantee*: ε-Blowfish for every graph: a perfect matching of least noisy cost with noise (Δ + Δ_b)/ε₁ on every
-    pair and every single cell (2/ε₁ and 1/ε₁ in the first round), twice that where a move is one record less
-    and one more; then as DawaTransformed. *Error*: depends on the data; by small buckets mostly. *Theorem*:
-    docs/proofs/matching.md.
+    *Guarantee*: ε-Blowfish for every graph: a perfect matching of least noisy cost with noise (Δ + Δ_b)/ε₁ on
+    every pair and every single cell (2/ε₁ and 1/ε₁ in the first round), twice that where a move is one record
+    less and one more; beyond eleven cells up to a tie of probability 2^−39; then as DawaTransformed. *Error*:
+    depends on the data; by small buckets mostly. *Theorem*: docs/proofs/matching.md.
     """
 
     split: float = 0.25
@@ -54,7 +54,10 @@ class MatchingTransformed:
         if workload.size > _CELLS:
             raise TooLarge(
                 f"Matching {workload.size:,} cells is above the limit of {_CELLS:,}.",
-                fixes=("use DawaTransformed(), whose buckets are intervals", "ask about fewer or larger bins"),
+                fixes=(
+                    "use DawaTransformed(), whose buckets are intervals",
+                    "ask about fewer or larger bins",
+                ),
             )
         _matching_library()
         return MatchingPlan(workload, graph, self.split, self.rounds)
@@ -90,8 +93,8 @@ class MatchingPlan(DataDependentPlan):
         )
         return (
             f"{self.split:.0%} of the budget pairs cells of like counts, wherever they are, in {self.rounds} "
-            f"{'round' if self.rounds == 1 else 'rounds'}{doubled}; the rest measures the buckets by the best plan "
-            "for the policy between them."
+            f"{'round' if self.rounds == 1 else 'rounds'}{doubled}; the rest measures the buckets by the "
+            "best plan for the policy between them."
         )
 
 
@@ -170,11 +173,11 @@ def _deviations(x: IntArray, members: IntArray, lengths: IntArray, units: int) -
 
 
 def least_pairs(singles: IntArray, pairs: IntArray, noise: Noise) -> IntArray:
-    """The partner of every bucket, itself if alone, at least total cost; ``pairs`` in the order of triu_indices.
+    """The partner of every bucket, itself if alone, at least cost; ``pairs`` in the order of triu_indices.
 
     A perfect matching in which a bucket may be matched with nobody: equivalently, the matching of most weight
-    c_i + c_j − c_ij among the pairs that save something. Of equally cheap ones a fixed order decides: powers of two
-    in the last bits for few pairs, otherwise fresh random numbers that do not depend on the data.
+    c_i + c_j − c_ij among the pairs that save something. Of equally cheap ones a fixed order decides: powers
+    of two in the last bits for few pairs, otherwise fresh random numbers that do not depend on the data.
     """
     count = singles.size
     one, two = np.triu_indices(count, 1)

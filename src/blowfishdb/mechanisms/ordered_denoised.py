@@ -14,9 +14,8 @@ from blowfishdb.core.errors import NotProven, SizeMismatch
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.workloads import Cumulative, Histogram, Workload
-from blowfishdb.mechanisms.best import Best
 from blowfishdb.mechanisms.data_dependent import DataDependentPlan
-from blowfishdb.mechanisms.laplace import Laplace
+from blowfishdb.mechanisms.laplace import LaplaceOnCells
 from blowfishdb.mechanisms.optimized import Optimized
 from blowfishdb.mechanisms.ordered import Ordered, joins_neighbours
 from blowfishdb.mechanisms.plan import Plan
@@ -55,8 +54,16 @@ class OrderedDenoised:
             )
         if joins_neighbours(graph):
             return OrderedDenoisedPlan(workload, graph, Ordered().plan(Cumulative(graph.size), graph))
-        cells = Best((Optimized(), Laplace(on="cells"))).plan(Histogram(graph.size), graph)
-        return OrderedDenoisedPlan(workload, graph, cells)
+        return OrderedDenoisedPlan(workload, graph, _on_cells(graph))
+
+
+def _on_cells(graph: PolicyGraph) -> Plan:
+    """A release of the cells with exact public totals."""
+    cells = Histogram(graph.size)
+    try:
+        return Optimized().plan(cells, graph)
+    except NotProven:  # no line and no grid: noise on the cells is proven for every graph
+        return LaplaceOnCells(cells, graph)
 
 
 @final
@@ -78,7 +85,7 @@ class OrderedDenoisedPlan(DataDependentPlan):
     def _cell_variance(self, epsilon: Epsilon) -> float:
         if self.inner.free:
             return 0.0
-        return self.inner.squared_error(epsilon=epsilon)
+        return float(self.inner.squared_errors(epsilon=epsilon).max())
 
     def _denoised_prefixes(self, prefixes: FloatArray, of_noise: float) -> FloatArray:
         """Between two public prefix counts, those of a component, the others are fitted by themselves."""
@@ -171,4 +178,4 @@ def nearest_non_negative(values: FloatArray) -> FloatArray:
     falling = np.sort(values)[::-1]
     lowered = (np.cumsum(falling) - total) / np.arange(1, values.size + 1)
     kept = int(np.flatnonzero(falling - lowered > 0).max(initial=0))
-    return np.maximum(values - lowered[kept], 0.0)
+    return np.asarray(np.maximum(values - lowered[kept], 0.0))

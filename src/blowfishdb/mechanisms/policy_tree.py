@@ -23,8 +23,8 @@ from blowfishdb.mechanisms.data_dependent import DataDependentPlan
 class PolicyTree:
     """Blocks as long as a hidden move: borders between them first, then trees in the blocks that matter.
 
-    For one ordered attribute whose hidden moves are at most θ cells long, 1 < θ, or any two values; the number
-    of records public. A histogram is measured in single cells, everything else in trees.
+    For one ordered attribute whose hidden moves are at most θ cells long, 1 < θ, or any two values; the
+    number of records public. A histogram is measured in single cells, everything else in trees.
 
     *Guarantee*: ε-Blowfish; a move into the next block pays exactly ε on every transcript, one inside a block
     at most that. *Error*: depends on the data, hence no (α, β); ranges of real histograms about half that of
@@ -47,9 +47,7 @@ class PolicyTree:
         if reach is None:
             raise NotProven(
                 "The policy tree is proven where hidden pairs of values are at most a known distance apart.",
-                fixes=(
-                    "use AdaptiveTree(), which is proven for every policy with a public number of records",
-                ),
+                fixes=("use AdaptiveTree(), which is proven wherever the number of records is public",),
             )
         if reach <= 1 and graph.size > 2:
             raise NotProven(
@@ -87,11 +85,11 @@ class PolicyTreePlan(DataDependentPlan):
         inside = "cells" if isinstance(self.workload, Histogram) else "an adaptive tree"
         if self.blocks.count == 1:
             return (
-                f"Any move is hidden, so {inside} over the whole line, with ε/2 for every cell: a move changes "
-                "two. The number of records is public."
+                f"Any move is hidden, so {inside} over the whole line, with ε/2 for every cell: a move "
+                "changes two. The number of records is public."
             )
         return (
-            f"Counts up to every {self.block:,}th cell, then {inside} in the blocks where there is something to "
-            "see. A hidden move passes at most one border: whatever the data, moving into the next block costs "
-            "exactly ε, moving inside a block at most ε."
+            f"Counts up to every border between blocks of {self.block:,} cells, then {inside} in the blocks "
+            "where there is something to see. A hidden move passes at most one border: whatever the data, "
+            "moving into the next block costs exactly ε, moving inside a block at most ε."
         )

@@ -49,7 +49,7 @@ def _fitted(series: FloatArray, starts: IntArray, *, linear: bool) -> FloatArray
     if not linear:
         return np.repeat(means, lengths)
     offset = np.arange(series.size) - np.repeat(starts + (lengths - 1) / 2, lengths)
-    spread = np.maximum(lengths * (lengths.astype(np.float64) ** 2 - 1) / 12, 1.0)
+    spread = np.maximum(lengths * (lengths.astype(np.float64) ** 2 - 1) / 12, 0.5)
     slopes = np.add.reduceat(offset * series, starts) / spread
     return np.asarray(np.repeat(means, lengths) + np.repeat(slopes, lengths) * offset)
 
@@ -70,9 +70,7 @@ def _merge(series: FloatArray, penalty: float, linear: bool) -> IntArray:
     after, before = np.arange(1, n + 1), np.arange(-1, n - 1)
     version, residual = np.zeros(n, dtype=np.int64), np.zeros(n)
     # A line through two places fits any jump: a pair is priced like a constant, or jumps would be lost.
-    heap = [
-        ((series[i] - series[i + 1]) ** 2 / 2.0, i, np.int64(0), np.int64(0)) for i in range(n - 1)
-    ]
+    heap = [((series[i] - series[i + 1]) ** 2 / 2.0, i, np.int64(0), np.int64(0)) for i in range(n - 1)]
     heapify(heap)
     while len(heap) > 0:
         price, i, mine, theirs = heappop(heap)

@@ -1,8 +1,8 @@
 """How uneven an interval of cells is: exact deviations, as whole numbers of a public unit.
 
-dev(b) = Σ_{j∈b} |x_j − mean| = 2·(L·S⁺ − c⁺·S)/L, where S is the sum of the L cells, S⁺ and c⁺ the sum and the
-number of those at or above the mean ([D14] §3.2, with the parentheses that its last formula lost). One record
-more or less changes it by at most 2(1 − 1/L).
+dev(b) = Σ_{j∈b} |x_j − mean| = 2·(L·S⁺ − c⁺·S)/L, where S is the sum of the L cells, S⁺ and c⁺ the sum and
+the number of those at or above the mean ([D14] §3.2, with the parentheses that its last formula lost). One
+record more or less changes it by at most 2(1 − 1/L).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What questions ask of buckets, level by level of a binary tree over them.
 
-With v a vector over the cells of the tree's nodes, a level needs Σ_q (ŵ_q·v)² for every node. A range is partial
-in at most two nodes of a level and asks the same of all nodes between: O(m + k) a level.
+With v a vector over the cells of the tree's nodes, a level needs Σ_q (ŵ_q·v)² for every node. A range is
+partial in at most two nodes of a level and asks the same of all nodes between: O(m + k) a level.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from blowfishdb.core.arrays import FloatArray, IntArray
 from blowfishdb.core.workloads import AllRanges, Workload
+from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.estimation import as_ranges
 
 _LISTED = 40_000
@@ -91,16 +92,16 @@ class DenseCoverage(Coverage):
         return self.leaves()
 
 
-def paired(values: FloatArray) -> FloatArray:
+def paired(values: Numbers) -> Numbers:
     """Sums of neighbouring pairs along the last axis; the last may be alone."""
-    return np.add.reduceat(values, np.arange(0, values.shape[-1], 2), axis=-1)
+    return np.asarray(np.add.reduceat(values, np.arange(0, values.shape[-1], 2), axis=-1))
 
 
 def coverage(workload: Workload, order: IntArray | None, buckets: IntArray) -> Coverage:
     """The questions over buckets of cells, the cells taken in ``order``.
 
-    Too many to write out: all ranges between a few hundred evenly spaced cuts stand in for them. The choice is
-    public, and only the accuracy depends on it.
+    Too many to write out: all ranges between a few hundred evenly spaced cuts stand in for them. The choice
+    is public, and only the accuracy depends on it.
     """
     size = workload.size
     many = isinstance(workload, AllRanges) and workload.count > _LISTED

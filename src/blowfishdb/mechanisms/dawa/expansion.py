@@ -1,4 +1,4 @@
-"""Between cells and buckets: the row in which cells are cut into buckets, and the even spread back to cells."""
+"""Between cells and buckets: the row in which cells are cut, and the even spread back to them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Stage two's budget: how much of ε₂ every node of a binary tree over the buckets is given ([D14] §4.4).
 
-Bottom up, a node takes the share λ of what its descendants have, chosen to minimise
-tr((μ·Ŵ_qᵀŴ_q + (1−μ)·[diagonal blocks])·(Y_qᵀD²Y_q)⁻¹), μ = 2^(−depth/2) ([D14] eq. 9). With B the block-diagonal
-matrix of the children, the new matrix is (1−λ)²B + λ²·11ᵀ, so three numbers decide everything: σ = 1ᵀB⁻¹1,
-tr(M·B⁻¹) and vᵀMv for v = B⁻¹1; and v on a child is a multiple of the child's own. O((m + k) log k) in all.
+Bottom up, a node takes the share λ of what its descendants have, chosen to minimise tr((μ·Ŵ_qᵀŴ_q +
+(1−μ)·[diagonal blocks])·(Y_qᵀD²Y_q)⁻¹), μ = 2^(−depth/2) ([D14] eq. 9). With B the block-diagonal matrix of
+the children, the new matrix is (1−λ)²B + λ²·11ᵀ, so three numbers decide everything: σ = 1ᵀB⁻¹1, tr(M·B⁻¹)
+and vᵀMv for v = B⁻¹1; and v on a child is a multiple of the child's own. O((m + k) log k) in all.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def greedy_scaling(coverage: Coverage, buckets: int) -> list[FloatArray]:
 
 
 def best_shares(traces: FloatArray, quadratic: FloatArray, masses: FloatArray) -> FloatArray:
-    """The λ of least (1−λ)⁻²·(tr − ρ·vᵀMv/(1+ρσ)), ρ = (λ/(1−λ))²: a grid, then golden sections around its best."""
+    """The λ of least (1−λ)⁻²·(tr − ρ·vᵀMv/(1+ρσ)), ρ = (λ/(1−λ))²: a grid, then golden sections."""
 
     def value(share: FloatArray) -> FloatArray:
         ratio = share / (1 - share)
@@ -66,7 +66,9 @@ def _scales(shares: list[FloatArray], buckets: int) -> list[FloatArray]:
     """From the root down: a node's share of what its ancestors have left."""
     left = np.ones(1)
     scales: list[FloatArray] = []
-    for below, share in zip([buckets, *(share.size for share in shares)][::-1][1:], shares[::-1], strict=True):
+    for below, share in zip(
+        [buckets, *(share.size for share in shares)][::-1][1:], shares[::-1], strict=True
+    ):
         scales.append(left * share)
         left = np.repeat(left * (1 - share), 2)[:below]
     return [*scales, left][::-1]

@@ -1,4 +1,4 @@
-"""Dawa: a private partition into even buckets, then a tree of counts tuned to the questions ([D14], corrected)."""
+"""Dawa: a private partition into even buckets, then counts tuned to the questions ([D14], corrected)."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _PENALTY = Penalty(Fraction(3), Fraction(2))
 class Dawa:
     """DAWA with the noise that its proof needs: ``split`` of ε on the partition, the rest on the counts.
 
-    *Guarantee*: ε-private under add/remove; under any other policy, where a move is one record less and one more,
-    at twice the noise. *Error*: depends on the data. *Theorem*: docs/proofs/dawa.md. Grids are cut along the
-    Hilbert curve.
+    *Guarantee*: ε-private under add/remove; under any other policy, where a move is one record less and one
+    more, at twice the noise. *Error*: depends on the data. *Theorem*: docs/proofs/dawa.md. Grids are cut
+    along the Hilbert curve.
     """
 
     split: float = 0.25
@@ -72,8 +72,8 @@ class DawaPlan(DataDependentPlan):
         if not self.graph.edge_count:
             return "The policy hides nothing: every answer is exact."
         text = (
-            f"{self.split:.0%} of the budget chooses buckets of even cells, the rest measures a tree of counts "
-            "over them, weighted for the questions."
+            f"{self.split:.0%} of the budget chooses buckets of even cells, the rest measures a tree of "
+            "counts over them, weighted for the questions."
         )
         if steps(self.graph) == 1:
             return text

@@ -1,8 +1,8 @@
 """Stage one: the partition of least noisy cost, and nothing else of it, leaves this file.
 
-Privacy (docs/proofs/dawa.md): one record changes one bucket of the winning partition by at most Δ_b and any other
-partition by at most Δ, so noise of scale (Δ + Δ_b)/ε₁ on *every* candidate, single cells included and nothing
-clipped, makes the choice ε₁-private.
+Privacy (docs/proofs/dawa.md): one record changes one bucket of the winning partition by at most Δ_b and any
+other partition by at most Δ, so noise of scale (Δ + Δ_b)/ε₁ on *every* candidate, single cells included and
+nothing clipped, makes the choice ε₁-private.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Candidates:
 @final
 @dataclass(frozen=True)
 class Penalty:
-    """What a bucket costs beyond its deviation: ``count``/ε₂ for its noisy count, ``choice``·λ_b for its noise.
+    """What a bucket costs beyond its deviation: ``count``/ε₂ for its count, ``choice``·λ_b for its noise.
 
     The second term is public too. Without it the least of many noisy costs wins because of its noise: far too
     many buckets.

@@ -31,7 +31,7 @@ def cost(weights: list[IntArray]) -> int:
 def noisy_sums(
     counts: IntArray, weights: list[IntArray], epsilon: Fraction, noise: Noise
 ) -> list[FloatArray]:
-    """The sum of every node plus noise of scale K/(w·ε), ε-private under add/remove; nodes without weight 0."""
+    """The sum of every node plus noise of scale K/(w·ε), ε-private under add/remove."""
     flat = np.concatenate(weights)
     drawn = np.zeros(flat.size, dtype=np.int64)
     measured = np.flatnonzero(flat)
@@ -47,7 +47,7 @@ def noisy_sums(
 
 
 def tree_least_squares(measured: list[FloatArray], weights: list[IntArray]) -> FloatArray:
-    """The best linear unbiased counts of the buckets: up by inverse variance, down by sharing out the rest."""
+    """The best linear unbiased counts of the buckets: up by inverse variance, down by sharing the rest."""
     estimates = [measured[0]]
     variances = [1.0 / weights[0].astype(np.float64) ** 2]
     for sums, level in zip(measured[1:], weights[1:], strict=True):

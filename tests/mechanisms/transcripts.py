@@ -1,0 +1,66 @@
+"""Replay audits: what a run asked, asked again on neighbouring data, and what it cost every pair of cells."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from blowfishdb import noise
+from blowfishdb.mechanisms.adaptive.measuring import Noisy, Recorded, Replayed
+
+
+def recorded(module, monkeypatch, plan, x, epsilon, seed):
+    """(estimate, transcript) of one run on ``x``."""
+    runs = []
+
+    def record(counts, source):
+        runs.append(Recorded(Noisy(counts, source)))
+        return runs[-1]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "Noisy", record)
+        cells = plan.estimate(x, epsilon=epsilon, noise=noise.seeded(seed))
+    return cells, runs[0].transcript
+
+
+def replayed(module, monkeypatch, plan, x, epsilon, transcript):
+    """The estimate on ``x`` when every answer is that of the transcript; OffTranscript if others are asked."""
+    run = Replayed(transcript)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "Noisy", lambda counts, source: run)
+        cells = plan.estimate(x, epsilon=epsilon, noise=noise.seeded(0))
+    assert run.finished
+    return cells
+
+
+def pair_costs(transcript, size):
+    """For all pairs of cells, the rates of the questions that count exactly one of them, added up."""
+    starts, stops, rates = (
+        np.concatenate([getattr(exchange, part) for exchange in transcript])
+        for part in ("starts", "stops", "rates")
+    )
+    cells = np.arange(size)
+    counted = ((cells >= starts[:, None]) & (cells < stops[:, None])).astype(np.float64)
+    assert rates.sum() < 2**53  # so that floats add whole numbers exactly
+    common = (counted.T @ (counted * rates[:, None])).astype(np.int64)
+    own = np.diagonal(common)
+    return own[:, None] + own[None, :] - 2 * common
+
+
+def heavy_tailed(stream, size, unit):
+    """Counts with empty stretches, small values and spikes of many units of noise."""
+    spikes = stream.pareto(0.7, size) * unit * stream.choice([0.05, 1, 20])
+    present = stream.random(size) < stream.choice([0.02, 0.3, 1])
+    return np.where(present, np.minimum(spikes, 10**9), stream.integers(0, 2, size)).astype(np.int64)
+
+
+def worst_log_ratio(here, there, least=60):
+    """The largest log-ratio of frequencies of an outcome, less three standard errors; both directions."""
+    worst = 0.0
+    for outcome in set(here) | set(there):
+        a, b = here.count(outcome), there.count(outcome)
+        if max(a, b) >= least:
+            a, b = max(a, 1), max(b, 1)
+            worst = max(worst, abs(math.log(a / b)) - 3 * math.sqrt(1 / a + 1 / b))
+    return worst
