@@ -38,8 +38,9 @@ format: $(READY)  ## what lint would complain about, mended where a tool can
 bench: $(READY)  ## the benchmarks, each a table of ratios within one run
 	@$(BIN)/python -m benchmarks
 
-docs: $(READY)  ## the pictures that the documentation shows
+docs: $(READY) browser  ## the pictures that the documentation shows
 	@$(BIN)/python -m benchmarks.pictures
+	@$(BIN)/python -m tests.web.readme_pictures
 
 screenshots: $(READY) browser  ## every page in both themes and three widths, into build/screenshots
 	@$(BIN)/python -m tests.web.screenshots

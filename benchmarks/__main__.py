@@ -17,6 +17,7 @@ BENCHMARKS = {
     "start_up": "what a new process takes",
     "crashes": "thousands of kill -9 at random points of ask, and what they leave behind",
     "pages": "pages in a real browser: first paint, live quotes, bytes",
+    "adaptive": "data-dependent trees on real histograms: error beside what does not look, and time",
     "plan_time": "time to plan and to quote, against the number of cells",
 }
 

@@ -96,7 +96,7 @@ def test_a_run_that_peeks_fails_the_audit(monkeypatch):
 
 
 def outcomes(x, nano, runs, seed):
-    """What leaves a tree of two levels over four cells: which questions were asked, and the answers' signs."""
+    """What leaves a tree of two levels over four cells: the questions, and which answers are above one."""
     tree = PublicTree(line_levels(4, 4, 2, 2), (1, 1), (1, 1))
     source, found = noise.seeded(seed), []
     for _ in range(runs):

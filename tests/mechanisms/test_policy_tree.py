@@ -165,7 +165,8 @@ def test_ranges_on_sparse_data_beat_the_best_plan_that_does_not_look():
 
 
 @pytest.mark.parametrize(
-    "graph", [Grid((12,), 3), Banded([2, 3, 3, 5, 5, 6, 8, 9, 10, 11, 11, 11]), Partitioned([0] * 5 + [1] * 7)]
+    "graph",
+    [Grid((12,), 3), Banded([2, 3, 3, 5, 5, 6, 8, 9, 10, 11, 11, 11]), Partitioned([0] * 5 + [1] * 7)],
 )
 def test_other_policies_of_known_reach_are_covered(graph, monkeypatch):
     plan, epsilon = PolicyTree().plan(AllRanges(12), graph), Epsilon("0.7")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import numpy as np
 
@@ -25,7 +26,7 @@ def recorded(module, monkeypatch, plan, x, epsilon, seed):
 
 
 def replayed(module, monkeypatch, plan, x, epsilon, transcript):
-    """The estimate on ``x`` when every answer is that of the transcript; OffTranscript if others are asked."""
+    """The estimate on ``x`` when every answer is that of the transcript; it fails if others are asked."""
     run = Replayed(transcript)
     with monkeypatch.context() as patch:
         patch.setattr(module, "Noisy", lambda counts, source: run)
@@ -57,9 +58,9 @@ def heavy_tailed(stream, size, unit):
 
 def worst_log_ratio(here, there, least=60):
     """The largest log-ratio of frequencies of an outcome, less three standard errors; both directions."""
-    worst = 0.0
-    for outcome in set(here) | set(there):
-        a, b = here.count(outcome), there.count(outcome)
+    worst, first, second = 0.0, Counter(here), Counter(there)
+    for outcome in first | second:
+        a, b = first[outcome], second[outcome]
         if max(a, b) >= least:
             a, b = max(a, 1), max(b, 1)
             worst = max(worst, abs(math.log(a / b)) - 3 * math.sqrt(1 / a + 1 / b))
