@@ -74,9 +74,7 @@ class TestAsking:
     def test_quotes_are_free_and_touch_no_data(
         self, people: Dataset, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(
-            type(people.gateway), "_backend", lambda *_: pytest.fail("the data was touched")
-        )
+        monkeypatch.setattr(type(people.gateway), "_backend", lambda *_: pytest.fail("the data was touched"))
         before = people.budget.status
         for alpha in (10, 20, 50):
             cumulative(people, alpha=alpha).quote()

@@ -66,7 +66,7 @@ class Catalogue:
             .group_by(catalogue.c.kind)
         )
         with self._store.reading() as connection:
-            return {kind: version for kind, version in connection.execute(newest)}
+            return {row[0]: row[1] for row in connection.execute(newest)}
 
     def names(self, kind: str) -> list[str]:
         """The names of a kind, in alphabetical order."""

@@ -83,7 +83,8 @@ def _postgres_begin(timeout: float, _: bool) -> tuple[str, ...]:
         f"SET LOCAL statement_timeout = {_milliseconds(timeout)}",
         "SET LOCAL standard_conforming_strings = on",
         # a server of version 14 or later then notices when whoever asked is gone, and stops counting
-        "SELECT set_config(name, '2s', true) FROM pg_settings WHERE name = 'client_connection_check_interval'",
+        "SELECT set_config(name, '2s', true) FROM pg_settings "
+        "WHERE name = 'client_connection_check_interval'",
     )
 
 
