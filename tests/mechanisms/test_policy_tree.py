@@ -104,9 +104,9 @@ def outcomes(x, epsilon, runs, seed):
 
 def test_the_law_of_the_answers_changes_by_at_most_e_to_the_epsilon():
     here, there = np.array([0, 2, 0, 0, 0, 1]), np.array([0, 1, 0, 1, 0, 1])
-    honest = worst_log_ratio(outcomes(here, 1, 1000, 1), outcomes(there, 1, 1000, 2))
+    honest = worst_log_ratio(outcomes(here, 1, 500, 1), outcomes(there, 1, 500, 2))
     assert honest <= 1
-    overspent = worst_log_ratio(outcomes(here, 6, 1000, 3), outcomes(there, 6, 1000, 4))
+    overspent = worst_log_ratio(outcomes(here, 6, 500, 3), outcomes(there, 6, 500, 4))
     assert overspent > 1
 
 
