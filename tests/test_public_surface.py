@@ -48,13 +48,18 @@ WORKLOADS = {
     "Rectangles",
 }
 MECHANISMS = {
+    "AdaptiveTree",
     "Best",
+    "Dawa",
+    "DawaTransformed",
     "EdgeNoise",
     "Hierarchical",
     "Laplace",
     "Optimized",
     "Ordered",
+    "OrderedDenoised",
     "OrderedHierarchical",
+    "PolicyTree",
     "Privelet",
     "Transformed",
 }

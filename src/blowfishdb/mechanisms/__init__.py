@@ -1,15 +1,20 @@
 """Mechanisms: the ways to answer a workload privately, each with its error known beforehand."""
 
+from blowfishdb.mechanisms.adaptive_tree import AdaptiveTree
 from blowfishdb.mechanisms.best import Best
 from blowfishdb.mechanisms.certificate import Certificate
 from blowfishdb.mechanisms.check import ContractViolation, check_mechanism
+from blowfishdb.mechanisms.dawa import Dawa
+from blowfishdb.mechanisms.dawa_transformed import DawaTransformed
 from blowfishdb.mechanisms.edge_noise import EdgeNoise
 from blowfishdb.mechanisms.hierarchical import Hierarchical, Privelet
 from blowfishdb.mechanisms.laplace import Laplace
 from blowfishdb.mechanisms.optimized import Optimized
 from blowfishdb.mechanisms.ordered import Ordered
+from blowfishdb.mechanisms.ordered_denoised import OrderedDenoised
 from blowfishdb.mechanisms.ordered_hierarchical import OrderedHierarchical
 from blowfishdb.mechanisms.plan import Mechanism, Plan
+from blowfishdb.mechanisms.policy_tree import PolicyTree
 from blowfishdb.mechanisms.transformed import Transformed
 
 NAMED: dict[str, Mechanism] = {
@@ -32,17 +37,22 @@ CATALOGUE: tuple[Mechanism, ...] = tuple(NAMED.values())
 __all__ = [
     "CATALOGUE",
     "NAMED",
+    "AdaptiveTree",
     "Best",
     "Certificate",
     "ContractViolation",
+    "Dawa",
+    "DawaTransformed",
     "EdgeNoise",
     "Hierarchical",
     "Laplace",
     "Mechanism",
     "Optimized",
     "Ordered",
+    "OrderedDenoised",
     "OrderedHierarchical",
     "Plan",
+    "PolicyTree",
     "Privelet",
     "Transformed",
     "check_mechanism",
