@@ -73,6 +73,15 @@ def test_another_thread_can_cancel(database: Place, backend: Backend) -> None:
     assert still_answers(backend)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C as in a terminal: whoever starts the tests in the background may have it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_control_c_stops_the_statement(database: Place, backend: Backend) -> None:
     waiting = threading.get_ident()
     assert waiting == threading.main_thread().ident
