@@ -86,6 +86,8 @@ conditions = st.recursive(
 
 def alike(value):
     """The same thing with every number as the fraction that it says: 0.1, Decimal and Fraction are alike."""
+    if isinstance(value, IsIn):  # a value that was said twice is said once
+        return "IsIn", value.column, tuple(dict.fromkeys(alike(item) for item in value.values))
     if isinstance(value, tuple | list):
         return tuple(alike(item) for item in value)
     if isinstance(value, dict):

@@ -16,6 +16,9 @@ PROGRAM = str(Path(sys.executable).with_name("blowfishdb"))
 QUESTION = "cumulative(salary, bins=10)"
 
 
+pytestmark = pytest.mark.xdist_group("newcomer")  # the later tests look at what the first one made
+
+
 @pytest.fixture(scope="module")
 def newcomer(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Shell]:
     folder = tmp_path_factory.mktemp("newcomer")

@@ -12,10 +12,10 @@ from tests.web.site import ARGUMENTS, CHROMIUM, Site, Watched, site
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One chromium at a time: all of these run in the same process."""
+    """The tests of one file share a process, its browser and its server."""
     for item in items:
         if "tests/web/" in item.path.as_posix():
-            item.add_marker(pytest.mark.xdist_group("browser"))
+            item.add_marker(pytest.mark.xdist_group(f"browser {item.path.name}"))
 
 
 @pytest.fixture(scope="session")

@@ -72,8 +72,9 @@ def test_the_analyst_of_the_paper(page_for: PageFor, web: Site) -> None:
     second = number_of(page)
     # the table of all prior answers, two of them side by side
     page.get_by_role("link", name="All answers").click()
-    assert page.locator("table.log tbody tr").count() >= 5
     expect(page.get_by_role("button", name="Compare")).to_be_disabled()
+    page.wait_for_load_state()
+    assert page.locator("table.log tbody tr").count() >= 5
     for number in (first, second):
         page.get_by_label(f"Tick answer {number}", exact=True).check()
     expect(page.locator("#ticked")).to_have_text("2 selected.")
