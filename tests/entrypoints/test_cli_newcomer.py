@@ -16,14 +16,20 @@ PROGRAM = str(Path(sys.executable).with_name("blowfishdb"))
 QUESTION = "cumulative(salary, bins=10)"
 
 
-pytestmark = pytest.mark.xdist_group("newcomer")  # the later tests look at what the first one made
+@pytest.fixture
+def newcomer(tmp_path: Path) -> tuple[Path, Shell]:
+    """A folder with a file of people, and nothing else."""
+    write_people(tmp_path / "people.csv")
+    return tmp_path, Shell(tmp_path / "w.blowfish")
 
 
 @pytest.fixture(scope="module")
-def newcomer(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Shell]:
-    folder = tmp_path_factory.mktemp("newcomer")
+def settled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a workspace that knows the people."""
+    folder = tmp_path_factory.mktemp("settled")
     write_people(folder / "people.csv")
-    return folder, Shell(folder / "w.blowfish")
+    Shell(folder / "w.blowfish").must("import", str(folder / "people.csv"), "--name", "people", "--accept")
+    return folder
 
 
 def test_the_whole_way(newcomer: tuple[Path, Shell], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,24 +86,22 @@ def run(*arguments: str, folder: Path, **environment: str) -> subprocess.Complet
     )
 
 
-def test_the_program_is_plain_in_a_pipe(newcomer: tuple[Path, Shell]) -> None:
-    folder, _ = newcomer
-    done = run("-w", "w.blowfish", "explain", "people", folder=folder)
+def test_the_program_is_plain_in_a_pipe(settled: Path) -> None:
+    done = run("-w", "w.blowfish", "explain", "people", folder=settled)
     assert done.returncode == 0, done.stderr
     assert "\x1b" not in done.stdout and not set("╭│╰─") & set(done.stdout)
     assert max(map(len, done.stdout.splitlines())) > 100  # sentences are not broken
-    wrong = run("-w", "w.blowfish", "show", "77777", folder=folder)
+    wrong = run("-w", "w.blowfish", "show", "77777", folder=settled)
     assert wrong.returncode == 2 and wrong.stdout == ""
     assert "\x1b" not in wrong.stderr and "Traceback" not in wrong.stderr and "try:" in wrong.stderr
 
 
 @pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}])
 def test_a_terminal_has_colours_unless_they_are_not_wanted(
-    newcomer: tuple[Path, Shell], environment: dict[str, str]
+    settled: Path, environment: dict[str, str]
 ) -> None:
-    folder, _ = newcomer
     done = run(
-        "-w", "w.blowfish", "explain", "people", folder=folder, FORCE_COLOR="1", COLUMNS="80", **environment
+        "-w", "w.blowfish", "explain", "people", folder=settled, FORCE_COLOR="1", COLUMNS="80", **environment
     )
     coloured = "\x1b[32m" in done.stdout or "\x1b[34m" in done.stdout
     assert done.returncode == 0 and coloured is not bool(environment)
