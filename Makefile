@@ -14,7 +14,7 @@ demo: $(READY)  ## one private question, end to end
 	@$(BIN)/blowfishdb demo
 
 test: $(READY) browser  ## every test, on two cores, with coverage
-	@$(BIN)/pytest -n 2 --dist loadgroup --cov --cov-report=term
+	@$(BIN)/pytest -n 2 --dist loadfile --cov --cov-report=term
 
 # Debian calls it chromium; the tests of pages drive it, and nothing else needs it.
 browser:  ## the browser that tests of pages drive, installed where that is allowed

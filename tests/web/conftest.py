@@ -11,13 +11,6 @@ import pytest
 from tests.web.site import ARGUMENTS, CHROMIUM, Site, Watched, site
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests of one file share a process, its browser and its server."""
-    for item in items:
-        if "tests/web/" in item.path.as_posix():
-            item.add_marker(pytest.mark.xdist_group(f"browser {item.path.name}"))
-
-
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """Debian's chromium."""
