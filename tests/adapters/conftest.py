@@ -45,7 +45,7 @@ def _is_local(metafunc: pytest.Metafunc, fixture: str) -> bool:
 
 
 def _marked(name: str) -> object:
-    """With pytest-xdist, one process starts the server (``--dist loadgroup``)."""
+    """Marked for those who deal tests out by database (``--dist loadgroup``)."""
     return pytest.param(name, marks=pytest.mark.xdist_group(name)) if name in ("postgres", "spark") else name
 
 
