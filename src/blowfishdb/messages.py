@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final
 
+from blowfishdb.answers import Answer
 from blowfishdb.core.accuracy import Accuracy, check_beta
 from blowfishdb.core.budget import AnyEpsilon, Epsilon, positive
 from blowfishdb.core.errors import InvalidInput
@@ -214,6 +215,29 @@ _AS_THEY_ARE = (
     "policy_version",
     "owned",
 )
+
+
+def answer_summary(answer: Answer) -> dict[str, Any]:
+    """One line of a list of answers, as JSON-ready data; a name that is not shown is null."""
+    receipt = answer.receipt
+    return {
+        "id": answer.number,
+        "dataset": receipt.dataset,
+        "question": receipt.question,
+        "kind": answer.kind,
+        "axes": list(answer.axes),
+        "form": answer.form,
+        "size": len(answer.values),
+        "alpha": answer.alpha,
+        "beta": answer.beta,
+        "simultaneous": answer.simultaneous,
+        **plain_epsilon("epsilon", receipt.epsilon),
+        "mechanism": receipt.mechanism,
+        "policy_version": receipt.policy_version,
+        "snapshot": receipt.snapshot,
+        "settled": receipt.settled,
+        "user": receipt.user or None,
+    }
 
 
 def plain_epsilon(name: str, epsilon: Epsilon) -> dict[str, Any]:

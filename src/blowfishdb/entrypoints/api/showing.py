@@ -11,7 +11,7 @@ from typing import Any
 
 from blowfishdb.answers import Answer
 from blowfishdb.entrypoints.api.access import Caller
-from blowfishdb.messages import plain_epsilon
+from blowfishdb.messages import answer_summary
 
 
 def shown_to(answer: Answer, caller: Caller) -> Answer:
@@ -31,22 +31,4 @@ def answer_body(answer: Answer, caller: Caller) -> dict[str, Any]:
 
 def summary_body(answer: Answer, caller: Caller) -> dict[str, Any]:
     """One line of a list of answers."""
-    receipt = shown_to(answer, caller).receipt
-    return {
-        "id": answer.number,
-        "dataset": receipt.dataset,
-        "question": receipt.question,
-        "kind": answer.kind,
-        "axes": list(answer.axes),
-        "form": answer.form,
-        "size": len(answer.values),
-        "alpha": answer.alpha,
-        "beta": answer.beta,
-        "simultaneous": answer.simultaneous,
-        **plain_epsilon("epsilon", receipt.epsilon),
-        "mechanism": receipt.mechanism,
-        "policy_version": receipt.policy_version,
-        "snapshot": receipt.snapshot,
-        "settled": receipt.settled,
-        "user": receipt.user or None,
-    }
+    return answer_summary(shown_to(answer, caller))

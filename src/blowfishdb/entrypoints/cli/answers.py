@@ -30,7 +30,7 @@ def log(
     """Every answer so far, the newest last."""
     here = Here.of(ctx)
     with here.gateway() as gateway:
-        from blowfishdb.entrypoints.cli import plain_forms
+        from blowfishdb.messages import answer_summary
 
         if dataset is not None:
             gateway.facts(dataset)
@@ -38,7 +38,7 @@ def log(
         if mine:
             found = [answer for answer in found if answer.receipt.user == gateway.user]
         found = found[-limit:]
-        plain = {"answers": [plain_forms.summary(answer) for answer in found]}
+        plain = {"answers": [answer_summary(answer) for answer in found]}
         here.say(
             plain, _table(found) if found else "No answers yet: blowfishdb quote DATA QUESTION --error 50"
         )

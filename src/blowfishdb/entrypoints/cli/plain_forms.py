@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from blowfishdb.adapters.accounts import Account
     from blowfishdb.adapters.ledger import Budget, Event, Grant
     from blowfishdb.adapters.tokens import Token
-    from blowfishdb.answers import Answer
     from blowfishdb.core.budget import Epsilon
     from blowfishdb.core.guarantee import Guarantee
     from blowfishdb.core.policy_words import PolicyDifference
@@ -96,26 +95,3 @@ def difference(change: PolicyDifference) -> dict[str, Any]:
 def guarantee(promised: Guarantee) -> dict[str, Any]:
     """A guarantee, and its words in the order in which they are read."""
     return {**promised.to_plain(), "paragraphs": list(promised.paragraphs)}
-
-
-def summary(answer: Answer) -> dict[str, Any]:
-    """One line of the log."""
-    receipt = answer.receipt
-    return {
-        "id": answer.number,
-        "dataset": receipt.dataset,
-        "question": receipt.question,
-        "kind": answer.kind,
-        "axes": list(answer.axes),
-        "form": answer.form,
-        "size": len(answer.values),
-        "alpha": answer.alpha,
-        "beta": answer.beta,
-        "simultaneous": answer.simultaneous,
-        **plain_epsilon("epsilon", receipt.epsilon),
-        "mechanism": receipt.mechanism,
-        "policy_version": receipt.policy_version,
-        "snapshot": receipt.snapshot,
-        "settled": receipt.settled,
-        "user": receipt.user or None,
-    }
