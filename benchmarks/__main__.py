@@ -18,6 +18,7 @@ BENCHMARKS = {
     "crashes": "thousands of kill -9 at random points of ask, and what they leave behind",
     "pages": "pages in a real browser: first paint, live quotes, bytes",
     "adaptive": "data-dependent trees on real histograms: error beside what does not look, and time",
+    "reuse_time": "reading an answer from stored ones, beside planning it afresh",
     "plan_time": "time to plan and to quote, against the number of cells",
 }
 

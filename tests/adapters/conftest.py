@@ -36,17 +36,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """``place`` is every place; ``database`` one of each kind of database."""
     for fixture, names in (("place", EVERYWHERE), ("database", DATABASES)):
         if fixture in metafunc.fixturenames and not _is_local(metafunc, fixture):
-            metafunc.parametrize(fixture, [_marked(name) for name in names], indirect=True)
+            metafunc.parametrize(fixture, names, indirect=True)
 
 
 def _is_local(metafunc: pytest.Metafunc, fixture: str) -> bool:
     """A module that has a fixture of this name means its own."""
     return hasattr(metafunc.module, fixture)
-
-
-def _marked(name: str) -> object:
-    """Marked for those who deal tests out by database (``--dist loadgroup``)."""
-    return pytest.param(name, marks=pytest.mark.xdist_group(name)) if name in ("postgres", "spark") else name
 
 
 def _place(request: pytest.FixtureRequest, folder: Path) -> places.Place:

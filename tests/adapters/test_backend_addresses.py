@@ -22,7 +22,6 @@ NUMBER = Domain(v=Integer(0, 9))
 EACH = query(NUMBER, v={})
 TEN = {"v": ("INTEGER", list(range(10)))}
 PASSWORD = "correct-horse"
-on_postgres = pytest.mark.xdist_group("postgres")
 
 
 @pytest.fixture
@@ -61,7 +60,6 @@ def test_a_variable_in_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert counts(backend, EACH) == [1] * 10
 
 
-@on_postgres
 def test_a_variable_is_looked_up_when_a_connection_is_opened(
     schema: PostgresSchema, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,7 +113,6 @@ def test_a_failure_does_not_show_it(
     assert PASSWORD not in _says(caught.value) + caplog.text
 
 
-@on_postgres
 @pytest.mark.parametrize("written", [PASSWORD, "${SECRET_1}"])
 def test_a_working_connection_does_not_show_it(
     written: str, schema: PostgresSchema, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -42,7 +42,6 @@ CHANGES = (
     "DROP TABLE people",
     "CREATE TABLE u (v INT)",
 )
-on_postgres = pytest.mark.xdist_group("postgres")
 
 
 @pytest.fixture
@@ -70,7 +69,6 @@ def test_sqlite_is_read_only(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == [place.path.name]
 
 
-@on_postgres
 def test_postgres_is_read_only(schema: PostgresSchema) -> None:
     with closing(schema.make(TEN, NUMBER)) as backend:
         _cannot_write(backend)
@@ -102,7 +100,6 @@ def _silent(error: BaseException | None, *secrets: str) -> None:
         error = error.__context__
 
 
-@on_postgres
 def test_a_failure_says_nothing_about_the_data(schema: PostgresSchema) -> None:
     view = Source.of_view("SELECT CAST(word AS INTEGER) AS v FROM people", "postgres")
     backend = schema.make({"word": ("VARCHAR", ["hunter2"])}, NUMBER, view)
@@ -111,7 +108,6 @@ def test_a_failure_says_nothing_about_the_data(schema: PostgresSchema) -> None:
     _silent(caught.value, "hunter2")
 
 
-@on_postgres
 def test_a_lost_connection(schema: PostgresSchema) -> None:
     with closing(schema.make(TEN, NUMBER)) as backend:
         stop = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'blowfishdb'"
@@ -140,7 +136,6 @@ def test_a_lost_connection(schema: PostgresSchema) -> None:
 # --- what is missing --------------------------------------------------------------------------
 
 
-@on_postgres
 def test_tables_of_postgres(schema: PostgresSchema) -> None:
     url = schema.server.url(schema.schema)
     with pytest.raises(SourceMissing, match=r"no single table.*none"):
@@ -162,7 +157,6 @@ def test_tables_of_postgres(schema: PostgresSchema) -> None:
         assert counts(found, EACH) == [1] * 10
 
 
-@on_postgres
 def test_a_table_that_may_not_be_read(schema: PostgresSchema) -> None:
     schema.make(TEN, NUMBER).close()
     with schema.server.connect(schema.schema) as admin:
@@ -174,7 +168,6 @@ def test_a_table_that_may_not_be_read(schema: PostgresSchema) -> None:
         open_backend(url, NUMBER, source=Source.of_table("people"))
 
 
-@on_postgres
 def test_enums_and_collations_of_postgres(schema: PostgresSchema) -> None:
     with schema.server.connect(schema.schema) as admin:
         admin.execute("""

@@ -147,7 +147,6 @@ def test_dates(database: Place, sql_type: str) -> None:
     )
 
 
-@pytest.mark.xdist_group("postgres")
 def test_infinite_dates(postgres: Server) -> None:
     day, hour = Date("2020-01-01", "2020-01-02"), Date("2020-01-01", "2020-01-02", "hour", outside="drop")
     domain = Domain(d=day, t=day, u=hour, e=hour)
@@ -245,7 +244,6 @@ def test_groups_of_categories_on_two_axes(database: Place) -> None:
         ("TIMESTAMP", Integer(0, 9)),
     ],
 )  # fmt: skip
-@pytest.mark.xdist_group("postgres")
 def test_what_cannot_be_read_safely_is_refused(postgres: Server, sql_type: str, attribute: Attribute) -> None:
     domain = Domain(v=attribute)
     backend = PostgresSchema(postgres).make({"v": (sql_type, [])}, domain)

@@ -11,7 +11,6 @@ import math
 import random
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -295,10 +294,8 @@ def test_a_statement_that_takes_too_long_is_interrupted(path: Path) -> None:
     endless = Source.of_view("SELECT (a.v * b.w) % 10 AS v FROM a CROSS JOIN b")
     with closing(DuckDB(path, NUMBER, endless, timeout=0.2)) as backend:
         backend.prepare(EACH)
-        started = time.monotonic()
         with pytest.raises(QueryFailed, match=r"longer than 0.2 seconds") as caught:
             backend.prepare(EACH).count()
-        assert time.monotonic() - started < 5
         assert caught.value.charged
         backend.prepare(EACH)  # the connection is still good
 

@@ -136,7 +136,7 @@ PLACES: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.fixture(params=[*PLACES, pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))])
+@pytest.fixture(params=[*PLACES, "postgres"])
 def location(request: pytest.FixtureRequest, tmp_path: Path) -> object:
     if request.param == "postgres":
         return postgres_schema(request.getfixturevalue("postgres"))
@@ -269,7 +269,6 @@ def test_values_of_each_type_in_one_column_of_sqlite(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.xdist_group("spark")
 def test_other_sources_of_spark_have_types_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyspark", reason="no Spark: pip install 'blowfishdb[spark]'")
     if shutil.which("java") is None:

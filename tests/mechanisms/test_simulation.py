@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -95,13 +93,7 @@ def test_any_plan_can_be_simulated():
     "workload", [workloads.Cumulative(10_000), workloads.AllRanges(10_000)], ids=["prefix", "ranges"]
 )
 def test_quotes_at_ten_thousand_bins(workload):
-    """Generous limits, for busy machines: the benchmark plan_time.py has the numbers."""
+    """The benchmark plan_time.py has how long they take."""
     plan = Optimized().plan(workload, graphs.Threshold(10_000, 100))
-    began = time.perf_counter()
     first = plan.epsilon_for(alpha=500, beta=0.05)
-    cold = time.perf_counter() - began
-    began = time.perf_counter()
-    second = plan.epsilon_for(alpha=400.5, beta=0.02)
-    warm = time.perf_counter() - began
-    assert first < second
-    assert cold < 9 and warm < 0.15
+    assert first < plan.epsilon_for(alpha=400.5, beta=0.02)
