@@ -14,10 +14,11 @@ from tests.web.site import ARGUMENTS, CHROMIUM, Site, Watched, site
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """Debian's chromium."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
     if not Path(CHROMIUM).exists():
         pytest.fail(f"{CHROMIUM} is missing; `make browser` installs it.")
+    expect.set_options(timeout=15_000)  # as long as a busy machine needs, not as long as a page should take
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield launched

@@ -28,6 +28,8 @@ def take(browser: Any, running: Site, page: Page, theme: str) -> list[str]:
     for width in WIDTHS:
         window.set_viewport_size({"width": width, "height": 900})
         page.show(window, running)
+        height = max(900, window.evaluate("document.documentElement.scrollHeight"))
+        window.set_viewport_size({"width": width, "height": height})  # what sticks to an edge stays there
         file = FOLDER / f"{page.name}-{theme}-{width}.png"
         window.screenshot(path=file, full_page=True)
         if window.evaluate("document.documentElement.scrollWidth") > width:

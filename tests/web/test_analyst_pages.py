@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.web.conftest import PageFor
@@ -17,7 +18,7 @@ def test_the_log_is_filtered_and_names_nobody_to_an_analyst(page_for: PageFor, w
     page = page_for("analyst")
     page.goto("/answers")
     rows = page.locator("table.log tbody tr")
-    assert rows.count() == 4
+    expect(rows).to_have_count(4)
     expect(rows.first).to_contain_text(f"#{other.number} histogram of age (3 bins)")
     assert "curator" not in page.locator("table.log").inner_text()
     page.get_by_label("Filter by words").fill("age 300")
@@ -43,7 +44,7 @@ def test_the_raw_release_is_one_click_away(page_for: PageFor, web: Site) -> None
     page = page_for("analyst")
     page.goto(f"/answers/{web.answers[2]}")
     expect(page.locator("#answer .drawing")).to_have_attribute("data-drawn", "light")
-    assert page.locator("#answer svg .mark-symbol path").count() == 0
+    expect(page.locator("#answer svg .mark-symbol path")).to_have_count(0)
     page.get_by_role("link", name="Show the raw release").click()
     expect(page.locator("#answer svg .mark-symbol path")).to_have_count(4)
     page.get_by_text("Show as a table").click()
@@ -126,6 +127,41 @@ def test_nothing_asked_yet(browser: object, tmp_path: Path) -> None:
         page.goto("/compare")
         expect(page.get_by_role("heading", name="Nothing to compare yet")).to_be_visible()
         page.goto("/answers?dataset=salaries")
-        page.get_by_role("link", name="Ask salaries").click()
-        expect(page.get_by_role("heading", level=1)).to_have_text("Ask salaries")
+        page.get_by_role("link", name="Ask about salaries").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Ask about salaries")
         context.close()
+
+
+def test_a_change_fetches_the_quote_and_nothing_around_it(page_for: PageFor) -> None:
+    page = page_for("analyst")
+    page.goto("/datasets/salaries/ask")
+    part = page.request.get("/datasets/salaries/ask?error=70", headers={"Part": "quote"}).text()
+    assert "Spend" in part and "<html" not in part and 'id="ask"' not in part
+    with page.expect_response(lambda answer: "error=71" in answer.url) as waiting:
+        page.get_by_label("within ±").fill("71")
+    assert len(waiting.value.text()) < len(page.content()) / 2
+    expect(page.locator("#quote .promise")).to_contain_text("±71")
+
+
+@pytest.mark.parametrize(
+    ("query", "said"), [("error=70", "Spend"), ("error=0.5", "What fits"), ("column=region", "Why")]
+)
+def test_on_a_telephone_the_price_is_always_in_sight(page_for: PageFor, query: str, said: str) -> None:
+    page = page_for("analyst", viewport={"width": 390, "height": 700})
+    page.goto(f"/datasets/salaries/ask?{query}")
+    expect(page.locator(".quote .bar")).to_be_in_viewport()
+    expect(page.locator(".quote .bar")).to_contain_text(said)
+    footer = page.locator("footer")
+    footer.scroll_into_view_if_needed()
+    page.mouse.wheel(0, 10_000)
+    expect(footer).to_be_in_viewport(ratio=0.9)
+
+
+def test_a_receipt_names_the_policy_in_words(page_for: PageFor, web: Site) -> None:
+    page = page_for("analyst")
+    page.goto(f"/answers/{web.answers[0]}")
+    words = "Hide which of two values of 'salary' someone has when they are within 1,000 of each other."
+    expect(page.locator(".receipt")).to_contain_text(words)
+    page.goto("/datasets/salaries/ask?error=70")
+    page.get_by_text("What policy version 2 hides").click()
+    expect(page.locator("#quote")).to_contain_text(words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
 
 from tests.web.conftest import PageFor
 from tests.web.pages import PAGES, Page
@@ -11,7 +12,6 @@ from tests.web.site import Site
 
 ONLY_COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
 """The themes differ in colours only."""
-IN_THE_DARK = "() => [...document.querySelectorAll('.drawing')].every(each => each.dataset.drawn === 'dark')"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -20,11 +20,11 @@ def test_axe_finds_nothing_in_either_theme_and_everything_fits_a_telephone(
 ) -> None:
     window = page_for(page.role, color_scheme="light", reduced_motion="reduce")
     page.show(window, web)
-    assert window.locator("h1").count() == 1
+    expect(window.locator("h1")).to_have_count(1)
     light = Axe().run(window)
     assert light.violations_count == 0, light.generate_report()
     window.emulate_media(color_scheme="dark")
-    window.wait_for_function(IN_THE_DARK)
+    expect(window.locator(".drawing:not([data-drawn=dark])")).to_have_count(0)
     dark = Axe().run(window, options=ONLY_COLOURS)
     assert dark.violations_count == 0, dark.generate_report()
     window.set_viewport_size({"width": 390, "height": 844})

@@ -27,7 +27,7 @@ def test_more_is_confirmed_and_less_is_not(page_for: PageFor, web: Site) -> None
     page.get_by_label("New total ε").fill("1")
     page.get_by_role("button", name="Set total").click()
     expect(page.locator(".alert.good")).to_contain_text("now ε 1", timeout=WAIT)
-    assert page.locator(".alert.warn").count() == 0
+    expect(page.locator(".alert.warn")).to_have_count(0)
     expect(page.locator("main")).to_contain_text("at most 73 % sure", timeout=WAIT)
 
 
@@ -38,7 +38,7 @@ def test_trying_a_total_changes_nothing(page_for: PageFor, web: Site) -> None:
     page.get_by_role("button", name="Show", exact=True).click()
     page.get_by_text("What ε 0.5 promises (not set)").wait_for()
     expect(page.locator(".verdict")).to_contain_text("at most 62 % sure", timeout=WAIT)
-    assert page.locator(".alert.warn").count() == 0
+    expect(page.locator(".alert.warn")).to_have_count(0)
     assert web.workspace.budget("salaries").total == Epsilon(1)
 
 
@@ -48,7 +48,7 @@ def test_refusals_are_said_where_they_were_typed(page_for: PageFor) -> None:
     page.get_by_label("New total ε").fill("0.01")
     page.get_by_role("button", name="Set total").click()
     expect(page.locator(".alert.bad")).to_contain_text("a budget of at least", timeout=WAIT)
-    assert page.get_by_label("New total ε").input_value() == "0.01"
+    expect(page.get_by_label("New total ε")).to_have_value("0.01")
     page.get_by_label("New total ε").fill("much")
     page.get_by_role("button", name="Set total").click()
     expect(page.locator(".alert.bad")).to_contain_text("'much' is not a number", timeout=WAIT)
@@ -66,7 +66,7 @@ def test_grants_sum_to_at_most_the_total(page_for: PageFor, web: Site) -> None:
     page.get_by_role("button", name="Grant").last.click()
     refusal = page.locator("#grants .alert.bad").inner_text()
     assert "would exceed its budget" in refusal and "a grant of at most 0.4" in refusal
-    assert page.get_by_label("spend up to ε").input_value() == "0.5"
+    expect(page.get_by_label("spend up to ε")).to_have_value("0.5")
     page.get_by_label("spend up to ε").fill("0.4")
     page.get_by_role("button", name="Grant").last.click()
     expect(page.locator("#grants")).to_contain_text("ε 0 can still be granted", timeout=WAIT)
@@ -80,8 +80,8 @@ def test_auditors_read_and_cannot_change(page_for: PageFor) -> None:
     page = page_for("auditor")
     page.goto(BUDGET)
     expect(page.locator("main")).to_contain_text("Who may spend how much", timeout=WAIT)
-    assert page.get_by_role("button", name="Set total").count() == 0
-    assert page.get_by_role("button", name="Grant").count() == 0
+    expect(page.get_by_role("button", name="Set total")).to_have_count(0)
+    expect(page.get_by_role("button", name="Grant")).to_have_count(0)
     secret = page.locator("input[name=csrf]").first.input_value()
     refused = page.request.post(BUDGET, form={"total": "9", "csrf": secret, "weaken": "1"})
     assert refused.status == 403

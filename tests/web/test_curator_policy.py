@@ -48,7 +48,7 @@ def test_the_papers_first_demonstration_click_by_click(page_for: PageFor, web: S
     axes = [panel["layer"][0]["encoding"]["y"]["scale"] for panel in panels]
     assert axes[0] == axes[1] and axes[0]["domain"][1] > 0
     page.locator("#answers summary").click()
-    assert page.locator("#answers tbody tr").count() == 20
+    expect(page.locator("#answers tbody tr")).to_have_count(20)
 
     # the policy: a complete graph, 20·19/2 pairs
     _drawn(page, "graph")
@@ -78,7 +78,7 @@ def test_the_papers_first_demonstration_click_by_click(page_for: PageFor, web: S
     page.get_by_role("button", name="Compare").click()
     page.wait_for_url("**/tradeoff?*distances*")
     _drawn(page, "tradeoff")
-    assert page.locator("table.points tbody tr").count() == 4
+    expect(page.locator("table.points tbody tr")).to_have_count(4)
     point = page.locator("#tradeoff .mark-symbol path[aria-label*='within 10,000']").first
     point.click(force=True)
     page.wait_for_url("**point=within+10%2C000*")
@@ -88,7 +88,7 @@ def test_the_papers_first_demonstration_click_by_click(page_for: PageFor, web: S
 
     # publish it: the promise, the difference, a confirmation; then the guarantee says so to everybody
     page.get_by_role("link", name="Use this policy").click()
-    assert page.get_by_label("Distance in salary").input_value() == "10000"
+    expect(page.get_by_label("Distance in salary")).to_have_value("10000")
     before = web.workspace.facts("salaries").policy_version
     page.get_by_role("link", name="Review and publish …").click()
     expect(page.locator("main")).to_contain_text("within 10,000 of each other", timeout=WAIT)

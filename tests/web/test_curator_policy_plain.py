@@ -14,17 +14,17 @@ POLICY = "/datasets/salaries/policy"
 def test_update_save_and_forget_a_draft(page_for: PageFor, web: Site) -> None:
     page = page_for("curator", java_script_enabled=False)
     page.goto(POLICY)
-    assert page.get_by_label("Distance in salary").input_value() == "1000"
+    expect(page.get_by_label("Distance in salary")).to_have_value("1000")
     page.get_by_label("Distance in salary").fill("5,000")
     page.get_by_role("button", name="Update").click()
     expect(page.locator("#change-live")).to_contain_text("within 5,000 of each other", timeout=WAIT)
     page.get_by_role("button", name="Save draft").click()
     expect(page.locator(".alert.good")).to_contain_text("Draft saved", timeout=WAIT)
     page.goto(POLICY)
-    assert page.get_by_label("Distance in salary").input_value() == "5000"
+    expect(page.get_by_label("Distance in salary")).to_have_value("5000")
     assert web.workspace.facts("salaries").policy_version == 2  # nobody else sees the draft
     page.get_by_role("button", name="Back to the published policy").click()
-    assert page.get_by_label("Distance in salary").input_value() == "1000"
+    expect(page.get_by_label("Distance in salary")).to_have_value("1000")
 
 
 def test_what_is_wrong_is_said_beside_the_sentence(page_for: PageFor) -> None:
@@ -37,13 +37,13 @@ def test_what_is_wrong_is_said_beside_the_sentence(page_for: PageFor) -> None:
     alerts = page.locator(".about .alert.bad").all_inner_texts()
     assert "must be a number" in alerts[0] and "such as 1,000" in alerts[0]
     assert "without a group: east, west" in alerts[1]
-    assert page.get_by_label("Distance in salary").input_value() == "far"  # nothing typed is lost
-    assert page.get_by_label("Groups of region").input_value() == "north, south"
-    assert page.get_by_role("link", name="Review and publish …").count() == 0
+    expect(page.get_by_label("Distance in salary")).to_have_value("far")  # nothing typed is lost
+    expect(page.get_by_label("Groups of region")).to_have_value("north, south")
+    expect(page.get_by_role("link", name="Review and publish …")).to_have_count(0)
     page.get_by_label("Groups of region").fill("north, south\neast, west")
     page.get_by_label("Distance in salary").fill("500")
     page.get_by_role("button", name="Update").click()
-    assert page.locator(".about .alert.bad").count() == 0
+    expect(page.locator(".about .alert.bad")).to_have_count(0)
     expect(page.locator("#graph-live")).to_contain_text(
         "the same group (north, south; east, west)", timeout=WAIT
     )

@@ -25,7 +25,7 @@ def test_points_are_links_and_the_star_names_free_protection(page_for: PageFor) 
     expect(page.locator("main")).to_contain_text("MADE-UP DATA", timeout=WAIT)
     expect(page.locator("#graph")).to_contain_text("145 pairs of values are hidden", timeout=WAIT)
     page.get_by_role("link", name="Use this policy").click()
-    assert page.get_by_label("Distance in salary").input_value() == "50000"
+    expect(page.get_by_label("Distance in salary")).to_have_value("50000")
     expect(page.locator("#change-live")).to_contain_text("within 50,000 of each other", timeout=WAIT)
 
 
@@ -35,10 +35,10 @@ def test_what_is_wrong_is_said_and_nothing_typed_is_lost(page_for: PageFor) -> N
     page.get_by_label("Distances to try").fill("1,000, far")
     page.get_by_role("button", name="Compare").click()
     page.locator(".alert.bad", has_text="must be a number").wait_for()
-    assert page.get_by_label("Distances to try").input_value() == "1,000, far"
+    expect(page.get_by_label("Distances to try")).to_have_value("1,000, far")
     page.goto(f"{TRADEOFF}?ask=own&own=nonsense(")
-    assert page.locator(".alert.bad").count() == 1
-    assert page.get_by_label("Your question").input_value() == "nonsense("
+    expect(page.locator(".alert.bad")).to_have_count(1)
+    expect(page.get_by_label("Your question")).to_have_value("nonsense(")
 
 
 def test_progress_of_a_long_list_comes_from_the_job(page_for: PageFor) -> None:
@@ -50,7 +50,7 @@ def test_progress_of_a_long_list_comes_from_the_job(page_for: PageFor) -> None:
     page.get_by_role("button", name="Compare").click()
     page.locator("#progress").wait_for()
     page.wait_for_url("**distances=1000%2C*")
-    assert page.locator("table.points tbody tr").count() == 24
+    expect(page.locator("table.points tbody tr")).to_have_count(24)
     assert told[0][0] == 202 and any("/api/v1/jobs/" in url for _, url in told)
     assert "csrf" not in page.url
 
@@ -59,4 +59,14 @@ def test_a_column_without_distances_says_so(page_for: PageFor) -> None:
     page = page_for("curator")
     page.goto(f"{TRADEOFF}?column=region")
     expect(page.locator("main")).to_contain_text("region has no distances", timeout=WAIT)
-    assert page.locator("table.points tbody tr").count() == 1
+    expect(page.locator("table.points tbody tr")).to_have_count(1)
+
+
+def test_the_chosen_point_is_marked_in_the_chart(page_for: PageFor) -> None:
+    page = page_for("curator")
+    page.goto("/datasets/salaries/tradeoff")
+    expect(page.locator("#tradeoff .drawing[data-drawn] svg")).to_be_visible()
+    lines = page.locator("#tradeoff .mark-rule.role-mark line")
+    expect(lines).to_have_count(0)
+    page.get_by_role("link", name="within 10,000").click()
+    expect(lines).to_have_count(2)  # through both panels

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+from playwright.sync_api import expect
 
 from tests.entrypoints.server import PASSWORD
 from tests.web.conftest import PageFor
@@ -36,7 +37,7 @@ def test_a_visitor_is_led_to_sign_in_and_then_where_they_wanted_to_go(page_for: 
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in", exact=True).click()
     assert page.url.endswith("/datasets/salaries?from=mail")
-    assert page.locator("h1").inner_text() == "salaries"
+    expect(page.locator("h1")).to_have_text("salaries")
 
 
 def test_a_wrong_password_says_so_and_keeps_the_name(page_for: PageFor) -> None:
@@ -45,9 +46,9 @@ def test_a_wrong_password_says_so_and_keeps_the_name(page_for: PageFor) -> None:
     page.get_by_label("Name").fill("auditor")
     page.get_by_label("Password").fill("wrong")
     page.get_by_role("button", name="Sign in", exact=True).click()
-    assert "name or" in page.get_by_role("alert").inner_text()
-    assert page.get_by_label("Name").input_value() == "auditor"
-    assert page.get_by_label("Password").input_value() == ""
+    expect(page.get_by_role("alert")).to_contain_text("name or")
+    expect(page.get_by_label("Name")).to_have_value("auditor")
+    expect(page.get_by_label("Password")).to_have_value("")
 
 
 def test_the_cookie_cannot_be_read_by_scripts_and_signing_out_ends_it(page_for: PageFor, web: Site) -> None:
@@ -58,7 +59,7 @@ def test_the_cookie_cannot_be_read_by_scripts_and_signing_out_ends_it(page_for: 
     assert cookie["httpOnly"]
     assert cookie["sameSite"] == "Strict"
     page.get_by_role("button", name="Sign out").click()
-    assert page.get_by_role("status").inner_text() == "You are signed out."
+    expect(page.get_by_role("status")).to_have_text("You are signed out.")
     again = httpx.get(f"{web.address}/datasets", cookies={web.cookie: cookie["value"]})
     assert again.status_code == 303
 
@@ -160,7 +161,7 @@ def test_what_is_too_long_gets_a_page(http: httpx.Client) -> None:
 
 def test_another_role_is_told_so(http: httpx.Client, web: Site) -> None:
     signed_in(http, web, "analyst")
-    page = http.get("/datasets/new")
+    page = http.get("/import")
     assert page.status_code == 403
     assert "This page is for another role" in page.text
 
@@ -186,9 +187,9 @@ def test_everything_here_works_without_javascript(page_for: PageFor) -> None:
     assert page.locator("html").get_attribute("data-theme") == "dark"
     page.get_by_label("Demo role").select_option("auditor")
     page.get_by_role("button", name="Switch").click()
-    assert page.get_by_role("status").inner_text() == "You are now the auditor."
+    expect(page.get_by_role("status")).to_have_text("You are now the auditor.")
     page.get_by_role("link", name="salaries", exact=True).click()
-    assert page.get_by_role("link", name="Check the books").is_visible()
+    expect(page.get_by_role("link", name="Check the books")).to_be_visible()
     page.get_by_role("button", name="Sign out").click()
     assert page.url.endswith("/signin")
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from blowfishdb.core.attributes import Boolean, Category, Integer
 from blowfishdb.core.dates import Date
+from tests.entrypoints.server import DOMAIN, make_data
 from tests.web.conftest import PageFor
 from tests.web.site import Site
 
 
 def to_columns(page: Any, web: Site, *, name: str = "") -> None:
     """From the first page to the second."""
-    page.goto("/datasets/new")
+    page.goto("/import")
     page.get_by_label("File or database address").fill(str(web.folder / "people.csv"))
     page.get_by_label("Name of the dataset").fill(name)
     page.get_by_role("button", name="Look at the columns").click()
@@ -40,7 +42,7 @@ def test_a_file_becomes_a_dataset(page_for: PageFor, web: Site, scripts: bool) -
     page.get_by_label("Column that says whose row it is").select_option("person_id")
     page.get_by_label("Rows per person, at most").fill("2")
     page.get_by_role("button", name="Declare the dataset").click()
-    assert page.locator("h1").inner_text() == name
+    expect(page.locator("h1")).to_have_text(name)
     facts = web.workspace.facts(name)
     assert facts.rows_per_person == 2
     assert facts.domain.names == ("income", "joined", "team", "remote")
@@ -55,7 +57,7 @@ def test_limits_that_were_not_confirmed_declare_nothing(page_for: PageFor, web: 
     to_columns(page, web, name="unconfirmed")
     page.locator("fieldset", has_text="joined").get_by_label("These limits").check()
     page.get_by_role("button", name="Declare the dataset").click()
-    assert "2 columns still need attention." in page.get_by_role("alert").inner_text()
+    expect(page.get_by_role("alert")).to_contain_text("2 columns still need attention.")
     wrong = page.locator(".column.wrong")
     assert [each.locator("legend .mono").inner_text() for each in wrong.all()] == ["income", "team"]
     assert page.locator("fieldset", has_text="joined").get_by_label("These limits").is_checked()
@@ -65,16 +67,16 @@ def test_limits_that_were_not_confirmed_declare_nothing(page_for: PageFor, web: 
 def test_what_was_typed_stays_where_something_is_wrong(page_for: PageFor, web: Site) -> None:
     page = page_for("curator")
     to_columns(page, web)
-    assert page.get_by_label("Name of the dataset").input_value() == "people"
+    expect(page.get_by_label("Name of the dataset")).to_have_value("people")
     income = page.locator("fieldset", has_text="income")
     income.get_by_label("Highest").fill("many")
     confirm_all(page)
     page.get_by_role("button", name="Declare the dataset").click()
-    assert "'many' is not a whole number." in page.locator(".column.wrong").inner_text()
+    expect(page.locator(".column.wrong")).to_contain_text("'many' is not a whole number.")
     assert income.get_by_label("Highest").input_value() == "many"
     income.get_by_label("Highest").fill("1")
     page.get_by_role("button", name="Declare the dataset").click()
-    assert page.locator(".column.wrong").count() == 1
+    expect(page.locator(".column.wrong")).to_have_count(1)
 
 
 def test_a_column_without_limits_is_named(page_for: PageFor, web: Site) -> None:
@@ -83,14 +85,14 @@ def test_a_column_without_limits_is_named(page_for: PageFor, web: Site) -> None:
     page.locator("fieldset", has_text="income").get_by_label("Lowest").fill("")
     confirm_all(page)
     page.get_by_role("button", name="Declare the dataset").click()
-    assert "'income' has no limits" in page.locator(".column.wrong").inner_text()
+    expect(page.locator(".column.wrong")).to_contain_text("'income' has no limits")
 
 
 def test_the_second_page_is_marked_as_true_data_and_warns(page_for: PageFor, web: Site) -> None:
     page = page_for("curator")
     to_columns(page, web)
-    assert page.get_by_role("note").inner_text() == "CURATOR VIEW – TRUE DATA"
-    assert "can reveal its extreme and rare values" in page.locator(".alert.warn").inner_text()
+    expect(page.get_by_role("note")).to_have_text("CURATOR VIEW – TRUE DATA")
+    expect(page.locator(".alert.warn")).to_contain_text("can reveal its extreme and rare values")
     identifier = page.locator("fieldset", has_text="person_id")
     assert not identifier.get_by_label("Use this column").is_checked()
 
@@ -107,22 +109,32 @@ def test_a_source_that_cannot_be_used_is_told_on_the_first_page(
     page_for: PageFor, source: str, said: str
 ) -> None:
     page = page_for("curator")
-    page.goto("/datasets/new")
+    page.goto("/import")
     page.get_by_label("File or database address").fill(source)
     page.get_by_role("button", name="Look at the columns").click()
-    assert said in page.get_by_role("alert").inner_text()
+    expect(page.get_by_role("alert")).to_contain_text(said)
     assert page.get_by_label("File or database address").input_value() == source
 
 
 def test_a_name_is_given_once(page_for: PageFor, web: Site) -> None:
     page = page_for("curator")
     to_columns(page, web, name="salaries")
-    assert "There is already a dataset 'salaries'" in page.get_by_role("alert").inner_text()
+    expect(page.get_by_role("alert")).to_contain_text("There is already a dataset 'salaries'")
 
 
 @pytest.mark.parametrize("role", ["analyst", "auditor"])
 def test_only_curators_import(page_for: PageFor, role: str) -> None:
     page = page_for(role)
-    assert page.goto("/datasets/new").status == 403
+    assert page.goto("/import").status == 403
     page.goto("/datasets")
-    assert page.get_by_role("link", name="Import data").count() == 0
+    expect(page.get_by_role("link", name="Import data")).to_have_count(0)
+
+
+def test_a_dataset_may_be_called_new(page_for: PageFor, web: Site) -> None:
+    (web.folder / "new").mkdir()
+    rows = make_data(web.folder / "new", 100)
+    web.workspace.add_dataset("new", rows, domain=DOMAIN, table="salaries")
+    page = page_for("curator")
+    page.goto("/datasets")
+    page.get_by_role("link", name="new", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("new")

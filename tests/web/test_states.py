@@ -51,7 +51,7 @@ def test_where_there_is_no_data_everyone_is_told_what_they_can_do(tmp_path: Path
         curator = clients["curator"].get("/datasets").text
         assert "No data yet" in curator
         assert "Try the salary demo" in curator
-        assert 'href="/datasets/new"' in curator
+        assert 'href="/import"' in curator
         analyst = clients["analyst"].get("/datasets").text
         assert "A curator imports data" in analyst
         assert "Try the salary demo" not in analyst

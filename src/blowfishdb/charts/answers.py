@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from blowfishdb.charts.frame import (
+    FILLED,
     HEIGHT,
     NUMBER,
     WIDTH,
@@ -24,6 +24,7 @@ from blowfishdb.charts.frame import (
     rounded,
 )
 from blowfishdb.charts.heat import heat_map
+from blowfishdb.core.accuracy import NO_PROMISE
 from blowfishdb.core.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _UNITS = ("quantiles", "sum", "mean")
 
 
 def answer_chart(answer: Answer, *, raw: bool = False, width: int = WIDTH) -> Any:
-    """The answer with its noise intervals; ``raw`` adds the release as it left the mechanism."""
+    """The answer with its noise intervals, if any; ``raw`` adds the release as it left the mechanism."""
     series = _series(answer)
     words = promise(answer)
     if series.stride > 1:
@@ -59,21 +60,22 @@ def answer_chart(answer: Answer, *, raw: bool = False, width: int = WIDTH) -> An
 
 
 def answer_table(answer: Answer) -> ChartTable:
-    """The bins, the tidy values and the ends of their noise intervals."""
-    places = digits(answer.alpha if answer.kind not in ("quantiles",) else 1.0)
+    """The bins, the tidy values and the ends of their noise intervals where these are promised."""
+    places = digits(_scale(answer))
     bins = itertools.product(*answer.labels)
     rows = tuple(
         (*names, *(number_text(float(v), places) for v in numbers), "yes" if exact else "no")
         for names, *numbers, exact in zip(
-            bins, answer.values, answer.low, answer.high, answer.exact, strict=True
+            bins, answer.values, *(answer.band or ()), answer.exact, strict=True
         )
     )
+    ends = () if answer.band is None else ("noise interval from", "to")
     headings = answer.axes if len(answer.axes) == len(answer.labels) else ("answer",)
     if answer.kind in _UNITS:
         headings = ("answer",)
     return ChartTable(
         f"{headline(answer.receipt.question)}. {promise(answer)}",
-        (*headings, value_title(answer), "noise interval from", "to", "exact"),
+        (*headings, value_title(answer), *ends, "exact"),
         rows,
     )
 
@@ -83,6 +85,8 @@ def promise(answer: Answer) -> str:
     cost = f"ε\u00a0=\u00a0{epsilon_text(answer.receipt.epsilon)}."
     if bool(answer.exact.all()) and len(answer.exact):
         return f"Exact: the policy does not hide this. {cost}"
+    if answer.alpha is None or answer.beta is None:
+        return f"{NO_PROMISE} {cost}"
     runs, alpha = (
         f"{100 * (1 - answer.beta):.4g} of 100 runs",
         number_text(answer.alpha, digits(answer.alpha)),
@@ -97,6 +101,10 @@ def promise(answer: Answer) -> str:
         return f"In {runs} the {answer.kind} is within {alpha} of the truth. {cost}"
     every = "every bar" if answer.simultaneous else "each bar"
     return f"In {runs} {every} is within {alpha} people of the truth. {cost}"
+
+
+def _scale(answer: Answer) -> float:
+    return answer.grain if answer.kind != "quantiles" else 1.0
 
 
 def value_title(answer: Answer) -> str:
@@ -116,59 +124,55 @@ class Series:
 
     labels: tuple[str, ...]
     values: FloatArray
-    low: FloatArray
-    high: FloatArray
+    band: tuple[FloatArray, FloatArray] | None
     raw: FloatArray | None
     stride: int
     decimals: int
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for every place, as numbers without noise in their last digits."""
-        raws: Sequence[float | None] = [None] * len(self.labels) if self.raw is None else self.raw.tolist()
-        return [
-            {
-                "bin": name,
-                "value": rounded(value, self.decimals),
-                "low": rounded(low, self.decimals),
-                "high": rounded(high, self.decimals),
-                "faint": bool(low <= 0),
-                **({} if raw is None else {"raw": rounded(raw, self.decimals)}),
-            }
-            for name, value, low, high, raw in zip(
-                self.labels, self.values, self.low, self.high, raws, strict=True
-            )
+        named: dict[str, FloatArray] = {"value": self.values}
+        if self.band is not None:
+            named |= dict(zip(("low", "high"), self.band, strict=True))
+        if self.raw is not None:
+            named["raw"] = self.raw
+        rows = [
+            {name: rounded(value, self.decimals) for name, value in zip(named, numbers, strict=True)}
+            for numbers in zip(*named.values(), strict=True)
         ]
+        faint = np.zeros(len(rows), dtype=np.bool_) if self.band is None else self.band[0] <= 0
+        places = zip(self.labels, faint, rows, strict=True)
+        return [{"bin": label, "faint": bool(pale), **row} for label, pale, row in places]
 
 
 def _series(answer: Answer) -> Series:
     names = tuple(" · ".join(parts) for parts in itertools.product(*answer.labels))
-    scale = answer.alpha if answer.kind != "quantiles" else 1.0
+    scale = _scale(answer)
     raw = answer.raw if len(answer.raw) == len(answer.values) else None
     stride = max(1, -(-len(names) // _MOST_STEPS)) if len(answer.labels) == 1 else 1
     if stride == 1:
-        return Series(names, answer.values, answer.low, answer.high, raw, 1, digits(scale))
+        return Series(names, answer.values, answer.band, raw, 1, digits(scale))
     starts = np.arange(0, len(names), stride)
     sizes = np.diff([*starts, len(names)])
-    return Series(
-        names[::stride],
-        np.add.reduceat(answer.values, starts) / sizes,
-        np.minimum.reduceat(answer.low, starts),
-        np.maximum.reduceat(answer.high, starts),
-        None,
-        stride,
-        digits(scale),
-    )
+    band = answer.band
+    if band is not None:
+        band = np.minimum.reduceat(band[0], starts), np.maximum.reduceat(band[1], starts)
+    means = np.add.reduceat(answer.values, starts) / sizes
+    return Series(names[::stride], means, band, None, stride, digits(scale))
 
 
 def _tooltip(series: Series, axis: str, value: str) -> list[Any]:
     import altair as alt
 
     form = f",.{series.decimals}f"
+    ends = [
+        alt.Tooltip("low:Q", title="noise interval from", format=form),
+        alt.Tooltip("high:Q", title="to", format=form),
+    ]
     return [
         alt.Tooltip("bin:N", title=axis),
         alt.Tooltip("value:Q", title=value, format=form),
-        alt.Tooltip("low:Q", title="noise interval from", format=form),
-        alt.Tooltip("high:Q", title="to", format=form),
+        *(ends if series.band is not None else []),
     ]
 
 
@@ -187,7 +191,7 @@ def _bars(answer: Answer, series: Series, width: int, *, raw: bool) -> Any:
         x=x,
         y=y,
         tooltip=_tooltip(series, axis, value_title(answer)),
-        fillOpacity=alt.condition("datum.faint", alt.value(0.25), alt.value(0.9)),
+        fillOpacity=alt.condition("datum.faint", alt.value(0.1), alt.value(FILLED)),
         strokeDash=alt.condition("datum.faint", alt.value([3, 3]), alt.value([1, 0])),
     )
     whiskers = base.mark_rule(style="interval").encode(x=x, y=alt.Y("low:Q"), y2="high:Q")
@@ -197,7 +201,8 @@ def _bars(answer: Answer, series: Series, width: int, *, raw: bool) -> Any:
         ).encode(x=x, y=f"{end}:Q")
         for end in ("low", "high")
     ]
-    layers = [bars, whiskers, *(ends if len(series.labels) <= 60 else [])]
+    interval = [whiskers, *(ends if len(series.labels) <= 60 else [])]
+    layers = [bars, *_promised(series, *interval)]
     return alt.layer(*layers, *_raw_dots(base, x, raw)).properties(width=width, height=HEIGHT)
 
 
@@ -214,7 +219,13 @@ def _steps(answer: Answer, series: Series, width: int, *, raw: bool) -> Any:
     hover = base.mark_rule(opacity=0, aria=False, strokeWidth=max(1.0, width / len(series.labels))).encode(
         x=x, tooltip=_tooltip(series, axis, value_title(answer))
     )
-    return alt.layer(band, line, *_raw_dots(base, x, raw), hover).properties(width=width, height=HEIGHT)
+    layers = [*_promised(series, band), line, *_raw_dots(base, x, raw), hover]
+    return alt.layer(*layers).properties(width=width, height=HEIGHT)
+
+
+def _promised(series: Series, *layers: Any) -> tuple[Any, ...]:
+    """What shows noise intervals, where there are any."""
+    return () if series.band is None else layers
 
 
 def _raw_dots(base: Any, x: Any, raw: bool) -> list[Any]:
@@ -242,7 +253,8 @@ def _dots(answer: Answer, series: Series, width: int) -> Any:
         y=y, x="value:Q", text=alt.Text("value:Q", format=NUMBER)
     )
     height = max(96, 48 * len(series.labels))
-    return alt.layer(line, *ends, dot, words).properties(width=width, height=height)
+    layers = [*_promised(series, line, *ends), dot, words]
+    return alt.layer(*layers).properties(width=width, height=height)
 
 
 def _ranking(answer: Answer, series: Series, width: int) -> Any:
@@ -256,11 +268,11 @@ def _ranking(answer: Answer, series: Series, width: int) -> Any:
         y=y,
         x=x,
         tooltip=_tooltip(series, answer.axes[0], value_title(answer)),
-        fillOpacity=alt.condition("datum.faint", alt.value(0.25), alt.value(0.9)),
+        fillOpacity=alt.condition("datum.faint", alt.value(0.1), alt.value(FILLED)),
     )
     whiskers = base.mark_rule(style="interval").encode(y=y, x=alt.X("low:Q"), x2="high:Q")
     height = max(64, 28 * len(series.labels))
-    return alt.layer(bars, whiskers).properties(width=width, height=height)
+    return alt.layer(bars, *_promised(series, whiskers)).properties(width=width, height=height)
 
 
 def _nothing(width: int) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from blowfishdb.charts.answers import value_title
@@ -37,20 +38,25 @@ def comparison_chart(comparison: Comparison, *, width: int = WIDTH) -> Any:
     base = alt.Chart(alt.InlineData(values=rows))
     x = alt.X("bin:N", sort=None, title=axis, axis=label_axis(labels, width), scale=_scale(dodged))
     zero = alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(style="zero").encode(y="zero:Q")
-    y = alt.Y("low:Q", axis=number_axis("difference", ticks=4))
+    y = alt.Y("low:Q", axis=number_axis("difference", ticks=4), scale=alt.Scale(padding=8))
     noise = base.mark_rule(style="interval") if dodged else base.mark_area(style="band", interpolate="step")
     whiskers = noise.encode(x=x, y=y, y2="high:Q")
-    form = f",.{digits(comparison.alpha)}f"
-    tooltip = [
-        alt.Tooltip("bin:N", title=axis),
-        alt.Tooltip("difference:Q", title="difference", format=form),
+    form = f",.{digits(comparison.grain)}f"
+    ends = [
         alt.Tooltip("low:Q", title="noise interval from", format=form),
         alt.Tooltip("high:Q", title="to", format=form),
     ]
+    known = comparison.band is not None
+    tooltip = [
+        alt.Tooltip("bin:N", title=axis),
+        alt.Tooltip("difference:Q", title="difference", format=form),
+        *(ends if known else []),
+    ]
+    shown = alt.Y("difference:Q", axis=number_axis("difference", ticks=4))
     within = (
         base.transform_filter("!datum.differs")
         .mark_point(style="quiet", shape="circle", size=36 if dodged else 12)
-        .encode(x=x, y="difference:Q", tooltip=tooltip)
+        .encode(x=x, y=shown, tooltip=tooltip)
     )
     beyond = (
         base.transform_filter("datum.differs")
@@ -60,7 +66,9 @@ def comparison_chart(comparison: Comparison, *, width: int = WIDTH) -> Any:
     found = int(comparison.differs.sum())
     # a layer without a single row makes Vega warn about its scale
     points = [*([within] if found < len(rows) else []), *([beyond] if found else [])]
-    lower = alt.layer(zero, whiskers, *points).properties(width=width, height=_DIFFERENCE)
+    lower = alt.layer(zero, *([whiskers] if known else []), *points).properties(
+        width=width, height=_DIFFERENCE
+    )
     chart = alt.vconcat(overlay, lower, spacing=24).resolve_scale(x="independent")
     first, second = _names(comparison)
     return finished(
@@ -73,13 +81,12 @@ def comparison_chart(comparison: Comparison, *, width: int = WIDTH) -> Any:
 
 def comparison_table(comparison: Comparison) -> ChartTable:
     """Both values, their difference and its noise interval, bin by bin."""
-    places, (first, second) = digits(comparison.alpha), _names(comparison)
+    places, (first, second) = digits(comparison.grain), _names(comparison)
     numbers = zip(
         comparison.first.values,
         comparison.second.values,
         comparison.difference,
-        comparison.low,
-        comparison.high,
+        *(comparison.band or ()),
         strict=True,
     )
     rows = tuple(
@@ -87,7 +94,8 @@ def comparison_table(comparison: Comparison) -> ChartTable:
         for name, values, differs in zip(_labels(comparison), numbers, comparison.differs, strict=True)
     )
     axis = " · ".join(comparison.first.axes)
-    columns = (axis, first, second, "difference", "noise interval from", "to", "more than noise")
+    ends = () if comparison.band is None else ("noise interval from", "to")
+    columns = (axis, first, second, "difference", *ends, "more than noise")
     return ChartTable(f"{comparison.sentence} {comparison.promise}", columns, rows)
 
 
@@ -119,10 +127,10 @@ def _overlay(comparison: Comparison, labels: tuple[str, ...], width: int, *, dod
     x = alt.X("bin:N", sort=None, title=None, axis=label_axis(labels, width), scale=_scale(dodged))
     y = alt.Y("value:Q", axis=number_axis(value_title(comparison.first)))
     legend, domain = alt.Legend(orient="top"), list(names)
-    colour = alt.Color("answer:N", sort=None, title="answer", legend=legend, scale=alt.Scale(domain=domain))
+    colour = alt.Color("answer:N", sort=None, title=None, legend=legend, scale=alt.Scale(domain=domain))
     if not dodged:
         dash = alt.StrokeDash(
-            "answer:N", sort=None, title="answer", legend=legend, scale=alt.Scale(domain=domain)
+            "answer:N", sort=None, title=None, legend=legend, scale=alt.Scale(domain=domain)
         )
         lines = base.mark_line(interpolate="step", strokeWidth=2).encode(
             x=x, y=y, color=colour, strokeDash=dash
@@ -132,7 +140,7 @@ def _overlay(comparison: Comparison, labels: tuple[str, ...], width: int, *, dod
     shape = alt.Shape(
         "answer:N",
         sort=None,
-        title="answer",
+        title=None,
         legend=legend,
         scale=alt.Scale(domain=domain, range=["circle", "square"]),
     )
@@ -147,37 +155,36 @@ def _overlay(comparison: Comparison, labels: tuple[str, ...], width: int, *, dod
         shape=shape,
         tooltip=["answer:N", "bin:N", alt.Tooltip("value:Q", format=NUMBER)],
     )
-    return alt.layer(whiskers, dots).properties(width=width, height=_OVERLAY)
+    both = comparison.first.band is not None and comparison.second.band is not None
+    return alt.layer(*([whiskers] if both else []), dots).properties(width=width, height=_OVERLAY)
 
 
 def _overlay_rows(
     comparison: Comparison, labels: tuple[str, ...], names: tuple[str, str]
 ) -> list[dict[str, Any]]:
-    places = digits(comparison.alpha)
+    places = digits(comparison.grain)
     return [
-        {
-            "bin": label,
-            "answer": name,
-            "value": rounded(value, places),
-            "low": rounded(low, places),
-            "high": rounded(high, places),
-        }
+        {"bin": label, "answer": name, "value": rounded(value, places), **_interval(ends, places)}
         for name, answer in zip(names, (comparison.first, comparison.second), strict=True)
-        for label, value, low, high in zip(labels, answer.values, answer.low, answer.high, strict=True)
+        for label, value, *ends in zip(labels, answer.values, *(answer.band or ()), strict=True)
     ]
 
 
+def _interval(ends: Sequence[float], places: int) -> dict[str, float]:
+    """The ends of a noise interval, if there is one."""
+    return {name: rounded(end, places) for name, end in zip(("low", "high"), ends, strict=False)}
+
+
 def _difference_rows(comparison: Comparison, labels: tuple[str, ...]) -> list[dict[str, Any]]:
-    places = digits(comparison.alpha)
+    places, band = digits(comparison.grain), comparison.band or ()
     return [
         {
             "bin": label,
             "difference": rounded(difference, places),
-            "low": rounded(low, places),
-            "high": rounded(high, places),
+            **_interval(ends, places),
             "differs": bool(differs),
         }
-        for label, difference, low, high, differs in zip(
-            labels, comparison.difference, comparison.low, comparison.high, comparison.differs, strict=True
+        for label, difference, differs, *ends in zip(
+            labels, comparison.difference, comparison.differs, *band, strict=True
         )
     ]

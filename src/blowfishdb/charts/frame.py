@@ -17,6 +17,8 @@ WIDTH, HEIGHT = 640, 280
 NUMBER = ",.6~f"
 """How axes write numbers: thousands apart, no trailing zeros."""
 MOST_LABELS = 7
+FILLED = 0.4
+"""How much of its colour fills a bar: little enough to see a whisker on it, inside a full outline."""
 _LETTER = 7.2  # pixels of a 12 px letter, roughly
 
 

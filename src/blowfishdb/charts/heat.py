@@ -16,7 +16,7 @@ def heat_map(
     axes: tuple[str, ...],
     labels: tuple[tuple[str, ...], ...],
     values: FloatArray,
-    low: FloatArray,
+    low: FloatArray | None,
     *,
     width: int = WIDTH,
     most: float | None = None,
@@ -55,16 +55,17 @@ def heat_map(
         .mark_point(style="dot", filled=True, size=8, shape="circle")
         .encode(x=x, y=y)
     )
-    return alt.layer(cells, dots).properties(width=width, height=tall)
+    layers = [cells] if low is None else [cells, dots]
+    return alt.layer(*layers).properties(width=width, height=tall)
 
 
 def _cells(
-    labels: tuple[tuple[str, ...], ...], values: FloatArray, low: FloatArray
+    labels: tuple[tuple[str, ...], ...], values: FloatArray, low: FloatArray | None
 ) -> tuple[list[dict[str, Any]], list[str], list[str]]:
     """One row for every cell; where there are too many along an axis, neighbours are averaged."""
     shape = len(labels[0]), len(labels[1])
     strides = tuple(-(-length // _MOST_ALONG) for length in shape)
-    table, floor = values.reshape(shape), low.reshape(shape)
+    table, floor = values.reshape(shape), (np.ones_like(values) if low is None else low).reshape(shape)
     for axis, stride in enumerate(strides):
         starts = np.arange(0, table.shape[axis], stride)
         sizes = np.diff([*starts, table.shape[axis]]).reshape((-1, 1) if axis == 0 else (1, -1))

@@ -9,6 +9,7 @@ import numpy as np
 
 from blowfishdb.charts.answers import promise, value_title
 from blowfishdb.charts.frame import (
+    FILLED,
     WIDTH,
     ChartTable,
     digits,
@@ -57,7 +58,7 @@ def preview_chart(preview: Preview, *, width: int = WIDTH) -> Any:
 def preview_table(preview: Preview) -> ChartTable:
     """True and noisy values and their difference, bin by bin."""
     noisy = preview.noisy
-    places = digits(noisy.alpha)
+    places = digits(noisy.grain)
     caption = f"{headline(_mark(preview))}. {headline(noisy.receipt.question)}. {promise(noisy)}"
     if preview.truth.labels != noisy.labels:  # a ranking: noise changes which bins are listed
         pairs = itertools.zip_longest(preview.truth.labels[0], noisy.labels[0], fillvalue="")
@@ -82,12 +83,13 @@ def _panels(preview: Preview, width: int) -> Any:
     noisy = preview.noisy
     stride = -(-len(noisy.values) // _MOST)
     names = tuple(" · ".join(parts) for parts in itertools.product(*noisy.labels))[::stride]
-    places = digits(noisy.alpha if noisy.kind != "quantiles" else 1.0)
+    places = digits(noisy.grain if noisy.kind != "quantiles" else 1.0)
 
     def column(values: FloatArray) -> list[float]:
         return [rounded(value, places) for value in values[::stride]]
 
-    truth, drawn, low, high = (column(v) for v in (preview.truth.values, noisy.values, noisy.low, noisy.high))
+    ends = noisy.band or (noisy.values, noisy.values)
+    truth, drawn, low, high = (column(v) for v in (preview.truth.values, noisy.values, *ends))
     rows = [
         {"bin": n, "true": t, "noisy": v, "low": lo, "high": hi, "residual": rounded(v - t, places)}
         for n, t, v, lo, hi in zip(names, truth, drawn, low, high, strict=True)
@@ -103,11 +105,13 @@ def _panels(preview: Preview, width: int) -> Any:
     def panel(field: str, title: str, words: str) -> Any:
         y = alt.Y(f"{field}:Q", scale=domain, axis=number_axis(title))
         layers: list[Any] = [
-            base.mark_bar(style="answer", fillOpacity=0.85).encode(x=x, y=y, tooltip=["bin:N", f"{field}:Q"])
+            base.mark_bar(style="answer", fillOpacity=FILLED).encode(
+                x=x, y=y, tooltip=["bin:N", f"{field}:Q"]
+            )
         ]
-        if field == "noisy":
+        if field == "noisy" and noisy.band is not None:
             layers.append(base.mark_rule(style="interval").encode(x=x, y=alt.Y("low:Q"), y2="high:Q"))
-        else:
+        elif field == "true":
             layers.append(_watermark(_mark(preview)))
         named = alt.TitleParams(text=words, fontSize=13)
         return alt.layer(*layers).properties(width=each, height=_HEIGHT, title=named)
@@ -118,7 +122,7 @@ def _panels(preview: Preview, width: int) -> Any:
     )
     pair = alt.hconcat(*panels, spacing=16) if side_by_side else alt.vconcat(*panels, spacing=16)
     strip = (
-        base.mark_bar(style="answer", fillOpacity=0.85)
+        base.mark_bar(style="answer", fillOpacity=FILLED)
         .encode(
             x=alt.X("bin:N", sort=None, title=axis, axis=label_axis(names, width)),
             y=alt.Y("residual:Q", axis=number_axis("noisy − true", ticks=3)),

@@ -22,18 +22,24 @@ if TYPE_CHECKING:
     from blowfishdb.tradeoff import Tradeoff
 
 _HEIGHT = 180
+_EVERYTHING = "everything"
 _STAR = (
     "M0,-1L0.23,-0.31L0.95,-0.31L0.36,0.12L0.59,0.81L0,0.38L-0.59,0.81L-0.36,0.12L-0.95,-0.31L-0.23,-0.31Z"
 )
 _DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4], [1, 3], [4, 1], [10, 2, 2, 2]]
 
 
-def tradeoff_chart(tradeoffs: Tradeoff | Sequence[Tradeoff], *, column: str = "", width: int = WIDTH) -> Any:
-    """Cost above, error below, against the hidden distance; a click on a point selects it as ``picked``."""
+def tradeoff_chart(
+    tradeoffs: Tradeoff | Sequence[Tradeoff], *, column: str = "", width: int = WIDTH, point: str = ""
+) -> Any:
+    """Cost above, error below, against the hidden distance; a click on a point selects it as ``picked``.
+
+    ``point`` is the policy that is selected already: a ring and a line mark it.
+    """
     import altair as alt
 
     many = _many(tradeoffs)
-    rows = _rows(many)
+    rows = _rows(many, point)
     ordered = all(row["theta"] for row in rows)
     names = list(dict.fromkeys(row["policy"] for row in rows))
     chosen = alt.selection_point(name="picked", fields=["policy"], on="click", empty=False)
@@ -73,7 +79,7 @@ def _many(tradeoffs: Tradeoff | Sequence[Tradeoff]) -> list[Tradeoff]:
     return list(tradeoffs) if isinstance(tradeoffs, Sequence) else [tradeoffs]
 
 
-def _rows(many: Sequence[Tradeoff]) -> list[dict[str, Any]]:
+def _rows(many: Sequence[Tradeoff], point: str) -> list[dict[str, Any]]:
     return [
         {
             "question": t.question,
@@ -82,6 +88,7 @@ def _rows(many: Sequence[Tradeoff]) -> list[dict[str, Any]]:
             "epsilon": rounded(float(p.epsilon), 9),
             "alpha": rounded(p.alpha, digits(p.alpha)),
             "mechanism": p.mechanism,
+            "chosen": p.policy == point,
             "star": t.free_gain is not None and place == t.free_gain[1],
         }
         for t in many
@@ -101,9 +108,11 @@ def _x(rows: list[dict[str, Any]], names: list[str], ordered: bool, column: str,
     def axis(title: str | None) -> Any:
         if ordered:
             thetas = sorted({float(row["theta"]) for row in rows})
-            shown = _spread(thetas)
+            shown = [*_spread(thetas[:-1]), thetas[-1]]
             scale = alt.Scale(type="log", nice=False, padding=16)
-            ticks = alt.Axis(values=shown, format=",.6~g", grid=False, labelOverlap="greedy")
+            ticks = alt.Axis(
+                values=shown, format=",.6~g", grid=False, labelOverlap="greedy", **_last_label(rows)
+            )
             return alt.X("theta:Q", scale=scale, title=title, axis=ticks)
         ticks = alt.Axis(values=picked(names, width), labelAngle=0, grid=False, labelLimit=160)
         scale = alt.Scale(type="point", padding=0.5)
@@ -112,8 +121,16 @@ def _x(rows: list[dict[str, Any]], names: list[str], ordered: bool, column: str,
     return axis
 
 
+def _last_label(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The extent of a column as a distance is no number that anybody typed."""
+    everything = {float(row["theta"]) for row in rows if row["policy"] == _EVERYTHING}
+    if not everything:
+        return {}
+    return {"labelExpr": f"datum.value == {max(everything):.17g} ? 'all' : datum.label"}
+
+
 def _spread(thetas: list[float]) -> list[float]:
-    stride = -(-len(thetas) // 7)
+    stride = max(1, -(-len(thetas) // 6))
     return thetas[::stride]
 
 
@@ -155,5 +172,15 @@ def _panel(base: Any, x: Any, field: str, title: str, questions: list[str], widt
         .encode(x=x, y=y)
     )
     starred = field == "epsilon" and any(row["star"] for row in base.data.values)
-    layers = [line, dots, stars] if starred else [line, dots]  # vega warns about a layer without data
+    marked = _chosen(base, x, y) if any(row["chosen"] for row in base.data.values) else []
+    layers = [*marked, line, dots, *([stars] if starred else [])]  # vega warns about a layer without data
     return alt.layer(*layers).properties(width=width, height=_HEIGHT)
+
+
+def _chosen(base: Any, x: Any, y: Any) -> list[Any]:
+    """A line through both panels and a ring around the point that was chosen."""
+    chosen = base.transform_filter("datum.chosen")
+    return [
+        chosen.mark_rule(style="interval", strokeDash=[4, 3]).encode(x=x),
+        chosen.mark_point(style="interval", size=420, strokeWidth=3, opacity=1).encode(x=x, y=y),
+    ]

@@ -9,11 +9,13 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request, Response
 
+from blowfishdb.adapters.catalogue import Catalogue
 from blowfishdb.answers import Answer
 from blowfishdb.charts import ChartTable, answer_chart, answer_table
 from blowfishdb.charts.answers import promise
 from blowfishdb.charts.frame import digits, number_text
 from blowfishdb.core.errors import InvalidInput
+from blowfishdb.core.policy_words import sentences
 from blowfishdb.entrypoints.api.access import Caller
 from blowfishdb.entrypoints.api.showing import shown_to, summary_body
 from blowfishdb.entrypoints.web.ask_draft import Draft
@@ -21,10 +23,12 @@ from blowfishdb.entrypoints.web.figures import figure
 from blowfishdb.entrypoints.web.frame import dataset_address, meter, render
 from blowfishdb.entrypoints.web.gates import PageReader
 from blowfishdb.exports import FORMATS, export
+from blowfishdb.records import Records
 
 router: Final = APIRouter(include_in_schema=False)
 
 _ON_A_PAGE: Final = 50
+_WIDTH: Final = 680
 _MOST_EXPORTED: Final = 100
 _INTERVALS: Final = {
     "fresh": "noise of its own",
@@ -91,7 +95,6 @@ def answer_page(request: Request, number: int, caller: PageReader, raw: bool = F
     """One answer with its noise intervals, in words, as a picture and as a table, and its receipt."""
     answer = shown_to(caller.gateway.answer(number), caller)
     again = None if caller.auditor else Draft.again(answer)
-    dark = "?dark=true" if request.cookies.get("theme") == "dark" else ""
     return render(
         request,
         "analyst/answer.html",
@@ -102,15 +105,17 @@ def answer_page(request: Request, number: int, caller: PageReader, raw: bool = F
             lambda width: answer_chart(answer, raw=raw, width=width),
             _with_raw(answer) if raw else answer_table(answer),
             id="answer",
-            picture=f"/api/v1/answers/{number}.svg{dark}",
+            width=_WIDTH,
+            headed=False,
         ),
         words=_accuracy(answer),
-        interval=_INTERVALS[answer.interval],
+        policy=_policy(caller, answer),
+        interval="none is promised" if answer.band is None else _INTERVALS[answer.interval],
         raw=raw,
         raw_fits=1 < len(answer.raw) == len(answer.values),
         formats=tuple(FORMATS),
         again=None if again is None else dataset_address(answer.receipt.dataset, "/ask") + again.address(),
-        again_error=f"{answer.alpha / 2:,.4g}",
+        again_error="" if answer.alpha is None else f"{answer.alpha / 2:,.4g}",
         asks=not caller.auditor,
         others=[other for other in _comparable(caller, answer) if other.number != number],
     )
@@ -125,6 +130,14 @@ def _accuracy(answer: Answer) -> str:
     return words if bool(answer.exact.all()) else f"{words} Sampling error is not included."
 
 
+def _policy(caller: Caller, answer: Answer) -> tuple[str, ...]:
+    """The policy that the answer followed, in words; it may have been published anew since."""
+    receipt = answer.receipt
+    records = Records(Catalogue(caller.gateway.store))
+    policy = records.policy(receipt.dataset, receipt.policy_version)
+    return (receipt.policy,) if policy is None else sentences(policy)
+
+
 def _line(answer: Answer, caller: Caller) -> dict[str, Any]:
     """A row of the log, and the text that a filter looks through."""
     row = summary_body(answer, caller)
@@ -134,6 +147,8 @@ def _line(answer: Answer, caller: Caller) -> dict[str, Any]:
 
 
 def _accuracy_short(answer: Answer) -> str:
+    if answer.alpha is None or answer.beta is None:
+        return "not promised"
     every = "all bars" if answer.simultaneous else "each bar"
     places = "" if len(answer.values) == 1 else f" {every}"
     words = f"±{number_text(answer.alpha, digits(answer.alpha))}{places}, {100 * (1 - answer.beta):.6g} %"
@@ -154,7 +169,7 @@ def _with_raw(answer: Answer) -> ChartTable:
     table = answer_table(answer)
     if len(answer.raw) != len(answer.values):
         return table
-    places = digits(answer.alpha)
+    places = digits(answer.grain)
     *columns, exact = table.columns
     rows = tuple(
         (*row[:-1], number_text(float(raw), places), row[-1])

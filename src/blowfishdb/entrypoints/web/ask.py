@@ -12,14 +12,16 @@ from fastapi import APIRouter, Request, Response
 
 from blowfishdb.adapters.sql_condition import example_condition
 from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import AnswerInProgress, BlowfishError
+from blowfishdb.core.policy_words import sentences
 from blowfishdb.entrypoints.api import questions
 from blowfishdb.entrypoints.api.access import Caller
 from blowfishdb.entrypoints.api.bodies_questions import Asks
 from blowfishdb.entrypoints.api.quote_ids import QuoteIds
-from blowfishdb.entrypoints.web.ask_draft import CUTS, SHAPES, Draft, example_ranges, example_sql
+from blowfishdb.entrypoints.web.ask_draft import CUTS, MECHANISMS, SHAPES, Draft, example_ranges, example_sql
 from blowfishdb.entrypoints.web.forms import Sent, text
-from blowfishdb.entrypoints.web.frame import dataset_address, redirect, render, told
+from blowfishdb.entrypoints.web.frame import dataset_address, redirect, render, render_part, told
 from blowfishdb.entrypoints.web.gates import PageAsker
 from blowfishdb.messages import Fit
 
@@ -76,37 +78,48 @@ def _page(
 ) -> Response:
     facts = caller.gateway.facts(dataset)
     draft = Draft.read(request.query_params, facts.domain)
-    quote = explanation = wrong = None
-    try:
-        asked, explaining = draft.asked(facts.domain, dataset)
-        quote = _Price.of(
-            questions.quote(dataset, asked, caller), draft, caller.gateway.budget(dataset).total
-        )
-        explanation = questions.explain(dataset, asked, caller) if explaining else None
-    except BlowfishError as error:
-        wrong = told(request, error)
+    priced = {
+        "dataset": dataset,
+        "draft": draft,
+        "columns": [
+            (name, attribute.ordered, attribute.describe()) for name, attribute in facts.domain.columns
+        ],
+        **_priced(request, draft, facts.domain, caller, dataset),
+        "action": dataset_address(dataset, "/ask") + draft.address(explain=""),
+        "key": str(uuid.uuid4()),
+        "change": change,
+        "policy": sentences(facts.policy),
+    }
+    if request.method == "GET" and request.headers.get("Part") == "quote":
+        return render_part(request, "analyst/quote_alone.html", caller=caller, **priced)
     return render(
         request,
         "analyst/ask.html",
         caller=caller,
-        dataset=dataset,
         status=status,
-        draft=draft,
         shapes=SHAPES,
         cuts=CUTS,
-        columns=[(name, attribute.ordered, attribute.describe()) for name, attribute in facts.domain.columns],
+        mechanisms=MECHANISMS,
         where_example=example_condition(facts.domain, draft.second),
         ranges_example=example_ranges(facts.domain, draft.column),
         sql_example=example_sql(facts.domain, dataset),
-        quote=quote,
-        wrong=wrong,
-        explanation=explanation,
-        action=dataset_address(dataset, "/ask") + draft.address(explain=""),
-        key=str(uuid.uuid4()),
         held=_held(caller, dataset),
         problem=problem,
-        change=change,
+        **priced,
     )
+
+
+def _priced(request: Request, draft: Draft, domain: Domain, caller: Caller, dataset: str) -> dict[str, Any]:
+    """The quote and, if wanted, how it would be answered; or what is wrong with the question."""
+    said: dict[str, Any] = {"quote": None, "explanation": None, "wrong": None}
+    try:
+        asked, explaining = draft.asked(domain, dataset)
+        quote = questions.quote(dataset, asked, caller)
+        said["quote"] = _Price.of(quote, draft, caller.gateway.budget(dataset).total)
+        said["explanation"] = questions.explain(dataset, asked, caller) if explaining else None
+    except BlowfishError as error:
+        said["wrong"] = told(request, error)
+    return said
 
 
 def _held(caller: Caller, dataset: str) -> Epsilon:

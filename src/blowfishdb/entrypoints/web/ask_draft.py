@@ -25,6 +25,7 @@ from blowfishdb.core.errors import InvalidAlpha, InvalidBeta, InvalidBins, Inval
 from blowfishdb.core.forms import ColumnForm, QuestionForm
 from blowfishdb.core.predicates import Everything
 from blowfishdb.entrypoints.api.bodies_questions import Asked
+from blowfishdb.mechanisms import DATA_DEPENDENT, NAMED
 from blowfishdb.messages import Fit
 
 SHAPES: Final = (
@@ -46,6 +47,7 @@ CUTS: Final = (
     ("groups", "named groups"),
     ("values", "each value alone"),
 )
+MECHANISMS: Final = tuple(name for name in (*NAMED, *DATA_DEPENDENT) if name not in ("best", "adaptive"))
 _DETAILS: Final = {"ranges": "ranges", "quantiles": "shares", "top": "most", "above": "limit"}
 _ALONG: Final = ("cumulative", "ranges", "quantiles", "mean", "sum")
 _UNCUT: Final = ("ranges", "mean", "sum", "count")
@@ -78,6 +80,7 @@ class Draft:
     every: str = "all"
     confidence: str = "95"
     epsilon: str = "0.1"
+    mechanism: str = "best"
     sql: str = ""
     explain: str = ""
 
@@ -179,7 +182,8 @@ class Draft:
 
     def _terms(self) -> dict[str, Any]:
         if self.by == "epsilon":
-            return {"epsilon": _plain(self.epsilon) or "0"}
+            chosen = {} if self.mechanism == "best" else {"mechanism": self.mechanism}
+            return {"epsilon": _plain(self.epsilon) or "0", **chosen}
         confidence = _number(self.confidence.rstrip("% "), "A confidence is a percentage.", "95", InvalidBeta)
         return {
             "error": float(_number(self.error.lstrip("±"), "An error is a number.", "50", InvalidAlpha)),
@@ -193,7 +197,7 @@ class Draft:
     def again(cls, answer: Answer) -> Self | None:
         """The question of an answer with half its error; None where the form cannot hold it."""
         form = QuestionForm.from_plain(answer.form) if answer.form else None
-        if form is None or not 1 <= len(form.columns) <= 2 or not answer.alpha:
+        if form is None or not 1 <= len(form.columns) <= 2 or not answer.alpha or answer.beta is None:
             return None
         two = len(form.columns) == 2
         if two and form.kind != "histogram":

@@ -34,6 +34,9 @@ _KINDS: Final = {
     "budget": "budget set",
     "grant": "grant",
     "policy": "policy published",
+    "carried": "past counted",
+    "promise": "promise kept",
+    "withdrawn": "promise withdrawn",
     "preview": "curator looked",
     "reserved": "charge reserved",
     "reading": "reading begins",
@@ -136,7 +139,11 @@ def _said(event: EventShown) -> list[str]:
     facts: dict[str, Any] = dict(event.facts)
     if event.kind == "policy":
         change = [str(sentence) for sentence in facts.get("difference", [])]
-        return [f"Version {facts.get('from_version')} → {facts.get('to_version')}.", *change]
+        past = facts.get("past", {}).get("sentence")
+        versions = f"Version {facts.get('from_version')} → {facts.get('to_version')}."
+        return [versions, *change, *([past] if past else [])]
+    if event.kind in ("promise", "withdrawn"):
+        return [f"Version {facts.get('version')} of the policy."]
     if event.kind == "grant":
         return [f"granted by {facts['by']}"] if facts.get("by") else []
     told = (str(facts[name]) for name in ("question", "reason") if facts.get(name))

@@ -61,6 +61,18 @@ def grant(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Re
     )
 
 
+@router.post("/datasets/{dataset}/budget/withdraw")
+def withdraw(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
+    """Take an earlier promise back, on record."""
+    version = text(form, "version")
+    try:
+        caller.gateway.withdraw(dataset, int(version) if version.isdecimal() else 0)
+    except BlowfishError as error:
+        return _page(request, caller, dataset, problem=told(request, error))
+    said = f"The promise of version {version} is withdrawn. The audit log says so."
+    return redirect(dataset_address(dataset, "/budget"), flash=said)
+
+
 def _page(
     request: Request,
     caller: Caller,
@@ -107,5 +119,6 @@ def _page(
         ],
         sure_now=at_most(certainty_at(1, budget.total)),
         sure_then=at_most(certainty_at(1, shown)),
+        kept=gateway.kept(dataset),
         promise=guarantee(facts.policy, shown, rows_per_person=facts.rows_per_person),
     )

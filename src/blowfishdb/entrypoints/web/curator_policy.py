@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, final
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import APIRouter, Request, Response
 
+from blowfishdb.adapters.policy_files import write_policy
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.errors import InvalidInput, PolicyConflict
+from blowfishdb.core.errors import BlowfishError, InvalidInput, PolicyConflict
 from blowfishdb.core.guarantee import guarantee
 from blowfishdb.core.policy import Policy
 from blowfishdb.core.policy_words import sentences
 from blowfishdb.core.protection import at_most, certainty_at
 from blowfishdb.datasets import Dataset
+from blowfishdb.entrypoints.api import policies as interface
 from blowfishdb.entrypoints.api.access import Caller
+from blowfishdb.entrypoints.api.bodies import PolicyDraft
 from blowfishdb.entrypoints.web import curator_views as views
 from blowfishdb.entrypoints.web.curator_views import MADE_UP, View, attempt
 from blowfishdb.entrypoints.web.forms import Sent, text, ticked
@@ -25,13 +29,17 @@ from blowfishdb.entrypoints.web.template_form import SHAPES, TemplateForm
 
 router: Final = APIRouter(include_in_schema=False)
 
+_LONGEST_FILE: Final = 900_000
 Said = dict[str, str]
 
 
 @router.get("/datasets/{dataset}/policy")
 def policy_page(request: Request, dataset: str, caller: PageCurator) -> Response:
     """CURATOR VIEW, TRUE DATA: a draft in the address, and everything that follows from it."""
-    said = dict(request.query_params)
+    return _page(request, dataset, caller, dict(request.query_params))
+
+
+def _page(request: Request, dataset: str, caller: Caller, said: Said, file: _File | None = None) -> Response:
     facts, draft = caller.gateway.facts(dataset), caller.gateway.draft(dataset)
     form = PolicyForm.of(draft).changed(said)
     policy, wrong = form.policy(facts.domain, draft)
@@ -56,8 +64,29 @@ def policy_page(request: Request, dataset: str, caller: PageCurator) -> Response
         "total": total,
         "adding_up": _adding_up(len(facts.domain.names), total),
     }
+    context["file"] = file or _File.of(draft if policy is None else policy, dataset)
+    status = 200 if file is None or file.problem is None else file.problem["status"]
     shown = _shown(request, caller, dataset, policy, state) if policy is not None else _NOTHING
-    return render(request, "curator/policy.html", caller=caller, dataset=dataset, **context, **shown)
+    return render(
+        request, "curator/policy.html", caller=caller, dataset=dataset, status=status, **context, **shown
+    )
+
+
+@final
+@dataclass(frozen=True)
+class _File:
+    """The policy as a file, empty where a file has no words for it; ``problem`` with what was typed."""
+
+    text: str
+    problem: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, policy: Policy, dataset: str) -> _File:
+        """The file that says what a policy says."""
+        try:
+            return cls(write_policy(policy, dataset=dataset))
+        except BlowfishError:
+            return cls("")
 
 
 def _helped(problem: dict[str, Any], form: PolicyForm, column: str) -> dict[str, Any]:
@@ -132,6 +161,20 @@ def save_draft(dataset: str, form: Sent, caller: PageCurator) -> Response:
     return redirect(address, flash="Draft saved. Analysts still see the published policy.")
 
 
+@router.post("/datasets/{dataset}/policy/file")
+def keep_file(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
+    """Keep what a file says as the draft, as the interface does."""
+    typed = text(form, "file")
+    try:
+        interface.save_draft(dataset, PolicyDraft(yaml=typed[:_LONGEST_FILE]), caller)
+    except BlowfishError as error:
+        said = dict(parse_qsl(text(form, "state"), keep_blank_values=True))
+        return _page(request, dataset, caller, said, _File(typed, told(request, error)))
+    return redirect(
+        dataset_address(dataset, "/policy"), flash="Draft saved. Analysts still see the published policy."
+    )
+
+
 @router.post("/datasets/{dataset}/policy/forget")
 def forget_draft(dataset: str, caller: PageCurator) -> Response:
     """Begin again with the published policy."""
@@ -161,7 +204,7 @@ def publish(request: Request, dataset: str, form: Sent, caller: PageCurator) -> 
         unticked = [number for number in range(len(exact)) if not ticked(form, f"exact-{number}")]
         if unticked or not ticked(form, "confirm"):
             raise InvalidInput("Tick every box below: publishing is a promise.", fixes=("tick the boxes",))
-        caller.gateway.publish(dataset, policy, confirm=True)
+        caller.gateway.publish(dataset, policy, confirm=True, withdraw=ticked(form, "withdraw"))
     except (PolicyConflict, InvalidInput) as error:
         return _confirmation(request, caller, dataset, state, told(request, error))
     caller.gateway.save_draft(dataset, policy)
@@ -197,4 +240,5 @@ def _confirmation(
         change=caller.gateway.propose(dataset, policy),
         guarantee=guarantee(policy, budget.total, rows_per_person=facts.rows_per_person),
         budget=budget,
+        past=caller.gateway.past(dataset, policy),
     )

@@ -54,7 +54,9 @@ def tradeoff_page(request: Request, dataset: str, caller: PageCurator) -> Respon
     state = {**wanted.template.query(), "distances": wanted.distances, "data": said.get("data", "true")}
     links = {p.policy: f"?{urlencode({**state, 'point': p.policy})}#point" for p in found.points}
     chart = figure(
-        lambda width: tradeoff_chart(found, column=wanted.template.column, width=width),
+        lambda width: tradeoff_chart(
+            found, column=wanted.template.column, width=width, point=said.get("point", "")
+        ),
         tradeoff_table(found),
         id="tradeoff",
     )

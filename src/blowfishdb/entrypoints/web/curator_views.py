@@ -40,7 +40,6 @@ class View:
     figure: Figure | None = None
     problem: dict[str, Any] | None = None
     words: str = ""
-    facts: tuple[tuple[str, str], ...] = ()
 
 
 def attempt(request: Request, show: Callable[[], View]) -> View:
@@ -55,9 +54,7 @@ def answers(dataset: Dataset, asking: Asking, policy: Policy, *, made_up: bool) 
     """The true answer and one noisy draw on the same axes, and what it costs under the policy."""
     seen = dataset.preview(asking, policy=policy, stand_in=made_up)
     drawn = figure(lambda width: preview_chart(seen, width=width), preview_table(seen), id="answers")
-    receipt = seen.noisy.receipt
-    facts = (("mechanism", receipt.mechanism), ("policy", receipt.policy))
-    return View(drawn, words=receipt.question, facts=facts), receipt.epsilon
+    return View(drawn), seen.noisy.receipt.epsilon
 
 
 def graph(asking: Asking, policy: Policy) -> View:

@@ -25,12 +25,12 @@ Drawing = Callable[[int], Any]
 @final
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """What ``figure`` in macros.html renders; ``picture`` is an address of the same chart as a picture."""
+    """What ``figure`` in macros.html renders."""
 
     id: str
     table: ChartTable
-    picture: str
     width: int
+    headed: bool
     draw: Drawing = field(repr=False)
 
     @property
@@ -51,12 +51,15 @@ class Figure:
     @property
     def wide(self) -> str:
         """The specification for the width that was asked for."""
-        return "null" if self._specifications is None else _embedded(self._specifications[0])
+        return "null" if self._specifications is None else self._embedded(self._specifications[0])
 
     @property
     def narrow(self) -> str:
         """The specification for a telephone."""
-        return "null" if self._specifications is None else _embedded(self._specifications[1])
+        return "null" if self._specifications is None else self._embedded(self._specifications[1])
+
+    def _embedded(self, spec: dict[str, Any]) -> str:
+        return _embedded(spec if self.headed else {key: spec[key] for key in spec if key != "title"})
 
     @property
     def _heading(self) -> object:
@@ -77,9 +80,16 @@ class Figure:
             return None
 
 
-def figure(draw: Drawing, table: ChartTable, *, id: str, width: int = WIDE, picture: str = "") -> Figure:  # noqa: A002
-    """A chart and its table twin; ``id`` is unique on its page."""
-    return Figure(id, table, picture, width, draw)
+def figure(
+    draw: Drawing,
+    table: ChartTable,
+    *,
+    id: str,  # noqa: A002
+    width: int = WIDE,
+    headed: bool = True,
+) -> Figure:
+    """A chart and its table twin; ``id`` is unique on its page. Not ``headed`` if the page says its title."""
+    return Figure(id, table, width, headed, draw)
 
 
 def _specification(chart: Any) -> dict[str, Any]:

@@ -16,12 +16,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from blowfishdb.adapters.accounts import Role
 from blowfishdb.adapters.tokens import csrf
 from blowfishdb.charts.frame import epsilon_text
+from blowfishdb.core.accuracy import NO_PROMISE
 from blowfishdb.core.errors import BlowfishError
 from blowfishdb.entrypoints.api.access import Caller
 from blowfishdb.entrypoints.api.problems import problem_of, reference_of
 from blowfishdb.entrypoints.api.server import server_of
 from blowfishdb.entrypoints.web import static_files
 from blowfishdb.entrypoints.web.gates import masked
+from blowfishdb.entrypoints.web.pictures import picture_address
 from blowfishdb.entrypoints.web.sending import streamed
 
 _EVERYONE: Final = tuple(Role)
@@ -87,6 +89,12 @@ def render(
     return response
 
 
+def render_part(request: Request, template: str, *, caller: Caller, **context: Any) -> Response:
+    """A part of a page for a script that puts it in the place of the old one: no frame around it."""
+    filled = environment().get_template(template)
+    return streamed(request, filled.generate(csrf=_csrf(caller), **context), 200)
+
+
 def redirect(address: str, *, flash: str | None = None) -> RedirectResponse:
     """To another page after a form (303); ``flash`` is a sentence that the next page shows."""
     response = RedirectResponse(address, 303)
@@ -110,6 +118,13 @@ def dataset_address(name: str, tail: str = "") -> str:
     return f"/datasets/{quote(name, safe='')}{tail}"
 
 
+def _within(alpha: float | None) -> str:
+    """How far off an answer may be."""
+    if alpha is None:
+        return "not promised"
+    return f"±{alpha:,.4g}" if alpha < 10_000 else f"±{alpha:,.0f}"
+
+
 @cache
 def environment() -> Environment:
     """The templates; a name that nobody filled in is an error, not a gap."""
@@ -121,7 +136,10 @@ def environment() -> Environment:
         undefined=StrictUndefined,
     )
     made.filters["eps"] = epsilon_text
+    made.filters["within"] = _within
+    made.filters["unbroken"] = lambda words: words.replace(" %", "\u00a0%")
     made.filters["count"] = lambda number: f"{number:,}"
+    made.globals["no_promise"] = NO_PROMISE
     made.globals["static"] = static_files.address
     made.globals["to_dataset"] = dataset_address
     made.globals["version"] = version("blowfishdb")
@@ -134,7 +152,7 @@ def _around(request: Request, caller: Caller | None, dataset: str | None) -> dic
     query = f"?{request.url.query}" if request.url.query and request.method == "GET" else ""
     return {
         "me": caller,
-        "csrf": masked(csrf(caller.secret)) if caller is not None and caller.secret else "",
+        "csrf": _csrf(caller),
         "dataset": dataset,
         "demo": server_of(request).settings.demo,
         "roles": [role.value for role in Role],
@@ -142,15 +160,20 @@ def _around(request: Request, caller: Caller | None, dataset: str | None) -> dic
         "tabs": _tabs(path, caller, dataset),
         "meter": meter(caller, dataset),
         "theme": theme if theme in THEMES else None,
+        "picture": lambda figure: picture_address(figure, caller),
         "here": path + query if request.method == "GET" else "/",
     }
+
+
+def _csrf(caller: Caller | None) -> str:
+    return masked(csrf(caller.secret)) if caller is not None and caller.secret else ""
 
 
 def _sections(path: str, caller: Caller | None) -> list[Link]:
     if caller is None:
         return []
     return [
-        Link("Datasets", "/datasets", path.startswith("/datasets")),
+        Link("Datasets", "/datasets", path.startswith(("/datasets", "/import"))),
         Link("Answers", "/answers", path.startswith(("/answers", "/compare"))),
     ]
 

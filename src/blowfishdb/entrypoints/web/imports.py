@@ -82,13 +82,13 @@ class SourceForm:
             raise InvalidInput(_MEND.get(field, f"The field '{field}' is too long.")) from None
 
 
-@router.get("/datasets/new")
+@router.get("/import")
 def source_page(request: Request, caller: PageCurator) -> Response:
     """The first step: where the rows are."""
     return _source_page(request, caller, SourceForm())
 
 
-@router.post("/datasets/new/columns")
+@router.post("/import/columns")
 def columns_page(request: Request, form: Sent, caller: PageCurator) -> Response:
     """The second step: the columns as they are proposed. Looks at the rows, for the curator's eyes only."""
     source = SourceForm.sent(form)
@@ -107,7 +107,7 @@ def columns_page(request: Request, form: Sent, caller: PageCurator) -> Response:
     return _columns_page(request, caller, source, proposed_columns(proposal), suggested=proposal.person or "")
 
 
-@router.post("/datasets/new")
+@router.post("/import")
 def declare(request: Request, form: Sent, caller: PageCurator) -> Response:
     """The last step: the confirmed columns become a dataset with everything hidden."""
     source = SourceForm.sent(form)

@@ -19,6 +19,7 @@ from blowfishdb.entrypoints.web import (
     demonstration,
     guarantee,
     imports,
+    pictures,
     signing_pages,
     static_files,
 )
@@ -38,6 +39,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     answers.router,
     compare.router,
     guarantee.router,
+    pictures.router,
 )
 
 

@@ -24,7 +24,7 @@ def streamed(request: Request, pieces: Iterator[str], status: int) -> StreamingR
     """The page; what goes wrong before its heading is still answered by a page that says so."""
     head = "".join(_through_heading(pieces))
     parts = _parts(head, pieces)
-    headers = {"Vary": "Accept-Encoding, Cookie"}
+    headers = {"Vary": "Accept-Encoding, Cookie, Part"}
     packed = "gzip" in request.headers.get("Accept-Encoding", "")
     if packed:
         headers["Content-Encoding"] = "gzip"

@@ -18,10 +18,13 @@ function address() {
   return `${form.getAttribute("action")}?${sent}`;
 }
 
+const edited = (part) => [...part.querySelectorAll("textarea")].some((box) => box.value !== box.defaultValue);
+
 function replace(page) {
+  for (const none of page.querySelectorAll("noscript")) none.remove(); // its pictures would be fetched
   for (const part of page.querySelectorAll("[data-live]")) {
     const old = document.getElementById(part.id);
-    if (old && !old.isEqualNode(part)) {
+    if (old && !edited(old) && !old.isEqualNode(part)) {
       old.replaceWith(part);
       drawAll(part);
     }

@@ -1,0 +1,82 @@
+"""Policies that no sentence about a single column can say: kept, explained, and edited as a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import expect
+
+from blowfishdb.adapters.policy_files import read_policy
+from tests.web.conftest import PageFor
+from tests.web.pages import AREA
+from tests.web.site import Site
+
+POLICY = "/datasets/salaries/policy"
+
+
+@pytest.fixture
+def area(web: Site) -> Iterator[None]:
+    """A draft with an area over two columns."""
+    domain = web.workspace.facts("salaries").domain
+    web.workspace.save_draft("salaries", read_policy(AREA, domain, dataset="salaries"))
+    yield
+    web.workspace.save_draft("salaries", web.workspace.facts("salaries").policy)
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_an_area_is_edited_as_a_file(page_for: PageFor, web: Site, area: None, scripts: bool) -> None:
+    page = page_for("curator", java_script_enabled=scripts)
+    page.goto(POLICY)
+    expect(page.locator("#whole")).to_contain_text("speaks about several columns at once")
+    expect(page.get_by_label("Which values of salary")).to_have_count(0)
+    page.get_by_role("link", name="Edit it as a file").click()
+    box = page.get_by_label("YAML")
+    expect(box).to_be_in_viewport()
+    typed = box.input_value()
+    assert "hide within: 5}" in typed
+    box.fill(typed.replace("hide within: 5}", "hide within: 7}"))
+    page.get_by_role("button", name="Keep as the draft").click()
+    expect(page.get_by_role("status").filter(has_text="Draft saved")).to_be_visible()
+    expect(page.locator("#whole")).to_contain_text("within 7 of each other")
+    assert "at most 7 apart" in web.workspace.draft("salaries").graph.describe()
+
+
+def test_an_area_is_left_column_by_column(page_for: PageFor, area: None) -> None:
+    page = page_for("curator")
+    page.goto(POLICY)
+    page.get_by_role("link", name="Start again, column by column").click()
+    expect(page.locator("#whole")).to_have_count(0)
+    expect(page.get_by_label("Which values of salary")).to_have_value("everything")
+    page.get_by_role("link", name="Undo").click()
+    expect(page.locator("#whole")).to_be_visible()
+
+
+def test_what_is_wrong_in_a_file_is_said_above_it(page_for: PageFor, web: Site) -> None:
+    page = page_for("curator")
+    page.goto(POLICY + "?records=together&hide.salary=within&within.salary=3000&column=age")
+    page.get_by_text("The policy as a file").click()
+    box = page.get_by_label("YAML")
+    assert "salary: {hide within: 3000}" in box.input_value()
+    box.fill("blowfishdb: policy/1\ndataset: salaries\nhide: nothing at all\n")
+    page.get_by_role("button", name="Keep as the draft").click()
+    expect(page.locator("#file .alert.bad")).to_be_visible()
+    expect(box).to_have_value("blowfishdb: policy/1\ndataset: salaries\nhide: nothing at all")
+    expect(page.get_by_label("Distance in salary")).to_have_value("3000")  # nothing else is lost either
+    assert web.workspace.draft("salaries").separable
+
+
+def test_the_file_follows_the_sentences_until_it_is_edited(page_for: PageFor) -> None:
+    page = page_for("curator")
+    page.goto(POLICY)
+    page.get_by_text("The policy as a file").click()
+    box, distance = page.get_by_label("YAML"), page.get_by_label("Distance in salary")
+    distance.fill("2000")
+    distance.press("Tab")
+    expect(box).to_have_value(re.compile("salary: {hide within: 2000}"))
+    box.fill("of my own")
+    distance.fill("4000")
+    distance.press("Tab")
+    expect(page.locator("#change-live")).to_contain_text("within 4,000 of each other")
+    expect(box).to_have_value("of my own")
