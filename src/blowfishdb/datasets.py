@@ -21,8 +21,10 @@ from blowfishdb.core.policy_words import PolicyDifference
 from blowfishdb.core.predicates import Everything, Predicate
 from blowfishdb.explanation import Explanation
 from blowfishdb.gateway import Gateway
+from blowfishdb.history import Past
 from blowfishdb.messages import Terms
 from blowfishdb.preview import Preview
+from blowfishdb.publishing import Kept
 from blowfishdb.tradeoff import Progress, Tradeoff
 
 
@@ -56,13 +58,29 @@ class Dataset:
         """What publishing ``policy`` would change, in words; nothing is changed."""
         return self.gateway.propose(self.name, policy)
 
-    def publish(self, policy: Policy, *, confirm: bool = False) -> Dataset:
+    def past(self, policy: Policy) -> Past:
+        """What answers so far lost between values that ``policy`` hides."""
+        return self.gateway.past(self.name, policy)
+
+    def publish(self, policy: Policy, *, confirm: bool = False, withdraw: bool = False) -> Dataset:
         """Make ``policy`` the one that new answers follow.
 
         Once budget is spent, earlier answers were given under the earlier policy. Such a change needs
-        ``confirm=True``; it is written into the ledger with its difference in words.
+        ``confirm=True``; it is written into the ledger with its difference in words. What they lost under the
+        new policy counts against the budget. If the new policy hides less, the earlier one stays promised
+        beside it, and answers have to fit under both, unless ``withdraw=True``.
         """
-        self.gateway.publish(self.name, policy, confirm=confirm)
+        self.gateway.publish(self.name, policy, confirm=confirm, withdraw=withdraw)
+        return self
+
+    @property
+    def kept(self) -> list[Kept]:
+        """Earlier policies that are still promised."""
+        return self.gateway.kept(self.name)
+
+    def withdraw(self, version: int) -> Dataset:
+        """Take an earlier promise back: from now on answers need not fit under it. On record for everyone."""
+        self.gateway.withdraw(self.name, version)
         return self
 
     def refresh(self) -> Dataset:

@@ -22,8 +22,10 @@ from blowfishdb.core.guarantee import Guarantee
 from blowfishdb.core.policy import Policy
 from blowfishdb.core.policy_words import PolicyDifference
 from blowfishdb.explanation import Explanation
+from blowfishdb.history import Past
 from blowfishdb.messages import Quote, Request
 from blowfishdb.preview import Preview
+from blowfishdb.publishing import Kept
 from blowfishdb.tradeoff import Progress, Tradeoff
 
 if TYPE_CHECKING:
@@ -123,8 +125,23 @@ class Gateway(ABC):
         """What would change, in words."""
 
     @abstractmethod
-    def publish(self, name: str, policy: Policy, *, confirm: bool = False) -> None:
-        """Make ``policy`` the one that new answers follow."""
+    def past(self, name: str, policy: Policy) -> Past:
+        """What answers so far lost between values that ``policy`` hides."""
+
+    @abstractmethod
+    def publish(self, name: str, policy: Policy, *, confirm: bool = False, withdraw: bool = False) -> None:
+        """Make ``policy`` the one that new answers follow.
+
+        If it hides less, the policy so far stays promised beside it, unless it is withdrawn at once.
+        """
+
+    @abstractmethod
+    def kept(self, name: str) -> list[Kept]:
+        """Earlier policies that are still promised, oldest first."""
+
+    @abstractmethod
+    def withdraw(self, name: str, version: int) -> None:
+        """Take an earlier promise back, on record for everyone."""
 
     @abstractmethod
     def guarantee(self, name: str) -> Guarantee:

@@ -6,6 +6,7 @@ import copy
 import getpass
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Self, final
@@ -15,6 +16,7 @@ from blowfishdb.adapters.backends import Backend, Cancellation, open_backend
 from blowfishdb.adapters.backends.duckdb_memory import save_table
 from blowfishdb.adapters.catalogue import Catalogue
 from blowfishdb.adapters.ledger import Budget, Event, Grant, Ledger
+from blowfishdb.adapters.policies import Policies
 from blowfishdb.adapters.store import Store
 from blowfishdb.answers import Answer
 from blowfishdb.asking import Asking
@@ -24,16 +26,18 @@ from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidInput, NotFound, PolicyConflict
 from blowfishdb.core.guarantee import Guarantee, guarantee
 from blowfishdb.core.policy import Policy
-from blowfishdb.core.policy_words import PolicyDifference, difference
+from blowfishdb.core.policy_words import PolicyDifference
 from blowfishdb.datasets import Batch, Dataset
 from blowfishdb.explanation import Explanation, explain
 from blowfishdb.gateway import Facts, Gateway
+from blowfishdb.history import Past
 from blowfishdb.mechanisms import Best
 from blowfishdb.messages import Quote, Request
 from blowfishdb.noise import secure
 from blowfishdb.owned import Owned
 from blowfishdb.planning import Planner
 from blowfishdb.preview import Preview, preview
+from blowfishdb.publishing import Kept, Publishing
 from blowfishdb.records import DatasetRecord, Records, declared_source, place
 from blowfishdb.service import Service, read_answer
 from blowfishdb.tradeoff import Progress, Tradeoff, tradeoff
@@ -53,6 +57,8 @@ class Workspace(Gateway):
         self._ledger = Ledger(self.store)
         self._ledger.recover(ABANDONED)
         self._records = Records(Catalogue(self.store))
+        self._policies = Policies(self.store)
+        self._publishing = Publishing(self._ledger, self._policies, self._records)
         self._backends: dict[str, Backend] = {}
         self._opening = threading.Lock()
         self._service = Service(
@@ -62,6 +68,7 @@ class Workspace(Gateway):
             Owned(self._ledger),
             secure(),
             Planner(Best()),
+            self._publishing.promises,
         )
 
     def as_user(self, user: str) -> Workspace:
@@ -183,40 +190,30 @@ class Workspace(Gateway):
 
     def propose(self, name: str, policy: Policy) -> PolicyDifference:
         """What would change, in words."""
-        record = self._records[name]
-        if policy.domain != record.domain:
-            raise PolicyConflict(
-                f"This policy is about other columns than '{name}' declares.",
-                fixes=("build it from dataset.schema",),
-            )
-        return difference(record.policy, policy)
+        return self._publishing.propose(name, policy)
 
-    def publish(self, name: str, policy: Policy, *, confirm: bool = False) -> None:
+    def past(self, name: str, policy: Policy) -> Past:
+        """What answers so far lost between values that ``policy`` hides."""
+        return self._publishing.past(name, policy)
+
+    def publish(self, name: str, policy: Policy, *, confirm: bool = False, withdraw: bool = False) -> None:
         """Make ``policy`` the one that new answers follow; explained and on record in the ledger."""
-        change = self.propose(name, policy)
-        spent = self._ledger.budget(name).spent
-        if spent and not confirm:
-            raise PolicyConflict(
-                f"Answers worth {spent} were already given under the current policy, and they keep following "
-                f"it: what they told stays told. {' '.join(change.sentences)}",
-                fixes=("publish with confirm=True, which is written into the ledger",),
-            )
-        version = self._records[name].policy_version
-        facts = {
-            "from_version": version,
-            "to_version": version + 1,
-            "difference": list(change.sentences),
-            "spent_before": str(spent),
-            "confirmed": bool(spent),
-        }
-        self._ledger.note(name, self.user, "policy", facts)
-        self._records.put_policy(name, policy)
+        self._publishing.publish(name, policy, self.user, confirm=confirm, withdraw=withdraw)
+
+    def kept(self, name: str) -> list[Kept]:
+        """Earlier policies that are still promised."""
+        return self._publishing.kept(self._records[name].name)
+
+    def withdraw(self, name: str, version: int) -> None:
+        """Take an earlier promise back, on record for everyone."""
+        self._policies.withdraw(self._records[name].name, self.user, version)
 
     def guarantee(self, name: str) -> Guarantee:
         """What is promised to the people in the data, in words."""
         record = self._records[name]
         total = self._ledger.budget(name).total
-        return guarantee(record.policy, total, rows_per_person=record.rows_per_person)
+        promised = guarantee(record.policy, total, rows_per_person=record.rows_per_person)
+        return replace(promised, past=self._publishing.remembered(name))
 
     def tradeoff(
         self,

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from sqlalchemy import inspect, text
 
 from blowfishdb.adapters import migrations, store
 from blowfishdb.adapters.ledger import Ledger
-from blowfishdb.adapters.store import Store
-from blowfishdb.adapters.store_schema import START, heads, meta
 from blowfishdb.core.budget import Epsilon
+
+
+_FIRST_TABLES = ("blowfish_meta", "heads", "budgets", "accounts", "charges", "events", "catalogue")
 
 
 class HandClock:
@@ -26,17 +32,19 @@ class HandClock:
 
 def make_format_1(place: str) -> list[object]:
     """A workspace as the first version of this package made it, with a charge in its books."""
-    engine, name = store._engine(place)
-    with engine.begin() as connection:
-        migrations.upgrade(connection, 0, 1)
-        connection.execute(meta.insert().values(name="schema", value="1"))
-        connection.execute(heads.insert().values(id=1, seq=0, hash=START))
-    opened = Store(engine, name)
-    opened._file = opened._identity()
-    ledger = Ledger(opened)
-    ledger.set_budget("people", Epsilon(1), "carla")
-    charge = ledger.reserve("people", "ana", Epsilon("0.1"), "q", {})
-    ledger.settle(ledger.mark_reading(charge), "[1]")
-    content = [ledger.charges(), ledger.grants("people"), ledger.budget("people")]
-    ledger.close()
-    return content
+    with TemporaryDirectory() as folder, closing(Ledger.open(Path(folder) / "now.db")) as ledger:
+        ledger.set_budget("people", Epsilon(1), "carla")
+        charge = ledger.reserve("people", "ana", Epsilon("0.1"), "q", {})
+        ledger.settle(ledger.mark_reading(charge), "[1]")
+        engine, _ = store._engine(place)
+        with engine.begin() as old, ledger.store.reading() as now:
+            migrations.upgrade(old, 0, 1)
+            for table in _FIRST_TABLES:
+                columns = [column["name"] for column in inspect(old).get_columns(table)]
+                names = ", ".join(columns)
+                for row in now.execute(text(f"SELECT {names} FROM {table}")):
+                    values = ", ".join(f":{name}" for name in columns)
+                    old.execute(text(f"INSERT INTO {table} ({names}) VALUES ({values})"), row._asdict())
+            old.execute(text("UPDATE blowfish_meta SET value = '1'"))
+        engine.dispose()
+        return [ledger.charges(), ledger.grants("people"), ledger.budget("people")]

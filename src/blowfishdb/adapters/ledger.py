@@ -37,6 +37,7 @@ from blowfishdb.adapters.ledger_charges import (
     unfinished,
 )
 from blowfishdb.adapters.ledger_events import NOTES, append, canonical, event_of
+from blowfishdb.adapters.ledger_promises import check_promises
 from blowfishdb.adapters.ledger_values import Budget, Charge, Event, Grant, State, StoredAnswer
 from blowfishdb.adapters.store import Store
 from blowfishdb.adapters.store_schema import accounts, budgets, charges, events
@@ -87,7 +88,8 @@ class Ledger:
                 )
             else:
                 granted = sum_of_grants(connection, dataset) or Epsilon(0)
-                needed = max(Epsilon.from_nano(known.spent + known.held), granted)
+                used = Epsilon.from_nano(known.spent + known.held + known.carried)
+                needed = max(used, granted)
                 if total < needed:
                     raise InvalidInput(
                         f"The budget of '{dataset}' cannot become {total}: "
@@ -183,12 +185,15 @@ class Ledger:
         *,
         once: bool = False,
         reading: bool = False,
+        version: int | None = None,
+        losses: Mapping[int, Epsilon] | None = None,
     ) -> Charge:
         """Hold ``amount`` for one question, or refuse and write nothing; free answers reserve zero.
 
         With ``once``, a question that is just being answered is refused, so that nobody pays for it twice.
         With ``reading``, the mark of ``mark_reading`` is made in the same transaction: one durable commit
-        instead of two, and nothing to give back.
+        instead of two, and nothing to give back. ``version`` is the policy that the amount was computed for,
+        and ``losses`` what the answer costs under each earlier one that is still kept.
         """
         _check_names(dataset=dataset, user=user, question=question)
         _check_amount(amount)
@@ -196,6 +201,7 @@ class Ledger:
         with self._store.writing() as connection:
             if once:
                 check_not_in_progress(connection, question, changed_within(self._clock(), _PATIENCE))
+            check_promises(connection, dataset, version, losses or {})
             check_affordable(connection, dataset, user, amount)
             return open_charge(
                 connection,
@@ -207,6 +213,7 @@ class Ledger:
                 detail=text,
                 holder=self._holder,
                 state=State.READING if reading else State.RESERVED,
+                losses=losses or {},
             )
 
     def mark_reading(self, charge: Charge) -> Charge:
@@ -290,6 +297,13 @@ class Ledger:
             rows = rows.where(events.c.dataset == dataset)
         with self._store.reading() as connection:
             return [event_of(row) for row in connection.execute(rows)]
+
+    def newest(self, dataset: str, kind: str) -> Event | None:
+        """The last event of a kind."""
+        rows = select(events).where(events.c.dataset == dataset, events.c.kind == kind)
+        with self._store.reading() as connection:
+            row = connection.execute(rows.order_by(events.c.seq.desc()).limit(1)).one_or_none()
+            return None if row is None else event_of(row)
 
     def verify(self) -> list[str]:
         """What is wrong with the books, in words; nothing if they are in order."""

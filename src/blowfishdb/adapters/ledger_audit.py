@@ -13,7 +13,7 @@ from sqlalchemy import Connection, select
 
 from blowfishdb.adapters.ledger_events import NOTES, Link, digest, link_of
 from blowfishdb.adapters.ledger_values import State
-from blowfishdb.adapters.store_schema import START, accounts, budgets, charges, events, heads
+from blowfishdb.adapters.store_schema import START, accounts, budgets, charges, events, heads, promises
 
 
 def audit(connection: Connection) -> list[str]:
@@ -33,10 +33,11 @@ class _Sums:
     limit: int | None = None
     spent: int = 0
     held: int = 0
+    carried: int = 0
 
     @property
     def exceeded(self) -> bool:
-        return self.spent + self.held > (self.limit or 0)
+        return self.spent + self.held + self.carried > (self.limit or 0)
 
     @property
     def row(self) -> tuple[int | None, int, int]:
@@ -55,6 +56,9 @@ class _Replay:
     datasets: dict[str, _Sums] = field(default_factory=dict)
     analysts: dict[tuple[str, str], _Sums] = field(default_factory=dict)
     granted: dict[str, int] = field(default_factory=dict)
+    promises: dict[tuple[str, int], _Sums] = field(default_factory=dict)
+    withdrawn: set[tuple[str, int]] = field(default_factory=set)
+    losses: dict[int, dict[int, int]] = field(default_factory=dict)
     charges: dict[int, dict[str, Any]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
@@ -90,6 +94,13 @@ class _Replay:
             before = self.granted.get(event.dataset, 0) - (analyst.limit or 0)
             self.granted[event.dataset] = before + event.amount
             analyst.limit = event.amount
+        elif event.kind == "carried":
+            dataset.carried = event.amount
+        elif event.kind == "promise":
+            facts = event.facts
+            self.promises[event.dataset, facts["version"]] = _Sums(event.amount, spent=facts["spent"])
+        elif event.kind == "withdrawn":
+            self.withdrawn.add((event.dataset, event.facts["version"]))
         elif event.kind in NOTES:
             self._note(event)
         elif event.kind == State.RESERVED.value:
@@ -104,6 +115,12 @@ class _Replay:
             self.problems.append(f"Event {event.seq} is a note that is not only a note.")
 
     def _reserve(self, event: Link) -> None:
+        facts = event.facts
+        needed = {int(version): amount for version, amount in facts.pop("losses", {}).items()}
+        self.losses[event.seq] = needed
+        kept = {version for name, version in self.promises.keys() - self.withdrawn if name == event.dataset}
+        if needed.keys() != kept:
+            self.problems.append(f"Event {event.seq} does not say what it costs under every kept promise.")
         self.charges[event.seq] = {
             "dataset": event.dataset,
             "analyst": event.analyst,
@@ -113,9 +130,14 @@ class _Replay:
             "changed_at": event.at,
             "answer": None,
             "reason": None,
-            **event.facts,
+            **facts,
         }
         self._book(event, held=event.amount)
+        for version, amount in needed.items():
+            promise = self.promises[event.dataset, version]
+            promise.add(amount, 0)
+            if promise.exceeded:
+                self.problems.append(f"Event {event.seq}: policy version {version} lost more than promised.")
         mine = self.analysts[event.dataset, event.analyst]
         if event.dataset in self.granted and event.amount and mine.exceeded:
             self.problems.append(f"Event {event.seq}: '{event.analyst}' used more than was granted.")
@@ -135,6 +157,8 @@ class _Replay:
         known.update(event.facts, state=state.value, changed_at=event.at)
         if not state.held:
             self._book(event, held=-event.amount, spent=event.amount if state.spent else 0)
+            for version, amount in self.losses[event.charge or 0].items():
+                self.promises[event.dataset, version].add(-amount, amount if state.spent else 0)
 
     def _book(self, event: Link, *, held: int, spent: int = 0) -> None:
         for sums in (
@@ -153,10 +177,22 @@ class _Replay:
     # --- what is stored -------------------------------------------------------------------------
 
     def compare_sums(self, connection: Connection) -> None:
-        shown = {row.dataset: (row.total, row.spent, row.held) for row in connection.execute(select(budgets))}
+        shown = {
+            row.dataset: (row.total, row.spent, row.held, row.carried)
+            for row in connection.execute(select(budgets))
+        }
         for name in sorted(shown.keys() | self.datasets.keys()):
-            if name not in self.datasets or shown.get(name) != self.datasets[name].row:
+            known = self.datasets.get(name)
+            if known is None or shown.get(name) != (*known.row, known.carried):
                 self.problems.append(f"The budget of '{name}' is not what its events add up to.")
+        kept = {
+            (row.dataset, row.version): (row.total, row.spent, row.held, row.withdrawn is not None)
+            for row in connection.execute(select(promises))
+        }
+        added = {key: (*sums.row, key in self.withdrawn) for key, sums in self.promises.items()}
+        for key in sorted(kept.keys() | added.keys()):
+            if kept.get(key) != added.get(key):
+                self.problems.append(f"The promise {key[1]} of '{key[0]}' is not what its events add up to.")
         each = {
             (row.dataset, row.analyst): (row.granted, row.spent, row.held)
             for row in connection.execute(select(accounts))

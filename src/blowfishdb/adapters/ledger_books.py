@@ -17,7 +17,7 @@ def read_budget(connection: Connection, dataset: str) -> Budget:
     row = connection.execute(select(budgets).where(budgets.c.dataset == dataset)).one_or_none()
     if row is None:
         raise UnknownDataset(f"'{dataset}' has no budget.", fixes=("let the curator set one",))
-    return Budget(dataset, *map(Epsilon.from_nano, (row.total, row.spent, row.held)))
+    return Budget(dataset, *map(Epsilon.from_nano, (row.total, row.spent, row.held, row.carried)))
 
 
 def read_grant(connection: Connection, dataset: str, user: str) -> Grant:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Row, select
 from blowfishdb.adapters.clock import stamp
 from blowfishdb.adapters.ledger_books import book
 from blowfishdb.adapters.ledger_events import append, canonical, digest
+from blowfishdb.adapters.ledger_promises import end_losses, hold_losses
 from blowfishdb.adapters.ledger_values import Charge, State
 from blowfishdb.adapters.store_schema import charges
 from blowfishdb.core.budget import Epsilon
@@ -85,9 +86,12 @@ def open_charge(
     detail: str,
     holder: str,
     state: State,
+    losses: Mapping[int, Epsilon],
 ) -> Charge:
     """A new charge that is reserved, or in one go under reading; its number is that of its first event."""
-    facts = {"question": question, "detail": digest(detail), "holder": holder}
+    facts: dict[str, object] = {"question": question, "detail": digest(detail), "holder": holder}
+    if losses:
+        facts["losses"] = {str(version): loss.nano for version, loss in losses.items()}
     number = append(
         connection,
         at=at,
@@ -121,6 +125,7 @@ def open_charge(
     }
     connection.execute(charges.insert().values(row))
     book(connection, dataset, user, held=amount.nano)
+    hold_losses(connection, dataset, number, losses)
     moment = datetime.fromisoformat(at)
     return Charge(number, dataset, user, amount, question, json.loads(detail), state, moment, moment)
 
@@ -153,6 +158,7 @@ def enter(
     connection.execute(charges.update().where(charges.c.id == row.id).values(values))
     if not to.held:
         book(connection, row.dataset, row.analyst, held=-row.amount, spent=row.amount if to.spent else 0)
+        end_losses(connection, row.dataset, row.id, spent=to.spent)
     return replace(charge_of(row), state=to, changed_at=datetime.fromisoformat(at), reason=reason)
 
 

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Any, final
+from typing import Any, Final, final
 
 from blowfishdb.core.budget import Epsilon
+
+NOTHING: Final = Epsilon(0)
 
 
 class State(Enum):
@@ -53,10 +55,29 @@ class Budget:
     total: Epsilon
     spent: Epsilon
     held: Epsilon
+    carried: Epsilon = NOTHING
+    """What answers under earlier policies lost under this one, above what was spent on them."""
 
     @property
     def remaining(self) -> Epsilon:
         """What can still be reserved."""
+        return self.total - self.spent - self.held - self.carried
+
+
+@final
+@dataclass(frozen=True)
+class Promise:
+    """An earlier policy that is still kept: new answers have to fit under it too."""
+
+    dataset: str
+    version: int
+    total: Epsilon
+    spent: Epsilon
+    held: Epsilon
+
+    @property
+    def remaining(self) -> Epsilon:
+        """What may still be lost under it."""
         return self.total - self.spent - self.held
 
 

@@ -18,7 +18,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 """Counted up by every script in ``migrations/versions``."""
 START: Final = "0" * 64
 """What stands in front of the first event."""
@@ -48,8 +48,12 @@ budgets = Table(
     Column("total", BigInteger, nullable=False),
     Column("spent", BigInteger, nullable=False),
     Column("held", BigInteger, nullable=False),
-    CheckConstraint("spent >= 0 AND held >= 0 AND spent + held <= total", name="within_budget"),
+    Column("carried", BigInteger, nullable=False, server_default="0"),
+    CheckConstraint(
+        "spent >= 0 AND held >= 0 AND carried >= 0 AND spent + held + carried <= total", name="within_budget"
+    ),
 )
+"""``carried``: what answers under earlier policies lost under this one, above what was spent on them."""
 
 accounts = Table(
     "accounts",
@@ -82,6 +86,30 @@ charges = Table(
     Index("charges_by_dataset", "dataset", "state", "id"),
 )
 """``id`` is the number of the event that reserved the charge."""
+
+promises = Table(
+    "promises",
+    metadata,
+    Column("dataset", _NAME, ForeignKey("budgets.dataset"), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("total", BigInteger, nullable=False),
+    Column("spent", BigInteger, nullable=False),
+    Column("held", BigInteger, nullable=False),
+    Column("withdrawn", _MOMENT),
+    PrimaryKeyConstraint("dataset", "version"),
+    CheckConstraint("spent >= 0 AND held >= 0 AND spent + held <= total", name="within_promise"),
+)
+"""Earlier policies that are still kept, by their version, until someone withdraws them."""
+
+losses = Table(
+    "losses",
+    metadata,
+    Column("charge", BigInteger, ForeignKey("charges.id"), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("amount", BigInteger, nullable=False),
+    PrimaryKeyConstraint("charge", "version"),
+)
+"""What a charge costs under each of these promises."""
 
 events = Table(
     "events",

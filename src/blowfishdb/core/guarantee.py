@@ -11,6 +11,8 @@ from typing import Any, Self, final
 from blowfishdb.core.arrays import ceil_div, whole
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.column_policies import values_graph
+from blowfishdb.core.constraints.under_policy import keeps_component_totals
+from blowfishdb.core.constraints.words import known_sentences
 from blowfishdb.core.errors import InvalidInput, TooLarge
 from blowfishdb.core.graphs import Full, Grid, Partitioned, PolicyGraph, Threshold
 from blowfishdb.core.policy import Policy
@@ -54,7 +56,11 @@ class Clause:
 @final
 @dataclass(frozen=True)
 class Guarantee:
-    """A promise in words. ``together`` is about several columns, ``presence`` about being in the data."""
+    """A promise in words. ``together`` is about several columns, ``presence`` about being in the data.
+
+    ``known`` says how the promise changes because of what everyone knows already, ``past`` what answers under
+    earlier policies mean for it.
+    """
 
     budget: Epsilon
     rows_per_person: int
@@ -62,6 +68,8 @@ class Guarantee:
     together: str
     presence: str
     not_hidden: tuple[str, ...]
+    known: str = ""
+    past: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if whole(self.rows_per_person, "The number of rows per person", InvalidInput) < 1:
@@ -86,7 +94,8 @@ class Guarantee:
     def paragraphs(self) -> tuple[str, ...]:
         """The whole guarantee, to be read from top to bottom."""
         last = f"{self.exposure} {self.assumption}".strip()
-        return tuple(text for text in (*map(str, self.clauses), self.together, self.presence, last) if text)
+        said = (*map(str, self.clauses), self.together, self.presence, self.known, *self.past, last)
+        return tuple(text for text in said if text)
 
     def to_plain(self) -> dict[str, Any]:
         """As JSON-ready data."""
@@ -114,6 +123,8 @@ class Guarantee:
             stored["together"],
             stored["presence"],
             tuple(stored["not_hidden"]),
+            stored.get("known", ""),
+            tuple(stored.get("past", ())),
         )
 
 
@@ -134,6 +145,23 @@ def guarantee(policy: Policy, budget: Epsilon, *, rows_per_person: int = 1) -> G
         _together(parts, clauses, budget),
         presence,
         _not_hidden(policy, parts),
+        _known(policy, budget),
+    )
+
+
+def _known(policy: Policy, budget: Epsilon) -> str:
+    """What the promise means when everyone knows some counts already."""
+    if policy.constraints is None:
+        return ""
+    return " ".join(
+        (
+            *known_sentences(policy),
+            "With these counts, knowing everything about everyone else could tell what one person has before "
+            "any question is asked. The promise is therefore about all records that the counts tie together: "
+            "of two possible states of the data that agree with the counts and differ as little as they "
+            "allow, an attacker who thought both equally likely can be "
+            f"{at_most(certainty_at(1, budget))} which one is real.",
+        )
     )
 
 
@@ -270,6 +298,8 @@ def _not_hidden(policy: Policy, parts: Parts) -> tuple[str, ...]:
     if parts.hides_presence:
         return ()
     found = ["that the person is in the data", *policy.invariants()]
+    if not keeps_component_totals(policy):
+        return tuple(found)
     if len(found) > 3:
         found.append("how many are in every combination of these groups")
     for part in parts.parts:

@@ -38,7 +38,7 @@ def includes(outer: PolicyGraph, inner: PolicyGraph) -> Known:
         return includes(outer.base, inner.base) if outer.absent and isinstance(outer, Cone) else False
     if outer.absent and isinstance(outer, Cone):
         return includes(outer.base, inner)
-    if isinstance(outer, Full) or _empty(inner) or outer == inner:
+    if isinstance(outer, Full) or without_edges(inner) or outer == inner:
         return True
     if isinstance(inner, Explicit):
         return bool(outer.adjacent(inner.pairs[:, 0], inner.pairs[:, 1]).all())
@@ -51,9 +51,9 @@ def includes(outer: PolicyGraph, inner: PolicyGraph) -> Known:
     return _edge_by_edge(outer, inner)
 
 
-def _empty(graph: PolicyGraph) -> bool:
+def without_edges(graph: PolicyGraph) -> bool:
     if isinstance(graph, Product):
-        return all(_empty(factor) for factor in graph.factors)
+        return all(without_edges(factor) for factor in graph.factors)
     return graph.size == 1 or (not isinstance(graph, Grid) and graph.edge_count == 0)
 
 
@@ -129,12 +129,12 @@ def _grids(outer: PolicyGraph, inner: PolicyGraph) -> Known:
             return False
         return _all(includes(f, line) for f, line in zip(outer.factors, axes, strict=True))
     if isinstance(inner, Product) and isinstance(outer, Grid) and inner.shape == outer.shape:
-        lengths = [int(outer.cost(axis, _farthest(f))) for axis, f in enumerate(inner.factors)]
+        lengths = [int(outer.cost(axis, longest_edge(f))) for axis, f in enumerate(inner.factors)]
         return (sum(lengths) if inner.joint else max(lengths)) <= outer.theta
     return None
 
 
-def _farthest(graph: PolicyGraph) -> int:
+def longest_edge(graph: PolicyGraph) -> int:
     """The largest index distance of an edge."""
     if isinstance(graph, Explicit):
         return int(np.diff(graph.pairs, axis=1).max(initial=0))
@@ -152,15 +152,15 @@ def _products(outer: PolicyGraph, inner: PolicyGraph) -> Known:
     """Factor by factor; a factor over several columns is compared with the product of theirs."""
     if not (isinstance(inner, Product) and isinstance(outer, Product)):
         return None
-    blocks = _blocks(outer, inner)
+    blocks = shared_blocks(outer, inner)
     if blocks == [(outer, inner)]:
         return None
-    if inner.joint and not outer.joint and sum(not _empty(block) for _, block in blocks) > 1:
+    if inner.joint and not outer.joint and sum(not without_edges(block) for _, block in blocks) > 1:
         return False
     return _all(includes(wide, narrow) for wide, narrow in blocks)
 
 
-def _blocks(outer: Product, inner: Product) -> list[tuple[PolicyGraph, PolicyGraph]]:
+def shared_blocks(outer: Product, inner: Product) -> list[tuple[PolicyGraph, PolicyGraph]]:
     """The factors of both, in the smallest groups that are about the same columns."""
     left = [factor for factor in outer.factors if factor.size > 1]
     right = [factor for factor in inner.factors if factor.size > 1]

@@ -30,8 +30,10 @@ from blowfishdb.datasets import Batch, Dataset
 from blowfishdb.entrypoints.client_wire import Wire
 from blowfishdb.explanation import Explanation
 from blowfishdb.gateway import Facts, Gateway
+from blowfishdb.history import Past
 from blowfishdb.messages import Quote, Request
 from blowfishdb.preview import Preview
+from blowfishdb.publishing import Kept
 from blowfishdb.tradeoff import Progress, Tradeoff
 
 
@@ -140,10 +142,24 @@ class Remote(Gateway):
             )
         return difference(published, policy)
 
-    def publish(self, name: str, policy: Policy, *, confirm: bool = False) -> None:
+    def past(self, name: str, policy: Policy) -> Past:
+        """What answers so far lost between values that ``policy`` hides."""
+        graph = {"graph": codec.plain(policy.graph)}
+        return Past.from_plain(self._wire.send("POST", _at(name, "policy/past"), graph))
+
+    def publish(self, name: str, policy: Policy, *, confirm: bool = False, withdraw: bool = False) -> None:
         """Make ``policy`` the one that new answers follow."""
         self.save_draft(name, policy)
-        self._wire.send("POST", _at(name, "policy/publish"), {"confirm": confirm})
+        wanted = {"confirm": confirm, "withdraw": withdraw}
+        self._wire.send("POST", _at(name, "policy/publish"), wanted)
+
+    def kept(self, name: str) -> list[Kept]:
+        """Earlier policies that are still promised, oldest first."""
+        return [Kept.from_plain(said) for said in self._wire.get(_at(name, "policy/promises"))["promises"]]
+
+    def withdraw(self, name: str, version: int) -> None:
+        """Take an earlier promise back, on record for everyone."""
+        self._wire.send("POST", _at(name, "policy/withdraw"), {"version": version})
 
     def guarantee(self, name: str) -> Guarantee:
         """What is promised to the people in the data, in words."""
@@ -185,7 +201,7 @@ class Remote(Gateway):
     def budget(self, name: str) -> Budget:
         """Total, spent and held."""
         shown = self._wire.get(_at(name, "budget"))
-        return Budget(name, *(Epsilon(shown[part]) for part in ("total", "spent", "held")))
+        return Budget(name, *(Epsilon(shown[part]) for part in ("total", "spent", "held", "carried")))
 
     def left(self, name: str) -> Epsilon:
         """What this user can still spend."""

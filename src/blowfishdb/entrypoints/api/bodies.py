@@ -139,9 +139,20 @@ class PolicyDraft(Body):
 
 @final
 class Confirmation(Body):
-    """Whether to publish although answers were already given under the current policy."""
+    """Whether to publish although answers were already given under the current policy.
+
+    ``withdraw``: a policy that hides less replaces the promise made so far instead of standing beside it.
+    """
 
     confirm: bool = False
+    withdraw: bool = False
+
+
+@final
+class Version(Body):
+    """The version of a policy."""
+
+    version: int = Field(ge=1, le=2**31 - 1, examples=[2])
 
 
 @final

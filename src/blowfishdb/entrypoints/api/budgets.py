@@ -13,7 +13,7 @@ from blowfishdb.entrypoints.api.access import BookReader, Curator, SignedIn
 from blowfishdb.entrypoints.api.bodies import Allowance, Total
 from blowfishdb.entrypoints.api.shapes import BudgetShown, GrantList, GrantShown
 from blowfishdb.gateway import Gateway
-from blowfishdb.messages import plain_epsilon
+from blowfishdb.messages import budget_summary, plain_epsilon
 
 router: Final = APIRouter(tags=["Budgets"])
 
@@ -52,15 +52,7 @@ def grant(dataset: str, user: str, body: Allowance, caller: Curator) -> GrantLis
 
 def shown(gateway: Gateway, dataset: str) -> dict[str, Any]:
     """A budget as JSON has it, for the user of the gateway."""
-    status = gateway.budget(dataset)
-    return {
-        "dataset": dataset,
-        **plain_epsilon("total", status.total),
-        **plain_epsilon("spent", status.spent),
-        **plain_epsilon("held", status.held),
-        **plain_epsilon("remaining", status.remaining),
-        **plain_epsilon("left", gateway.left(dataset)),
-    }
+    return budget_summary(gateway.budget(dataset), gateway.left(dataset))
 
 
 def _grants(gateway: Gateway, dataset: str) -> GrantList:

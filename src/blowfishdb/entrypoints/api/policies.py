@@ -15,9 +15,16 @@ from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.policy import Policy
 from blowfishdb.core.policy_words import PolicyDifference, sentences
 from blowfishdb.entrypoints.api.access import Caller, Curator, SignedIn
-from blowfishdb.entrypoints.api.bodies import ColumnRule, Confirmation, PolicyDraft
+from blowfishdb.entrypoints.api.bodies import ColumnRule, Confirmation, PolicyDraft, Version
 from blowfishdb.entrypoints.api.reading import read
-from blowfishdb.entrypoints.api.shapes import Difference, PolicyShown, PolicyText
+from blowfishdb.entrypoints.api.shapes import (
+    Difference,
+    PastShown,
+    PolicyShown,
+    PolicyText,
+    Promises,
+    PromiseShown,
+)
 
 router: Final = APIRouter(tags=["Policies"])
 
@@ -48,10 +55,34 @@ def difference(dataset: str, caller: Curator) -> Difference:
 def publish(dataset: str, body: Confirmation, caller: Curator) -> PolicyShown:
     """From now on new answers follow it. Once budget is spent this needs ``confirm``.
 
-    What was already answered keeps following the earlier policy; the change is written into the ledger.
+    What was already answered keeps following the earlier policy; the change is written into the ledger. If it
+    hides less, the policy so far stays promised beside it, unless it is withdrawn.
     """
-    caller.gateway.publish(dataset, caller.gateway.draft(dataset), confirm=body.confirm)
+    draft = caller.gateway.draft(dataset)
+    caller.gateway.publish(dataset, draft, confirm=body.confirm, withdraw=body.withdraw)
     return _shown(dataset, caller)
+
+
+@router.post("/datasets/{dataset}/policy/past", summary="What answers so far lost under a policy")
+def past(dataset: str, body: PolicyDraft, caller: Curator) -> PastShown:
+    """How sure an attacker can be by now between two values that this policy would hide. Nothing changes."""
+    domain = caller.gateway.facts(dataset).domain
+    asked = read("policy", lambda: _policy(body, domain, dataset))
+    return PastShown(**caller.gateway.past(dataset, asked).to_plain())
+
+
+@router.get("/datasets/{dataset}/policy/promises", summary="Earlier policies that are still promised")
+def promises(dataset: str, caller: SignedIn) -> Promises:
+    """New answers have to fit under each of them, as well as under the policy of today."""
+    kept = caller.gateway.kept(dataset)
+    return Promises(promises=[PromiseShown(**promise.to_plain()) for promise in kept])
+
+
+@router.post("/datasets/{dataset}/policy/withdraw", summary="Withdraw an earlier promise")
+def withdraw(dataset: str, body: Version, caller: Curator) -> Promises:
+    """From now on answers need not fit under it. It is written into the ledger, for everyone to see."""
+    caller.gateway.withdraw(dataset, body.version)
+    return promises(dataset, caller)
 
 
 def _policy(body: PolicyDraft, domain: Domain, dataset: str) -> Policy:

@@ -143,6 +143,33 @@ class Difference(BaseModel):
 
 
 @final
+class PastShown(BaseModel):
+    """What answers so far lost between values that a policy hides; a null ``epsilon`` is infinite."""
+
+    epsilon: str | None
+    columns: list[str]
+    sentence: str
+
+
+@final
+class PromiseShown(BaseModel):
+    """An earlier policy that is still promised, and what may still be lost under it."""
+
+    version: int
+    policy: dict[str, Any]
+    sentences: list[str]
+    total: str
+    remaining: str
+
+
+@final
+class Promises(BaseModel):
+    """Earlier policies that new answers have to fit under too, oldest first."""
+
+    promises: list[PromiseShown]
+
+
+@final
 class Protection(BaseModel):
     """How sure an attacker can become: about two values, and by how far apart two values are."""
 
@@ -163,6 +190,8 @@ class BudgetShown(BaseModel):
     nano_spent: int
     held: str
     nano_held: int
+    carried: str
+    nano_carried: int
     remaining: str
     nano_remaining: int
     left: str

@@ -48,13 +48,14 @@ def grant(
 def _tell(here: Here, gateway: Gateway, data: str) -> None:
     from blowfishdb.entrypoints.cli import plain_forms
     from blowfishdb.entrypoints.terminal import budget_table
+    from blowfishdb.messages import budget_summary
 
     status, left = gateway.budget(data), gateway.left(data)
     try:
         grants = gateway.grants(data)
     except NotAllowed:  # who else may spend is for curators and auditors
         grants = []
-    plain = {**plain_forms.budget(status, left), "grants": [plain_forms.grant(given) for given in grants]}
+    plain = {**budget_summary(status, left), "grants": [plain_forms.grant(given) for given in grants]}
     here.say(plain, budget_table(status, left, grants))
 
 

@@ -8,26 +8,10 @@ from blowfishdb.messages import plain_epsilon
 
 if TYPE_CHECKING:
     from blowfishdb.adapters.accounts import Account
-    from blowfishdb.adapters.ledger import Budget, Event, Grant
+    from blowfishdb.adapters.ledger import Event, Grant
     from blowfishdb.adapters.tokens import Token
-    from blowfishdb.core.budget import Epsilon
     from blowfishdb.core.guarantee import Guarantee
     from blowfishdb.core.policy_words import PolicyDifference
-
-
-def budget(status: Budget, left: Epsilon) -> dict[str, Any]:
-    """A dataset's budget, and what is left of it for whoever asks."""
-    amounts = {
-        "total": status.total,
-        "spent": status.spent,
-        "held": status.held,
-        "remaining": status.remaining,
-        "left": left,
-    }
-    said: dict[str, Any] = {"dataset": status.dataset}
-    for name, amount in amounts.items():
-        said |= plain_epsilon(name, amount)
-    return said
 
 
 def grant(given: Grant) -> dict[str, Any]:

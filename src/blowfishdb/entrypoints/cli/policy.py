@@ -1,4 +1,4 @@
-"""policy show | set | diff | publish | export | import: what must stay hidden."""
+"""policy show | set | diff | publish | promises | withdraw | export | import: what must stay hidden."""
 
 from __future__ import annotations
 
@@ -121,7 +121,15 @@ def diff(ctx: typer.Context, data: Data, _json: AsJson = False) -> None:
         _tell_change(here, change, f"blowfishdb policy publish {data}")
 
 
-def publish(ctx: typer.Context, data: Data, yes: Yes = False, _json: AsJson = False) -> None:
+def publish(
+    ctx: typer.Context,
+    data: Data,
+    withdraw_earlier: Annotated[
+        bool, typer.Option("--withdraw", help="End the promise made so far, if the new one hides less.")
+    ] = False,
+    yes: Yes = False,
+    _json: AsJson = False,
+) -> None:
     """Make the draft the policy that new answers follow, after showing what it promises."""
     here = Here.of(ctx)
     with here.gateway() as gateway:
@@ -135,12 +143,13 @@ def publish(ctx: typer.Context, data: Data, yes: Yes = False, _json: AsJson = Fa
         spent = gateway.budget(data).spent
         if spent:
             typer.echo(
-                f"Answers worth {loss(spent)} were given under the current policy: that stays told.",
+                f"Answers worth {loss(spent)} were given under the current policy: that stays told. "
+                f"{gateway.past(data, draft).sentence}",
                 err=True,
             )
         if not yes:
             prompts.confirm("Publish this policy?", otherwise="--yes")
-        gateway.publish(data, draft, confirm=True)
+        gateway.publish(data, draft, confirm=True, withdraw=withdraw_earlier)
         version = gateway.facts(data).policy_version
         from blowfishdb.entrypoints.cli import plain_forms
 
@@ -151,6 +160,42 @@ def publish(ctx: typer.Context, data: Data, yes: Yes = False, _json: AsJson = Fa
             "guarantee": plain_forms.guarantee(promised),
         }
         here.say(plain, _line(f"Published as version {version}.", "green"))
+
+
+def promises(ctx: typer.Context, data: Data, _json: AsJson = False) -> None:
+    """Earlier policies that are still promised: new answers have to fit under each of them too."""
+    here = Here.of(ctx)
+    with here.gateway() as gateway:
+        from blowfishdb.entrypoints.terminal.figures import loss
+
+        kept = gateway.kept(data)
+        plain = {"dataset": data, "promises": [promise.to_plain() for promise in kept]}
+        words = [
+            line
+            for promise in kept
+            for line in (
+                _line(f"Version {promise.version}: {loss(promise.remaining)} left", "bold"),
+                *promise.to_plain()["sentences"],
+            )
+        ]
+        here.say(plain, *(words or ["Only the policy of today is promised."]))
+
+
+def withdraw(
+    ctx: typer.Context,
+    data: Data,
+    version: Annotated[int, typer.Argument(metavar="VERSION", help="As `policy promises` shows it.")],
+    yes: Yes = False,
+    _json: AsJson = False,
+) -> None:
+    """Take an earlier promise back, on record for everyone: answers need not fit under it any more."""
+    here = Here.of(ctx)
+    with here.gateway() as gateway:
+        if not yes:
+            prompts.confirm(f"Withdraw the promise of version {version}?", otherwise="--yes")
+        gateway.withdraw(data, version)
+        plain = {"dataset": data, "withdrawn": version}
+        here.say(plain, _line(f"The promise of version {version} is withdrawn, on record.", "green"))
 
 
 def export(
@@ -287,6 +332,8 @@ def register(app: typer.Typer) -> None:
     )(set_policy)
     group.command(epilog=examples("blowfishdb policy diff people"))(diff)
     group.command(epilog=examples("blowfishdb policy publish people"))(publish)
+    group.command(epilog=examples("blowfishdb policy promises people"))(promises)
+    group.command(epilog=examples("blowfishdb policy withdraw people 2"))(withdraw)
     group.command(epilog=examples("blowfishdb policy export people -o policy.yaml"))(export)
     group.command("import", epilog=examples("blowfishdb policy import people policy.yaml"))(import_file)
     app.add_typer(group, name="policy", rich_help_panel=CURATOR)

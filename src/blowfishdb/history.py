@@ -1,0 +1,118 @@
+"""What answers so far have lost, under whichever policy: the price of changing one's mind (REUSE §3).
+
+Answers that are out keep following the policy of their day. A new policy is therefore first charged for all
+of them: what they lose between two values that the new policy hides.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final, final
+
+from blowfishdb.adapters.ledger import Charge, Ledger, State
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.policy import Policy
+from blowfishdb.core.protection import at_most, certainty
+from blowfishdb.core.reuse import StoredRelease
+from blowfishdb.mechanisms.losses import ByDistance, ByRows, Kernel, Loss, Tightest, total_loss
+
+FROM_STORED: Final = "From stored answers"
+"""The mechanism of answers that follow from others by arithmetic, and lose nothing more."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class History:
+    """The kernels of everything that was ever answered about a dataset."""
+
+    kernels: tuple[Kernel, ...]
+    last_charge: int
+
+    def under(self, policy: Policy) -> Past:
+        """What it lost between values that ``policy`` hides."""
+        return Past.of(self.kernels, policy)
+
+
+@final
+@dataclass(frozen=True)
+class Past:
+    """What earlier answers lost under a policy, and in which columns most."""
+
+    loss: Loss
+    columns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, kernels: tuple[Kernel, ...], policy: Policy) -> Past:
+        """What releases lost between values that ``policy`` hides."""
+        worst = total_loss(kernels, policy)
+        return cls(worst.loss, worst.columns)
+
+    @property
+    def epsilon(self) -> Epsilon | None:
+        """The loss as the ledger counts it, rounded up; None if it is infinite."""
+        return None if math.isinf(self.loss) else Epsilon.from_nano(math.ceil(Fraction(self.loss) * 10**9))
+
+    @property
+    def sentence(self) -> str:
+        """For the curator, and for everyone who reads the guarantee."""
+        where = f" in {', '.join(map(repr, self.columns))}" if self.columns else ""
+        if self.epsilon is None:
+            return (
+                f"Counting all answers so far, an attacker may be certain between two values{where} that "
+                "this policy hides: an earlier answer told them apart exactly."
+            )
+        if not self.epsilon:
+            return "No answer so far tells apart what this policy hides."
+        sure = at_most(certainty(float(self.epsilon)))
+        return (
+            f"Counting all answers so far, an attacker can be {sure} between two values{where} that this "
+            f"policy hides (a loss of {self.epsilon:.3g})."
+        )
+
+    def to_plain(self) -> dict[str, Any]:
+        """For the record: JSON-ready data, with null for an infinite loss."""
+        epsilon = None if self.epsilon is None else str(self.epsilon)
+        return {"epsilon": epsilon, "columns": list(self.columns), "sentence": self.sentence}
+
+    @classmethod
+    def from_plain(cls, said: Mapping[str, Any]) -> Past:
+        """From its plain form."""
+        loss = math.inf if said["epsilon"] is None else Epsilon(said["epsilon"]).fraction
+        return cls(loss, tuple(said["columns"]))
+
+
+def history(
+    ledger: Ledger, dataset: str, policies: Callable[[int], Policy | None], *, people: int
+) -> History:
+    """Every charge as what it lost; ``policies`` by version, ``people``: the rows that one person can be in.
+
+    Charges without an answer count too, at the most that they could have told.
+    """
+    answers = {stored.charge.id: stored.answer for stored in ledger.answers(dataset)}
+    charges = ledger.charges(dataset)
+    kernels = [
+        _kernel(charge, answers.get(charge.id), policies, people)
+        for charge in charges
+        if charge.state is not State.VOID and charge.detail.get("mechanism") != FROM_STORED
+    ]
+    return History(tuple(kernels), max((charge.id for charge in charges), default=0))
+
+
+def _kernel(
+    charge: Charge, answer: str | None, policies: Callable[[int], Policy | None], people: int
+) -> Kernel:
+    policy = policies(charge.detail["policy_version"])
+    assert policy is not None  # no version is ever deleted
+    bound = ByDistance(policy, charge.amount)
+    plain = None if answer is None else json.loads(answer)["release"]
+    return bound if plain is None else Tightest((measured({**plain, "number": charge.id}, people), bound))
+
+
+def measured(plain: dict[str, object], people: int) -> ByRows:
+    """The kernel of rows with noise of their own, from their plain form."""
+    release = StoredRelease.from_plain(plain)
+    return ByRows(release.axes, release.rows, release.distinct, release.which, people)

@@ -1,0 +1,198 @@
+"""Loss kernels: what a release lost between any two values, whatever policy it was made under (REUSE §0).
+
+Rows a_r with noise of scales b_r lose ℓ(u, v) = Σ_r |a_r·(e_u − e_v)| / b_r between u and v, edge or not, and
+the kernels of releases add, pair by pair. What a policy has lost is the largest sum over its own edges. An
+exact row loses everything between the values that it tells apart. Where known counts force several records to
+move at once, no kernel is proven, and the loss counts as infinite.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import final
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
+
+from blowfishdb.core.arrays import IntArray
+from blowfishdb.core.axis import Axis
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.errors import NotProven, TooLarge
+from blowfishdb.core.graphs import Apex, Cone, Explicit, PolicyGraph, Product
+from blowfishdb.core.policy import Policy
+from blowfishdb.core.policy_parts import parts_of
+from blowfishdb.core.reuse.rows import Intervals, Rows, rows_of
+from blowfishdb.core.stretch import stretch
+from blowfishdb.mechanisms.data_dependent import DataDependentPlan
+from blowfishdb.mechanisms.invariants import invariant_components
+from blowfishdb.mechanisms.plan import Plan
+from blowfishdb.mechanisms.strategy import Contrasts, SparseRows
+
+Loss = Fraction | float
+"""A privacy loss: an exact fraction, or ``math.inf``."""
+
+_MOST_TOTALS = 20_000
+_FINE = 2**40
+"""Inverse scales are rounded up to multiples of 1/2⁴⁰, so that a loss is never understated."""
+
+
+class Kernel(ABC):
+    """What one release lost between two values."""
+
+    @abstractmethod
+    def worst(self, policy: Policy) -> Loss:
+        """The largest loss over the edges of a policy, or an upper bound of it."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ByRows(Kernel):
+    """A release whose rows and noise are known: exact for every pair.
+
+    ``people``: how many rows one person can be in; each may move along an edge.
+    """
+
+    axes: tuple[Axis, ...]
+    rows: Rows
+    scales: tuple[Fraction, ...]
+    """The distinct ones."""
+    which: IntArray
+    people: int = 1
+
+    def worst(self, policy: Policy) -> Loss:
+        graph = self._graph(policy)
+        if graph is None or policy.constraints is not None:
+            return math.inf
+        exact = np.flatnonzero(self._weights == 0)
+        if exact.size and self._strategy(exact, np.ones(exact.size, dtype=np.int64)).cost(graph):
+            return math.inf
+        noisy = np.flatnonzero(self._weights)
+        if not noisy.size:
+            return Fraction(0)
+        cost = self._strategy(noisy, self._weights[noisy]).cost(graph)
+        return self.people * Fraction(int(cost), _FINE)
+
+    def _graph(self, policy: Policy) -> PolicyGraph | None:
+        """The policy over the boxes of the release; None where the columns are declared otherwise by now."""
+        for axis in self.axes:
+            if axis.column not in policy.domain or policy.domain[axis.column] != axis.attribute:
+                return None
+        graph = policy.project({axis.column: axis.bins for axis in self.axes})
+        if any(axis.attribute.may_drop for axis in self.axes) and not graph.absent:
+            return Cone(graph, Apex.OUTSIDE)
+        return graph
+
+    @cached_property
+    def _weights(self) -> IntArray:
+        """1/b in units of 1/2⁴⁰, rounded up; 0 stands for a row without noise."""
+        each = [0 if not scale else math.ceil(_FINE / scale) for scale in self.scales]
+        return np.array(each, dtype=np.int64)[self.which]
+
+    def _strategy(self, rows: IntArray, weights: IntArray) -> Contrasts | SparseRows:
+        if isinstance(self.rows, Intervals):
+            some = self.rows.starts[rows] < self.rows.stops[rows]
+            kept = rows[some]
+            return Contrasts(self.rows.size, self.rows.starts[kept], self.rows.stops[kept], weights[some])
+        return SparseRows(self.rows.sparse()[rows], weights)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ByDistance(Kernel):
+    """Any ε-private answers under a policy: at most ε for every step between two values."""
+
+    policy: Policy
+    epsilon: Epsilon
+
+    def worst(self, policy: Policy) -> Loss:
+        if self.policy.domain != policy.domain or policy.constraints or self.policy.constraints:
+            return math.inf
+        steps = stretch(self.policy.graph, policy.graph)
+        return math.inf if math.isinf(steps) else int(steps) * self.epsilon.fraction
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Tightest(Kernel):
+    """One release seen in several ways: the least loss that one of them can show."""
+
+    views: tuple[Kernel, ...]
+
+    def worst(self, policy: Policy) -> Loss:
+        found: list[Loss] = []
+        for view in self.views:
+            with suppress(TooLarge):
+                found.append(view.worst(policy))
+        return min(found, default=math.inf)
+
+
+def kernel_of(
+    plan: Plan | DataDependentPlan, epsilon: Epsilon, axes: tuple[Axis, ...], policy: Policy, people: int
+) -> Kernel:
+    """What a release of ``plan`` at ``epsilon`` per row is going to lose, before it is made."""
+    bound = ByDistance(policy, epsilon * people)
+    if isinstance(plan, DataDependentPlan):
+        return bound
+    try:
+        rows, scales = measured_rows(plan, epsilon)
+    except (NotProven, TooLarge):
+        return bound
+    which = np.arange(len(scales))
+    return Tightest((ByRows(axes, rows_of(rows), tuple(scales), which, people), bound))
+
+
+def measured_rows(plan: Plan, epsilon: Epsilon) -> tuple[csr_array, list[Fraction]]:
+    """The rows that leave the trust boundary and their scales: noisy ones, then exact totals (scale 0)."""
+    rows, scales = plan.rows(epsilon=epsilon or Epsilon(1))
+    components = invariant_components(plan.graph)
+    if components is None:
+        return rows, scales
+    if components.count > _MOST_TOTALS:
+        raise TooLarge(f"{components.count:,} totals are not written out.")
+    labels = components.assignment()
+    ones = np.ones(labels.size, dtype=np.int64)
+    totals = csr_array((ones, (labels, np.arange(labels.size))), shape=(components.count, labels.size))
+    return csr_array(vstack([rows, totals])), [*scales, *[Fraction(0)] * components.count]
+
+
+@final
+@dataclass(frozen=True)
+class Worst:
+    """What a policy has lost, and where: the columns whose values are told apart best."""
+
+    loss: Loss
+    columns: tuple[str, ...]
+
+
+def total_loss(kernels: Sequence[Kernel], policy: Policy) -> Worst:
+    """What all releases together lost under ``policy``.
+
+    Largest losses are added up over the moves that can happen together: of all columns at once under a joint
+    policy, of one column at a time otherwise. So it is exact for one release, and never too small.
+    """
+    found = []
+    for columns, moving in _moves(policy):
+        losses = [kernel.worst(moving) for kernel in kernels]
+        endless = any(math.isinf(loss) for loss in losses)
+        found.append(Worst(math.inf if endless else sum(losses, Fraction(0)), columns))
+    return max(found, key=lambda worst: worst.loss)
+
+
+def _moves(policy: Policy) -> list[tuple[tuple[str, ...], Policy]]:
+    """The policy taken apart into what may move at once."""
+    found = parts_of(policy)
+    if found.joint or found.hides_presence or len(found.parts) == 1:
+        return [(policy.domain.names, policy)]
+    still = [Explicit(part.graph.size, ()) for part in found.parts]
+    moves = []
+    for place, part in enumerate(found.parts):
+        factors: list[PolicyGraph] = [*still]
+        factors[place] = part.graph
+        moves.append((part.columns, Policy(policy.domain, Product(*factors, joint=False))))
+    return moves

@@ -1,0 +1,147 @@
+"""Publishing: a policy becomes a promise, counts what was answered before, and may be kept beside newer ones.
+
+A new policy is first charged for the answers so far. One that hides less than the policy before it does not
+end what was promised: that stays, and new answers have to fit under both, until it is withdrawn in public.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+from blowfishdb.adapters.ledger import Budget, Ledger
+from blowfishdb.adapters.policies import Policies
+from blowfishdb.core import codec
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.errors import PolicyConflict
+from blowfishdb.core.policy import Policy
+from blowfishdb.core.policy_words import PolicyDifference, difference, sentences
+from blowfishdb.history import History, Past, history
+from blowfishdb.records import DatasetRecord, Records
+
+
+@final
+@dataclass(frozen=True)
+class Kept:
+    """An earlier policy that is still promised, and what may still be lost under it."""
+
+    version: int
+    policy: Policy
+    total: Epsilon
+    remaining: Epsilon
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-ready data."""
+        return {
+            "version": self.version,
+            "policy": codec.plain(self.policy),
+            "sentences": list(sentences(self.policy)),
+            "total": str(self.total),
+            "remaining": str(self.remaining),
+        }
+
+    @classmethod
+    def from_plain(cls, said: Mapping[str, Any]) -> Kept:
+        """From its plain form."""
+        policy = codec.policy(said["policy"])
+        return cls(said["version"], policy, Epsilon(said["total"]), Epsilon(said["remaining"]))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Publishing:
+    """Everything that happens to the policies of a workspace."""
+
+    ledger: Ledger
+    policies: Policies
+    records: Records
+
+    def propose(self, name: str, policy: Policy) -> PolicyDifference:
+        """What would change, in words."""
+        record = self.records[name]
+        if policy.domain != record.domain:
+            raise PolicyConflict(
+                f"This policy is about other columns than '{name}' declares.",
+                fixes=("build it from dataset.schema",),
+            )
+        return difference(record.policy, policy)
+
+    def past(self, name: str, policy: Policy) -> Past:
+        """What answers so far lost between values that ``policy`` hides."""
+        return self._history(self.records[name]).under(policy)
+
+    def publish(self, name: str, policy: Policy, by: str, *, confirm: bool, withdraw: bool) -> None:
+        """Make ``policy`` the one that new answers follow; explained and on record in the ledger."""
+        change, record, budget = self.propose(name, policy), self.records[name], self.ledger.budget(name)
+        answered = self._history(record)
+        past = answered.under(policy)
+        if budget.spent and not confirm:
+            raise PolicyConflict(
+                f"Answers worth {budget.spent} were already given under the current policy, and they keep "
+                f"following it: what they told stays told. {past.sentence} {' '.join(change.sentences)}",
+                fixes=("publish with confirm=True, which is written into the ledger",),
+            )
+        keep = bool(budget.spent) and change.loosens is not False and not withdraw
+        facts = {
+            "from_version": record.policy_version,
+            "to_version": record.policy_version + 1,
+            "difference": list(change.sentences),
+            "spent_before": str(budget.spent),
+            "confirmed": bool(budget.spent),
+            "past": past.to_plain(),
+            "kept": keep,
+        }
+        self.policies.publish(
+            name,
+            by,
+            json.dumps(codec.plain(policy)),
+            facts,
+            last_charge=answered.last_charge,
+            carried=_carried(past, budget),
+            keep=keep,
+        )
+
+    def kept(self, name: str) -> list[Kept]:
+        """Earlier policies that new answers have to fit under too, oldest first."""
+        found = []
+        for promise in self.policies.kept(name):
+            policy = self.records.policy(name, promise.version)
+            assert policy is not None  # no version is ever deleted
+            found.append(Kept(promise.version, policy, promise.total, promise.remaining))
+        return found
+
+    def promises(self, name: str) -> Mapping[int, Policy]:
+        """The same by version, for whoever prices answers."""
+        return {kept.version: kept.policy for kept in self.kept(name)}
+
+    def remembered(self, name: str) -> tuple[str, ...]:
+        """What earlier policies mean for the promise of today, in sentences."""
+        said = []
+        published = self.ledger.newest(name, "policy")
+        if published is not None and Epsilon(published.facts["spent_before"]):
+            version = published.facts["to_version"]
+            at_first = f"Policy version {version} was published after answers had been given."
+            said.append(f"{at_first} {published.facts.get('past', {}).get('sentence', '')}")
+        for kept in self.kept(name):
+            rules = " ".join(sentences(kept.policy))
+            said.append(f"Version {kept.version} of the policy is still promised as well: {rules}")
+        return tuple(said)
+
+    def _history(self, record: DatasetRecord) -> History:
+        def policy(version: int) -> Policy | None:
+            return self.records.policy(record.name, version)
+
+        return history(self.ledger, record.name, policy, people=record.rows_per_person)
+
+
+def _carried(past: Past, budget: Budget) -> Epsilon:
+    """What the budget has to make good for answers under earlier policies, above what was spent on them.
+
+    Nothing if no budget could: then the curator confirmed what was lost, and the budget is for what comes.
+    """
+    used = budget.spent + budget.held
+    if past.epsilon is None or past.epsilon > budget.total or past.epsilon <= used:
+        return Epsilon(0)
+    return past.epsilon - used

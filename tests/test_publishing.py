@@ -1,0 +1,150 @@
+"""Policies that change after answers were given: what they cost, what stays promised, what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import blowfishdb as bf
+from blowfishdb.core.errors import BudgetExhausted, InvalidInput, PolicyConflict
+from blowfishdb.workspace import Workspace
+
+SALARIES = bf.Domain(salary=bf.Integer(0, 199))
+
+
+def within(theta: int) -> bf.Policy:
+    return bf.Policy.by_column(SALARIES, {"salary": bf.graphs.Threshold(200, theta)})
+
+
+def groups(width: int) -> bf.Policy:
+    return bf.Policy.by_column(SALARIES, {"salary": bf.graphs.Partitioned(bf.Bins.width(200, width))})
+
+
+@pytest.fixture
+def ws(tmp_path: Path) -> Iterator[Workspace]:
+    place = tmp_path / "rows.duckdb"
+    with duckdb.connect(str(place)) as rows:
+        rows.execute("CREATE TABLE salaries AS SELECT (i * 7) % 200 AS salary FROM range(1000) t(i)")
+    with bf.open(tmp_path / "work.blowfish") as ws:
+        ws.add_dataset("salaries", place, domain=SALARIES, table="salaries")
+        ws.set_budget("salaries", bf.Epsilon(10))
+        yield ws
+
+
+def ask(ws: Workspace, kind: str, epsilon: str, bins: int = 200) -> bf.Answer:
+    columns = ws["salaries"]["salary"]
+    question = columns.cumulative(bins=bins) if kind == "cumulative" else columns.histogram(bins=bins)
+    return question.spend(epsilon).using("laplace").ask()
+
+
+def test_nothing_asked_nothing_promised(ws: Workspace) -> None:
+    salaries = ws["salaries"].publish(within(10)).publish(within(1)).publish(groups(20))
+    assert salaries.kept == []
+    assert ws.budget("salaries").carried == bf.Epsilon(0)
+    assert ws.verify() == []
+
+
+def test_a_stricter_policy_is_first_charged_for_the_past(ws: Workspace) -> None:
+    """REUSE §3: hidden within 1, a cumulative and a plain histogram at ε .2 each; now within 10: 2.2."""
+    salaries = ws["salaries"].publish(within(1))
+    ask(ws, "cumulative", "0.2")
+    ask(ws, "histogram", "0.2")
+    past = salaries.past(within(10))
+    assert float(past.epsilon or 0) == pytest.approx(2.2, abs=1e-6)
+    assert "at most 90 % sure" in past.sentence
+    with pytest.raises(PolicyConflict, match="at most 90 % sure"):
+        salaries.publish(within(10))
+    salaries.publish(within(10), confirm=True)
+    budget = ws.budget("salaries")
+    assert float(budget.carried) == pytest.approx(1.8, abs=1e-6)
+    assert float(budget.remaining) == pytest.approx(7.8, abs=1e-6)
+    assert salaries.kept == []
+    assert ws.verify() == []
+    with pytest.raises(BudgetExhausted):
+        ask(ws, "histogram", "7.9")
+    ask(ws, "histogram", "7.7")
+    assert ws.verify() == []
+
+
+def test_what_was_told_exactly_cannot_be_hidden_again(ws: Workspace) -> None:
+    salaries = ws["salaries"].publish(groups(100))
+    salaries["salary"].histogram(width=100).spend("0.1").ask()  # the groups' totals are public
+    ask(ws, "histogram", "0.1")
+    past = salaries.past(within(5))
+    assert past.epsilon is None
+    assert "may be certain" in past.sentence
+    salaries.publish(within(5), confirm=True, withdraw=True)
+    assert ws.budget("salaries").carried == bf.Epsilon(0)
+    event = next(e for e in reversed(ws.events("salaries")) if e.kind == "policy")
+    assert event.facts["past"]["epsilon"] is None
+    assert ws.verify() == []
+
+
+def test_a_looser_policy_leaves_the_stricter_promise_standing(ws: Workspace) -> None:
+    salaries = ws["salaries"].publish(within(10))
+    ask(ws, "cumulative", "1")
+    version = ws.facts("salaries").policy_version
+    salaries.publish(within(1), confirm=True)
+    (kept,) = salaries.kept
+    assert kept.version == version
+    assert kept.remaining == bf.Epsilon(9)
+    ask(ws, "cumulative", "0.5")  # ten steps of a tenth of what it would have cost: 10 · 0.5 under the old one
+    (kept,) = salaries.kept
+    assert float(kept.remaining) == pytest.approx(4, abs=1e-6)
+    spent = ws.budget("salaries").spent
+    with pytest.raises(BudgetExhausted, match=f"version {version}.*still promised") as refused:
+        ask(ws, "cumulative", "0.6")
+    assert any("withdraw" in fix for fix in refused.value.fixes)
+    assert ws.budget("salaries").spent == spent
+    salaries.withdraw(version)
+    assert salaries.kept == []
+    ask(ws, "cumulative", "0.6")
+    assert ws.verify() == []
+
+
+def test_an_exact_answer_under_a_looser_policy_is_refused_while_the_stricter_one_stands(
+    ws: Workspace,
+) -> None:
+    salaries = ws["salaries"].publish(within(10))
+    ask(ws, "histogram", "0.1")
+    salaries.publish(groups(100), confirm=True)
+    totals = salaries["salary"].histogram(width=100).spend("0.1")
+    with pytest.raises(PolicyConflict, match="still promised"):
+        totals.ask()
+    assert ws.verify() == []
+    salaries.withdraw(salaries.kept[0].version)
+    assert totals.ask().exact.all()
+
+
+def test_a_promise_can_be_withdrawn_at_once_and_only_once(ws: Workspace) -> None:
+    salaries = ws["salaries"].publish(within(10))
+    ask(ws, "histogram", "0.1")
+    salaries.publish(within(1), confirm=True, withdraw=True)
+    assert salaries.kept == []
+    with pytest.raises(InvalidInput, match="not an earlier promise"):
+        salaries.withdraw(2)
+
+
+def test_stored_answers_cost_nothing_under_any_promise(ws: Workspace) -> None:
+    salaries = ws["salaries"].publish(within(10))
+    first = salaries["salary"].cumulative(bins=200).accurate_to(100).ask()
+    salaries.publish(within(1), confirm=True)
+    left = salaries.kept[0].remaining
+    again = salaries["salary"].cumulative(bins=20).accurate_to(400).ask()
+    assert again.receipt.cost == bf.Epsilon(0) < first.receipt.cost
+    assert salaries.kept[0].remaining == left
+    assert ws.verify() == []
+
+
+def test_tampering_with_a_promise_is_found(ws: Workspace) -> None:
+    from blowfishdb.adapters.store_schema import promises
+
+    salaries = ws["salaries"].publish(within(10))
+    ask(ws, "histogram", "0.1")
+    salaries.publish(within(1), confirm=True)
+    with ws.store.writing() as connection:
+        connection.execute(promises.update().values(spent=0))
+    assert any("promise" in problem for problem in ws.verify())
