@@ -16,7 +16,7 @@ import blowfishdb as bf
 from blowfishdb.answers import Answer
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.datasets import Dataset
-from blowfishdb.mechanisms import NAMED
+from blowfishdb.mechanisms import DATA_DEPENDENT, NAMED
 from blowfishdb.messages import Quote, Terms
 from blowfishdb.owned import _combinable
 from blowfishdb.tradeoff import Tradeoff
@@ -189,7 +189,7 @@ class TestTerms:
         assert hierarchical.ask().receipt.mechanism != cheapest.mechanism
         with pytest.raises(bf.errors.InvalidInput, match="no mechanism 'magic'") as refused:
             asking.using("magic").quote()
-        assert refused.value.fixes == tuple(NAMED)
+        assert refused.value.fixes == (*NAMED, *DATA_DEPENDENT)
 
 
 class TestBatch:

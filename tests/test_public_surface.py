@@ -13,6 +13,7 @@ NAMES = {
     "Bins",
     "Boolean",
     "Category",
+    "Constraints",
     "Date",
     "Domain",
     "Epsilon",
@@ -48,6 +49,7 @@ WORKLOADS = {
     "Rectangles",
 }
 MECHANISMS = {
+    "Adaptive",
     "AdaptiveTree",
     "Best",
     "Dawa",
@@ -55,6 +57,7 @@ MECHANISMS = {
     "EdgeNoise",
     "Hierarchical",
     "Laplace",
+    "MatchingTransformed",
     "Optimized",
     "Ordered",
     "OrderedDenoised",

@@ -41,7 +41,8 @@ class Answer:
 
     ``values`` are tidy (no negative counts, cumulative answers increase); ``raw`` is the unbiased
     release. With probability 1 − ``beta`` the truth lies in ``low … high``: everywhere at once if
-    ``simultaneous``, otherwise at each place.
+    ``simultaneous``, otherwise at each place. A mechanism whose error depends on the data promises no such
+    thing: then ``low``, ``high``, ``alpha`` and ``beta`` are None.
     """
 
     labels: tuple[tuple[str, ...], ...]
@@ -50,11 +51,11 @@ class Answer:
     kind: str
     values: FloatArray
     raw: FloatArray
-    low: FloatArray
-    high: FloatArray
+    low: FloatArray | None
+    high: FloatArray | None
     exact: BoolArray
-    alpha: float
-    beta: float
+    alpha: float | None
+    beta: float | None
     simultaneous: bool
     receipt: Receipt
     interval: str = "fresh"
@@ -68,8 +69,21 @@ class Answer:
         """The number under which it is stored; 0 for a preview."""
         return int(self.receipt.charge) if self.receipt.charge.isdecimal() else 0
 
+    @property
+    def band(self) -> tuple[FloatArray, FloatArray] | None:
+        """``low`` and ``high``; None where no error is promised."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+    @property
+    def grain(self) -> float:
+        """Which differences are worth showing: the promised error, else a thousandth of the largest value."""
+        if self.alpha is not None:
+            return self.alpha
+        return float(np.abs(self.values).max(initial=0.0)) / 1_000 or 1.0
+
     def __repr__(self) -> str:
-        return f"<Answer {self.receipt.question}: {len(self.values):,} values, ±{self.alpha:g}>"
+        within = "no error promised" if self.alpha is None else f"±{self.alpha:g}"
+        return f"<Answer {self.receipt.question}: {len(self.values):,} values, {within}>"
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
@@ -78,10 +92,11 @@ class Answer:
         return answer_html(self)
 
     def columns(self) -> dict[str, Any]:
-        """The answer as columns: bins, tidy values, noise intervals, and which of them are exact."""
+        """The answer as columns: bins, tidy values, noise intervals if promised, and which are exact."""
         names = list(zip(*itertools.product(*self.labels), strict=True))
         bins = {axis: list(column) for axis, column in zip(self.headings, names, strict=True)}
-        return {**bins, "value": self.values, "low": self.low, "high": self.high, "exact": self.exact}
+        band = {} if self.band is None else dict(zip(("low", "high"), self.band, strict=True))
+        return {**bins, "value": self.values, **band, "exact": self.exact}
 
     @property
     def headings(self) -> tuple[str, ...]:
@@ -131,7 +146,7 @@ class Answer:
         for name in ("epsilon", "cost"):
             receipt[name] = Epsilon(receipt[name])
         for name in ("values", "raw", "low", "high"):
-            body[name] = np.array(body[name], dtype=np.float64)
+            body[name] = None if body[name] is None else np.array(body[name], dtype=np.float64)
         body["exact"] = np.array(body["exact"], dtype=np.bool_)
         body["labels"] = tuple(tuple(axis) for axis in body["labels"])
         body["axes"] = tuple(body["axes"])

@@ -141,7 +141,10 @@ class Asking:
         return replace(self, terms=self.terms.spending(epsilon))
 
     def using(self, mechanism: str | None) -> Asking:
-        """Answered by the mechanism of that name instead of by the cheapest."""
+        """Answered by the mechanism of that name instead of by the cheapest.
+
+        Those whose error depends on the data ("adaptive" chooses among them) go with ``spend`` only.
+        """
         return replace(self, terms=replace(self.terms, mechanism=mechanism))
 
     def quote(self) -> Quote:

@@ -22,29 +22,47 @@ class Comparison:
     Each truth lies in its own interval except with probability β₁ or β₂, so both do except with probability
     β₁ + β₂, and then their difference lies between low₁ − high₂ and high₁ − low₂: ±(α₁ + α₂). This union
     bound needs no independence, so it also holds for two answers that were computed from the same release.
+    Where one of the answers promises no error, neither does their difference: there is no interval and no β.
     """
 
     first: Answer
     second: Answer
     difference: FloatArray
-    low: FloatArray
-    high: FloatArray
-    beta: float
+    low: FloatArray | None
+    high: FloatArray | None
+    beta: float | None
     simultaneous: bool
+
+    @property
+    def band(self) -> tuple[FloatArray, FloatArray] | None:
+        """``low`` and ``high``; None where no error is promised."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
 
     @property
     def differs(self) -> BoolArray:
         """Where zero is outside the interval: the noise alone does not explain the difference."""
-        return np.asarray((self.low > 0) | (self.high < 0), dtype=np.bool_)
+        if self.band is None:
+            return np.zeros(self.difference.shape, dtype=np.bool_)
+        low, high = self.band
+        return np.asarray((low > 0) | (high < 0), dtype=np.bool_)
 
     @property
-    def alpha(self) -> float:
-        """α₁ + α₂, as the two answers state them."""
+    def alpha(self) -> float | None:
+        """α₁ + α₂, as the two answers state them; None if one states none."""
+        if self.first.alpha is None or self.second.alpha is None:
+            return None
         return self.first.alpha + self.second.alpha
+
+    @property
+    def grain(self) -> float:
+        """Which differences are worth showing."""
+        return self.first.grain + self.second.grain
 
     @property
     def sentence(self) -> str:
         """The outcome in words."""
+        if self.band is None:
+            return "How much of the difference is noise is not known."
         found, places = int(self.differs.sum()), len(self.difference)
         if places == 1:
             return f"They differ by {'more than' if found else 'no more than'} the noise allows."
@@ -56,6 +74,9 @@ class Comparison:
     @property
     def promise(self) -> str:
         """What the interval of the difference means, in words."""
+        if self.beta is None:
+            both = self.first.alpha is None and self.second.alpha is None
+            return f"{'Neither' if both else 'Only one'} of the answers promises an error beforehand."
         where = "everywhere at once" if self.simultaneous else "at each place"
         runs = f"{100 * (1 - self.beta):.4g} of 100 runs"
         return f"In {runs} the true difference lies in its noise interval, {where}."
@@ -83,8 +104,8 @@ class Comparison:
             "first": self.first.values.tolist(),
             "second": self.second.values.tolist(),
             "difference": self.difference.tolist(),
-            "low": self.low.tolist(),
-            "high": self.high.tolist(),
+            "low": None if self.low is None else self.low.tolist(),
+            "high": None if self.high is None else self.high.tolist(),
             "differs": self.differs.tolist(),
             "alpha": self.alpha,
             "beta": self.beta,
@@ -97,6 +118,9 @@ class Comparison:
 def compare(first: Answer, second: Answer) -> Comparison:
     """The difference of two answers to questions of the same kind about the same bins."""
     _check_same(first, second)
+    difference = first.values - second.values
+    if first.band is None or second.band is None or first.beta is None or second.beta is None:
+        return Comparison(first, second, difference, None, None, None, simultaneous=False)
     beta = float(Fraction(repr(first.beta)) + Fraction(repr(second.beta)))
     if beta >= 1:
         raise InvalidInput(
@@ -106,9 +130,9 @@ def compare(first: Answer, second: Answer) -> Comparison:
     return Comparison(
         first,
         second,
-        difference=first.values - second.values,
-        low=first.low - second.high,
-        high=first.high - second.low,
+        difference,
+        low=first.band[0] - second.band[1],
+        high=first.band[1] - second.band[0],
         beta=beta,
         simultaneous=first.simultaneous and second.simultaneous,
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 
 from blowfishdb.answers import Answer
+from blowfishdb.core.accuracy import NO_PROMISE
 from blowfishdb.core.errors import InvalidInput
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
@@ -78,15 +79,20 @@ def _table(answer: Answer) -> Any:
     facts = {
         "dataset": answer.receipt.dataset,
         "question": answer.receipt.question,
-        "alpha": repr(answer.alpha),
-        "beta": repr(answer.beta),
-        "simultaneous": str(answer.simultaneous).lower(),
+        **_accuracy(answer),
         "epsilon": str(answer.receipt.epsilon),
         "mechanism": answer.receipt.mechanism,
         "policy_version": str(answer.receipt.policy_version),
         "settled": answer.receipt.settled,
     }
     return answer.to_arrow().replace_schema_metadata({f"blowfishdb.{k}": v for k, v in facts.items()})
+
+
+def _accuracy(answer: Answer) -> dict[str, str]:
+    if answer.alpha is None:
+        return {"accuracy": NO_PROMISE}
+    said = {"alpha": repr(answer.alpha), "beta": repr(answer.beta)}
+    return {**said, "simultaneous": str(answer.simultaneous).lower()}
 
 
 def _arrow(answer: Answer, _: bool) -> bytes:
@@ -167,6 +173,7 @@ def _receipt(answer: Answer) -> list[tuple[str, str]]:
         ("Question", receipt.question),
         ("Privacy loss ε", str(receipt.epsilon)),
         ("Mechanism", receipt.mechanism),
+        *([("Accuracy", NO_PROMISE)] if answer.alpha is None else []),
         ("Policy", f"version {receipt.policy_version}: {receipt.policy}"),
         ("Snapshot", str(receipt.snapshot)),
         ("Answered", receipt.settled),

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final
 
+from blowfishdb.adapters.ledger_values import Budget
 from blowfishdb.answers import Answer
-from blowfishdb.core.accuracy import Accuracy, check_beta
+from blowfishdb.core.accuracy import NO_PROMISE, Accuracy, check_beta
 from blowfishdb.core.budget import AnyEpsilon, Epsilon, positive
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.forms import QuestionForm
@@ -130,8 +131,9 @@ class Quote:
     dataset: str
     question: str
     epsilon: Epsilon
-    alpha: float
-    beta: float
+    alpha: float | None
+    beta: float | None
+    """None, like ``alpha``, where how far off the answer is depends on the data."""
     simultaneous: bool
     mechanism: str
     explanation: str
@@ -157,6 +159,8 @@ class Quote:
     def __str__(self) -> str:
         every = "all answers at once" if self.simultaneous else "each answer"
         cost = "already owned, costs nothing" if self.owned else f"costs ε = {self.epsilon:.3g}"
+        if self.alpha is None or self.beta is None:
+            return f"{self.question} of {self.dataset}: {cost}. {NO_PROMISE}"
         return (
             f"{self.question} of {self.dataset}: within ±{self.alpha:g} on {every}, "
             f"{100 * (1 - self.beta):g} times in 100; {cost}"
@@ -237,6 +241,19 @@ def answer_summary(answer: Answer) -> dict[str, Any]:
         "snapshot": receipt.snapshot,
         "settled": receipt.settled,
         "user": receipt.user or None,
+    }
+
+
+def budget_summary(budget: Budget, left: Epsilon) -> dict[str, Any]:
+    """A dataset's budget, and what is left of it for whoever asks."""
+    return {
+        "dataset": budget.dataset,
+        **plain_epsilon("total", budget.total),
+        **plain_epsilon("spent", budget.spent),
+        **plain_epsilon("held", budget.held),
+        **plain_epsilon("carried", budget.carried),
+        **plain_epsilon("remaining", budget.remaining),
+        **plain_epsilon("left", left),
     }
 
 

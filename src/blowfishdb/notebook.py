@@ -6,6 +6,8 @@ import itertools
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from blowfishdb.core.accuracy import NO_PROMISE
+
 if TYPE_CHECKING:
     from blowfishdb.answers import Answer
     from blowfishdb.messages import Quote
@@ -18,13 +20,8 @@ def answer_html(answer: Answer) -> str:
     """The question, the first values with their noise intervals, and the receipt."""
     receipt, count = answer.receipt, len(answer.values)
     headings = [*answer.headings, "value", "noise interval"]
-    cells = zip(
-        itertools.product(*answer.labels), answer.values, answer.low, answer.high, answer.exact, strict=True
-    )
-    rows = [
-        [*bins, _number(value), "exact" if exact else f"{_number(low)} … {_number(high)}"]
-        for bins, value, low, high, exact in itertools.islice(cells, _ROWS)
-    ]
+    cells = zip(itertools.product(*answer.labels), answer.values, _intervals(answer), strict=False)
+    rows = [[*bins, _number(value), interval] for bins, value, interval in itertools.islice(cells, _ROWS)]
     more = [f"The first {_ROWS} of {count:,}; to_pandas() has them all."] if count > _ROWS else []
     paid = f"ε {receipt.cost:.3g}" if receipt.cost else "nothing"
     charged = (
@@ -54,7 +51,19 @@ def quote_html(quote: Quote) -> str:
     return _part(f"Quote: {quote.question} of {quote.dataset}", _table([], facts, 2), notes)
 
 
-def _promise(alpha: float, beta: float, simultaneous: bool) -> str:
+def _intervals(answer: Answer) -> list[str]:
+    """What is promised about the first values."""
+    exact = answer.exact[:_ROWS]
+    if answer.band is None:
+        return ["exact" if known else "not promised" for known in exact]
+    low, high = answer.band
+    ends = zip(low, high, exact, strict=False)
+    return ["exact" if known else f"{_number(lo)} … {_number(hi)}" for lo, hi, known in ends]
+
+
+def _promise(alpha: float | None, beta: float | None, simultaneous: bool) -> str:
+    if alpha is None or beta is None:
+        return NO_PROMISE
     every = "every value" if simultaneous else "each value"
     return f"In {100 * (1 - beta):g} of 100 runs {every} is within {alpha:,.6g} of the truth."
 

@@ -10,12 +10,10 @@ import json
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
 
 from blowfishdb.adapters.ledger import Ledger
 from blowfishdb.core.accuracy import Accuracy
@@ -25,34 +23,31 @@ from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import NotProven, TooLarge
 from blowfishdb.core.projection import Projected
 from blowfishdb.core.reuse import Label, Offer, StoredRelease, cheapest, rows_of
-from blowfishdb.mechanisms.invariants import invariant_components
+from blowfishdb.mechanisms.data_dependent import DataDependentPlan
+from blowfishdb.mechanisms.losses import measured_rows
 from blowfishdb.mechanisms.plan import Observation, Plan
 
-_EXACT = Fraction(0)
-_MOST_TOTALS = 1_000
 _MOST_BINS = 20_000  # beyond these, arithmetic on releases would take longer than a quote may
 _MOST_BOXES = 1_000
 _MOST_RELEASES = 8  # the newest ones; more add little accuracy and cost time
 _MOST_REMEMBERED = 256
 
 
-def stored_release(plan: Plan, seen: Observation, epsilon: Epsilon, axes: tuple[Axis, ...]) -> Any:
-    """What was measured, as plain data; None where it is not a list of rows with noise of their own."""
-    if not _manageable(axes):
+def stored_release(
+    plan: Plan | DataDependentPlan, seen: Observation, epsilon: Epsilon, axes: tuple[Axis, ...]
+) -> Any:
+    """What was measured, as plain data; None where it is not a list of rows with noise of their own.
+
+    A data-dependent plan chose its rows by what it had seen, so nothing can be promised of combining them.
+    """
+    if isinstance(plan, DataDependentPlan) or not _manageable(axes):
         return None
     try:
-        rows, scales = plan.rows(epsilon=epsilon or Epsilon(1))
+        rows, scales = measured_rows(plan, epsilon)
     except (NotProven, TooLarge):
         return None
-    noisy = np.flatnonzero(plan.scales.floats() > 0)
-    values = np.asarray(seen.measured)[noisy]
-    components = invariant_components(plan.graph)
-    if seen.totals is not None and components is not None and components.count <= _MOST_TOTALS:
-        labels = components.assignment()
-        ones = np.ones(labels.size, dtype=np.int64)
-        totals = csr_array((ones, (labels, np.arange(labels.size))), shape=(components.count, labels.size))
-        rows = csr_array(vstack([rows, totals]))
-        scales = [*scales, *[_EXACT] * components.count]
+    values = np.asarray(seen.measured)[np.flatnonzero(plan.scales.floats() > 0)]
+    if seen.totals is not None:
         values = np.concatenate((values, seen.totals))
     if not values.size or rows.shape[0] != values.size:
         return None

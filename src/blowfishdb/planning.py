@@ -9,14 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
+
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.axis import Axis
 from blowfishdb.core.budget import Epsilon, positive
-from blowfishdb.core.errors import InvalidInput
+from blowfishdb.core.errors import InvalidInput, NoGuarantee, NotProven
 from blowfishdb.core.policy import Policy
 from blowfishdb.core.projection import Projected, project
-from blowfishdb.mechanisms import NAMED, Best
+from blowfishdb.core.questions import Release
+from blowfishdb.mechanisms import DATA_DEPENDENT, NAMED, Best, DataDependentMechanism
 from blowfishdb.mechanisms.best import Choice
+from blowfishdb.mechanisms.data_dependent import DataDependentPlan
+from blowfishdb.mechanisms.plan import Observation
 from blowfishdb.messages import Request
 
 DEFAULT_BETA = 0.05
@@ -41,9 +46,17 @@ class Planned:
 
     problem: Projected
     choice: Choice
-    promise: Promise
+    promise: Promise | None
+    """None where how far off the answer is depends on the data."""
     cost: Epsilon
     """What one person loses: the ε of the choice is per row."""
+
+    def released(self, seen: Observation) -> Release:
+        """What left the mechanism, with what is known about its error."""
+        values, exact = np.asarray(seen.answers, dtype=np.float64), self.choice.plan.exact
+        if self.promise is None:
+            return Release(values, exact, None, simultaneous=False)
+        return Release(values, exact, self.promise.margin, self.promise.simultaneous)
 
 
 @final
@@ -64,25 +77,50 @@ class Planner:
         return Planned(problem, choice, promise, choice.epsilon * rows_per_person)
 
     def _choose(self, problem: Projected, request: Request, rows_per_person: int) -> Choice:
-        mechanism = self.mechanism if request.terms.mechanism is None else named(request.terms.mechanism)
+        name = request.terms.mechanism
+        mechanism = self.mechanism if name is None else named(name)
         if request.terms.accuracy is not None:
+            if isinstance(mechanism, DataDependentMechanism):
+                raise _promises_nothing(name)
             needed = request.question.kind.requirement(request.terms.accuracy, problem.axes)
             return mechanism.for_accuracy(problem.workload, problem.graph, needed)
         assert request.terms.epsilon is not None
-        per_row = Epsilon.from_nano(request.terms.epsilon.nano // rows_per_person)
-        return mechanism.for_epsilon(problem.workload, problem.graph, positive(per_row))
+        per_row = positive(Epsilon.from_nano(request.terms.epsilon.nano // rows_per_person))
+        if isinstance(mechanism, DataDependentMechanism):
+            return _data_dependent(mechanism, problem, per_row)
+        return mechanism.for_epsilon(problem.workload, problem.graph, per_row)
 
 
-def named(name: str) -> Best:
-    """The mechanism of that name as the only candidate."""
+def named(name: str) -> Best | DataDependentMechanism:
+    """The mechanism of that name, as the only candidate if its error can be promised."""
+    if name in DATA_DEPENDENT:
+        return DATA_DEPENDENT[name]
     if name not in NAMED:
-        raise InvalidInput(f"There is no mechanism '{name}'.", fixes=tuple(NAMED))
+        raise InvalidInput(f"There is no mechanism '{name}'.", fixes=(*NAMED, *DATA_DEPENDENT))
     mechanism = NAMED[name]
     return mechanism if isinstance(mechanism, Best) else Best((mechanism,))
 
 
-def _promise(choice: Choice, request: Request, axes: tuple[Axis, ...]) -> Promise:
-    """The (α, β) that comes with the answer."""
+def _data_dependent(mechanism: DataDependentMechanism, problem: Projected, epsilon: Epsilon) -> Choice:
+    try:
+        plan = mechanism.plan(problem.workload, problem.graph)
+    except NotProven as refusal:
+        refusal.fixes = ("mechanism adaptive, which takes one that is proven here", *refusal.fixes)
+        raise
+    return Choice(plan, Epsilon(0) if plan.free else epsilon)
+
+
+def _promises_nothing(name: str | None) -> NoGuarantee:
+    return NoGuarantee(
+        f"How far off '{name}' is depends on the data, so no accuracy can be promised for it.",
+        fixes=("state an ε instead of an error", "leave out the mechanism: best keeps its promise"),
+    )
+
+
+def _promise(choice: Choice, request: Request, axes: tuple[Axis, ...]) -> Promise | None:
+    """The (α, β) that comes with the answer, if any does."""
+    if isinstance(choice.plan, DataDependentPlan) and choice.epsilon:
+        return None
     kind, asked = request.question.kind, request.terms.accuracy
     needed = kind.requirement(asked or Accuracy(1, DEFAULT_BETA), axes)
     if asked is not None and not needed.one_sided:

@@ -55,7 +55,7 @@ def preview(
     """The answer with and without noise, under the published policy or under a draft."""
     dataset = service.datasets(request.dataset)
     planned = service.planner.plan(request, policy or dataset.policy, dataset.rows_per_person)
-    problem, choice, promise = planned.problem, planned.choice, planned.promise
+    problem, choice = planned.problem, planned.choice
     if stand_in:
         counts = Secret(_made_up(problem))
     else:
@@ -64,9 +64,6 @@ def preview(
         counts = service.backend(dataset).prepare(problem.cells).count()
     truth = true_answers(problem.workload, counts)
     seen = choice.plan.observe(counts, epsilon=choice.epsilon or Epsilon(1), noise=service.noise)
-    release = Release(
-        np.asarray(seen.answers, dtype=np.float64), choice.plan.exact, promise.margin, promise.simultaneous
-    )
     receipt = Receipt(
         charge="preview",
         dataset=dataset.name,
@@ -84,7 +81,7 @@ def preview(
     everything_exact = Release(truth, np.ones(truth.shape, dtype=np.bool_), 0.0, True)
     return Preview(
         truth=request.question.kind.read(everything_exact, problem.axes),
-        noisy=answer_of(request, problem, promise, release, receipt),
+        noisy=answer_of(request, problem, planned.promise, planned.released(seen), receipt),
         stand_in=stand_in,
     )
 

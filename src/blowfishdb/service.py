@@ -15,14 +15,12 @@ race can give a free answer.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, final
-
-import numpy as np
 
 from blowfishdb.adapters.backends import Backend, Cancellation
 from blowfishdb.adapters.ledger import Charge, Ledger, StoredAnswer
@@ -31,19 +29,25 @@ from blowfishdb.answers import Answer, Receipt
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.codec import digest, plain
-from blowfishdb.core.errors import BlowfishError, BudgetExhausted, MaxCostExceeded, WorkspaceError
+from blowfishdb.core.errors import (
+    BlowfishError,
+    BudgetExhausted,
+    MaxCostExceeded,
+    PolicyConflict,
+    WorkspaceError,
+)
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.policy import Policy
 from blowfishdb.core.projection import Projected, project
 from blowfishdb.core.questions import Release
 from blowfishdb.core.reuse import Offer
 from blowfishdb.core.workloads import Selected
+from blowfishdb.history import FROM_STORED, Past
+from blowfishdb.mechanisms.losses import kernel_of
 from blowfishdb.messages import Fit, Quote, Request
 from blowfishdb.owned import Owned, stored_release
 from blowfishdb.planning import Planned, Planner, Promise
 from blowfishdb.records import DatasetRecord
-
-FROM_STORED = "From stored answers"
 
 
 @final
@@ -57,6 +61,8 @@ class Service:
     owned: Owned
     noise: Noise
     planner: Planner
+    promises: Callable[[str], Mapping[int, Policy]]
+    """Earlier policies of a dataset that are still kept, by version."""
 
     def plan(self, request: Request) -> Planned:
         """Steps 1 to 3: the small problem, the mechanism, the price."""
@@ -76,9 +82,9 @@ class Service:
             dataset=dataset.name,
             question=request.question.describe(),
             epsilon=Epsilon(0) if owned else planned.cost,
-            alpha=promise.alpha,
-            beta=promise.beta,
-            simultaneous=promise.simultaneous,
+            alpha=promise and promise.alpha,
+            beta=promise and promise.beta,
+            simultaneous=promise is not None and promise.simultaneous,
             mechanism=FROM_STORED if offer else plan.name,
             explanation=plan.explain() if not offer else _explained(offer),
             policy=dataset.policy.graph.describe(),
@@ -113,24 +119,19 @@ class Service:
         if offer is not None:
             return self._give(offer, request, dataset, problem)
         planned = self.planner.price(problem, request, dataset.rows_per_person)
-        choice, promise = planned.choice, planned.promise
+        choice = planned.choice
         _check_cost(planned.cost, max_cost)
         prepared = self.backend(dataset).prepare(problem.cells)
         if cancel is not None:
             cancel.check()
         with self._advised(request, dataset, planned):
-            charge = self._reserve(request, dataset, problem, choice.plan.name, planned.cost)
+            losses = self._losses(dataset, planned)
+            charge = self._reserve(request, dataset, problem, choice.plan.name, planned.cost, losses)
         with self._committed(charge):
             counts = prepared.count(cancel)
             seen = choice.plan.observe(counts, epsilon=choice.epsilon or Epsilon(1), noise=self.noise)
-            release = Release(
-                np.asarray(seen.answers, dtype=np.float64),
-                choice.plan.exact,
-                promise.margin,
-                promise.simultaneous,
-            )
             receipt = _receipt(request, dataset, charge, choice.plan.name, prepared.sql)
-            answer = answer_of(request, problem, promise, release, receipt)
+            answer = answer_of(request, problem, planned.promise, planned.released(seen), receipt)
             kept = stored_release(choice.plan, seen, choice.epsilon, problem.cells.axes)
             self.ledger.settle(charge, _body(answer, kept))
         return answer
@@ -187,7 +188,8 @@ class Service:
     def _give(self, offer: Offer, request: Request, dataset: DatasetRecord, problem: Projected) -> Answer:
         """The free answer, on record like every other."""
         assert request.terms.accuracy is not None
-        charge = self._reserve(request, dataset, problem, FROM_STORED, Epsilon(0))
+        nothing = dict.fromkeys(self.promises(dataset.name), Epsilon(0))
+        charge = self._reserve(request, dataset, problem, FROM_STORED, Epsilon(0), nothing)
         with self._committed(charge):
             needed = request.question.kind.requirement(request.terms.accuracy, problem.axes)
             combination = offer.combination
@@ -199,8 +201,32 @@ class Service:
             self.ledger.settle(charge, _body(answer, None))
         return answer
 
+    def _losses(self, dataset: DatasetRecord, planned: Planned) -> dict[int, Epsilon]:
+        """What the answer costs under every earlier policy that is still kept."""
+        kept = self.promises(dataset.name)
+        if not kept:
+            return {}
+        choice, people = planned.choice, dataset.rows_per_person
+        axes = planned.problem.cells.axes
+        kernel = kernel_of(choice.plan, choice.epsilon, axes, dataset.policy, people)
+        losses = {version: Past.of((kernel,), policy).epsilon for version, policy in kept.items()}
+        for version, loss in losses.items():
+            if loss is None:
+                raise PolicyConflict(
+                    f"This answer would tell apart exactly what version {version} of the policy hides, and "
+                    "that version is still promised. Nothing was charged.",
+                    fixes=("ask the curator to withdraw the earlier promise",),
+                )
+        return {version: loss for version, loss in losses.items() if loss is not None}
+
     def _reserve(
-        self, request: Request, dataset: DatasetRecord, problem: Projected, mechanism: str, amount: Epsilon
+        self,
+        request: Request,
+        dataset: DatasetRecord,
+        problem: Projected,
+        mechanism: str,
+        amount: Epsilon,
+        losses: Mapping[int, Epsilon],
     ) -> Charge:
         """Step 4, up to the durable mark that the data is about to be read."""
         detail = {
@@ -210,7 +236,17 @@ class Service:
             "snapshot": dataset.snapshot,
         }
         name = identity(request, dataset, problem)
-        return self.ledger.reserve(dataset.name, request.user, amount, name, detail, once=True, reading=True)
+        return self.ledger.reserve(
+            dataset.name,
+            request.user,
+            amount,
+            name,
+            detail,
+            once=True,
+            reading=True,
+            version=dataset.policy_version,
+            losses=losses,
+        )
 
     @contextmanager
     def _advised(self, request: Request, dataset: DatasetRecord, planned: Planned) -> Iterator[None]:
@@ -219,7 +255,8 @@ class Service:
             yield
         except BudgetExhausted as refusal:
             left = self.ledger.left(dataset.name, request.user)
-            refusal.fixes = tuple(fit.words for fit in self._fits(request, dataset, planned, left))
+            if planned.cost > left:  # otherwise it is an earlier promise that does not reach
+                refusal.fixes = tuple(fit.words for fit in self._fits(request, dataset, planned, left))
             raise
 
     def _fits(
@@ -278,13 +315,13 @@ def _check_cost(epsilon: Epsilon, max_cost: Epsilon | None) -> None:
 def answer_of(
     request: Request,
     problem: Projected,
-    promise: Promise,
+    promise: Promise | None,
     release: Release,
     receipt: Receipt,
     *,
     interval: str = "fresh",
 ) -> Answer:
-    """The release in the shape that people read, with its noise interval."""
+    """The release in the shape that people read, with its noise interval if one is promised."""
     reading = request.question.kind.read(release, problem.axes)
     return Answer(
         labels=reading.labels,
@@ -295,9 +332,9 @@ def answer_of(
         low=reading.low,
         high=reading.high,
         exact=reading.exact,
-        alpha=promise.alpha,
-        beta=promise.beta,
-        simultaneous=promise.simultaneous,
+        alpha=promise and promise.alpha,
+        beta=promise and promise.beta,
+        simultaneous=promise is not None and promise.simultaneous,
         interval=interval,
         form=request.form.to_plain(),
         receipt=receipt,

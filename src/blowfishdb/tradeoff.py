@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, final
 
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.errors import InvalidInput
+from blowfishdb.core.errors import InvalidInput, NoGuarantee
 from blowfishdb.core.policy import Policy
 from blowfishdb.messages import Request, Terms, plain_epsilon
 from blowfishdb.planning import Planner
@@ -133,6 +133,11 @@ def _error_at(planner: Planner, request: Request, policy: Policy, rows: int, eps
     spending = replace(request, terms=Terms(mechanism=request.terms.mechanism).spending(epsilon))
     planned = planner.plan(spending, policy, rows)
     asked = request.terms.accuracy
+    if planned.promise is None:
+        raise NoGuarantee(
+            "A trade-off compares errors that are promised, and this mechanism promises none.",
+            fixes=("leave out the mechanism", "preview() shows one draw of it"),
+        )
     if asked is None or not planned.choice.epsilon:
         return planned.promise.alpha
     kind, axes = request.question.kind, planned.problem.axes

@@ -8,7 +8,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from blowfishdb.mechanisms import NAMED
+from blowfishdb.core.accuracy import NO_PROMISE
+from blowfishdb.mechanisms import DATA_DEPENDENT, NAMED
 from tests.entrypoints.commands import ROWS, Shell, people
 
 PAID = ("--yes", "--max-cost", "5")
@@ -30,6 +31,42 @@ def test_every_mechanism_can_be_asked_for(shell: Shell, name: str) -> None:
     quote = shell.must("quote", *question, "--json").json
     assert quote["owned"] and quote["nano_epsilon"] == 0
     assert answer["receipt"]["epsilon"] != "0"
+
+
+@pytest.mark.parametrize("name", list(DATA_DEPENDENT))
+def test_every_data_dependent_mechanism_can_be_asked_for(shell: Shell, name: str) -> None:
+    if name == "policy-tree":  # which has nothing to gain where one bin is all that is hidden
+        question = ("people", "histogram(salary, width=2000)", "--epsilon", "0.3", "--mechanism", name)
+    else:
+        question = ("people", "histogram(salary, width=10000)", "--epsilon", "0.3", "--mechanism", name)
+    answer = shell.must("ask", *question, *PAID, "--json").json
+    assert answer["alpha"] is None and answer["low"] is None and answer["receipt"]["epsilon"] == "0.3"
+    assert shell.must("quote", *question, "--json").json["owned"]
+    refused = shell("quote", *question[:2], "--error", "50", "--mechanism", name)
+    assert refused.code == 4 and "depends on the data" in refused.err.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "histogram(age, width=10)",
+        "cumulative(age, bins=10)",
+        "ranges(salary, 0..9999, 20000..39999)",
+        "quantiles(salary, 0.25, 0.5)",
+        "top(salary, 2)",
+        "histogram(age(bins=4), joined(bins=4))",
+    ],
+)
+def test_without_a_promise_there_is_no_interval_in_words(shell: Shell, question: str) -> None:
+    done = shell.must("ask", "people", question, "--epsilon", "0.4", "--mechanism", "adaptive", *PAID)
+    said = " ".join(done.out.replace("│", " ").split())
+    assert said.count(NO_PROMISE) == 2 and "±" not in said and "nan" not in said.lower()
+    assert "├" not in done.out and "plain DP" not in said
+    number = shell.must("log", "--limit", "1", "--json").json["answers"][0]["id"]
+    assert "not promised" in shell.must("log", "--limit", "1").out
+    assert NO_PROMISE in " ".join(shell.must("show", str(number)).out.split())
+    compared = shell.must("compare", str(number), str(number)).out
+    assert "not promised" in compared and "Neither of the answers promises" in compared
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,10 @@ QUESTIONS: dict[str, Callable[[Gateway], Asking]] = {
     ).accurate_to(70),
     "two columns": lambda db: db["salaries"]["age", "region"].histogram().accurate_to(200),
     "a mechanism": lambda db: db["salaries"]["age"].histogram(width=5).using("laplace").accurate_to(50),
+    "no promise": lambda db: db["salaries"]["salary"].cumulative(bins=100).using("adaptive").spend("0.3"),
+    "no promise on two columns": lambda db: (
+        db["salaries"]["age", "region"].histogram().using("dawa-transformed").spend("0.3")
+    ),
     "in short": lambda db: (
         db["salaries"].question("histogram(age, width=10) where region in ('north', 'east')").accurate_to(50)
     ),
@@ -272,6 +276,19 @@ def test_a_policy_is_drafted_proposed_and_published(place: Place) -> None:
     assert not refused.value.charged and refused.value.fixes
     db["visits"].publish(weeks, confirm=True)
     assert drawn(db["visits"].policy) == drawn(weeks) and db.facts("visits").policy_version == before + 1
+
+
+def test_a_promise_is_kept_and_withdrawn(place: Place) -> None:
+    db, inside = place.curator["visits"], place.inside["visits"]
+    inside["day"].histogram(width=timedelta(days=30)).spend("0.01").ask()
+    days = db.hiding_within("day", timedelta(days=1))
+    assert db.past(days) == inside.past(days)
+    db.publish(days, confirm=True)
+    kept, same = db.kept[-1], inside.kept[-1]
+    assert (kept.version, kept.remaining, kept.to_plain()) == (same.version, same.remaining, same.to_plain())
+    for promise in db.kept:
+        db.withdraw(promise.version)
+    assert db.kept == inside.kept == []
 
 
 def test_a_dataset_is_declared_anew_and_refreshed(place: Place, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from blowfishdb.adapters.accounts import Accounts
 from blowfishdb.adapters.tokens import Tokens
 from blowfishdb.entrypoints.api.app import create_app
 from blowfishdb.exports import FORMATS
+from blowfishdb.mechanisms import DATA_DEPENDENT
 from blowfishdb.workspace import Workspace
 from tests.entrypoints.server import CHEAP, PASSWORD, ROLES, SETTINGS, TestClient, client_of
 
@@ -176,6 +177,12 @@ def _ask_everything(fetch: Fetched) -> list[int]:
             taken = {"quote_id": quote.json()["quote_id"]}
             answer = fetch("POST", f"{API}/datasets/people/answers", json=taken, headers=headers)
             assert answer.status_code == 200, answer.text
+        found.append(answer.json()["id"])
+    for name in DATA_DEPENDENT:
+        body = {"question": "histogram(salary, bins=8)", "epsilon": "0.00001", "mechanism": name}
+        answer = fetch("POST", f"{API}/datasets/people/answers", json=body)
+        assert answer.status_code == 200, answer.text
+        fetch("POST", f"{API}/datasets/people/explain", json=body)
         found.append(answer.json()["id"])
     for question, error in (("sum(salary)", 5_000_000), ("mean(salary)", 1)):
         answer = fetch("POST", f"{API}/datasets/people/answers", json={"question": question, "error": error})

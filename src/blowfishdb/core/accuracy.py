@@ -24,6 +24,9 @@ from blowfishdb.core.errors import Infeasible, InvalidAlpha, InvalidBeta
 LARGEST_EPSILON = Epsilon(10**6)
 """Beyond this nothing is hidden in any sense; a request that needs more is refused."""
 
+NO_PROMISE = "This mechanism promises no error beforehand: how far off it is depends on the data."
+"""What is said wherever people look for an accuracy and none is promised."""
+
 _ROUNDING = 1e-12  # relative, against the analyst: far above float error, far below notice
 
 

@@ -36,24 +36,30 @@ class Release:
 
     values: FloatArray
     exact: BoolArray
-    alpha: float
+    alpha: float | None
+    """None where the mechanism promises no error."""
     simultaneous: bool
 
     @property
-    def margins(self) -> FloatArray:
-        """How far the truth may be from each value."""
-        return np.where(self.exact, 0.0, self.alpha)
+    def margins(self) -> FloatArray | None:
+        """How far the truth may be from each value; None where nothing is promised about that."""
+        return None if self.alpha is None else np.where(self.exact, 0.0, self.alpha)
+
+    @property
+    def one_curve(self) -> bool:
+        """Whether all values may be pulled together: no promise about a single one is lost by it."""
+        return self.simultaneous or self.alpha is None
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """Answers in the shape that people read: tidy values and their noise intervals."""
+    """Answers in the shape that people read: tidy values, and their noise intervals if any are promised."""
 
     labels: tuple[tuple[str, ...], ...]
     values: FloatArray
-    low: FloatArray
-    high: FloatArray
+    low: FloatArray | None
+    high: FloatArray | None
     exact: BoolArray
 
 
@@ -119,7 +125,7 @@ class Cumulative(Kind):
 
     def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
         labels = tuple(axis.ends() for axis in axes)
-        if len(axes) > 1 or not release.simultaneous:
+        if len(axes) > 1 or not release.one_curve:
             return _counts(release, labels)
         return _increasing(release, labels)
 
@@ -187,9 +193,10 @@ class Quantiles(Kind):
         curve = _increasing(replace(release, simultaneous=True), ((),))
         total = curve.values[-1]
         middle, low, high = (
-            np.array([_reached(line, share * total, axis) for share in self.shares])
+            None if line is None else np.array([_reached(line, share * total, axis) for share in self.shares])
             for line in (curve.values, curve.high, curve.low)
         )
+        assert middle is not None
         labels = (tuple(f"{100 * share:g} %" for share in self.shares),)
         return Reading(labels, middle, low, high, np.full(len(self.shares), bool(release.exact.all())))
 
@@ -233,7 +240,10 @@ class Sum(Kind):
         return alpha * self._unit(axes)
 
     def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
-        values, margins = release.values * self._unit(axes), release.margins * self._unit(axes)
+        values, margins = release.values * self._unit(axes), release.margins
+        if margins is None:
+            return Reading(((self.name,),), values, None, None, release.exact)
+        margins = margins * self._unit(axes)
         return Reading(((self.name,),), values, values - margins, values + margins, release.exact)
 
     def identity(self) -> list[object]:
@@ -366,6 +376,8 @@ def _counts(release: Release, labels: tuple[tuple[str, ...], ...]) -> Reading:
     """Each count by itself: cutting below zero keeps the promise of that count."""
     values, margins = release.values, release.margins
     tidy = np.where(release.exact, values, tidy_counts(values, None))
+    if margins is None:
+        return Reading(labels, tidy, None, None, release.exact)
     low, high = tidy_counts(values - margins, None), tidy_counts(values + margins, None)
     return Reading(labels, tidy, low, high, release.exact)
 
@@ -374,14 +386,18 @@ def _increasing(release: Release, labels: tuple[tuple[str, ...], ...]) -> Readin
     """A curve: pulled to the nearest increasing one, which never increases its largest error."""
     most = float(release.values[-1]) if release.exact[-1] else None
     values = np.where(release.exact, release.values, tidy_cumulative(release.values, most))
-    low, high = (tidy_counts(values + sign * release.margins, most) for sign in (-1, 1))
+    margins = release.margins
+    if margins is None:
+        return Reading(labels, values, None, None, release.exact)
+    low, high = (tidy_counts(values + sign * margins, most) for sign in (-1, 1))
     return Reading(labels, values, low, high, release.exact)
 
 
 def _picked(release: Release, axis: Axis, chosen: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Reading:
     every = _counts(release, (axis.labels(),))
     labels = (tuple(every.labels[0][index] for index in chosen),)
-    return Reading(labels, every.values[chosen], every.low[chosen], every.high[chosen], every.exact[chosen])
+    low, high = (None if line is None else line[chosen] for line in (every.low, every.high))
+    return Reading(labels, every.values[chosen], low, high, every.exact[chosen])
 
 
 def _reached(curve: FloatArray, rank: float, axis: Axis) -> float:

@@ -1,14 +1,17 @@
-"""Mechanisms: the ways to answer a workload privately, each with its error known beforehand."""
+"""Mechanisms: the ways to answer a workload privately, most with their error known beforehand."""
 
+from blowfishdb.mechanisms.adaptive_choice import Adaptive
 from blowfishdb.mechanisms.adaptive_tree import AdaptiveTree
 from blowfishdb.mechanisms.best import Best
 from blowfishdb.mechanisms.certificate import Certificate
 from blowfishdb.mechanisms.check import ContractViolation, check_mechanism
+from blowfishdb.mechanisms.data_dependent import DataDependentMechanism, DataDependentPlan
 from blowfishdb.mechanisms.dawa import Dawa
 from blowfishdb.mechanisms.dawa_transformed import DawaTransformed
 from blowfishdb.mechanisms.edge_noise import EdgeNoise
 from blowfishdb.mechanisms.hierarchical import Hierarchical, Privelet
 from blowfishdb.mechanisms.laplace import Laplace
+from blowfishdb.mechanisms.matching import MatchingTransformed
 from blowfishdb.mechanisms.optimized import Optimized
 from blowfishdb.mechanisms.ordered import Ordered
 from blowfishdb.mechanisms.ordered_denoised import OrderedDenoised
@@ -29,23 +32,39 @@ NAMED: dict[str, Mechanism] = {
     "optimized": Optimized(),
     "best": Best(),
 }
-"""Every mechanism once, by the name under which a question can ask for it."""
+"""Every mechanism that promises its error, by the name under which a question can ask for it."""
+
+DATA_DEPENDENT: dict[str, DataDependentMechanism] = {
+    "adaptive": Adaptive(),
+    "adaptive-tree": AdaptiveTree(),
+    "policy-tree": PolicyTree(),
+    "ordered-denoised": OrderedDenoised(),
+    "dawa": Dawa(),
+    "dawa-transformed": DawaTransformed(),
+    "matching-transformed": MatchingTransformed(),
+}
+"""Every mechanism whose error depends on the data, for questions that state an ε instead of an accuracy."""
 
 CATALOGUE: tuple[Mechanism, ...] = tuple(NAMED.values())
 """Each passes ``check_mechanism``."""
 
 __all__ = [
     "CATALOGUE",
+    "DATA_DEPENDENT",
     "NAMED",
+    "Adaptive",
     "AdaptiveTree",
     "Best",
     "Certificate",
     "ContractViolation",
+    "DataDependentMechanism",
+    "DataDependentPlan",
     "Dawa",
     "DawaTransformed",
     "EdgeNoise",
     "Hierarchical",
     "Laplace",
+    "MatchingTransformed",
     "Mechanism",
     "Optimized",
     "Ordered",

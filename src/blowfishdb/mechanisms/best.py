@@ -13,6 +13,7 @@ from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import NotProven, TooLarge
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.workloads import Workload
+from blowfishdb.mechanisms.data_dependent import DataDependentPlan
 from blowfishdb.mechanisms.edge_noise import EdgeNoise
 from blowfishdb.mechanisms.hierarchical import Hierarchical
 from blowfishdb.mechanisms.laplace import Laplace, LaplaceOnWorkload
@@ -34,18 +35,20 @@ _AS_GOOD = 1 + 1e-6
 class Choice:
     """The plan that was taken, what it costs, and what else was considered."""
 
-    plan: Plan
+    plan: Plan | DataDependentPlan
     epsilon: Epsilon
-    considered: tuple[Plan, ...]
+    considered: tuple[Plan, ...] = ()
+    """What can be compared before the data is seen; a data-dependent plan cannot."""
 
     def explain(self) -> str:
         """Why this plan, and how much larger the standard error of the others is."""
-        others = [plan for plan in self.considered if plan is not self.plan]
-        if not others or self.plan.unit_error == 0:
-            return f"{self.plan.name}: {self.plan.explain()}"
-        errors = ((plan.unit_error / self.plan.unit_error) ** 0.5 for plan in others)
+        own = self.plan
+        others = [plan for plan in self.considered if plan is not own]
+        if isinstance(own, DataDependentPlan) or not others or own.unit_error == 0:
+            return f"{own.name}: {own.explain()}"
+        errors = ((plan.unit_error / own.unit_error) ** 0.5 for plan in others)
         listed = ", ".join(f"{plan.name} {ratio:.3g}×" for plan, ratio in zip(others, errors, strict=True))
-        return f"{self.plan.name}: {self.plan.explain()} Standard error of the others: {listed}."
+        return f"{own.name}: {own.explain()} Standard error of the others: {listed}."
 
 
 @final

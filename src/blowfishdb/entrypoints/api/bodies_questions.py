@@ -39,7 +39,13 @@ class Asked(Body):
     confidence: float = Field(default=0.95, allow_inf_nan=False, description="… this share of the time, …")
     each: bool = Field(default=False, description="… each value by itself instead of all at once.")
     epsilon: Amount | None = Field(default=None, description="What to spend, instead of an error.")
-    mechanism: str | None = Field(default=None, max_length=255, description="Instead of the cheapest.")
+    mechanism: str | None = Field(
+        default=None,
+        max_length=255,
+        description="Instead of the cheapest: one that promises its error, or, with an epsilon, one whose "
+        "error depends on the data (alpha, beta, low and high are then null).",
+        examples=["adaptive", "optimized"],
+    )
 
     def asking(self, dataset: Dataset, *, explaining: bool = False) -> Asking:
         """The question on its terms, checked against the declared columns."""

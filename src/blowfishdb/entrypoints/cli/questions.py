@@ -35,7 +35,12 @@ Loss = Annotated[
     str | None, typer.Option("--epsilon", metavar="E", help="Spend this much instead of stating an accuracy.")
 ]
 Mechanism = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Use this mechanism instead of the cheapest.")
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Use this mechanism instead of the cheapest; with --epsilon also adaptive, which promises no "
+        "error and is usually closer.",
+    ),
 ]
 MaxCost = Annotated[str | None, typer.Option(metavar="E", help="Refuse to spend more than this.")]
 Output = Annotated[
@@ -219,6 +224,7 @@ def register(app: typer.Typer) -> None:
         epilog=examples(
             'blowfishdb ask people "cumulative(salary, bins=20)" --error 50',
             'blowfishdb ask people "mean(age)" --epsilon 0.1 --yes --max-cost 0.1 --json',
+            'blowfishdb ask people "cumulative(salary, bins=100)" --epsilon 0.1 --mechanism adaptive',
             'blowfishdb ask people "histogram(age, region)" --error 80 -o answer.parquet',
         ),
     )(ask)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.style import Style
 from rich.table import Table
@@ -74,24 +75,35 @@ def bars(answer: Answer, width: int, most: int | None) -> Table:
     if answer.form.get("kind") == "count":
         names = ["rows"]
     shown = [people(value) for value in answer.values[:most]]
-    spans = [
-        "exact" if exact else interval(low, high, 0)
-        for low, high, exact in zip(answer.low[:most], answer.high[:most], answer.exact[:most], strict=True)
-    ]
+    lows, highs = _ends(answer)
+    spans = _spans(answer, 0)[:most]
     headings = ", ".join(answer.axes), "people", "noise interval"
     texts = zip(headings, (names, shown, spans), strict=True)
     taken = sum(max(map(len, (heading, *column))) + 2 for heading, column in texts)
     room = max(_NARROWEST_BAR, min(_WIDEST_BAR, width - taken - 2))
-    longest = max(1.0, float(answer.high.max(initial=1.0)))
+    longest = max(1.0, float(highs.max(initial=1.0)))
     table = grid(headings[0], "", *headings[1:], right=(0, 2, 3))
     for place, (name, value, span) in enumerate(zip(names, shown, spans, strict=True)):
-        low, middle, high = (float(line[place]) for line in (answer.low, answer.values, answer.high))
-        faded = low <= 0 and not answer.exact[place]
+        low, middle, high = (float(line[place]) for line in (lows, answer.values, highs))
+        faded = answer.band is not None and low <= 0 and not answer.exact[place]
         drawn = whisker(low / longest, middle / longest, high / longest, room)
         table.add_row(
             name, Text(drawn, style="dim blue" if faded else "blue"), value, Text(span, style="dim")
         )
     return table
+
+
+def _ends(answer: Answer) -> tuple[FloatArray, FloatArray]:
+    """Where the whiskers end: at the values themselves if no error is promised."""
+    return (answer.values, answer.values) if answer.band is None else answer.band
+
+
+def _spans(answer: Answer, places: int) -> list[str]:
+    """The noise intervals in words."""
+    if answer.band is None:
+        return ["exact" if exact else "not promised" for exact in answer.exact]
+    ends = zip(*answer.band, answer.exact, strict=True)
+    return ["exact" if exact else interval(low, high, places) for low, high, exact in ends]
 
 
 def whisker(low: float, middle: float, high: float, width: int) -> str:
@@ -134,7 +146,9 @@ def heat_map(answer: Answer, width: int, *, shaded: bool) -> Table | Text:
     """Counts in a grid, shaded by size; one letter a cell where numbers do not fit."""
     rows, columns = answer.labels
     values = answer.values.reshape(len(rows), len(columns))
-    noise = (answer.low <= 0).reshape(values.shape) & ~answer.exact.reshape(values.shape)
+    noise = np.zeros(values.shape, dtype=np.bool_)
+    if answer.low is not None:
+        noise = ((answer.low <= 0) & ~answer.exact).reshape(values.shape)
     widths = [
         max(len(label), *(len(people(value)) for value in values[:, place])) + 2
         for place, label in enumerate(columns)
@@ -178,10 +192,9 @@ def _letters(answer: Answer, values: FloatArray) -> Text:
 
 def intervals(answer: Answer, width: int) -> Table:
     """Values on one line each, with their noise interval drawn to scale."""
-    places = decimals(answer.alpha) if answer.kind != "quantiles" else _places(answer.values)
-    spans = [interval(low, high, places) for low, high in zip(answer.low, answer.high, strict=True)]
-    spans = ["exact" if exact else span for span, exact in zip(spans, answer.exact, strict=True)]
-    lowest, highest = float(answer.low.min()), float(answer.high.max())
+    places = decimals(answer.grain) if answer.kind != "quantiles" else _places(answer.values)
+    (lows, highs), spans = _ends(answer), _spans(answer, places)
+    lowest, highest = float(lows.min()), float(highs.max())
     room = max(_NARROWEST_BAR, min(_WIDEST_BAR, width - max(map(len, spans)) - 40))
     of = answer.axes[0]
     heading = of if answer.kind == "quantiles" else f"{answer.kind} of {of}"
@@ -192,9 +205,7 @@ def intervals(answer: Answer, width: int) -> Table:
         "noise interval",
         right=(0, 2, 3),
     )
-    for name, low, value, high, span in zip(
-        answer.labels[0], answer.low, answer.values, answer.high, spans, strict=True
-    ):
+    for name, low, value, high, span in zip(answer.labels[0], lows, answer.values, highs, spans, strict=True):
         scale = (room - 1) / ((highest - lowest) or 1.0)
         first, middle, last = (round((float(end) - lowest) * scale) for end in (low, value, high))
         drawn = Text(_line(first, middle, last, room), style="blue")

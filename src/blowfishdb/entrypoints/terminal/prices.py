@@ -7,6 +7,7 @@ from rich.text import Text
 
 from blowfishdb.adapters.ledger import Budget, Grant
 from blowfishdb.answers import Receipt
+from blowfishdb.core.accuracy import NO_PROMISE
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.entrypoints.terminal.figures import loss, often, significant
 from blowfishdb.entrypoints.terminal.screen import Framed, grid
@@ -15,8 +16,10 @@ from blowfishdb.messages import Quote
 _METER = 20
 
 
-def promise(kind: str, alpha: float, beta: float, simultaneous: bool) -> str:
+def promise(kind: str, alpha: float | None, beta: float | None, simultaneous: bool) -> str:
     """The accuracy in words; what it counts depends on the kind of question."""
+    if alpha is None or beta is None:
+        return NO_PROMISE
     every, off = ("every" if simultaneous else "each"), significant(alpha, 6)
     if kind in ("sum", "mean"):
         return f"In {often(beta)} the {kind} is within {off} of the truth."
@@ -38,7 +41,8 @@ def quote_panel(quote: Quote) -> RenderableType:
         lines.append(Text("Exact and free: the policy does not hide this answer.", style="bold green"))
     else:
         lines.append(Text.assemble(("ε ", "dim"), (loss(quote.epsilon), "bold"), *_share(quote)))
-        lines.append(Text(_dividend(quote)))
+        if quote.alpha is not None:
+            lines.append(Text(_dividend(quote)))
         lines += [
             Text(f"cheaper: ±{significant(other.alpha, 6)} → {loss(other.epsilon)}")
             for other in quote.alternatives

@@ -38,21 +38,17 @@ def tradeoff_table(found: Tradeoff) -> RenderableType:
 def comparison_table(found: Comparison) -> RenderableType:
     """Both answers, their difference and its noise interval; ≠ where the noise does not explain it."""
     first, second = found.first, found.second
-    places = decimals(found.alpha) if first.kind in ("sum", "mean") else 0
+    places = decimals(found.grain) if first.kind in ("sum", "mean") else 0
     a, b = f"#{first.number}", f"#{second.number}"
     table = grid(", ".join(first.axes), a, b, f"{a} − {b}", "noise interval", "", right=(0, 1, 2, 3, 4))
     names = (" · ".join(parts) for parts in itertools.product(*first.labels))
-    for name, one, other, apart, low, high, real in zip(
-        names,
-        first.values,
-        second.values,
-        found.difference,
-        found.low,
-        found.high,
-        found.differs,
-        strict=True,
+    spans = ["not promised"] * len(found.difference)
+    if found.band is not None:
+        spans = [interval(float(low), float(high), places) for low, high in zip(*found.band, strict=True)]
+    for name, one, other, apart, span, real in zip(
+        names, first.values, second.values, found.difference, spans, found.differs, strict=True
     ):
         numbers = (amount(float(value), places) for value in (one, other, apart))
         mark = Text("≠" if real else "", style="bold yellow")
-        table.add_row(name, *numbers, Text(interval(float(low), float(high), places), style="dim"), mark)
+        table.add_row(name, *numbers, Text(span, style="dim"), mark)
     return Group(table, Text(found.sentence, style="bold"), Text(found.promise, style="dim"))
