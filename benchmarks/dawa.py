@@ -1,9 +1,9 @@
-"""DAWA and what replaces it: error on the DPBench histograms, time and memory against the number of cells.
+"""DAWA and matching: error on the DPBench histograms, time and memory against the number of cells.
 
-    python -m benchmarks.dawa [--data ../shared/data] [--trials 10] [--largest 20]
+    python -m benchmarks.dawa [--data ../shared/data] [--trials 10] [--largest 20] [--write]
 
-Range questions under add/remove (mean absolute error, 2,000 ranges) and the histogram under the line policy
-(mean squared error per cell). Without the files, synthetic data stands in.
+Range questions under add/remove (mean absolute error, 2,000 ranges); without the files, synthetic data stands
+in. Histograms under the line policy: `benchmarks.line_histograms`.
 """
 
 from __future__ import annotations
@@ -12,27 +12,20 @@ import argparse
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
-from benchmarks.tables import Row, show
-from benchmarks.timing import peak, seconds
-from blowfishdb.core.graphs import AddRemove, PolicyGraph, Threshold
-from blowfishdb.core.workloads import Histogram, Ranges, Workload
+from benchmarks.tables import Row, show, write
+from benchmarks.timing import clocks, peak
+from blowfishdb.core.graphs import AddRemove, Threshold
+from blowfishdb.core.workloads import Histogram, Ranges, Rectangles
 from blowfishdb.mechanisms.data_dependent import DataDependentPlan
 from blowfishdb.mechanisms.dawa import Dawa
-from blowfishdb.mechanisms.dawa_transformed import DawaTransformed
 from blowfishdb.mechanisms.matching import MatchingTransformed
-from blowfishdb.mechanisms.ordered_denoised import OrderedDenoised
 from blowfishdb.noise import secure, seeded
 
 NAMES = ("nettrace", "adult", "medcost", "searchlogs", "income", "patent", "hepth")
 SIZE = 4096
-
-
-class Planner(Protocol):
-    def plan(self, workload: Workload, graph: PolicyGraph) -> DataDependentPlan: ...
 
 
 def histograms(folder: Path) -> dict[str, np.ndarray]:
@@ -72,63 +65,97 @@ def range_errors(data: dict[str, np.ndarray], trials: int) -> Iterator[Row]:
         yield row
 
 
-def line_errors(data: dict[str, np.ndarray], trials: int) -> Iterator[Row]:
-    planners: dict[str, Planner] = {
-        "OrderedDenoised": OrderedDenoised(),
-        "DawaTransformed": DawaTransformed(),
-    }
-    for epsilon in (0.1, 0.01, 0.001):
-        for label, planner in planners.items():
-            row = {"epsilon": epsilon, "mechanism": label}
-            for name, x in data.items():
-                plan, noise = planner.plan(Histogram(x.size), Threshold(x.size, 1)), seeded(1)
-                answers = (plan.release(x, epsilon=epsilon, noise=noise) for _ in range(trials))
-                row[name] = spread([float(((answer - x) ** 2).mean()) for answer in answers])
-            yield row
-
-
 def times(largest: int) -> Iterator[Row]:
-    """Warm, on a cryptographic source of noise; the quickest of a few."""
+    """Warm, on a cryptographic source of noise; the quickest of a few, on the clock and on the processor."""
+    warm = Dawa().plan(ranges(SIZE), AddRemove(SIZE))
+    warm.release(piecewise(SIZE), epsilon=0.1, noise=secure())
     for power in range(12, largest + 1, 2):
-        row = {"cells": f"2^{power}"}
         for label, make in (("piecewise", piecewise), ("random", random_cells)):
             x = make(1 << power)
-            plan, noise = Dawa().plan(ranges(x.size), AddRemove(x.size)), secure()
-            runs = 10 if power == 12 else 1
-            plan.release(piecewise(SIZE)[: x.size], epsilon=0.1, noise=noise) if power == 12 else None
-            taken = min(
-                seconds(lambda p=plan, y=x, n=noise: p.release(y, epsilon=0.1, noise=n)) for _ in range(runs)
-            )
-            row[f"{label}, ms"] = f"{1e3 * taken:,.0f}"
-        yield row | {"memory": peak()}
+            yield timed(f"2^{power}", label, Dawa().plan(ranges(x.size), AddRemove(x.size)), x)
+    if largest >= 20:
+        side, stream = 1024, np.random.default_rng(2014)
+        corners = stream.integers(0, side, size=(2_000, 2, 2))
+        rectangles = Rectangles((side, side), corners.min(axis=1), corners.max(axis=1))
+        x = np.kron(stream.integers(0, 2_000, (32, 32)), np.ones((32, 32), dtype=np.int64)).ravel()
+        yield timed("1024×1024", "squares", Dawa().plan(rectangles, AddRemove(x.size)), x)
+
+
+def timed(cells: str, data: str, plan: DataDependentPlan, x: np.ndarray) -> Row:
+    noise, runs = secure(), 15 if x.size == SIZE else 1
+
+    def release() -> None:
+        plan.release(x, epsilon=0.1, noise=noise)
+
+    clock, processor = zip(*(clocks(release) for _ in range(runs)), strict=True)
+    return {
+        "cells": cells,
+        "data": data,
+        "clock ms": 1e3 * min(clock),
+        "processor ms": 1e3 * min(processor),
+        "memory": peak(),
+    }
 
 
 def matchings() -> Iterator[Row]:
-    for cells in (128, 256, 512, 1024):
-        x = random_cells(cells)
-        plan = MatchingTransformed().plan(Histogram(cells), Threshold(cells, 1))
-        taken = seconds(lambda p=plan, y=x: p.release(y, epsilon=0.1, noise=secure()))
-        print(f"matching {cells:,} cells: {taken:.2f} s", flush=True)
-        yield {"cells": cells, "seconds": taken}
+    """Both matchings of a release, on counts that differ and on counts that are all alike, the slowest."""
+    from rich.progress import Progress
+
+    cases = [
+        (cells, label, x)
+        for cells in (256, 512, 1024)
+        for label, x in (("random", random_cells(cells)), ("equal", np.full(cells, 50)))
+    ]
+    with Progress(transient=True) as bar:
+        for cells, label, x in cases:
+            task = bar.add_task(f"{cells:,} cells, {label}", total=2)
+            planner = MatchingTransformed(
+                progress=lambda done, of, task=task: bar.update(task, completed=done, total=of)
+            )
+            plan = planner.plan(Histogram(cells), Threshold(cells, 1))
+            clock, processor = clocks(lambda p=plan, y=x: p.release(y, epsilon=0.1, noise=secure()))
+            yield {"cells": cells, "counts": label, "clock s": clock, "processor s": processor}
+
+
+def chart(rows: list[Row]) -> object:
+    import altair as alt
+
+    points = [
+        {"cells": 2 ** int(row["cells"][2:]), "data": row["data"], "ms": row["processor ms"]}
+        for row in rows
+        if row["cells"].startswith("2^")
+    ]
+    return (
+        alt.Chart(alt.InlineData(values=points))
+        .mark_line(point=True)
+        .encode(
+            x=alt.X("cells:Q", scale=alt.Scale(type="log", base=2)),
+            y=alt.Y("ms:Q", scale=alt.Scale(type="log"), title="milliseconds of a processor"),
+            color=alt.Color("data:N"),
+        )
+        .properties(width=420, height=260, title="One release of DAWA, 2,000 ranges")
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, default=Path(__file__).parent.parent.parent / "shared" / "data")
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of data sets")
     parser.add_argument("--trials", type=int, default=10)
     parser.add_argument("--largest", type=int, default=20, help="the binary logarithm of the most cells")
+    parser.add_argument("--write", action="store_true", help="write docs/figures/dawa_time.*")
     chosen = parser.parse_args()
-    data = histograms(chosen.data)
     print("DAWA, 2,000 ranges, add/remove: mean absolute error ± standard error")
-    show(list(range_errors(data, chosen.trials)))
-    print("\nHistogram, line policy: mean squared error per cell ± standard error")
-    show(list(line_errors(data, chosen.trials)))
-    print("\nOne release of DAWA with 2,000 ranges")
-    show(list(times(chosen.largest)))
-    print("\nMatching")
+    show(list(range_errors(histograms(chosen.data), chosen.trials)))
+    print("\nOne release of DAWA with 2,000 ranges", flush=True)
+    rows = list(times(chosen.largest))
+    show(rows)
+    print("\nMatching", flush=True)
     show(list(matchings()))
+    if chosen.write:
+        kept = ("cells", "data", "processor ms", "memory")  # the clock depends on what else is running
+        write("dawa_time", [{name: row[name] for name in kept} for row in rows], chart(rows))
 
 
 if __name__ == "__main__":

@@ -15,11 +15,10 @@ from blowfishdb.core.errors import InvalidEpsilon, NoGuarantee, SizeMismatch, To
 from blowfishdb.core.graphs import AddRemove, Explicit, Full, Threshold
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Matrix, Product, Ranges, Rectangles
 from blowfishdb.mechanisms.dawa import Dawa
-from blowfishdb.mechanisms.dawa.costs import deviations, resolution, sensitivity
+from blowfishdb.mechanisms.dawa.costs import Ranked, deviations, resolution, sensitivity
 from blowfishdb.mechanisms.dawa.coverage import DenseCoverage, RangeCoverage, coverage, over_buckets
 from blowfishdb.mechanisms.dawa.expansion import expand, row_order
 from blowfishdb.mechanisms.dawa.greedy import greedy_scaling
-from blowfishdb.mechanisms.dawa.mechanism import stages, steps
 from blowfishdb.mechanisms.dawa.partition import Candidates, Penalty, least_cost, private_partition
 from blowfishdb.mechanisms.dawa.tree_least_squares import (
     cost,
@@ -27,6 +26,7 @@ from blowfishdb.mechanisms.dawa.tree_least_squares import (
     noisy_sums,
     tree_least_squares,
 )
+from blowfishdb.mechanisms.dawa.two_stages import stages, steps
 
 EXAMPLE = np.array([2, 3, 8, 1, 0, 2, 0, 4, 2, 4])
 PAPER = np.array([0, 2, 3, 7])
@@ -42,7 +42,7 @@ def noise_free_costs(x, candidates, penalty):
     costs = np.zeros((len(candidates.lengths), candidates.size), dtype=np.int64)
     for row, length in zip(costs, candidates.lengths, strict=True):
         starts = candidates.size - length + 1
-        row[:starts] = deviations(x, length, candidates.units) + penalty * candidates.units
+        row[:starts] = deviations(Ranked(x), length, candidates.units) + penalty * candidates.units
     return costs
 
 
@@ -58,11 +58,11 @@ def test_deviations_of_the_paper():
     units = resolution(range(1, 11))
     assert units == 1260
     found = [
-        Fraction(int(deviations(EXAMPLE, b - a, units)[a]), units)
+        Fraction(int(deviations(Ranked(EXAMPLE), b - a, units)[a]), units)
         for a, b in ((0, 2), (2, 3), (3, 7), (7, 10))
     ]
     assert found == [1, 0, 3, Fraction(8, 3)]
-    assert Fraction(int(deviations(EXAMPLE, 10, units)[0]), units) == Fraction(86, 5)
+    assert Fraction(int(deviations(Ranked(EXAMPLE), 10, units)[0]), units) == Fraction(86, 5)
     assert total_cost(EXAMPLE, PAPER, 1) == Fraction(32, 3)
     assert total_cost(EXAMPLE, PAPER, 10) == Fraction(140, 3)
     assert total_cost(EXAMPLE, np.array([0]), 1) == Fraction(91, 5)
@@ -100,7 +100,7 @@ def test_deviations_are_exact(length):
     x = stream.integers(0, 12, 130)
     units = 256
     expected = [math.floor(units * exact_deviation(x, s, s + length)) for s in range(x.size - length + 1)]
-    np.testing.assert_array_equal(deviations(x, length, units), expected)
+    np.testing.assert_array_equal(deviations(Ranked(x), length, units), expected)
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 5])
@@ -111,7 +111,7 @@ def test_sensitivity_is_attained_and_never_exceeded(length):
         for cell in range(length):
             more = x.copy()
             more[cell] += 1
-            change = deviations(more, length, units)[0] - deviations(x, length, units)[0]
+            change = deviations(Ranked(more), length, units)[0] - deviations(Ranked(x), length, units)[0]
             worst = max(worst, abs(int(change)))
     assert worst == sensitivity(length, units) == 2 * units * (length - 1) // length
 
@@ -138,101 +138,7 @@ def test_partition_is_the_brute_force_optimum(kind):
 
 def test_counts_too_large_for_exact_sums_are_refused():
     with pytest.raises(TooLarge):
-        deviations(np.full(4, 2**58), 2, 256)
-
-
-def partition_probabilities(x, scales, penalty, units):
-    """Of "apart" and "together", the two partitions of two cells, from the laws of their costs."""
-    reach = 400  # beyond, the noise has a probability below 1e−80
-    grid = np.arange(-reach, reach + 1)
-
-    def law(length, start):
-        q = math.exp(-1 / float(scales[length]))
-        mass = (1 - q) / (1 + q) * q ** np.abs(grid)
-        centre = int(deviations(np.asarray(x), length, units)[start]) + penalty
-        found = np.zeros(8 * reach + 1)
-        found[3 * reach + centre : 5 * reach + centre + 1] = mass
-        return found
-
-    apart = np.convolve(law(1, 0), law(1, 1))
-    together = np.zeros_like(apart)
-    together[4 * reach : 12 * reach + 1] = law(2, 0)
-    singles = float((apart * np.cumsum(together[::-1])[::-1]).sum())  # ties go to the shorter last bucket
-    return singles, 1 - singles
-
-
-def worst_ratio(scales, epsilon, units, penalty):
-    worst = 0.0
-    for x in itertools.product(range(3), repeat=2):
-        for cell in range(2):
-            more = list(x)
-            more[cell] += 1
-            here, there = (partition_probabilities(y, scales, penalty, units) for y in (x, more))
-            worst = max(worst, *(abs(math.log(a / b)) for a, b in zip(here, there, strict=True)))
-    return worst
-
-
-def test_stage_one_on_two_cells_is_exactly_private():
-    candidates, epsilon = Candidates.all(2), Fraction(1)
-    scales = {length: candidates.scale(length, epsilon) for length in candidates.lengths}
-    assert scales == {1: Fraction(1), 2: Fraction(2)}
-    assert 0.3 < worst_ratio(scales, epsilon, candidates.units, 1) <= 1 + 1e-9
-
-
-def released_partitions(x, scales, penalty, units, clipped, runs, stream):
-    """How often each of the eight partitions of four cells is chosen, with the given noise, vectorised."""
-    size = len(x)
-    costs = {}
-    for length, scale in scales.items():
-        found = deviations(np.asarray(x), length, units)
-        for start in range(size - length + 1):
-            drawn = np.zeros(runs, dtype=np.int64)
-            if scale:
-                one, two = (np.floor(float(scale) * stream.exponential(size=runs)) for _ in range(2))
-                drawn = (one - two).astype(np.int64)
-            noisy = found[start] + drawn
-            costs[length, start] = (np.maximum(noisy, 0) if clipped else noisy) + penalty
-    options = [
-        buckets
-        for count in range(1, size + 1)
-        for buckets in itertools.product(scales, repeat=count)
-        if sum(buckets) == size
-    ]
-    options.sort(key=lambda lengths: lengths[::-1])  # the order in which ties are resolved
-    totals = np.stack(
-        [sum(costs[n, s] for n, s in zip(o, np.cumsum((0, *o[:-1])).tolist(), strict=True)) for o in options]
-    )
-    return np.bincount(totals.argmin(axis=0), minlength=len(options)) / runs
-
-
-NEIGHBOURS = [((0, 0, 0, 0), (0, 1, 0, 0)), ((1, 1, 0, 0), (1, 1, 1, 0)), ((0, 2, 0, 0), (0, 3, 0, 0))]
-
-
-def audited_loss(scales, units, neighbours, *, clipped=False):
-    """The worst log-ratio over all partitions, less four standard errors."""
-    runs, worst = 1_000_000, 0.0
-    stream = np.random.default_rng(11)
-    for x, y in neighbours:
-        here, there = (released_partitions(z, scales, units, units, clipped, runs, stream) for z in (x, y))
-        seen = np.minimum(here, there) * runs > 300
-        ratio = np.abs(np.log(here[seen] / there[seen]))
-        margin = 4 * np.sqrt((1 / here[seen] + 1 / there[seen]) / runs)
-        worst = max(worst, float((ratio - margin).max()))
-    return worst
-
-
-def test_audit_of_stage_one_and_of_the_published_calibration():
-    candidates = Candidates.powers_of_two(4)
-    units = candidates.units
-    proven = {length: candidates.scale(length, Fraction(1)) for length in candidates.lengths}
-    assert proven == {1: 3, 2: 5, 4: 6}  # units of 1/2: (Δ + Δ_b) = 3/2, 5/2, 3
-    published = {
-        1: Fraction(0),
-        2: Fraction(3, 2) * units,
-        4: Fraction(7, 4) * units,
-    }  # (2 + Δ_b)/2, none on cells
-    assert audited_loss(proven, units, NEIGHBOURS) <= 1
-    assert audited_loss(published, units, NEIGHBOURS[:1], clipped=True) > 1
+        deviations(Ranked(np.full(4, 2**58)), 2, 256)
 
 
 class Recorded:

@@ -20,7 +20,7 @@ from blowfishdb.mechanisms.adaptive.decoding import downwards, upwards
 from blowfishdb.mechanisms.adaptive.grid import grid_tree
 from blowfishdb.mechanisms.adaptive.measuring import Measuring, Noisy
 from blowfishdb.mechanisms.adaptive.tree import STOP, PublicTree, descend, least_root, line_levels
-from blowfishdb.mechanisms.data_dependent import DataDependentPlan
+from blowfishdb.mechanisms.data_dependent import DataDependentMechanism, DataDependentPlan
 
 _FANOUT = 16
 _LEAST_NANO = 100  # what can still be divided among all levels
@@ -28,7 +28,7 @@ _LEAST_NANO = 100  # what can still be divided among all levels
 
 @final
 @dataclass(frozen=True)
-class AdaptiveTree:
+class AdaptiveTree(DataDependentMechanism):
     """Counts of a tree from the top down; small counts stop, and what they save measures their group again.
 
     On one ordered attribute a tree of fan-out about 16, on two a tree of boxes along a Hilbert curve. More

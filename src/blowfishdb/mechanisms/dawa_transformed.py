@@ -15,18 +15,19 @@ from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.workloads import Cumulative, Histogram, Workload
 from blowfishdb.mechanisms.best import Best
-from blowfishdb.mechanisms.data_dependent import DataDependentPlan
 from blowfishdb.mechanisms.dawa.expansion import row_order
-from blowfishdb.mechanisms.dawa.mechanism import check_cells, check_split, stages, steps
 from blowfishdb.mechanisms.dawa.partition import Candidates, Penalty, private_partition
+from blowfishdb.mechanisms.dawa.two_stages import TwoStagePlan, TwoStages
 from blowfishdb.mechanisms.estimation import as_ranges
+from blowfishdb.mechanisms.ordered import joins_neighbours
+from blowfishdb.mechanisms.ordered_denoised import nearest_non_negative, rising_steps
 
 _PENALTY = Penalty(Fraction(1), Fraction(2))
 
 
 @final
 @dataclass(frozen=True)
-class DawaTransformed:
+class DawaTransformed(TwoStages):
     """``split`` of ε on the partition, the rest on the counts of the buckets under the projected policy.
 
     *Guarantee*: ε-Blowfish for every graph: the partition pays twice where a move is one record less and one
@@ -36,29 +37,20 @@ class DawaTransformed:
 
     split: float = 0.5
 
-    def __post_init__(self) -> None:
-        check_split(self.split)
-
-    def plan(self, workload: Workload, graph: PolicyGraph) -> DawaTransformedPlan:
-        check_cells(workload, graph)
+    def planned(self, workload: Workload, graph: PolicyGraph) -> DawaTransformedPlan:
         return DawaTransformedPlan(workload, graph, self.split)
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class DawaTransformedPlan(DataDependentPlan):
-    """The partition at ε₁ = split·ε, its counts at ε − ε₁, each bucket spread evenly over its cells."""
+class DawaTransformedPlan(TwoStagePlan):
+    """A partition, the counts of its buckets, each bucket spread evenly over its cells."""
 
-    workload: Workload
-    graph: PolicyGraph
-    split: float
     name: str = "DAWA, transformed"
 
-    def estimate(self, counts: IntArray, *, epsilon: Epsilon, noise: Noise) -> FloatArray:
-        if not self.graph.edge_count:
-            return counts.astype(np.float64)
-        times = steps(self.graph)
-        first, second = stages(epsilon, self.split, times)
+    def estimate_in_stages(
+        self, counts: IntArray, *, first: Fraction, second: Fraction, noise: Noise
+    ) -> FloatArray:
         order = row_order(self.workload)
         row = counts if order is None else counts[order]
         buckets = private_partition(row, Candidates.usual(row.size), _PENALTY, first, second, noise)
@@ -66,16 +58,14 @@ class DawaTransformedPlan(DataDependentPlan):
         if order is not None:
             along, labels = labels, np.empty_like(labels)
             labels[order] = along
-        rest = Epsilon(second * times)
+        rest = Epsilon(second * self.steps)
         return released_in_buckets(self.workload, self.graph, counts, labels, epsilon=rest, noise=noise)
 
-    def explain(self) -> str:
-        if not self.graph.edge_count:
-            return "The policy hides nothing: every answer is exact."
+    def explain_stages(self) -> str:
         doubled = " at twice the noise, since a hidden move is one record less and one more"
         return (
             f"{self.split:.0%} of the budget chooses buckets of even cells"
-            f"{doubled if steps(self.graph) == 2 else ''}; the rest measures them by the best plan for the "
+            f"{doubled if self.steps == 2 else ''}; the rest measures them by the best plan for the "
             "policy between buckets, where a move inside a bucket changes nothing."
         )
 
@@ -89,7 +79,11 @@ def released_in_buckets(
     epsilon: Epsilon,
     noise: Noise,
 ) -> FloatArray:
-    """Private counts of public buckets under the projected policy, spread evenly over their cells."""
+    """Private counts of public buckets under the projected policy, spread evenly over their cells.
+
+    Where the number of records is public, so are the totals of the policy's components: bucket counts are
+    then made non-negative without changing those, which is post-processing.
+    """
     sizes = np.bincount(labels)
     sums = np.zeros(sizes.size, dtype=np.int64)
     np.add.at(sums, labels, counts)
@@ -99,4 +93,17 @@ def released_in_buckets(
     plan = Best().plan(asked, projected)
     released = np.asarray(plan.release(sums, epsilon=epsilon, noise=noise), dtype=np.float64)
     totals = np.diff(released, prepend=0.0) if in_line else released
+    if not graph.absent:
+        totals = _not_negative(totals, projected)
     return np.asarray((totals / sizes)[labels])
+
+
+def _not_negative(totals: FloatArray, graph: PolicyGraph) -> FloatArray:
+    """Component by component: prefix counts in increasing order on a line, otherwise the nearest counts."""
+    nearest = rising_steps if joins_neighbours(graph) else nearest_non_negative
+    component = graph.components().assignment()
+    order = np.argsort(component, kind="stable")
+    found = np.empty_like(totals)
+    for members in np.split(order, np.cumsum(np.bincount(component))[:-1]):
+        found[members] = nearest(totals[members])
+    return found

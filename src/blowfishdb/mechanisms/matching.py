@@ -2,55 +2,57 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from functools import partial
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
 from blowfishdb.core.arrays import FloatArray, IntArray, whole
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.errors import InvalidInput, NotProven, TooLarge
+from blowfishdb.core.errors import InvalidEpsilon, InvalidInput, NotProven, TooLarge
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.workloads import Workload
-from blowfishdb.mechanisms.data_dependent import DataDependentPlan
 from blowfishdb.mechanisms.dawa.costs import resolution, sensitivity
-from blowfishdb.mechanisms.dawa.mechanism import check_cells, check_split, stages, steps
+from blowfishdb.mechanisms.dawa.two_stages import TwoStagePlan, TwoStages
 from blowfishdb.mechanisms.dawa_transformed import released_in_buckets
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with how many matchings are done, and of how many."""
 
-_CELLS = 2_048  # the time of a matching grows with the third power
+_CELLS = 2_048  # the time of a matching grows with the third power, and the proof counts the pairs
 _PER_BUCKET = Fraction(3, 2)
 _PER_CHOICE = Fraction(2)
-_EXACT_ORDER = 60  # pairs up to which powers of two order all matchings
 _TIE_BITS = 60
-_SAFE = 2**50
+_REDRAWN = Fraction(1, 2**38)  # what drawing again may cost: −ln(1 − p), p ≤ (2,048·2,047/2)/2^60
+_LARGEST = 2**40  # of the true costs and of the public part; all weights then fit 126 bits
+_FAR = 256  # scales that no noise reaches: e^−256 is less than the chance to guess the source of bits
 
 
 @final
 @dataclass(frozen=True)
-class MatchingTransformed:
+class MatchingTransformed(TwoStages):
     """Buckets of two cells that need not be neighbours, or of 2^rounds after several rounds.
 
-    *Guarantee*: ε-Blowfish for every graph: a perfect matching of least noisy cost with noise (Δ + Δ_b)/ε₁ on
-    every pair and every single cell (2/ε₁ and 1/ε₁ in the first round), twice that where a move is one record
-    less and one more; beyond eleven cells up to a tie of probability 2^−39; then as DawaTransformed. *Error*:
-    depends on the data; by small buckets mostly. *Theorem*: docs/proofs/matching.md.
+    *Guarantee*: ε-Blowfish for every graph: a perfect matching of least noisy cost, which must be the only
+    one, with noise (Δ + Δ_b)/ε₁ on every pair and every single cell (2/ε₁ and 1/ε₁ in the first round), twice
+    that where a move is one record less and one more; then as DawaTransformed. *Error*: depends on the data;
+    by small buckets mostly. *Theorem*: docs/proofs/matching.md.
     """
 
     split: float = 0.25
     rounds: int = 1
+    progress: Progress | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_split(self.split)
+        super().__post_init__()
         if not 1 <= whole(self.rounds, "The number of rounds", InvalidInput) <= 5:
             raise InvalidInput(f"Matching takes one to five rounds, not {self.rounds}.")
 
-    def plan(self, workload: Workload, graph: PolicyGraph) -> MatchingPlan:
-        check_cells(workload, graph)
+    def planned(self, workload: Workload, graph: PolicyGraph) -> MatchingPlan:
         if workload.size > _CELLS:
             raise TooLarge(
                 f"Matching {workload.size:,} cells is above the limit of {_CELLS:,}.",
@@ -60,69 +62,84 @@ class MatchingTransformed:
                 ),
             )
         _matching_library()
-        return MatchingPlan(workload, graph, self.split, self.rounds)
+        return MatchingPlan(workload, graph, self.split, self.rounds, self.progress)
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class MatchingPlan(DataDependentPlan):
+class MatchingPlan(TwoStagePlan):
     """Each round at an equal part of ε₁ = split·ε, the counts of the final buckets at ε − ε₁."""
 
-    workload: Workload
-    graph: PolicyGraph
-    split: float
     rounds: int
+    progress: Progress | None = None
     name: str = "Matching, transformed"
 
-    def estimate(self, counts: IntArray, *, epsilon: Epsilon, noise: Noise) -> FloatArray:
-        if not self.graph.edge_count:
-            return counts.astype(np.float64)
-        times = steps(self.graph)
-        first, second = stages(epsilon, self.split, times)
+    def estimate_in_stages(
+        self, counts: IntArray, *, first: Fraction, second: Fraction, noise: Noise
+    ) -> FloatArray:
         labels = np.arange(counts.size)
-        for number in range(self.rounds):
-            labels = matched(counts, labels, 2 << number, first / self.rounds, second, noise)
-        rest = Epsilon(second * times)
+        for done in range(0, 2 * self.rounds, 2):
+            self._report(done)
+            half_done = partial(self._report, done + 1)
+            part = first / self.rounds
+            labels = matched(counts, labels, 2 << done // 2, part, second, noise, half_done)
+        self._report(2 * self.rounds)
+        rest = Epsilon(second * self.steps)
         return released_in_buckets(self.workload, self.graph, counts, labels, epsilon=rest, noise=noise)
 
-    def explain(self) -> str:
-        if not self.graph.edge_count:
-            return "The policy hides nothing: every answer is exact."
-        doubled = " at twice the noise, since a hidden move is one record less and one more" * (
-            steps(self.graph) - 1
-        )
+    def _report(self, done: int) -> None:
+        if self.progress is not None:
+            self.progress(done, 2 * self.rounds)
+
+    def explain_stages(self) -> str:
+        doubled = " at twice the noise, since a hidden move is one record less and one more"
         return (
             f"{self.split:.0%} of the budget pairs cells of like counts, wherever they are, in {self.rounds} "
-            f"{'round' if self.rounds == 1 else 'rounds'}{doubled}; the rest measures the buckets by the "
-            "best plan for the policy between them."
+            f"{'round' if self.rounds == 1 else 'rounds'}{doubled if self.steps == 2 else ''}; the rest "
+            "measures the buckets by the best plan for the policy between them."
         )
 
 
 def matched(
-    x: IntArray, labels: IntArray, longest: int, first: Fraction, second: Fraction, noise: Noise
+    x: IntArray,
+    labels: IntArray,
+    longest: int,
+    first: Fraction,
+    second: Fraction,
+    noise: Noise,
+    half_done: Callable[[], None] = lambda: None,
 ) -> IntArray:
     """Buckets joined two by two where that is cheaper; ε₁-private under add/remove with ε₁ = ``first``.
 
-    ``labels`` is public, and no bucket will hold more than ``longest`` cells.
+    ``labels`` is public, and no bucket will hold more than ``longest`` cells. Where two matchings are equally
+    cheap in every respect, all noise is drawn again: the outcome is that of a draw in which one is best.
     """
     buckets = int(labels.max()) + 1
     if buckets == 1:
         return labels
-    units = resolution(range(1, longest + 1))
+    noisy = _Noisy(resolution(range(1, longest + 1)), longest, first - _REDRAWN, second, noise)
+    noisy.check(x)
     sizes = np.bincount(labels)
-    one, two = np.triu_indices(buckets, 1)
     members = _members(labels, sizes)
-    alone = _Noisy(units, longest, first, second, noise)
-    singles = alone.costs(_deviations(x, members, sizes, units), sizes)
+    alone = _deviations(x, members, sizes, noisy.units)
     joined = np.concatenate(
         [
-            _deviations(x, _unions(members, bucket), sizes[bucket] + sizes[bucket + 1 :], units)
+            _deviations(x, _unions(members, bucket), sizes[bucket] + sizes[bucket + 1 :], noisy.units)
             for bucket in range(buckets - 1)
         ]
     )
-    pairs = alone.costs(joined, sizes[one] + sizes[two])
-    partner = least_pairs(singles, pairs, noise)
-    return np.unique(np.minimum(np.arange(buckets), partner), return_inverse=True)[1][labels]
+    one, two = np.triu_indices(buckets, 1)
+    while True:
+        singles, pairs = noisy.costs(alone, sizes), noisy.costs(joined, sizes[one] + sizes[two])
+        pairing = Pairing.of(singles, pairs, _tie_breakers(noise, pairs.size))
+        found = pairing.best()
+        half_done()
+        if pairing.only(found):
+            break
+    partner = np.arange(buckets)
+    for i, j in found:
+        partner[j] = i
+    return np.unique(partner, return_inverse=True)[1][labels]
 
 
 @final
@@ -139,14 +156,25 @@ class _Noisy:
     def costs(self, deviations: IntArray, lengths: IntArray) -> IntArray:
         costs = deviations.copy()
         for length in np.unique(lengths).tolist():
-            scale = (self._change(self.longest) + self._change(length)) / self.first
             here = np.flatnonzero(lengths == length)
-            penalty = round(_PER_BUCKET / self.second * self.units + _PER_CHOICE * scale)
-            costs[here] += self.noise.discrete_laplace(scale, here.size) + penalty
+            costs[here] += self.noise.discrete_laplace(self._scale(length), here.size) + self._penalty(length)
         return costs
 
-    def _change(self, length: int) -> Fraction:
-        return Fraction(sensitivity(length, self.units))
+    def check(self, x: IntArray) -> None:
+        """Counts, and what is public, must leave room for exact sums."""
+        if 2 * self.units * int(np.abs(x).sum()) > _LARGEST:
+            raise TooLarge("The counts are too large for exact costs of pairs.")
+        if 2 * self._penalty(self.longest) + 3 * _FAR * self._scale(self.longest) > _LARGEST:
+            raise InvalidEpsilon(
+                "This ε is too small for matching: costs would be all noise.",
+                fixes=("use a larger ε", "use fewer rounds"),
+            )
+
+    def _scale(self, length: int) -> Fraction:
+        return (sensitivity(self.longest, self.units) + sensitivity(length, self.units)) / self.first
+
+    def _penalty(self, length: int) -> int:
+        return round(_PER_BUCKET / self.second * self.units + _PER_CHOICE * self._scale(length))
 
 
 def _members(labels: IntArray, sizes: IntArray) -> IntArray:
@@ -172,32 +200,54 @@ def _deviations(x: IntArray, members: IntArray, lengths: IntArray, units: int) -
     return np.asarray(uneven // lengths * units + uneven % lengths * units // lengths)
 
 
-def least_pairs(singles: IntArray, pairs: IntArray, noise: Noise) -> IntArray:
-    """The partner of every bucket, itself if alone, at least cost; ``pairs`` in the order of triu_indices.
+def _tie_breakers(noise: Noise, pairs: int) -> IntArray:
+    """Uniform whole numbers from 1 to 2^60 that have nothing to do with the data."""
+    return (noise.bits.words(pairs) >> np.uint64(64 - _TIE_BITS)).astype(np.int64) + 1
 
-    A perfect matching in which a bucket may be matched with nobody: equivalently, the matching of most weight
-    c_i + c_j − c_ij among the pairs that save something. Of equally cheap ones a fixed order decides: powers
-    of two in the last bits for few pairs, otherwise fresh random numbers that do not depend on the data.
+
+@final
+@dataclass(frozen=True, eq=False)
+class Pairing:
+    """Which of ``count`` buckets may be joined, and the weight of that: a positive whole number each.
+
+    Perfect matchings, in which a bucket may be matched with nobody, are compared by cost and then by the sum
+    of the tie-breakers of their pairs. Equivalently: matchings of most weight (c_i + c_j − c_ij)·2^s − t
+    among the pairs that save something.
     """
-    count = singles.size
-    one, two = np.triu_indices(count, 1)
-    saved = singles[one] + singles[two] - pairs
-    good = np.flatnonzero(saved > 0)
-    if good.size and int(saved.max()) > _SAFE:
-        raise TooLarge("The counts are too large for exact costs of pairs.")
-    if saved.size <= _EXACT_ORDER:
-        ties = [1 << int(pair) for pair in good]
-    else:
-        ties = (noise.bits.words(saved.size)[good] >> np.uint64(64 - _TIE_BITS)).tolist()
-    shift = _TIE_BITS + count.bit_length()
-    ends = zip(one[good].tolist(), two[good].tolist(), saved[good].tolist(), ties, strict=True)
-    graph, matching = _matching_library()
-    graph.add_nodes_from(range(count))
-    graph.add_edges_from([(i, j, (weight << shift) - tie) for i, j, weight, tie in ends])
-    partner = np.arange(count)
-    for i, j in matching(graph, weight_fn=int):
-        partner[i], partner[j] = j, i
-    return partner
+
+    count: int
+    ends: list[tuple[int, int]]
+    weights: list[int]
+
+    @classmethod
+    def of(cls, singles: IntArray, pairs: IntArray, ties: IntArray) -> Pairing:
+        """From noisy costs; ``pairs`` and ``ties`` are in the order of triu_indices."""
+        one, two = np.triu_indices(singles.size, 1)
+        saved = singles[one] + singles[two] - pairs
+        good = np.flatnonzero(saved > 0)
+        ends = list(zip(one[good].tolist(), two[good].tolist(), strict=True))
+        shift = _TIE_BITS + singles.size.bit_length()
+        both = zip(saved[good].tolist(), ties[good].tolist(), strict=True)
+        return cls(singles.size, ends, [(most << shift) - tie for most, tie in both])
+
+    def best(self) -> set[tuple[int, int]]:
+        """The pairs of a matching of most weight, smaller ends first."""
+        graph, matching = _matching_library()
+        graph.add_nodes_from(range(self.count))
+        graph.add_edges_from([(i, j, weight) for (i, j), weight in zip(self.ends, self.weights, strict=True)])
+        return {(min(pair), max(pair)) for pair in matching(graph, weight_fn=int, verify_optimum=True)}
+
+    def only(self, found: set[tuple[int, int]]) -> bool:
+        """Whether no other matching is as good as ``found``, a best one.
+
+        All weights times more than the number of pairs, less one for each pair of ``found``: another matching
+        of the same weight now wins, and none of less weight can.
+        """
+        apart = self.count // 2 + 1
+        against = [
+            apart * weight - (pair in found) for pair, weight in zip(self.ends, self.weights, strict=True)
+        ]
+        return Pairing(self.count, self.ends, against).best() == found
 
 
 def _matching_library() -> tuple[Any, Callable[..., set[tuple[int, int]]]]:

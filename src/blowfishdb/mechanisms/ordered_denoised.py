@@ -14,7 +14,7 @@ from blowfishdb.core.errors import NotProven, SizeMismatch
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.workloads import Cumulative, Histogram, Workload
-from blowfishdb.mechanisms.data_dependent import DataDependentPlan
+from blowfishdb.mechanisms.data_dependent import DataDependentMechanism, DataDependentPlan
 from blowfishdb.mechanisms.laplace import LaplaceOnCells
 from blowfishdb.mechanisms.optimized import Optimized
 from blowfishdb.mechanisms.ordered import Ordered, joins_neighbours
@@ -28,7 +28,7 @@ _STAIRS = 100.0  # noise variances by which isotonic regression alone is handica
 
 @final
 @dataclass(frozen=True)
-class OrderedDenoised:
+class OrderedDenoised(DataDependentMechanism):
     """A full-budget release, then whichever of two denoisings its own noisy numbers speak for.
 
     Where every edge joins neighbours, the release is that of all prefix counts (Ordered) and the choice is
@@ -136,6 +136,13 @@ def denoised_line(noisy: FloatArray, total: float, of_noise: float) -> FloatArra
     for_lines = _distance(lines, noisy) + 4.0 * of_noise * _line_freedom(segments.lengths)
     chosen = stairs if for_stairs <= for_lines else lines
     return np.diff(chosen, prepend=0.0, append=total)
+
+
+def rising_steps(cells: FloatArray) -> FloatArray:
+    """The steps of the nearest prefix counts that never fall, from 0 to the same total."""
+    prefixes = np.cumsum(cells)
+    rising, _ = _isotonic(prefixes[:-1], float(prefixes[-1]))
+    return np.diff(rising, prepend=0.0, append=max(float(prefixes[-1]), 0.0))
 
 
 def _isotonic(values: FloatArray, total: float) -> tuple[FloatArray, FloatArray]:

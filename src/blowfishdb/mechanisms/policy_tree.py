@@ -15,12 +15,12 @@ from blowfishdb.core.workloads import Histogram, Workload
 from blowfishdb.mechanisms.adaptive.measuring import Measuring, Noisy
 from blowfishdb.mechanisms.adaptive.policy_tree import Blocks
 from blowfishdb.mechanisms.adaptive_tree import check_divisible, check_sizes, ordered_shape
-from blowfishdb.mechanisms.data_dependent import DataDependentPlan
+from blowfishdb.mechanisms.data_dependent import DataDependentMechanism, DataDependentPlan
 
 
 @final
 @dataclass(frozen=True)
-class PolicyTree:
+class PolicyTree(DataDependentMechanism):
     """Blocks as long as a hidden move: borders between them first, then trees in the blocks that matter.
 
     For one ordered attribute whose hidden moves are at most θ cells long, 1 < θ, or any two values; the

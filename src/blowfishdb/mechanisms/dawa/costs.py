@@ -8,9 +8,10 @@ record more or less changes it by at most 2(1 − 1/L).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from math import lcm
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -38,8 +39,23 @@ def sensitivity(length: int, units: int) -> int:
     return ceil_div(2 * (length - 1) * units, length)
 
 
-def deviations(x: IntArray, length: int, units: int) -> IntArray:
+@final
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """Cells, with the place of each one's count among the distinct counts: sorted once, for all lengths."""
+
+    cells: IntArray
+
+    @cached_property
+    def places(self) -> tuple[IntArray, IntArray]:
+        """The distinct counts in increasing order, and which of them every cell has."""
+        values, which = np.unique(self.cells, return_inverse=True)
+        return values, which.astype(np.int64)
+
+
+def deviations(ranked: Ranked, length: int, units: int) -> IntArray:
     """⌊units·dev⌋ of every interval of ``length`` cells, by first cell: O(n log n)."""
+    x = ranked.cells
     if x.size and int(np.abs(x).sum()) * max(4 * units, 2 * length) > _SAFE:
         raise TooLarge("The counts are too large for exact sums of deviations in 64 bits.")
     if length == 1:
@@ -47,8 +63,7 @@ def deviations(x: IntArray, length: int, units: int) -> IntArray:
     direct, by_rank = _kernels()
     if length <= _DIRECT:
         return np.asarray(direct(x, length, units))
-    values, ranks = np.unique(x, return_inverse=True)
-    return np.asarray(by_rank(x, values, ranks.astype(np.int64), length, units))
+    return np.asarray(by_rank(x, *ranked.places, length, units))
 
 
 def _direct(x: IntArray, length: int, units: int) -> IntArray:

@@ -8,6 +8,10 @@ and vᵀMv for v = B⁻¹1; and v on a child is a multiple of the child's own. O
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
 import numpy as np
 
 from blowfishdb.core.arrays import FloatArray
@@ -42,24 +46,45 @@ def greedy_scaling(coverage: Coverage, buckets: int) -> list[FloatArray]:
 
 def best_shares(traces: FloatArray, quadratic: FloatArray, masses: FloatArray) -> FloatArray:
     """The λ of least (1−λ)⁻²·(tr − ρ·vᵀMv/(1+ρσ)), ρ = (λ/(1−λ))²: a grid, then golden sections."""
+    return np.asarray(_kernel()(traces, quadratic, masses))
 
-    def value(share: FloatArray) -> FloatArray:
-        ratio = share / (1 - share)
-        return (1 + ratio) ** 2 * (traces - ratio**2 * quadratic / (1 + ratio**2 * masses))
 
-    grid = np.linspace(0.0, _MOST, _GRID)
-    best, least = np.zeros_like(traces), traces.copy()
-    for point in grid[1:]:
-        found = value(np.full_like(traces, point))
-        better = found < least
-        best, least = np.where(better, point, best), np.where(better, found, least)
-    low, high = np.maximum(best - grid[1], 0.0), np.minimum(best + grid[1], _MOST)
-    for _ in range(_REFINEMENTS):
-        one, two = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-        left = value(one) < value(two)
-        low, high = np.where(left, low, one), np.where(left, two, high)
-    middle = (low + high) / 2
-    return np.where(value(middle) < least, middle, best)
+def _objective(share: float, trace: float, quadratic: float, mass: float) -> float:
+    ratio = share / (1.0 - share)
+    return (1.0 + ratio) ** 2 * (trace - ratio**2 * quadratic / (1.0 + ratio**2 * mass))
+
+
+def _best_shares(traces: FloatArray, quadratic: FloatArray, masses: FloatArray) -> FloatArray:
+    found = np.zeros(traces.size)
+    step = _MOST / (_GRID - 1)
+    for node in range(traces.size):
+        trace, square, mass = traces[node], quadratic[node], masses[node]
+        best, least = 0.0, trace
+        for point in range(1, _GRID):
+            value = _objective(point * step, trace, square, mass)
+            if value < least:
+                best, least = point * step, value
+        low, high = max(best - step, 0.0), min(best + step, _MOST)
+        for _ in range(_REFINEMENTS):
+            one, two = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+            if _objective(one, trace, square, mass) < _objective(two, trace, square, mass):
+                high = two
+            else:
+                low = one
+        middle = (low + high) / 2.0
+        found[node] = middle if _objective(middle, trace, square, mass) < least else best
+    return found
+
+
+@cache
+def _kernel() -> Callable[..., Any]:
+    """The search of all nodes, compiled where numba is installed; the same code runs, slowly, without it."""
+    try:
+        from numba import njit
+    except ImportError:
+        return _best_shares
+    globals()["_objective"] = njit(cache=True)(_objective)
+    return njit(cache=True)(_best_shares)
 
 
 def _scales(shares: list[FloatArray], buckets: int) -> list[FloatArray]:

@@ -18,7 +18,7 @@ import numpy as np
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.errors import InvalidBins
 from blowfishdb.core.noise import Noise
-from blowfishdb.mechanisms.dawa.costs import deviations, resolution, sensitivity
+from blowfishdb.mechanisms.dawa.costs import Ranked, deviations, resolution, sensitivity
 
 ALL_UP_TO = 128
 """Cells up to which every interval is a candidate; beyond, those whose length is a power of two."""
@@ -89,9 +89,10 @@ def private_partition(
     if candidates.lengths == (1,):
         return np.arange(candidates.size, dtype=np.int64)
     costs = np.zeros((len(candidates.lengths), candidates.size), dtype=np.int64)
+    ranked = Ranked(x)
     for row, length in zip(costs, candidates.lengths, strict=True):
         starts = candidates.size - length + 1
-        row[:starts] = deviations(x, length, candidates.units)
+        row[:starts] = deviations(ranked, length, candidates.units)
         row[:starts] += noise.discrete_laplace(candidates.scale(length, first), starts)
         row[:starts] += penalty.units(candidates, length, first, second)
     return least_cost(costs, candidates.lengths)
