@@ -12,7 +12,6 @@ from blowfishdb.core.errors import InvalidWorkload, SizeMismatch
 from blowfishdb.core.graphs import AddRemove, Banded, Explicit, Full, Grid, Partitioned, Threshold
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram
 from blowfishdb.mechanisms.certificate import Certificate
-from blowfishdb.mechanisms.check import check_mechanism
 from blowfishdb.mechanisms.hierarchical import Hierarchical, Privelet, fanout_for, height_for
 from tests.mechanisms.runs import draws
 
@@ -124,8 +123,3 @@ def test_inputs_are_checked():
 def test_grids_are_answered_too():
     plan = Hierarchical(3).plan(Histogram(9), Grid((3, 3), 1))
     assert plan.certificate(epsilon=1).worst_loss(plan.graph) == 1
-
-
-@pytest.mark.parametrize("mechanism", [Hierarchical(), Privelet()])
-def test_keeps_the_contract(mechanism):
-    assert not check_mechanism(mechanism).refused

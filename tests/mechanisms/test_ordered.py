@@ -12,7 +12,6 @@ from blowfishdb.core.errors import NotProven, SizeMismatch
 from blowfishdb.core.graphs import AddRemove, Banded, Explicit, Full, Grid, Partitioned, Threshold
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Matrix, Ranges
 from blowfishdb.mechanisms.certificate import Certificate
-from blowfishdb.mechanisms.check import check_mechanism
 from blowfishdb.mechanisms.ordered import Ordered
 from tests.mechanisms.runs import draws
 
@@ -108,9 +107,3 @@ def test_other_policies_are_refused_with_advice(graph):
 def test_sizes_must_agree():
     with pytest.raises(SizeMismatch):
         Ordered().plan(Cumulative(5), Threshold(6, 1))
-
-
-def test_keeps_the_contract():
-    checked = check_mechanism(Ordered())
-    assert {"line, prefixes", "line, signed questions", "line, fractions"} <= set(checked.planned)
-    assert {"full, prefixes", "hidden presence, prefixes"} <= set(checked.refused)
