@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from blowfishdb.core import workloads as workloads
     from blowfishdb.core.bins import Bins as Bins
     from blowfishdb.core.budget import Epsilon as Epsilon
+    from blowfishdb.core.constraints import Constraints as Constraints
     from blowfishdb.core.domain import Boolean as Boolean
     from blowfishdb.core.domain import Category as Category
     from blowfishdb.core.domain import Date as Date
@@ -52,6 +53,7 @@ _HOMES: dict[str, tuple[str, str | None]] = {
     "Date": ("blowfishdb.core.domain", "Date"),
     "Boolean": ("blowfishdb.core.domain", "Boolean"),
     "Domain": ("blowfishdb.core.domain", "Domain"),
+    "Constraints": ("blowfishdb.core.constraints", "Constraints"),
     "Policy": ("blowfishdb.core.policy", "Policy"),
     "col": ("blowfishdb.core.predicates", "col"),
     "sensitivity": ("blowfishdb.core.sensitivity", "sensitivity"),
@@ -70,6 +72,7 @@ __all__ = [
     "Boolean",
     "Cancellation",
     "Category",
+    "Constraints",
     "Date",
     "Domain",
     "Epsilon",

@@ -10,10 +10,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from blowfishdb.adapters.policy_known import known_document, known_lines, read_known
 from blowfishdb.adapters.policy_schema import check
 from blowfishdb.adapters.yaml_text import Document, read_yaml, written_text
 from blowfishdb.core.attribute import Attribute
 from blowfishdb.core.column_policies import Hides, column_graph, current
+from blowfishdb.core.constraints.declared import Constraints
+from blowfishdb.core.constraints.words import known_sentences
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidGraph, InvalidInput
 from blowfishdb.core.graphs import Apex, Cone, Full, Grid, PolicyGraph, Product
@@ -56,6 +59,11 @@ def _read(document: Document, domain: Domain, dataset: str | None) -> Policy:
     columns, areas = content.get("columns") or {}, content.get("areas") or []
     how = content.get("hide", _TOGETHER if columns or areas else _WHOLE)
     hide_presence = content.get("presence", "public") == "hidden"
+    known: Constraints | None = None
+    if content.get("known"):
+        with _at(document, ("known",)):
+            known = read_known(content["known"], domain)
+            known.check(domain)
     if how == _WHOLE:
         if columns or areas:
             raise InvalidInput(
@@ -63,10 +71,10 @@ def _read(document: Document, domain: Domain, dataset: str | None) -> Policy:
                 fixes=("hide: columns together", "leave out columns and areas"),
             )
         graph: PolicyGraph = Full(domain.size)
-        return Policy(domain, graph.hide_presence() if hide_presence else graph)
+        return Policy(domain, graph.hide_presence() if hide_presence else graph, known)
     factors = _factors(document, domain, columns, areas)
     graph = factors[0] if len(factors) == 1 else Product(*factors, joint=how == _TOGETHER)
-    return Policy(domain, graph.hide_presence() if hide_presence else graph)
+    return Policy(domain, graph.hide_presence() if hide_presence else graph, known)
 
 
 def _factors(
@@ -172,6 +180,8 @@ def policy_document(policy: Policy, *, dataset: str) -> dict[str, Any]:
     document: dict[str, Any] = {"blowfishdb": FORMAT, "dataset": dataset}
     document["hide"] = _WHOLE if parts.whole_record else _TOGETHER if parts.joint else _ONE_BY_ONE
     document["presence"] = "hidden" if parts.hides_presence else "public"
+    if known := known_document(policy):
+        document["known"] = known
     if parts.whole_record:
         return document
     single = [part for part in parts.parts if len(part.columns) == 1]
@@ -246,6 +256,9 @@ def _lines(policy: Policy, document: Mapping[str, Any]) -> Iterator[str]:
             yield "  " + _comment(sentence(policy, area["columns"][0]))
             rest = ", ".join(f"{k}: {written_text(v)}" for k, v in area.items() if k != "columns")
             yield f"  - {{columns: {_flow(area['columns'])}, {rest}}}"
+    if "known" in document:
+        yield from (_comment(words) for words in known_sentences(policy))
+        yield from known_lines(document["known"])
 
 
 def _flow(texts: list[str]) -> str:

@@ -21,10 +21,13 @@ import numpy as np
 from blowfishdb.core import bins, graphs
 from blowfishdb.core.attribute import Attribute
 from blowfishdb.core.attributes import Boolean, Category, Integer, Real
+from blowfishdb.core.constraints.declared import Constraints, Count, Marginal, Range
 from blowfishdb.core.dates import Date
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.policy import Policy
+from blowfishdb.core.predicate_codec import condition_from, plain_condition, plain_value, value_from
+from blowfishdb.core.predicates import Predicate
 
 Plain = dict[str, Any]
 T = TypeVar("T")
@@ -97,6 +100,11 @@ def _(value: graphs.Grid) -> Plain:
 
 
 @plain.register
+def _(value: graphs.Ball) -> Plain:
+    return {"kind": "ball", "shape": list(value.shape), "theta": str(value.theta), "power": value.power}
+
+
+@plain.register
 def _(value: graphs.Explicit) -> Plain:
     return {"kind": "explicit", "size": value.size, "edges": value.pairs.tolist()}
 
@@ -118,7 +126,42 @@ def _(value: graphs.Product) -> Plain:
 
 @plain.register
 def _(value: Policy) -> Plain:
-    return {"domain": plain(value.domain), "graph": plain(value.graph)}
+    stored = {"domain": plain(value.domain), "graph": plain(value.graph)}
+    return stored if value.constraints is None else {**stored, "known": plain(value.constraints)}
+
+
+@plain.register
+def _(value: Constraints) -> Plain:
+    return {
+        "counts": [_plain_count(count) for count in value.counts],
+        "marginals": [
+            {
+                "columns": list(table.columns),
+                "bins": [None if group is None else plain(group) for group in table.bins],
+                "answers": None if table.answers is None else list(table.answers),
+            }
+            for table in value.marginals
+        ],
+        "ranges": [
+            {
+                "sides": [[name, plain_value(low), plain_value(high)] for name, low, high in box.sides],
+                "answer": box.answer,
+            }
+            for box in value.ranges
+        ],
+        "reading": value.reading.value,
+    }
+
+
+def plain_known(policy: Policy) -> Plain | None:
+    """What a policy takes to be known, in its plain form; None where that is nothing."""
+    return None if policy.constraints is None else plain(policy.constraints)
+
+
+def _plain_count(count: Count) -> Plain:
+    if isinstance(count.where, Predicate):
+        return {"where": plain_condition(count.where), "answer": count.answer}
+    return {"cells": list(count.where), "answer": count.answer}
 
 
 def _scalar(value: Any) -> Any:
@@ -165,6 +208,7 @@ def graph(stored: Mapping[str, Any]) -> graphs.PolicyGraph:
         "threshold": lambda s: graphs.Threshold(s["size"], s["theta"]),
         "partitioned": lambda s: graphs.Partitioned(partition(s["parts"])),
         "grid": lambda s: graphs.Grid(s["shape"], s["theta"], s["widths"]),
+        "ball": lambda s: graphs.Ball(s["shape"], s["theta"], s["power"]),
         "explicit": lambda s: graphs.Explicit(s["size"], np.array(s["edges"], dtype=np.int64)),
         "banded": lambda s: graphs.Banded(s["reach"]),
         "cone": lambda s: graphs.Cone(graph(s["base"]), graphs.Apex[s["apex"].upper()]),
@@ -175,7 +219,41 @@ def graph(stored: Mapping[str, Any]) -> graphs.PolicyGraph:
 
 def policy(stored: Mapping[str, Any]) -> Policy:
     """A policy from its plain form."""
-    return Policy(domain(stored["domain"]), graph(stored["graph"]))
+    known = stored.get("known")
+    return Policy(
+        domain(stored["domain"]), graph(stored["graph"]), None if known is None else constraints(known)
+    )
+
+
+def constraints(stored: Mapping[str, Any]) -> Constraints:
+    """What is known, from its plain form."""
+    if not isinstance(stored, Mapping):
+        raise InvalidInput("What is known is an object with counts, marginals and ranges.")
+    try:
+        return Constraints(
+            [
+                Count(condition_from(c["where"]) if "where" in c else tuple(c["cells"]), c.get("answer"))
+                for c in stored.get("counts", ())
+            ],
+            [
+                Marginal(
+                    tuple(m["columns"]),
+                    tuple(None if group is None else partition(group) for group in m.get("bins") or ()),
+                    m.get("answers"),
+                )
+                for m in stored.get("marginals", ())
+            ],
+            [
+                Range(
+                    tuple((name, value_from(low), value_from(high)) for name, low, high in r["sides"]),
+                    r.get("answer"),
+                )
+                for r in stored.get("ranges", ())
+            ],
+            stored.get("reading", "literal"),
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InvalidInput("Something that is known cannot be read: a part of it is missing.") from error
 
 
 def _known(table: Mapping[str, T], kind: object, what: str) -> T:

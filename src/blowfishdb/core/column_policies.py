@@ -223,7 +223,7 @@ def _grouped(plain: ColumnPolicy, attribute: Attribute, parts: Bins, most: int) 
     plain = dataclasses.replace(plain, hides=Hides.GROUPS, entries=parts.count)
     if parts.count > most or _written(attribute, parts) > most:
         return plain
-    return dataclasses.replace(plain, groups=tuple(_members(attribute, cells) for cells in parts))
+    return dataclasses.replace(plain, groups=tuple(group_members(attribute, cells) for cells in parts))
 
 
 def _written(attribute: Attribute, parts: Bins) -> int:
@@ -233,7 +233,7 @@ def _written(attribute: Attribute, parts: Bins) -> int:
     return parts.count if parts.contiguous else 1 + int(np.count_nonzero(np.diff(parts.assignment())))
 
 
-def _members(attribute: Attribute, cells: IntArray) -> tuple[str, ...]:
+def group_members(attribute: Attribute, cells: IntArray) -> tuple[str, ...]:
     """The values of a group; three or more neighbours of a numeric column as a range."""
     breaks = np.flatnonzero(np.diff(cells) != 1) + 1
     written: list[str] = []

@@ -1,4 +1,4 @@
-"""Policy: a domain and the graph of what must stay hidden in it."""
+"""Policy: a domain, the graph of what must stay hidden in it, and what the world already knows."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Self, final
 
 from blowfishdb.core.bins import Bins, ProductBins
+from blowfishdb.core.constraints.declared import Constraints
 from blowfishdb.core.domain import Domain
-from blowfishdb.core.errors import PolicyConflict, SizeMismatch
+from blowfishdb.core.errors import NotProven, PolicyConflict, SizeMismatch
 from blowfishdb.core.graphs import Apex, Cone, Full, PolicyGraph, Product
 from blowfishdb.core.policy_parts import own_graph, parts_of, without_presence
 
@@ -16,15 +17,21 @@ from blowfishdb.core.policy_parts import own_graph, parts_of, without_presence
 @final
 @dataclass(frozen=True, eq=False)
 class Policy:
-    """Which differences between people must stay hidden ([B14] Def. 3.1, without constraints).
+    """Which differences between people must stay hidden, and what is known already ([B14] Def. 3.1).
 
-    The graph has one vertex per record of the domain, and one more if it hides presence.
+    The graph has one vertex per record of the domain, and one more if it hides presence. Constraints that say
+    nothing are none.
     """
 
     domain: Domain
     graph: PolicyGraph
+    constraints: Constraints | None = None
 
     def __post_init__(self) -> None:
+        if self.constraints is not None:
+            self.constraints.check(self.domain)
+            if not self.constraints:
+                object.__setattr__(self, "constraints", None)
         records = self.graph.size - self.graph.absent
         if records != self.domain.size:
             raise SizeMismatch(
@@ -69,7 +76,17 @@ class Policy:
         columns = {other: without_presence(own_graph(self, other)) for other in self.domain.names}
         columns[name] = _column_graph(self.domain, name, column)
         graph = _combined(columns, joint=self.joint, hide_presence=self.hides_presence)
-        return Policy(self.domain, graph)
+        return Policy(self.domain, graph, self.constraints)
+
+    def knowing(self, constraints: Constraints | None) -> Policy:
+        """The same graph with other public knowledge."""
+        return Policy(self.domain, self.graph, constraints)
+
+    def describe(self) -> str:
+        """The graph in short, and how much is known; for receipts and tables."""
+        if self.constraints is None:
+            return self.graph.describe()
+        return f"{self.graph.describe()}, {self.constraints.describe()}"
 
     @property
     def separable(self) -> bool:
@@ -90,10 +107,15 @@ class Policy:
     def invariants(self) -> list[str]:
         """What this policy does not hide from anyone, in words: exact counts are given away freely.
 
-        The total of every connected component is the same for all neighbouring databases.
+        The total of every connected component is the same for all neighbouring databases, unless something
+        that is known forces records of other components to move as well.
         """
+        from blowfishdb.core.constraints.under_policy import keeps_component_totals
+
         if self.hides_presence:
             return []
+        if not keeps_component_totals(self):
+            return ["how many rows there are"]
         parts = [
             f"how many rows are in each of the {count:,} groups of '{name}'"
             for name, count in self._groups().items()
@@ -113,7 +135,17 @@ class Policy:
         }
 
     def project(self, cells: Mapping[str, Bins]) -> PolicyGraph:
-        """The policy over boxes of the named columns, row-major in the order of the domain."""
+        """The policy over boxes of the named columns, row-major in the order of the domain.
+
+        The graph alone, so it is refused where something is known: noise must then be calibrated by
+        ``constraints.under_policy.refine``.
+        """
+        if self.constraints is not None:
+            raise NotProven(
+                "Counts that everyone knows tie records together, and this way of answering is proven only "
+                "for records that change one by one.",
+                fixes=("ask for a histogram", "a policy that says nothing about what is known"),
+            )
         whole = {name: Bins.width(self.domain[name].size, self.domain[name].size) for name in self.domain}
         boxes = ProductBins(tuple(cells.get(name, whole[name]) for name in self.domain.names))
         single = boxes.factors[0] if len(boxes.factors) == 1 else boxes

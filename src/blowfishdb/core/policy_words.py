@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from blowfishdb.core.column_policies import ColumnPolicy, Hides, current
+from blowfishdb.core.constraints.under_policy import keeps_component_totals
+from blowfishdb.core.constraints.words import known_sentences
 from blowfishdb.core.dates import Date
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidInput
@@ -44,7 +46,7 @@ def sentences(policy: Policy) -> tuple[str, ...]:
         said.append(composition(parts.joint))
     if parts.hides_presence:
         said.append("Hide also whether someone is in the data, and so how many rows there are.")
-    return tuple(said)
+    return (*said, *known_sentences(policy))
 
 
 def composition(joint: bool) -> str:
@@ -203,6 +205,11 @@ def difference(old: Policy, new: Policy) -> PolicyDifference:
     tightens, loosens = (None if known is None else not known for known in (hidden, kept))
     newly, no_longer = _newly_exact(old, new), _newly_exact(new, old)
     said = _change_sentences(old, new, columns)
+    if (
+        old.constraints != new.constraints
+    ):  # other records are tied together: neither hides all the other does
+        tightens = loosens = True
+        said += _known_change(old, new)
     said += _direction(tightens, loosens)
     said += [f"From now on exact and free for everyone who may ask: {answer}." for answer in newly]
     said += [f"No longer exact: {answer}." for answer in no_longer]
@@ -221,11 +228,14 @@ def _newly_exact(old: Policy, new: Policy) -> tuple[str, ...]:
     if new.hides_presence:
         return ()
     found = ["how many rows there are"] if old.hides_presence else []
+    if not keeps_component_totals(new):
+        return tuple(found)
     for name in new.domain:
         if new.domain[name].may_drop:  # a row may always move in or out of a group unseen
             continue
         groups = own_graph(new, name).components()
-        before = own_graph(old, name).components() if not old.hides_presence else None
+        exact = not old.hides_presence and keeps_component_totals(old)
+        before = own_graph(old, name).components() if exact else None
         if groups.count > 1 and not (before and includes(Partitioned(groups), Partitioned(before))):
             found.append(f"how many rows are in each of the {groups.count:,} groups of '{name}'")
     return tuple(found)
@@ -240,6 +250,15 @@ def _change_sentences(old: Policy, new: Policy, columns: tuple[ColumnChange, ...
         now = "hidden" if after.hides_presence else "no longer hidden"
         said.append(f"Whether someone is in the data, and how many rows there are, is {now}.")
     return said
+
+
+def _known_change(old: Policy, new: Policy) -> list[str]:
+    before, after = (" ".join(known_sentences(policy)) for policy in (old, new))
+    nothing = "nothing is taken to be known."
+    return [
+        f"What everyone knows already was: {before or nothing} Now: {after or nothing}",
+        "Known counts tie records together: those are now hidden as a whole, and single ones are not.",
+    ]
 
 
 def _direction(tightens: bool | None, loosens: bool | None) -> list[str]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import final
+from functools import lru_cache
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -23,6 +24,9 @@ from blowfishdb.core.policy import Policy
 from blowfishdb.core.predicates import Everything
 from blowfishdb.core.questions import Question
 from blowfishdb.core.workloads import Selected, Workload
+
+if TYPE_CHECKING:
+    from blowfishdb.core.constraints.under_policy import Refined
 
 
 @final
@@ -56,6 +60,8 @@ class Projected:
     cells: CellQuery
     axes: tuple[Axis, ...]
     """The axes of the answer, in the order of the domain."""
+    refined: Refined | None = None
+    """What is known over these cells; then the graph alone says too little about neighbours."""
 
 
 def project(question: Question, policy: Policy) -> Projected:
@@ -65,12 +71,22 @@ def project(question: Question, policy: Policy) -> Projected:
     axes = tuple(sorted(question.axes, key=lambda axis: domain.names.index(axis.column)))
     needed, workload = _merged(axes, question.kind.workload(axes))
     cells = CellQuery(_refined(needed, question, domain))
-    graph = policy.project({axis.column: axis.bins for axis in cells.axes})
+    boxes = tuple((axis.column, axis.bins) for axis in cells.axes)
+    refined = None if policy.constraints is None else _known_on(policy, boxes)
+    graph = policy.knowing(None).project(dict(boxes))
     if any(axis.attribute.may_drop for axis in cells.axes) and not graph.absent:
         graph = Cone(graph, Apex.OUTSIDE)
     if not isinstance(question.where, Everything):
         workload = Selected(workload, _selection(needed, cells, question, domain))
-    return Projected(workload, graph, cells, axes)
+    return Projected(workload, graph, cells, axes, refined)
+
+
+@lru_cache(maxsize=64)
+def _known_on(policy: Policy, boxes: tuple[tuple[str, Bins], ...]) -> Refined:
+    """Kept for the next question about the same cells: its bounds are worth more than its memory."""
+    from blowfishdb.core.constraints.under_policy import refine  # which builds on this module
+
+    return refine(policy, dict(boxes))
 
 
 def _check_columns(question: Question, domain: Domain) -> None:
@@ -107,12 +123,12 @@ def _refined(axes: tuple[Axis, ...], question: Question, domain: Domain) -> tupl
     asked = {axis.column: axis.bins for axis in axes}
     involved = [name for name in domain.names if name in asked or name in cuts]
     return tuple(
-        Axis(name, domain[name], _common(asked.get(name), cuts.get(name), domain[name].size))
+        Axis(name, domain[name], common_bins(asked.get(name), cuts.get(name), domain[name].size))
         for name in involved
     )
 
 
-def _common(first: Bins | None, second: Bins | None, size: int) -> Bins:
+def common_bins(first: Bins | None, second: Bins | None, size: int) -> Bins:
     """The coarsest bins that refine both."""
     if first is None or second is None:
         return first or second or whole_bin(size)

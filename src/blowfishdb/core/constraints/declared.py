@@ -1,0 +1,254 @@
+"""What the world already knows about the data, as a curator declares it ([B14] §3.2).
+
+Counts of conditions, whole tables of counts (marginals) and counts of ranges. How often they are true of the
+data may be given; the noise does not depend on it, only on which counts are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, final
+
+import numpy as np
+
+from blowfishdb.core.arrays import whole
+from blowfishdb.core.bins import Bins, single_cells
+from blowfishdb.core.domain import Domain
+from blowfishdb.core.errors import InvalidInput, SizeMismatch
+from blowfishdb.core.predicates import And, Between, Predicate
+
+Name = str | int
+"""A column by its name; over bare cells, an axis by its number."""
+
+
+class Reading(Enum):
+    """Which databases are neighbours when changing one record forces others to change.
+
+    LITERAL is [B14] Def. 4.1 word by word: the others may change in any way. EDGE, which the paper's proofs
+    use, lets every record move only along an edge of the policy; it hides less.
+    """
+
+    LITERAL = "literal"
+    EDGE = "edge"
+
+
+@final
+@dataclass(frozen=True)
+class Count:
+    """How many rows satisfy a condition. Over bare cells: how many are in the listed ones."""
+
+    where: Predicate | tuple[int, ...]
+    answer: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.where, Predicate):
+            cells = tuple(sorted({whole(cell, "A cell", InvalidInput) for cell in self.where}))
+            if not cells or cells[0] < 0:
+                raise InvalidInput("A known count is about a condition, or about cells numbered from 0.")
+            object.__setattr__(self, "where", cells)
+        _check_answer(self.answer)
+
+
+@final
+@dataclass(frozen=True)
+class Marginal:
+    """How many rows there are for every combination of some columns: SELECT …, COUNT(*) … GROUP BY ….
+
+    ``bins`` groups the cells of a column; without them every value (and the missing ones) is a row of the
+    table. ``answers`` is row-major, the last column fastest.
+    """
+
+    columns: tuple[Name, ...]
+    bins: tuple[Bins | None, ...] = ()
+    answers: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        given: object = self.columns
+        columns = (given,) if isinstance(given, str | int) else tuple(self.columns)
+        object.__setattr__(self, "columns", columns)
+        if not columns or len(set(columns)) < len(columns):
+            raise InvalidInput("A known table is about one or more different columns.")
+        object.__setattr__(self, "bins", tuple(self.bins) or (None,) * len(columns))
+        if len(self.bins) != len(columns):
+            raise InvalidInput("A known table needs bins for each of its columns, or for none.")
+        if self.answers is not None:
+            object.__setattr__(self, "answers", tuple(self.answers))
+            for answer in self.answers:
+                _check_answer(answer)
+
+
+@final
+@dataclass(frozen=True)
+class Range:
+    """How many rows lie in a box: for each side a column, its lowest and its highest value, both included."""
+
+    sides: tuple[tuple[Name, Any, Any], ...]
+    answer: int | None = None
+
+    def __post_init__(self) -> None:
+        sides = tuple((name, low, high) for name, low, high in self.sides)
+        object.__setattr__(self, "sides", sides)
+        names = [name for name, _, _ in sides]
+        if not sides or len(set(names)) < len(names):
+            raise InvalidInput("A known range has one or more sides, each about another column.")
+        for name, low, high in sides:
+            if isinstance(name, int) and not 0 <= low <= high:
+                raise InvalidInput("A range of cells goes from a cell to one that is not before it.")
+        _check_answer(self.answer)
+
+    @property
+    def where(self) -> Predicate:
+        """The box as a condition on columns."""
+        parts = tuple(Between(str(name), low, high) for name, low, high in self.sides)
+        return parts[0] if len(parts) == 1 else And(parts)
+
+
+def _check_answer(answer: object) -> None:
+    if answer is not None and whole(answer, "A known count", InvalidInput) < 0:
+        raise InvalidInput("A known count cannot be negative.")
+
+
+@final
+@dataclass(frozen=True, init=False)
+class Constraints:
+    """Everything that is publicly known: ``Constraints(counts=[(col("sex") == "f", 512)],
+    marginals=["region"])``.
+
+    ``counts``: conditions, alone or with their answer. ``marginals``: columns, alone or as ``Marginal``.
+    ``ranges``: ``{"age": (30, 39)}``, alone, with an answer, or as ``Range``. ``reading``: "literal" is
+    safe.
+    """
+
+    counts: tuple[Count, ...]
+    marginals: tuple[Marginal, ...]
+    ranges: tuple[Range, ...]
+    reading: Reading
+
+    def __init__(
+        self,
+        counts: Iterable[Any] = (),
+        marginals: Iterable[Any] = (),
+        ranges: Iterable[Any] = (),
+        reading: str | Reading = Reading.LITERAL,
+    ) -> None:
+        object.__setattr__(self, "counts", tuple(map(_count, _several(counts, "counts"))))
+        object.__setattr__(self, "marginals", tuple(map(_marginal, _several(marginals, "marginals"))))
+        object.__setattr__(self, "ranges", tuple(map(_range, _several(ranges, "ranges"))))
+        try:
+            object.__setattr__(self, "reading", Reading(reading))
+        except ValueError:
+            raise InvalidInput(
+                "Neighbours are read in one of two ways: literal or edge.", fixes=('reading="literal"',)
+            ) from None
+
+    def __bool__(self) -> bool:
+        return bool(self.counts or self.marginals or self.ranges)
+
+    @property
+    def columns(self) -> frozenset[Name]:
+        """Every column that something is known about."""
+        found: set[Name] = set()
+        for count in self.counts:
+            found |= count.where.columns() if isinstance(count.where, Predicate) else set()
+        for marginal in self.marginals:
+            found |= set(marginal.columns)
+        for box in self.ranges:
+            found |= {name for name, _, _ in box.sides}
+        return frozenset(found)
+
+    def describe(self) -> str:
+        """How much is known, in short."""
+        counts, tables = len(self.counts) + len(self.ranges), len(self.marginals)
+        parts = [
+            f"{number:,} known {what}{'' if number == 1 else 's'}"
+            for number, what in ((tables, "table"), (counts, "count"))
+            if number
+        ]
+        return " and ".join(parts)
+
+    def check(self, domain: Domain) -> None:
+        """Everything fits the columns as they are declared."""
+        for count in self.counts:
+            if not isinstance(count.where, Predicate):
+                raise InvalidInput(
+                    "In a policy a known count is a condition on columns, not a list of cells."
+                )
+            count.where.check(domain)
+        for marginal in self.marginals:
+            _table_shape(marginal, domain)
+        for box in self.ranges:
+            box.where.check(domain)
+
+
+def table_bins(marginal: Marginal, domain: Domain) -> dict[str, Bins]:
+    """The rows of a known table: for each of its columns, the groups of cells."""
+    sizes = {str(name): domain[str(name)].size for name in marginal.columns}
+    return {
+        name: single_cells(size) if bins is None else bins
+        for (name, size), bins in zip(sizes.items(), marginal.bins, strict=True)
+    }
+
+
+def _table_shape(marginal: Marginal, domain: Domain) -> None:
+    found = table_bins(marginal, domain)
+    for name, bins in found.items():
+        if bins.size != domain[name].size:
+            raise SizeMismatch(
+                f"The bins of the known table divide {bins.size:,} cells, but '{name}' has "
+                f"{domain[name].size:,}."
+            )
+    rows = int(np.prod([bins.count for bins in found.values()], dtype=object))
+    if marginal.answers is not None and len(marginal.answers) != rows:
+        raise SizeMismatch(
+            f"The known table has {rows:,} rows, but {len(marginal.answers):,} counts are given."
+        )
+
+
+# --- what may be written for short ------------------------------------------------------------------
+
+
+def _several(given: object, what: str) -> Iterable[Any]:
+    if isinstance(given, str | Predicate) or not isinstance(given, Iterable):
+        raise InvalidInput(f"{what} is a list; write one thing in brackets too.")
+    return given
+
+
+def _count(given: Any) -> Count:
+    if isinstance(given, Count):
+        return given
+    if isinstance(given, Predicate):
+        return Count(given)
+    if isinstance(given, Sequence) and len(given) == 2 and isinstance(given[0], Predicate | set | frozenset):
+        return Count(given[0] if isinstance(given[0], Predicate) else tuple(given[0]), given[1])
+    if isinstance(given, Iterable) and not isinstance(given, str | Mapping):
+        return Count(tuple(given))
+    raise InvalidInput(
+        "A known count is a condition, or a condition and how many rows satisfy it.",
+        fixes=('(col("sex") == "f", 512)',),
+    )
+
+
+def _marginal(given: Any) -> Marginal:
+    if isinstance(given, Marginal):
+        return given
+    if isinstance(given, str | int):
+        return Marginal((given,))
+    if isinstance(given, Sequence) and given and all(isinstance(name, str | int) for name in given):
+        return Marginal(tuple(given))
+    raise InvalidInput("A known table is a column, or a tuple of columns.", fixes=('("sex", "region")',))
+
+
+def _range(given: Any) -> Range:
+    if isinstance(given, Range):
+        return given
+    if isinstance(given, Sequence) and len(given) == 2 and isinstance(given[0], Mapping):
+        return Range(tuple((name, *ends) for name, ends in given[0].items()), given[1])
+    if isinstance(given, Mapping):
+        return Range(tuple((name, *ends) for name, ends in given.items()))
+    if isinstance(given, Sequence) and len(given) == 2 and all(isinstance(end, int) for end in given):
+        return Range(((0, *given),))
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return Range(tuple((axis, *ends) for axis, ends in enumerate(given)))
+    raise InvalidInput("A known range names columns and their ends.", fixes=('{"age": (30, 39)}',))
