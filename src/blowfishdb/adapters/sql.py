@@ -8,10 +8,10 @@ are cut where it tells values apart, and those outside are counted too. Only cou
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import numpy as np
 from sqlglot import exp
@@ -21,8 +21,10 @@ from blowfishdb.adapters.sql_bins import Grouping, group
 from blowfishdb.adapters.sql_encode import Encoded, encode
 from blowfishdb.adapters.sql_engine import Engine, SqlColumn, ValueMap
 from blowfishdb.adapters.sql_source import Source
+from blowfishdb.adapters.sql_values import SqlExpr
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.attribute import Attribute
+from blowfishdb.core.axis import Axis
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import SizeMismatch, TooLarge
 from blowfishdb.core.projection import CellQuery
@@ -30,8 +32,26 @@ from blowfishdb.core.projection import CellQuery
 MOST_BOXES = 10**8
 """Counts are returned as one dense array."""
 
-_CELLS = "cells"
+CELLS = "cells"
 _ROWS = f"{sql.RESERVED}rows"
+
+
+class Aggregate(Protocol):
+    """A statement that a backend can run: whole numbers, one row per group, and how to fold them."""
+
+    @property
+    def text(self) -> str:
+        """The SQL, for the database and for the log; it contains declarations, never data."""
+
+    @property
+    def maps(self) -> tuple[ValueMap, ...]:
+        """The small tables that the backend provides under their names beside the statement."""
+
+    def fold(self, columns: Sequence[IntArray]) -> IntArray:
+        """The columns of the result as one array."""
+
+    def fold_rows(self, rows: Iterable[Iterable[Any]]) -> IntArray:
+        """The same, of rows as drivers return them."""
 
 
 @final
@@ -53,56 +73,98 @@ class Statement:
         """The SQL, for the database and for the log; it contains declarations, never data."""
         return self.select.sql(dialect=self.engine.dialect)
 
-    def fold(self, groups: list[IntArray], counts: IntArray) -> IntArray:
-        """The rows of the result as counts of all boxes, row-major."""
-        flat = np.zeros(len(counts), dtype=np.int64)
-        for grouping, count, column in zip(self.groupings, self.shape, groups, strict=True):
-            bins = column if grouping.bins is None else grouping.bins[column]
-            flat = flat * count + bins
+    def fold(self, columns: Sequence[IntArray]) -> IntArray:
+        """The columns of the result, the count last, as counts of all boxes, row-major."""
+        *groups, counts = columns
         boxes = np.zeros(math.prod(self.shape), dtype=np.int64)
-        np.add.at(boxes, flat, counts)
+        np.add.at(boxes, flat_places(self.groupings, self.shape, groups, len(counts)), counts)
         return boxes
 
     def fold_rows(self, rows: Iterable[Iterable[Any]]) -> IntArray:
         """The same, of rows as drivers return them."""
-        width = len(self.shape) + 1
-        table = np.array([tuple(map(int, row)) for row in rows], dtype=np.int64).reshape(-1, width)
-        return self.fold([table[:, axis] for axis in range(width - 1)], table[:, -1])
+        return self.fold(as_columns(rows, len(self.shape) + 1))
+
+
+def flat_places(
+    groupings: Sequence[Grouping], shape: Sequence[int], groups: Sequence[IntArray], rows: int
+) -> IntArray:
+    """The box of every row of a result, row-major, from its groups along each axis."""
+    flat = np.zeros(rows, dtype=np.int64)
+    for grouping, count, column in zip(groupings, shape, groups, strict=True):
+        flat = flat * count + (column if grouping.bins is None else grouping.bins[column])
+    return flat
+
+
+def as_columns(rows: Iterable[Iterable[Any]], width: int) -> list[IntArray]:
+    """Rows as drivers return them, as columns of whole numbers."""
+    table = np.array([tuple(map(int, row)) for row in rows], dtype=np.int64).reshape(-1, width)
+    return [table[:, place] for place in range(width)]
 
 
 def cell_statement(
     query: CellQuery, source: Source, domain: Domain, types: Mapping[str, SqlColumn], engine: Engine
 ) -> Statement:
     """The statement that counts ``query`` over ``source``, whose columns have ``types``."""
-    if query.count > MOST_BOXES:
-        raise TooLarge(
-            f"{query.count:,} counts are more than {MOST_BOXES:,}.", fixes=("wider bins", "fewer columns")
-        )
-    attributes = mentioned(query, domain)
-    encoded = [
-        encode(types[name], each, f"{sql.RESERVED}v{i}") for i, (name, each) in enumerate(attributes.items())
-    ]
-    places = [sql.column(f"k{i}", _CELLS) for i in range(len(encoded))]
-    groupings = group(query.axes, places)
-    kept = [
-        exp.GTE(this=place.copy(), expression=sql.whole(0))
-        for place, attribute in zip(places, attributes.values(), strict=True)
-        if attribute.may_drop
-    ]
-
-    named = [_named(grouping.expression, f"c{i}") for i, grouping in enumerate(groupings)]
-    select = exp.Select(expressions=[*named, _named(exp.Count(this=exp.Star()), "n")])
-    cells = exp.Subquery(this=_encoding(encoded), alias=_alias(_CELLS))
-    select = _joined(select.from_(cells, copy=False), groupings, "")
-    select = select.where(*kept, copy=False)
+    check_boxes(query.count)
+    cells = Cells.of(mentioned(query, domain), types)
+    groupings = group(query.axes, [cells.place(axis.column) for axis in query.axes])
+    named = [alias(grouping.expression, f"c{i}") for i, grouping in enumerate(groupings)]
+    select = exp.Select(expressions=[*named, alias(exp.Count(this=exp.Star()), "n")])
+    select = joined(select.from_(cells.relation(), copy=False), groupings, "")
+    select = select.where(*cells.kept(), copy=False)
     if groupings:
         select = select.group_by(*(grouping.expression.copy() for grouping in groupings), copy=False)
-    maps = (*_maps(encoded), *_maps(groupings))
-    finished = _finished(select, source.rows(types, engine), maps, engine)
-    return Statement(finished, tuple(groupings), maps if engine.registers_maps else (), query.shape, engine)
+    maps = (*cells.maps, *maps_of(groupings))
+    done = finished(select, source.rows(types, engine), maps, engine)
+    return Statement(done, tuple(groupings), maps if engine.registers_maps else (), query.shape, engine)
 
 
-def _finished(select: exp.Select, rows: exp.Expr, maps: tuple[ValueMap, ...], engine: Engine) -> exp.Select:
+def check_boxes(count: int) -> None:
+    """Refuse more counts than are returned at once."""
+    if count > MOST_BOXES:
+        raise TooLarge(
+            f"{count:,} counts are more than {MOST_BOXES:,}.", fixes=("wider bins", "fewer columns")
+        )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The inner layer of a statement: the cells k0, k1 … of some columns for every row of the source."""
+
+    attributes: dict[str, Attribute]
+    parts: tuple[Encoded, ...]
+
+    @classmethod
+    def of(cls, attributes: dict[str, Attribute], types: Mapping[str, SqlColumn]) -> Cells:
+        """The cells of columns as they are declared."""
+        named = enumerate(attributes.items())
+        encoded = (encode(types[name], each, f"{sql.RESERVED}v{i}") for i, (name, each) in named)
+        return cls(attributes, tuple(encoded))
+
+    def place(self, name: str) -> exp.Column:
+        """The cell of a column."""
+        return sql.column(f"k{list(self.attributes).index(name)}", CELLS)
+
+    def kept(self) -> list[SqlExpr]:
+        """Conditions that leave out rows which a declaration drops."""
+        return [
+            exp.GTE(this=self.place(name), expression=sql.whole(0))
+            for name, attribute in self.attributes.items()
+            if attribute.may_drop
+        ]
+
+    def relation(self) -> exp.Subquery:
+        """What stands behind FROM."""
+        return exp.Subquery(this=_encoding(list(self.parts)), alias=table_alias(CELLS))
+
+    @property
+    def maps(self) -> list[ValueMap]:
+        """The small tables that it joins."""
+        return maps_of(self.parts)
+
+
+def finished(select: exp.Select, rows: exp.Expr, maps: tuple[ValueMap, ...], engine: Engine) -> exp.Select:
     """In the way of the database; only then come the curator's own words, and the long lists."""
     adapted = select.transform(engine.adapt, copy=False)
     assert isinstance(adapted, exp.Select)
@@ -114,14 +176,19 @@ def _finished(select: exp.Select, rows: exp.Expr, maps: tuple[ValueMap, ...], en
 
 
 def _header(table: ValueMap) -> exp.TableAlias:
-    alias = _alias(table.name)
-    alias.set("columns", [exp.to_identifier(name, quoted=True) for name in table.columns])
-    return alias
+    header = table_alias(table.name)
+    header.set("columns", [exp.to_identifier(name, quoted=True) for name in table.columns])
+    return header
 
 
 def mentioned(query: CellQuery, domain: Domain) -> dict[str, Attribute]:
     """Every column of a question with its declaration."""
-    attributes = {axis.column: axis.attribute for axis in query.axes}
+    return declared_alike(query.axes, domain)
+
+
+def declared_alike(axes: Iterable[Axis], domain: Domain) -> dict[str, Attribute]:
+    """The columns of ``axes`` with their declarations, which must be those of the dataset."""
+    attributes = {axis.column: axis.attribute for axis in axes}
     for name, attribute in attributes.items():
         if domain[name] != attribute:
             raise SizeMismatch(f"'{name}' is declared differently in the dataset.")
@@ -129,12 +196,13 @@ def mentioned(query: CellQuery, domain: Domain) -> dict[str, Attribute]:
 
 
 def _encoding(encoded: list[Encoded]) -> exp.Select:
-    cells = [_named(part.cell, f"k{i}") for i, part in enumerate(encoded)] or [_named(sql.whole(0), "k0")]
+    cells = [alias(part.cell, f"k{i}") for i, part in enumerate(encoded)] or [alias(sql.whole(0), "k0")]
     rows = exp.Table(this=exp.to_identifier(_ROWS))
-    return _joined(exp.Select(expressions=cells).from_(rows, copy=False), encoded, "left")
+    return joined(exp.Select(expressions=cells).from_(rows, copy=False), encoded, "left")
 
 
-def _joined(select: exp.Select, parts: list[Encoded] | list[Grouping], kind: str) -> exp.Select:
+def joined(select: exp.Select, parts: Sequence[Encoded | Grouping], kind: str) -> exp.Select:
+    """With the small tables that the parts look up."""
     for part in parts:
         if part.map is not None:
             table = exp.Table(this=exp.to_identifier(part.map.name, quoted=True))
@@ -142,13 +210,16 @@ def _joined(select: exp.Select, parts: list[Encoded] | list[Grouping], kind: str
     return select
 
 
-def _maps(parts: list[Encoded] | list[Grouping]) -> list[ValueMap]:
+def maps_of(parts: Iterable[Encoded | Grouping]) -> list[ValueMap]:
+    """The small tables that the parts look up."""
     return [part.map for part in parts if part.map is not None]
 
 
-def _named(value: sql.SqlExpr, name: str) -> exp.Alias:
+def alias(value: SqlExpr, name: str) -> exp.Alias:
+    """``value AS name``, quoted."""
     return exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
 
 
-def _alias(name: str) -> exp.TableAlias:
+def table_alias(name: str) -> exp.TableAlias:
+    """A name behind FROM, quoted."""
     return exp.TableAlias(this=exp.to_identifier(name, quoted=True))

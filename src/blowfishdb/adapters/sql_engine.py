@@ -236,6 +236,8 @@ class Engine:
     """Whether value maps are handed over beside the statement, rather than written into it."""
     free_decimals: bool = False
     """Whether decimals have as many digits as they need."""
+    repeats: bool = False
+    """Whether it repeats an expression of a subquery wherever it is used, unless the subquery has a LIMIT."""
     widest: str = "DECIMAL(38, 0)"
     """A type for whole numbers of more than 63 bits."""
     kind: Callable[[str, str], Kind] = standard_kind

@@ -96,6 +96,7 @@ def _inlined(table: ValueMap, literal: Callable[[Any], SqlExpr]) -> SqlExpr:
 MYSQL = Engine(
     title="MySQL",
     dialect="mysql",
+    repeats=True,
     ratio=_ratio,
     kind=_kind,
     nan_to_null=_same,

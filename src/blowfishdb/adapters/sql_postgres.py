@@ -31,6 +31,7 @@ def _seconds(value: SqlExpr, first: SqlExpr) -> SqlExpr:
 POSTGRES = Engine(
     title="PostgreSQL",
     dialect="postgres",
+    repeats=True,
     free_decimals=True,
     decimal=_decimal,
     text=_text,

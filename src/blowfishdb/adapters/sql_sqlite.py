@@ -166,6 +166,7 @@ def _same(value: SqlExpr) -> SqlExpr:
 SQLITE = Engine(
     title="SQLite",
     dialect="sqlite",
+    repeats=True,
     kind=_kind,
     ratio=_ratio,
     floor=_floor,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from blowfishdb.adapters.backends.prepared import Prepared
+from blowfishdb.adapters.backends.prepared_clusters import PreparedClusters
+from blowfishdb.core.cluster_projection import ClusterQuery
 from blowfishdb.core.projection import CellQuery
 
 
@@ -20,6 +22,9 @@ class Backend(Protocol):
     def prepare(self, query: CellQuery) -> Prepared:
         """The statement of a question. Everything that can fail without looking at a row fails here, before
         budget is reserved."""
+
+    def prepare_clusters(self, query: ClusterQuery) -> PreparedClusters:
+        """The same for clusters: what they are asked about, ready for one statement per round."""
 
     def columns(self) -> dict[str, str]:
         """The columns of the source and their types in the database's own words, for the curator."""

@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from typing import final
 
 from blowfishdb.adapters.backends.prepared import Prepared
+from blowfishdb.adapters.backends.prepared_clusters import PreparedClusters
 from blowfishdb.adapters.backends.running import Brake
-from blowfishdb.adapters.sql import Statement, cell_statement, mentioned
+from blowfishdb.adapters.sql import Aggregate, Statement, cell_statement, mentioned
+from blowfishdb.adapters.sql_clusters import ClusterSql
 from blowfishdb.adapters.sql_encode import encode
 from blowfishdb.adapters.sql_engine import Engine, SqlColumn
 from blowfishdb.adapters.sql_source import Source
 from blowfishdb.core.arrays import IntArray
+from blowfishdb.core.bins import whole_bin
+from blowfishdb.core.cluster_projection import ClusterQuery
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import SourceError, SourceMissing, UnknownColumn
 from blowfishdb.core.projection import CellQuery
@@ -42,6 +46,14 @@ class Declared:
         for name in mentioned(query, self.domain):
             self._column(name)
         return cell_statement(query, self.source, self.domain, self.types, self.engine)
+
+    def clusters(self, query: ClusterQuery) -> ClusterSql:
+        """The statements of a clustering; whatever cannot be written is refused here."""
+        for axis in query.columns:
+            self._column(axis.column)
+        statements = ClusterSql(query, self.source, self.domain, self.types, self.engine)
+        _ = statements.counts(tuple(whole_bin(axis.bins.size) for axis in query.axes)).text
+        return statements
 
     def _column(self, name: str) -> SqlColumn:
         if name in self.types:
@@ -72,6 +84,11 @@ class DeclaredBackend(ABC):
         return Prepared(self._described().statement(query), self._run, self.timeout)
 
     @final
+    def prepare_clusters(self, query: ClusterQuery) -> PreparedClusters:
+        """The statements of a clustering, for the columns as they are now."""
+        return PreparedClusters(self._described().clusters(query), self._run, self.timeout)
+
+    @final
     def columns(self) -> dict[str, str]:
         """Columns and types."""
         return self._types()
@@ -85,8 +102,8 @@ class DeclaredBackend(ABC):
         """The type of each column of the source, in the database's own words, without reading a row."""
 
     @abstractmethod
-    def _run(self, statement: Statement, brake: Brake) -> IntArray:
-        """The counts of a statement, which ``brake`` can stop."""
+    def _run(self, statement: Aggregate, brake: Brake) -> IntArray:
+        """What a statement counts or adds up; ``brake`` can stop it."""
 
     def _described(self) -> Declared:
         return Declared(self.domain, self.source, self.engine, columns(self._types(), self.engine))

@@ -15,7 +15,7 @@ from blowfishdb.adapters.backends.declared import DeclaredBackend, closed, liste
 from blowfishdb.adapters.backends.duckdb_files import connect
 from blowfishdb.adapters.backends.duckdb_memory import connect_to_table
 from blowfishdb.adapters.backends.running import Brake
-from blowfishdb.adapters.sql import Statement
+from blowfishdb.adapters.sql import Aggregate
 from blowfishdb.adapters.sql_duckdb import DUCKDB
 from blowfishdb.adapters.sql_source import Source
 from blowfishdb.core.arrays import IntArray
@@ -67,13 +67,12 @@ class DuckDB(DeclaredBackend):
 
     # --- statements -----------------------------------------------------------------------------
 
-    def _run(self, statement: Statement, brake: Brake) -> IntArray:
+    def _run(self, statement: Aggregate, brake: Brake) -> IntArray:
         with self._cursor() as cursor, brake.stops_by(cursor.interrupt):
             for value_map in statement.maps:
                 cursor.register(value_map.name, {name: _array(v) for name, v in value_map.columns.items()})
             result = cursor.execute(statement.text).fetchnumpy()
-        groups = [np.asarray(result[f"c{i}"], dtype=np.int64) for i in range(len(statement.shape))]
-        return statement.fold(groups, np.asarray(result["n"], dtype=np.int64))
+        return statement.fold([np.asarray(column, dtype=np.int64) for column in result.values()])
 
     @contextmanager
     def _cursor(self) -> Iterator[DuckDBPyConnection]:

@@ -8,7 +8,7 @@ from typing import final
 
 from blowfishdb.adapters.backends.cancellation import Cancellation
 from blowfishdb.adapters.backends.running import Brake, counted
-from blowfishdb.adapters.sql import Statement
+from blowfishdb.adapters.sql import Aggregate, Statement
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.secret import Secret
 
@@ -19,7 +19,7 @@ class Prepared:
     """The one statement of a question; no row is read until it is counted."""
 
     statement: Statement
-    run: Callable[[Statement, Brake], IntArray]
+    run: Callable[[Aggregate, Brake], IntArray]
     timeout: float
 
     @property

@@ -17,7 +17,7 @@ from sqlglot import exp
 from blowfishdb.adapters.backends.declared import DeclaredBackend, closed, listed
 from blowfishdb.adapters.backends.duckdb_files import table_name
 from blowfishdb.adapters.backends.running import Brake
-from blowfishdb.adapters.sql import Statement
+from blowfishdb.adapters.sql import Aggregate
 from blowfishdb.adapters.sql_source import Source
 from blowfishdb.adapters.sql_spark import SPARK
 from blowfishdb.core.arrays import IntArray
@@ -80,7 +80,7 @@ class Spark(DeclaredBackend):
             raise closed()
         return self._session
 
-    def _run(self, statement: Statement, brake: Brake) -> IntArray:
+    def _run(self, statement: Aggregate, brake: Brake) -> IntArray:
         session, group = self._open(), uuid.uuid4().hex
         context = session.sparkContext
         # a statement may be several jobs; the group is of this thread, which runs nothing else

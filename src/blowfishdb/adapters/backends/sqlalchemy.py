@@ -20,7 +20,7 @@ from sqlglot import exp
 from blowfishdb.adapters.backends import addresses, servers
 from blowfishdb.adapters.backends.declared import DeclaredBackend, closed, listed, only_table
 from blowfishdb.adapters.backends.running import Brake
-from blowfishdb.adapters.sql import Statement
+from blowfishdb.adapters.sql import Aggregate
 from blowfishdb.adapters.sql_source import Source
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.domain import Domain
@@ -111,7 +111,7 @@ class SqlDatabase(DeclaredBackend):
                 connection.exec_driver_sql(statement)
             yield connection
 
-    def _run(self, statement: Statement, brake: Brake) -> IntArray:
+    def _run(self, statement: Aggregate, brake: Brake) -> IntArray:
         with self._transaction() as connection:
             driver = connection.connection.driver_connection
             lost = False
