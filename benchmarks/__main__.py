@@ -10,7 +10,9 @@ BENCHMARKS = {
     "range_error": "range queries: ordered hierarchical as published, corrected, and optimised",
     "bound_ratios": "squared error over the lower bound",
     "grid_ratios": "two dimensions and marginals: squared error over the lower bound",
-    "dawa": "DAWA as proven and what replaces it: error on real histograms, time against the number of cells",
+    "dawa": "DAWA as proven and matching: error on real histograms, time against the number of cells",
+    "line_histograms": "histograms under the line policy: the figures of [A], all as proven",
+    "dawa_figures": "the figures of the DAWA paper, with every algorithm as its proof has it",
     "latency": "ask beside the same SELECT: latency, memory, and what a quote takes",
     "concurrency": "eight analysts at once, beside as many who send the SELECT",
     "server": "32 clients of a server with two workers: requests per second, and how long they wait",
@@ -18,6 +20,7 @@ BENCHMARKS = {
     "crashes": "thousands of kill -9 at random points of ask, and what they leave behind",
     "pages": "pages in a real browser: first paint, live quotes, bytes",
     "adaptive": "data-dependent trees on real histograms: error beside what does not look, and time",
+    "adaptive_choice": "what Adaptive takes under which policy, and its error over the best that is promised",
     "reuse_time": "reading an answer from stored ones, beside planning it afresh",
     "plan_time": "time to plan and to quote, against the number of cells",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import final
 
 import numpy as np
@@ -116,5 +116,6 @@ def precisions(rates: IntArray) -> FloatArray:
     return np.array([_precision(int(rate)) for rate in distinct])[which]
 
 
+@lru_cache(maxsize=1024)
 def _precision(rate: int) -> float:
     return 1 / max(variance(Fraction(NANO, rate)), _SMALLEST_VARIANCE)
