@@ -91,6 +91,19 @@ def test_expansion_and_query_of_the_paper():
     np.testing.assert_allclose(over_buckets(Ranges(10, [1], [5]), None, PAPER), [[0.5, 1, 0.75, 0]])
 
 
+@pytest.mark.parametrize("buckets", [3, 40], ids=["fewer buckets", "fewer questions"])
+def test_questions_over_buckets_are_those_over_evenly_spread_cells(buckets):
+    stream = np.random.default_rng(buckets)
+    order, lows = stream.permutation(64), stream.integers(0, 4, (20, 2))
+    questions = Rectangles((8, 8), lows, lows + stream.integers(0, 4, (20, 2)))
+    cuts = np.sort(np.append(0, stream.choice(np.arange(1, 64), buckets - 1, replace=False)))
+    lengths = np.diff(cuts, append=64)
+    spread = np.zeros((buckets, 64))
+    spread[np.repeat(np.arange(buckets), lengths), order] = np.repeat(1 / lengths, lengths)
+    expected = questions.sparse() @ spread.T
+    np.testing.assert_allclose(over_buckets(questions, order, cuts), expected)
+
+
 # --- stage one ----------------------------------------------------------------------------------
 
 

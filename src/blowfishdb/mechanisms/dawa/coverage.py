@@ -117,13 +117,22 @@ def coverage(workload: Workload, order: IntArray | None, buckets: IntArray) -> C
 
 
 def over_buckets(workload: Workload, order: IntArray | None, buckets: IntArray) -> FloatArray:
-    """Ŵ: what every question asks of every bucket when its records are spread evenly ([D14] Def. 6)."""
+    """Ŵ: what every question asks of every bucket when its records are spread evenly ([D14] Def. 6).
+
+    Question by question or bucket by bucket, whichever are fewer.
+    """
     size, count = workload.size, buckets.size
     lengths = np.diff(buckets, append=size)
-    bucket_of = np.repeat(np.arange(count), lengths)
     cells = np.arange(size) if order is None else order
     found = np.empty((workload.count, count))
     step = max(1, _BATCH // size)
+    if workload.count < count:
+        for first in range(0, workload.count, step):
+            asked = np.eye(min(step, workload.count - first), workload.count, first)
+            rows = np.asarray(workload.transpose(asked), dtype=np.float64)[:, cells]
+            found[first : first + step] = np.add.reduceat(rows, buckets, axis=1) / lengths
+        return found
+    bucket_of = np.repeat(np.arange(count), lengths)
     for first in range(0, count, step):
         last = min(first + step, count)
         inside = slice(buckets[first], size if last == count else buckets[last])
