@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from blowfishdb import noise
+from blowfishdb.mechanisms.dawa.costs import Ranked, deviations
 from blowfishdb.mechanisms.dawa.partition import Candidates, Penalty, private_partition
 from tests.mechanisms.partition_laws import Calibration, log_ratios, partition_law
 
@@ -95,3 +96,52 @@ def test_the_published_calibration_fails_on_many_pairs(size):
 
 def test_a_third_of_the_noise_fails_the_same_audit():
     assert max(worst(add_remove(3), proven(3, 3 * EPSILON))) > EPSILON
+
+
+# --- every interval of four cells, which is what the mechanism takes there: a million runs each -----
+
+RUNS = 10**6
+PARTITIONS = sorted(
+    (p for k in range(1, 5) for p in itertools.product(range(1, 5), repeat=k) if sum(p) == 4),
+    key=lambda lengths: lengths[::-1],  # of equally cheap ones the shortest last bucket wins
+)
+
+
+def sampled_losses(x, y, calibration, seed):
+    """ln P(B | x)/P(B | y) for every partition B of either, each less four standard errors."""
+    counts = np.array([_winners(cells, calibration, seed + i) for i, cells in enumerate((x, y))], dtype=float)
+    seen = (counts > 100).all(axis=0)
+    here, there = counts[:, seen]
+    return np.abs(np.log(here / there)) - 4 * np.sqrt(1 / here + 1 / there)
+
+
+def _winners(x, calibration, seed):
+    source, scales = noise.seeded(seed), dict(calibration.scales)
+    costs = {}
+    for length in range(1, 5):
+        for start, deviation in enumerate(deviations(Ranked(np.array(x)), length, calibration.units)):
+            drawn = source.discrete_laplace(scales[length], RUNS) if scales[length] else 0
+            noisy = deviation + drawn
+            costs[length, start] = (
+                np.maximum(noisy, 0) if calibration.clipped else noisy
+            ) + calibration.penalty
+    totals = [
+        sum(costs[length, sum(lengths[:i])] for i, length in enumerate(lengths))
+        + np.zeros(RUNS, dtype=np.int64)
+        for lengths in PARTITIONS
+    ]
+    return np.bincount(np.argmin(totals, axis=0), minlength=len(PARTITIONS))
+
+
+FOUR = Candidates.all(4)
+PAIRS = [((0, 0, 0, 0), (0, 1, 0, 0)), ((0, 2, 1, 0), (0, 2, 2, 0)), ((2, 0, 0, 2), (2, 0, 0, 3))]
+
+
+@pytest.mark.parametrize(("x", "y"), PAIRS)
+def test_all_intervals_of_four_cells(x, y):
+    scales = tuple((length, FOUR.scale(length, EPSILON)) for length in FOUR.lengths)
+    ours = Calibration(scales, FOUR.units, FOUR.units)
+    loss = sampled_losses(x, y, ours, 5).max()
+    assert loss <= EPSILON
+    weak = Calibration(tuple((length, scale / 2) for length, scale in scales), FOUR.units, FOUR.units)
+    assert sampled_losses(x, y, weak, 5).max() > 1.3 * loss
