@@ -104,7 +104,7 @@ def domains(folder: Path, people: People, repeats: int) -> Iterator[dict[str, An
 
 def steps(folder: Path, people: People, repeats: int) -> Iterator[dict[str, Any]]:
     """Where the time of an ``ask`` goes."""
-    from blowfishdb import planning, service
+    from blowfishdb import answering, planning, service
     from blowfishdb.adapters.backends.declared import DeclaredBackend
     from blowfishdb.adapters.backends.prepared import Prepared
     from blowfishdb.adapters.ledger import Ledger
@@ -118,7 +118,7 @@ def steps(folder: Path, people: People, repeats: int) -> Iterator[dict[str, Any]
         (DeclaredBackend, "prepare", "  check the source, write the SQL"),
         (Ledger, "reserve", "4 reserve, with the reading mark"),
         (Prepared, "count", "5 count"),
-        (service, "answer_of", "6 interval, labels"),
+        (answering, "answer_of", "6 interval, labels"),
         (service, "_body", "  answer as JSON"),
         (Ledger, "settle", "7 settle"),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -13,6 +14,7 @@ import pytest
 import blowfishdb as bf
 from blowfishdb import charts
 from blowfishdb.adapters.ledger import Budget
+from blowfishdb.answers import Places
 from blowfishdb.charts import DARK, LIGHT, ChartTable, Palette
 from blowfishdb.charts.frame import epsilon_text, number_text, picked
 from blowfishdb.comparison import compare
@@ -57,6 +59,22 @@ def _steps(column: str) -> Any:
     return protection.curve(POLICY, column, ONE)
 
 
+def clusters(columns: int) -> Any:
+    """Three clusters of so many columns, one of them empty."""
+    names, centroids = ("x", "y", "z")[:columns], np.array([[10.0, 20, 30], [50, 60, 70], [90, 5, 1]])
+    found = made_up(
+        (("cluster 1", "cluster 2", "cluster 3"),),
+        [900, 300, 0],
+        axes=names,
+        kind="clusters",
+        question=f"3 clusters of {' and '.join(names)}",
+    )
+    places = Places(centroids[:, :columns], ((0.0, 99.0),) * columns)
+    return replace(found, places=places, low=None, high=None, alpha=None, beta=None)
+
+
+CLUSTERS = clusters(2)
+BACKDROP = charts.Backdrop(np.linspace(0, 99, 5), np.linspace(0, 99, 4), hill(12).reshape(4, 3), number=7)
 Drawn = Callable[[], tuple[Any, ChartTable]]
 G = bf.graphs
 CASES: dict[str, Drawn] = {
@@ -68,6 +86,13 @@ CASES: dict[str, Drawn] = {
     "mean": lambda: _answer(made_up((("mean",),), [-0.04], kind="mean", alpha=0.01)),
     "top": lambda: _answer(made_up((bins(9)[0][3:6],), [900, 800, 20], kind="top")),
     "nothing above": lambda: _answer(made_up(((),), [], kind="above")),
+    "clusters": lambda: _answer(CLUSTERS),
+    "clusters over a histogram": lambda: (
+        charts.answer_chart(CLUSTERS, under=BACKDROP, width=300),
+        charts.answer_table(CLUSTERS),
+    ),
+    "clusters of one column": lambda: _answer(clusters(1)),
+    "clusters of three columns": lambda: _answer(clusters(3)),
     "comparison": lambda: _compared(20),
     "long comparison": lambda: _compared(60),
     "trade-off": lambda: _traded([traded("cumulative", 1.0)]),

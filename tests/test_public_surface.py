@@ -56,6 +56,7 @@ MECHANISMS = {
     "DawaTransformed",
     "EdgeNoise",
     "Hierarchical",
+    "KMeans",
     "Laplace",
     "MatchingTransformed",
     "Optimized",

@@ -91,7 +91,9 @@ def test_a_looser_policy_leaves_the_stricter_promise_standing(ws: Workspace) -> 
     (kept,) = salaries.kept
     assert kept.version == version
     assert kept.remaining == bf.Epsilon(9)
-    ask(ws, "cumulative", "0.5")  # ten steps of a tenth of what it would have cost: 10 · 0.5 under the old one
+    ask(
+        ws, "cumulative", "0.5"
+    )  # ten steps of a tenth of what it would have cost: 10 · 0.5 under the old one
     (kept,) = salaries.kept
     assert float(kept.remaining) == pytest.approx(4, abs=1e-6)
     spent = ws.budget("salaries").spent
@@ -140,11 +142,58 @@ def test_stored_answers_cost_nothing_under_any_promise(ws: Workspace) -> None:
 
 
 def test_tampering_with_a_promise_is_found(ws: Workspace) -> None:
-    from blowfishdb.adapters.store_schema import promises
+    from blowfishdb.adapters.store_schema import losses, promises
 
     salaries = ws["salaries"].publish(within(10))
     ask(ws, "histogram", "0.1")
     salaries.publish(within(1), confirm=True)
-    with ws.store.writing() as connection:
-        connection.execute(promises.update().values(spent=0))
-    assert any("promise" in problem for problem in ws.verify())
+    ask(ws, "cumulative", "0.1")
+    assert ws.verify() == []
+    for table, change in ((losses, {"amount": 1}), (promises, {"spent": 0})):
+        with ws.store.writing() as connection:
+            connection.execute(table.update().values(change))
+        assert any("promise" in problem for problem in ws.verify())
+
+
+# --- baskets: what questions lose together -----------------------------------------------------------------
+
+
+def basket(ws: Workspace, *ranges: tuple[int, int]) -> list[bf.Answer]:
+    columns = ws["salaries"]["salary"]
+    cells = [columns.ranges([(cell, cell) for cell in range(*each)]) for each in ranges]
+    return ws.batch(*(question.spend("0.2").using("laplace") for question in cells)).ask()
+
+
+def test_groups_that_no_edge_joins_cost_as_much_as_the_dearest(ws: Workspace) -> None:
+    """[B14] Thm 4.2: disjoint components in parallel; one after the other they would cost .4."""
+    ws["salaries"].publish(groups(100))
+    basket(ws, (10, 20), (130, 140))
+    assert ws.budget("salaries").spent == bf.Epsilon("0.2")
+    assert float(ws["salaries"].past(groups(100)).epsilon or 0) == pytest.approx(0.2, abs=1e-6)
+    assert ws.verify() == []
+
+
+def test_distant_cells_of_a_line_cost_as_much_as_the_dearest(ws: Workspace) -> None:
+    """REUSE §2: cells 0–9 and 30–39, θ = 2, .2 each: .2. The same cells twice add up."""
+    ws["salaries"].publish(within(2))
+    basket(ws, (0, 10), (30, 40))
+    assert ws.budget("salaries").spent == bf.Epsilon("0.2")
+    first, second = basket(ws, (60, 70), (70, 80))
+    assert ws.budget("salaries").spent == bf.Epsilon("0.4")
+    assert first.receipt.cost + second.receipt.cost == bf.Epsilon("0.2")
+    basket(ws, (100, 110), (100, 111))
+    assert ws.budget("salaries").spent == bf.Epsilon("0.8")
+    assert ws.verify() == []
+
+
+def test_what_a_basket_lost_is_not_forgotten(ws: Workspace) -> None:
+    """Each answer lost what it loses alone, whatever it was charged in the basket."""
+    ws["salaries"].publish(within(2))
+    basket(ws, (0, 10), (30, 40))
+    charges = [event for event in ws.events("salaries") if event.kind == "settled"]
+    assert sorted(event.amount for event in charges) == [bf.Epsilon(0), bf.Epsilon("0.2")]
+    past = ws["salaries"].past(bf.Policy.differential_privacy(SALARIES))
+    assert past.epsilon == bf.Epsilon("0.2")  # cell 5 or cell 35: a tenth from each answer
+    assert ws["salaries"].past(within(40)).epsilon == bf.Epsilon("0.2")
+    ask(ws, "histogram", "0.2")
+    assert ws["salaries"].past(within(2)).epsilon == bf.Epsilon("0.4")

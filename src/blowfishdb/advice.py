@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
+from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import BlowfishError
@@ -14,6 +15,7 @@ from blowfishdb.messages import Alternative, Fit, Request
 from blowfishdb.planning import Planned, Planner
 
 _COARSER = (2, 5, 10, 20)
+_ANYWAY = (Fit("an answer that is already stored"), Fit("ask the curator for more"))
 
 
 def cheaper(
@@ -31,21 +33,27 @@ def affordable(
     planner: Planner, request: Request, planned: Planned, policy: Policy, rows_per_person: int, left: Epsilon
 ) -> tuple[Fit, ...]:
     """What fits into the budget that is left: a larger error, wider bins, or another decision."""
-    fits = [*_larger_error(request, planned, rows_per_person, left)]
-    fits += [*_wider_bins(planner, request, policy, rows_per_person, left)]
-    return (*fits, Fit("an answer that is already stored"), Fit("ask the curator for more"))
-
-
-def _larger_error(request: Request, planned: Planned, rows_per_person: int, left: Epsilon) -> Iterator[Fit]:
-    per_row = Epsilon.from_nano(left.nano // rows_per_person)
     if request.terms.accuracy is None:
-        if left:
-            yield Fit(f"epsilon {left}", epsilon=left)
-        return
+        return what_is_left(left, *_wider_bins(planner, request, policy, rows_per_person, left))
+    fits = [*_larger_error(request, request.terms.accuracy, planned, rows_per_person, left)]
+    fits += [*_wider_bins(planner, request, policy, rows_per_person, left)]
+    return (*fits, *_ANYWAY)
+
+
+def what_is_left(left: Epsilon, *more: Fit) -> tuple[Fit, ...]:
+    """What fits where an ε was stated: a smaller one."""
+    smaller = (Fit(f"epsilon {left}", epsilon=left),) if left else ()
+    return (*smaller, *more, *_ANYWAY)
+
+
+def _larger_error(
+    request: Request, asked: Accuracy, planned: Planned, rows_per_person: int, left: Epsilon
+) -> Iterator[Fit]:
+    per_row = Epsilon.from_nano(left.nano // (rows_per_person * planned.choice.factor))
     if not per_row:
         return
-    kind, axes = request.question.kind, planned.problem.axes
-    needed = kind.requirement(request.terms.accuracy, axes)
+    kind, axes = request.counts.kind, planned.problem.axes
+    needed = kind.requirement(asked, axes)
     margin = planned.choice.plan.alpha_for(
         epsilon=per_row, beta=needed.beta, simultaneous=needed.simultaneous
     )
@@ -82,7 +90,7 @@ def _coarsened(request: Request, domain: Domain, times: int) -> Request | None:
     form = request.form
     if len(form.columns) != 1 or not form.cut_into_bins or not domain[form.columns[0].name].ordered:
         return None
-    bins = request.question.axes[0].value_bins // times
+    bins = request.counts.axes[0].value_bins // times
     if bins < 2:
         return None
     column = replace(form.columns[0], bins=bins, width=None, edges=None, groups=None)

@@ -32,6 +32,27 @@ class Receipt:
     sql: str
     cost: Epsilon
     """What this asking cost: ε the first time, nothing when a stored answer is returned."""
+    known: str = ""
+    """What counts that everyone knows did to the price or the noise, in words; empty where none are known."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where clusters are: a row for each, in the units of the columns, and the columns' declared limits."""
+
+    centroids: FloatArray
+    limits: tuple[tuple[float, float], ...]
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-ready data."""
+        return {"centroids": self.centroids.tolist(), "limits": [list(ends) for ends in self.limits]}
+
+    @classmethod
+    def from_plain(cls, stored: Mapping[str, Any]) -> Places:
+        """From its plain form."""
+        limits = tuple((float(low), float(high)) for low, high in stored["limits"])
+        return cls(np.array(stored["centroids"], dtype=np.float64), limits)
 
 
 @final
@@ -42,7 +63,8 @@ class Answer:
     ``values`` are tidy (no negative counts, cumulative answers increase); ``raw`` is the unbiased
     release. With probability 1 − ``beta`` the truth lies in ``low … high``: everywhere at once if
     ``simultaneous``, otherwise at each place. A mechanism whose error depends on the data promises no such
-    thing: then ``low``, ``high``, ``alpha`` and ``beta`` are None.
+    thing: then ``low``, ``high``, ``alpha`` and ``beta`` are None. Of clusters, ``values`` are the numbers
+    of rows nearest to each, and ``places`` says where they are.
     """
 
     labels: tuple[tuple[str, ...], ...]
@@ -63,6 +85,8 @@ class Answer:
     computed from, or ``any`` question chosen after looking at what it was computed from."""
     form: dict[str, Any] = field(default_factory=dict)
     """The question as plain data, so that it can be asked again."""
+    places: Places | None = None
+    """Of clusters only."""
 
     @property
     def number(self) -> int:
@@ -93,14 +117,25 @@ class Answer:
 
     def columns(self) -> dict[str, Any]:
         """The answer as columns: bins, tidy values, noise intervals if promised, and which are exact."""
+        if self.places is not None:
+            return self._cluster_columns(self.places)
         names = list(zip(*itertools.product(*self.labels), strict=True))
         bins = {axis: list(column) for axis, column in zip(self.headings, names, strict=True)}
         band = {} if self.band is None else dict(zip(("low", "high"), self.band, strict=True))
         return {**bins, "value": self.values, **band, "exact": self.exact}
 
+    def _cluster_columns(self, places: Places) -> dict[str, Any]:
+        """A row for each cluster; a column of the data that is called like one of ours gets a mark."""
+        ours = ("cluster", "size", "exact")
+        named = [f"{axis} (column)" if axis in ours else axis for axis in self.axes]
+        where = dict(zip(named, places.centroids.T, strict=True))
+        return {"cluster": list(self.labels[0]), **where, "size": self.values, "exact": self.exact}
+
     @property
     def headings(self) -> tuple[str, ...]:
         """What the bins along each axis are of."""
+        if self.places is not None:
+            return ("cluster",)
         return self.axes if len(self.axes) == len(self.labels) else ("answer",)
 
     def to_arrow(self) -> Any:
@@ -150,10 +185,14 @@ class Answer:
         body["exact"] = np.array(body["exact"], dtype=np.bool_)
         body["labels"] = tuple(tuple(axis) for axis in body["labels"])
         body["axes"] = tuple(body["axes"])
+        if body.get("places") is not None:
+            body["places"] = Places.from_plain(body["places"])
         return cls(**body, receipt=Receipt(**receipt))
 
 
 def _to_plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
+    if isinstance(value, Places):
+        return value.to_plain()
     return str(value) if isinstance(value, Epsilon | Receipt) else value

@@ -14,12 +14,13 @@ from typing import Any, Protocol, final
 from blowfishdb.adapters.backends import Cancellation
 from blowfishdb.answers import Answer
 from blowfishdb.core.budget import AnyEpsilon, Epsilon
+from blowfishdb.core.cluster_question import USUAL_ITERATIONS
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import NotProven
 from blowfishdb.core.forms import ColumnForm, QuestionForm
 from blowfishdb.core.predicates import Everything, Predicate
 from blowfishdb.core.values import Value
-from blowfishdb.messages import Quote, Request, Terms
+from blowfishdb.messages import Progress, Quote, Request, Terms
 
 
 class Answering(Protocol):
@@ -31,7 +32,12 @@ class Answering(Protocol):
         """What the answer costs; free."""
 
     def ask(
-        self, request: Request, *, max_cost: Epsilon | None = None, cancel: Cancellation | None = None
+        self,
+        request: Request,
+        *,
+        max_cost: Epsilon | None = None,
+        cancel: Cancellation | None = None,
+        progress: Progress | None = None,
     ) -> Answer:
         """The answer, charged once."""
 
@@ -101,6 +107,13 @@ class Columns:
         """How many rows have a value in this column."""
         return self._asking(QuestionForm("count", self._cut()))
 
+    def clusters(self, k: int, iterations: int = USUAL_ITERATIONS) -> Asking:
+        """Around which ``k`` points the rows gather, and how many are nearest to each; goes with ``spend``.
+
+        Found in so many noisy rounds, or from one noisy histogram if that is expected to be closer.
+        """
+        return self._asking(QuestionForm("clusters", self._cut(), k=k, iterations=iterations))
+
     def _cut(
         self,
         bins: int | None = None,
@@ -143,7 +156,8 @@ class Asking:
     def using(self, mechanism: str | None) -> Asking:
         """Answered by the mechanism of that name instead of by the cheapest.
 
-        Those whose error depends on the data ("adaptive" chooses among them) go with ``spend`` only.
+        Those whose error depends on the data ("adaptive" chooses among them) go with ``spend`` only. Clusters
+        are found by "kmeans-rounds" or "kmeans-histogram".
         """
         return replace(self, terms=replace(self.terms, mechanism=mechanism))
 
@@ -151,10 +165,16 @@ class Asking:
         """What the answer costs; free."""
         return self.answering.quote(self.request())
 
-    def ask(self, *, max_cost: AnyEpsilon | None = None, cancel: Cancellation | None = None) -> Answer:
-        """The answer, charged once."""
+    def ask(
+        self,
+        *,
+        max_cost: AnyEpsilon | None = None,
+        cancel: Cancellation | None = None,
+        progress: Progress | None = None,
+    ) -> Answer:
+        """The answer, charged once; ``progress`` is told how many rounds are done, and how many there are."""
         limit = None if max_cost is None else Epsilon(max_cost)
-        return self.answering.ask(self.request(), max_cost=limit, cancel=cancel)
+        return self.answering.ask(self.request(), max_cost=limit, cancel=cancel, progress=progress)
 
     def request(self) -> Request:
         """The question on its terms, as the service takes it."""

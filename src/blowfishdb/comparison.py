@@ -140,6 +140,11 @@ def compare(first: Answer, second: Answer) -> Comparison:
 
 def _check_same(first: Answer, second: Answer) -> None:
     """Whatever makes two answers incomparable, in the order in which it can be mended."""
+    if "clusters" in (first.kind, second.kind):
+        raise InvalidInput(
+            "Clusters cannot be compared: the first of one answer need not be the first of another.",
+            fixes=("compare two histograms of the same columns",),
+        )
     for what, one, other in (
         ("columns", " and ".join(first.axes), " and ".join(second.axes)),
         ("forms of question", first.kind, second.kind),

@@ -22,10 +22,11 @@ from blowfishdb.core.predicates import Everything, Predicate
 from blowfishdb.explanation import Explanation
 from blowfishdb.gateway import Gateway
 from blowfishdb.history import Past
-from blowfishdb.messages import Terms
+from blowfishdb.known_check import KnownCheck
+from blowfishdb.messages import Progress, Terms
 from blowfishdb.preview import Preview
 from blowfishdb.publishing import Kept
-from blowfishdb.tradeoff import Progress, Tradeoff
+from blowfishdb.tradeoff import Tradeoff
 
 
 @final
@@ -72,6 +73,13 @@ class Dataset:
         """
         self.gateway.publish(self.name, policy, confirm=confirm, withdraw=withdraw)
         return self
+
+    def check_known(self) -> KnownCheck:
+        """Which counts that the draft takes to be known are not true of the data; for the curator.
+
+        Reads the data; that somebody looked is written into the ledger.
+        """
+        return self.gateway.check_known(self.name)
 
     @property
     def kept(self) -> list[Kept]:
@@ -122,7 +130,7 @@ class Dataset:
             policies = {f"within {distance}": self.hiding_within(name, distance) for distance in listed}
             thetas = {f"within {distance}": float(distance) for distance in listed}
         elif not isinstance(policies, Mapping):
-            policies = {policy.graph.describe(): policy for policy in policies}
+            policies = _labelled(policies)
         fixed = None if at_epsilon is None else Epsilon(at_epsilon)
         return self.gateway.tradeoff(
             question.request(), policies, at_epsilon=fixed, thetas=thetas, progress=progress
@@ -173,6 +181,15 @@ class Dataset:
     def preview(self, question: Asking, *, policy: Policy | None = None, stand_in: bool = False) -> Preview:
         """The true answer beside a noisy one, for the curator, under the published policy or a draft."""
         return self.gateway.preview(question.request(), policy=policy, stand_in=stand_in)
+
+
+def _labelled(policies: Sequence[Policy]) -> dict[str, Policy]:
+    """Policies by what they say; those that say the same in short are numbered."""
+    found: dict[str, Policy] = {}
+    for number, policy in enumerate(policies, start=1):
+        label = policy.describe()
+        found[label if label not in found else f"{label} ({number})"] = policy
+    return found
 
 
 @final

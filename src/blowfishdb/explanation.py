@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
 
-from blowfishdb.core.errors import TooLarge
+from blowfishdb.clustering import PlannedClusters
+from blowfishdb.core.errors import NotProven, TooLarge
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.projection import Projected
 from blowfishdb.core.sensitivity import sensitivity
@@ -35,6 +37,8 @@ class Explanation:
     mechanism: str
     considered: str
     epsilon: str
+    known: str = ""
+    """What counts that everyone knows do to noise and price; empty where none are known."""
 
     def to_plain(self) -> dict[str, Any]:
         """JSON-ready data."""
@@ -56,6 +60,7 @@ class Explanation:
             mechanism=said["mechanism"],
             considered=said["considered"],
             epsilon=said["epsilon"],
+            known=said.get("known", ""),
         )
 
     def __str__(self) -> str:
@@ -68,15 +73,39 @@ class Explanation:
         if self.sensitivity is not None:
             where = f", when one record moves from {' to '.join(self.witness)}" if self.witness else ""
             lines.append(f"Sensitivity  {self.sensitivity}{where}")
+        if self.known:
+            lines.append(f"Known        {self.known}")
         return "\n".join([*lines, f"Mechanism    {self.considered}", f"Cost         ε {self.epsilon}"])
 
 
-def explain(request: Request, planned: Planned) -> Explanation:
+def explain(request: Request, planned: Planned | PlannedClusters) -> Explanation:
     """What the plan of a question looks like."""
+    return _counts(request, planned) if isinstance(planned, Planned) else _clusters(request, planned)
+
+
+def _clusters(request: Request, planned: PlannedClusters) -> Explanation:
+    """The points are cells of a grid; every round has a sensitivity of its own, which the words tell."""
+    problem = planned.problem
+    return Explanation(
+        question=request.question.describe(),
+        columns=tuple(axis.column for axis in problem.query.axes),
+        cells=problem.space.shape,
+        answers=planned.plan.clusters,
+        graph=problem.graph.describe(),
+        hidden_pairs=problem.graph.edge_count,
+        sensitivity=None,
+        witness=None,
+        mechanism=planned.mechanism,
+        considered=f"{planned.mechanism}. {planned.explanation}",
+        epsilon=str(planned.cost),
+    )
+
+
+def _counts(request: Request, planned: Planned) -> Explanation:
     problem = planned.problem
     try:
-        most: str | None = str(sensitivity(problem.workload, problem.graph))
-    except TooLarge:
+        most: str | None = str(_sensitivity(problem))
+    except (TooLarge, NotProven):
         most = None
     return Explanation(
         question=request.question.describe(),
@@ -86,11 +115,19 @@ def explain(request: Request, planned: Planned) -> Explanation:
         graph=problem.graph.describe(),
         hidden_pairs=problem.graph.edge_count,
         sensitivity=most,
-        witness=_witness(problem),
+        witness=_witness(problem) if problem.refined is None else None,
         mechanism=planned.choice.plan.name,
         considered=planned.choice.explain(),
         epsilon=str(planned.cost),
+        known=planned.known,
     )
+
+
+def _sensitivity(problem: Projected) -> int | Fraction:
+    """Between neighbours, who differ in several records where something is known."""
+    if problem.refined is not None:
+        return problem.refined.sensitivity(problem.workload)
+    return sensitivity(problem.workload, problem.graph)
 
 
 def _witness(problem: Projected) -> tuple[str, str] | None:

@@ -23,10 +23,11 @@ from blowfishdb.core.policy import Policy
 from blowfishdb.core.policy_words import PolicyDifference
 from blowfishdb.explanation import Explanation
 from blowfishdb.history import Past
-from blowfishdb.messages import Quote, Request
+from blowfishdb.known_check import KnownCheck
+from blowfishdb.messages import Progress, Quote, Request
 from blowfishdb.preview import Preview
 from blowfishdb.publishing import Kept
-from blowfishdb.tradeoff import Progress, Tradeoff
+from blowfishdb.tradeoff import Tradeoff
 
 if TYPE_CHECKING:
     from blowfishdb.datasets import Batch, Dataset
@@ -50,6 +51,7 @@ class Facts:
             "name": self.name,
             "domain": codec.plain(self.domain),
             "policy": codec.plain(self.policy.graph),
+            "known": codec.plain_known(self.policy),
             "policy_version": self.policy_version,
             "snapshot": self.snapshot,
             "rows_per_person": self.rows_per_person,
@@ -59,7 +61,8 @@ class Facts:
     def from_plain(cls, said: Mapping[str, Any]) -> Facts:
         """Facts from their plain form."""
         domain = codec.domain(said["domain"])
-        policy = Policy(domain, codec.graph(said["policy"]))
+        known = codec.constraints(said.get("known") or {})
+        policy = Policy(domain, codec.graph(said["policy"]), known)
         return cls(
             said["name"], domain, policy, said["policy_version"], said["snapshot"], said["rows_per_person"]
         )
@@ -144,6 +147,10 @@ class Gateway(ABC):
         """Take an earlier promise back, on record for everyone."""
 
     @abstractmethod
+    def check_known(self, name: str) -> KnownCheck:
+        """Which counts that the draft takes to be known are not true of the data; for the curator."""
+
+    @abstractmethod
     def guarantee(self, name: str) -> Guarantee:
         """What is promised to the people in the data, in words."""
 
@@ -197,7 +204,12 @@ class Gateway(ABC):
 
     @abstractmethod
     def ask(
-        self, request: Request, *, max_cost: Epsilon | None = None, cancel: Cancellation | None = None
+        self,
+        request: Request,
+        *,
+        max_cost: Epsilon | None = None,
+        cancel: Cancellation | None = None,
+        progress: Progress | None = None,
     ) -> Answer:
         """The answer, charged once."""
 

@@ -18,10 +18,13 @@ from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.policy import Policy
 from blowfishdb.core.protection import at_most, certainty
 from blowfishdb.core.reuse import StoredRelease
-from blowfishdb.mechanisms.losses import ByDistance, ByRows, Kernel, Loss, Tightest, total_loss
+from blowfishdb.mechanisms.given import FROM_KNOWN
+from blowfishdb.mechanisms.losses import ByDistance, ByRows, Kernel, Loss, Tightest
+from blowfishdb.mechanisms.total_loss import total_loss
 
 FROM_STORED: Final = "From stored answers"
 """The mechanism of answers that follow from others by arithmetic, and lose nothing more."""
+_LOSE_NOTHING: Final = (FROM_STORED, FROM_KNOWN)
 
 
 @final
@@ -63,7 +66,7 @@ class Past:
         if self.epsilon is None:
             return (
                 f"Counting all answers so far, an attacker may be certain between two values{where} that "
-                "this policy hides: an earlier answer told them apart exactly."
+                "this policy hides: an earlier answer told them apart exactly, or nothing is proven about it."
             )
         if not self.epsilon:
             return "No answer so far tells apart what this policy hides."
@@ -97,7 +100,7 @@ def history(
     kernels = [
         _kernel(charge, answers.get(charge.id), policies, people)
         for charge in charges
-        if charge.state is not State.VOID and charge.detail.get("mechanism") != FROM_STORED
+        if charge.state is not State.VOID and charge.detail.get("mechanism") not in _LOSE_NOTHING
     ]
     return History(tuple(kernels), max((charge.id for charge in charges), default=0))
 
@@ -107,7 +110,7 @@ def _kernel(
 ) -> Kernel:
     policy = policies(charge.detail["policy_version"])
     assert policy is not None  # no version is ever deleted
-    bound = ByDistance(policy, charge.amount)
+    bound = ByDistance(policy, Epsilon(charge.detail.get("alone", charge.amount)))  # in a basket it paid less
     plain = None if answer is None else json.loads(answer)["release"]
     return bound if plain is None else Tightest((measured({**plain, "number": charge.id}, people), bound))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final
@@ -11,9 +11,13 @@ from blowfishdb.adapters.ledger_values import Budget
 from blowfishdb.answers import Answer
 from blowfishdb.core.accuracy import NO_PROMISE, Accuracy, check_beta
 from blowfishdb.core.budget import AnyEpsilon, Epsilon, positive
-from blowfishdb.core.errors import InvalidInput
+from blowfishdb.core.cluster_question import ClusterQuestion
+from blowfishdb.core.errors import InvalidInput, NoGuarantee
 from blowfishdb.core.forms import QuestionForm
 from blowfishdb.core.questions import Question
+
+Progress = Callable[[int, int], None]
+"""Called with how much of a long piece of work is done, and how much there is."""
 
 
 @final
@@ -76,7 +80,7 @@ class Request:
 
     dataset: str
     form: QuestionForm
-    question: Question
+    question: Question | ClusterQuestion
     terms: Terms
     user: str
 
@@ -86,6 +90,17 @@ class Request:
                 "This question does not say how accurate the answer must be.",
                 fixes=("accurate_to(50, confidence=0.95)", "spend(epsilon='0.1')"),
             )
+
+    @property
+    def counts(self) -> Question:
+        """The question, if it is answered from counts; clusters are not."""
+        if isinstance(self.question, ClusterQuestion):
+            raise NoGuarantee(
+                "How far off clusters are depends on the data, so their accuracy can be neither compared nor "
+                "shown beforehand.",
+                fixes=("ask for a histogram of the same columns",),
+            )
+        return self.question
 
 
 @final

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from blowfishdb.core.accuracy import NO_PROMISE
 
 if TYPE_CHECKING:
-    from blowfishdb.answers import Answer
+    from blowfishdb.answers import Answer, Places
     from blowfishdb.messages import Quote
 
 _ROWS: Final = 20
@@ -22,6 +22,8 @@ def answer_html(answer: Answer) -> str:
     headings = [*answer.headings, "value", "noise interval"]
     cells = zip(itertools.product(*answer.labels), answer.values, _intervals(answer), strict=False)
     rows = [[*bins, _number(value), interval] for bins, value, interval in itertools.islice(cells, _ROWS)]
+    if answer.places is not None:
+        headings, rows = _clusters(answer, answer.places)
     more = [f"The first {_ROWS} of {count:,}; to_pandas() has them all."] if count > _ROWS else []
     paid = f"ε {receipt.cost:.3g}" if receipt.cost else "nothing"
     charged = (
@@ -31,6 +33,15 @@ def answer_html(answer: Answer) -> str:
     return _part(
         f"{receipt.question} of {receipt.dataset}", _table(headings, rows, len(answer.labels)), notes
     )
+
+
+def _clusters(answer: Answer, places: Places) -> tuple[list[str], list[list[str]]]:
+    """Where each cluster is, and how many rows are nearest to it."""
+    from blowfishdb.charts.clusters import positions
+
+    each = zip(answer.labels[0], positions(places), answer.values, strict=True)
+    rows = [[label, *where, f"{size:,.0f}"] for label, where, size in itertools.islice(each, _ROWS)]
+    return [*answer.headings, *answer.axes, "size"], rows
 
 
 def quote_html(quote: Quote) -> str:

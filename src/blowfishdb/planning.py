@@ -12,16 +12,22 @@ from typing import final
 import numpy as np
 
 from blowfishdb.core.accuracy import Accuracy
+from blowfishdb.core.arrays import FloatArray
 from blowfishdb.core.axis import Axis
 from blowfishdb.core.budget import Epsilon, positive
+from blowfishdb.core.constraints.given import better_cells, given_answers
 from blowfishdb.core.errors import InvalidInput, NoGuarantee, NotProven
 from blowfishdb.core.policy import Policy
 from blowfishdb.core.projection import Projected, project
 from blowfishdb.core.questions import Release
+from blowfishdb.core.workloads import Histogram, Product, Workload
 from blowfishdb.mechanisms import DATA_DEPENDENT, NAMED, Best, DataDependentMechanism
 from blowfishdb.mechanisms.best import Choice
 from blowfishdb.mechanisms.data_dependent import DataDependentPlan
+from blowfishdb.mechanisms.given import GivenAnswers
+from blowfishdb.mechanisms.laplace import LaplaceOnWorkload
 from blowfishdb.mechanisms.plan import Observation
+from blowfishdb.mechanisms.tied import Tied
 from blowfishdb.messages import Request
 
 DEFAULT_BETA = 0.05
@@ -49,7 +55,7 @@ class Planned:
     promise: Promise | None
     """None where how far off the answer is depends on the data."""
     cost: Epsilon
-    """What one person loses: the ε of the choice is per row."""
+    """What one person loses: the loss of the choice is per row."""
 
     def released(self, seen: Observation) -> Release:
         """What left the mechanism, with what is known about its error."""
@@ -57,6 +63,43 @@ class Planned:
         if self.promise is None:
             return Release(values, exact, None, simultaneous=False)
         return Release(values, exact, self.promise.margin, self.promise.simultaneous)
+
+    def better(self, seen: Observation) -> FloatArray | None:
+        """Noisy cells moved onto the counts that everyone knows; None where these say nothing of them."""
+        refined, plan = self.problem.refined, self.choice.plan
+        cells = isinstance(plan, LaplaceOnWorkload) and _one_per_cell(plan.workload)
+        if refined is None or not cells or plan.free:
+            return None
+        return better_cells(refined, np.asarray(seen.answers, dtype=np.float64), plan.exact)
+
+    def along(self, policy: Policy) -> Policy:
+        """The policy along whose edges the ε of the plan holds.
+
+        Noise that is calibrated to what is known need not be private along single edges.
+        """
+        return policy if self.choice.calibrated else policy.knowing(None)
+
+    @property
+    def mechanism(self) -> str:
+        """How it is answered, by name."""
+        return self.choice.plan.name
+
+    @property
+    def explanation(self) -> str:
+        """How it is answered, and why that is private."""
+        return f"{self.choice.plan.explain()} {self.choice.because}".strip()
+
+    @property
+    def given(self) -> bool:
+        """Whether the answer follows from what everyone knows, so that no row is read for it."""
+        return isinstance(self.choice.plan, GivenAnswers)
+
+    @property
+    def known(self) -> str:
+        """What known counts do to this answer, in words; empty where nothing is known."""
+        if self.problem.refined is None:
+            return ""
+        return self.choice.because or self.choice.plan.explain()
 
 
 @final
@@ -68,13 +111,24 @@ class Planner:
 
     def plan(self, request: Request, policy: Policy, rows_per_person: int = 1) -> Planned:
         """The whole way from a question to its price under ``policy``."""
-        return self.price(project(request.question, policy), request, rows_per_person)
+        return self.price(project(request.counts, policy), request, rows_per_person)
 
     def price(self, problem: Projected, request: Request, rows_per_person: int = 1) -> Planned:
         """Steps 2 and 3 for a question that is projected already."""
+        given = self.given(problem, request)
+        if given is not None:
+            return given
         choice = self._choose(problem, request, rows_per_person)
         promise = _promise(choice, request, problem.axes)
-        return Planned(problem, choice, promise, choice.epsilon * rows_per_person)
+        return Planned(problem, choice, promise, choice.loss * rows_per_person)
+
+    def given(self, problem: Projected, request: Request) -> Planned | None:
+        """The answer that follows from what everyone knows, if it does."""
+        values = None if problem.refined is None else given_answers(problem.refined, problem.workload)
+        if values is None:
+            return None
+        choice = Choice(GivenAnswers(problem.workload, problem.graph, values), Epsilon(0))
+        return Planned(problem, choice, _promise(choice, request, problem.axes), Epsilon(0))
 
     def _choose(self, problem: Projected, request: Request, rows_per_person: int) -> Choice:
         name = request.terms.mechanism
@@ -82,13 +136,23 @@ class Planner:
         if request.terms.accuracy is not None:
             if isinstance(mechanism, DataDependentMechanism):
                 raise _promises_nothing(name)
-            needed = request.question.kind.requirement(request.terms.accuracy, problem.axes)
+            needed = request.counts.kind.requirement(request.terms.accuracy, problem.axes)
+            if problem.refined is not None:
+                return Tied(problem.workload, problem.refined, name).for_accuracy(mechanism, needed)
             return mechanism.for_accuracy(problem.workload, problem.graph, needed)
         assert request.terms.epsilon is not None
         per_row = positive(Epsilon.from_nano(request.terms.epsilon.nano // rows_per_person))
+        if problem.refined is not None:
+            return Tied(problem.workload, problem.refined, name).for_epsilon(mechanism, per_row)
         if isinstance(mechanism, DataDependentMechanism):
             return _data_dependent(mechanism, problem, per_row)
         return mechanism.for_epsilon(problem.workload, problem.graph, per_row)
+
+
+def _one_per_cell(workload: Workload) -> bool:
+    if isinstance(workload, Product):
+        return all(_one_per_cell(factor) for factor in workload.factors)
+    return isinstance(workload, Histogram)
 
 
 def named(name: str) -> Best | DataDependentMechanism:
@@ -121,7 +185,7 @@ def _promise(choice: Choice, request: Request, axes: tuple[Axis, ...]) -> Promis
     """The (α, β) that comes with the answer, if any does."""
     if isinstance(choice.plan, DataDependentPlan) and choice.epsilon:
         return None
-    kind, asked = request.question.kind, request.terms.accuracy
+    kind, asked = request.counts.kind, request.terms.accuracy
     needed = kind.requirement(asked or Accuracy(1, DEFAULT_BETA), axes)
     if asked is not None and not needed.one_sided:
         return Promise(needed.alpha, asked.alpha, asked.beta, needed.simultaneous)

@@ -13,6 +13,7 @@ from typing import Any, final
 
 import numpy as np
 
+from blowfishdb.answering import answer_of
 from blowfishdb.answers import Answer, Receipt
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.budget import Epsilon
@@ -22,7 +23,7 @@ from blowfishdb.core.questions import Reading, Release
 from blowfishdb.core.secret import Secret
 from blowfishdb.mechanisms.curator_view import true_answers
 from blowfishdb.messages import Request
-from blowfishdb.service import Service, answer_of
+from blowfishdb.service import Service
 
 _STAND_IN_ROWS = 10_000
 
@@ -71,17 +72,20 @@ def preview(
         user=request.user,
         epsilon=planned.cost,
         mechanism=choice.plan.name,
-        policy=(policy or dataset.policy).graph.describe(),
+        policy=(policy or dataset.policy).describe(),
         policy_version=dataset.policy_version,
         snapshot=dataset.snapshot,
         settled=datetime.now(UTC).isoformat(timespec="seconds"),
         sql="",
         cost=Epsilon(0),
+        known=planned.known,
     )
     everything_exact = Release(truth, np.ones(truth.shape, dtype=np.bool_), 0.0, True)
     return Preview(
-        truth=request.question.kind.read(everything_exact, problem.axes),
-        noisy=answer_of(request, problem, planned.promise, planned.released(seen), receipt),
+        truth=request.counts.kind.read(everything_exact, problem.axes),
+        noisy=answer_of(
+            request, problem, planned.promise, planned.released(seen), receipt, better=planned.better(seen)
+        ),
         stand_in=stand_in,
     )
 

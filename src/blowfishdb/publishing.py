@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -15,7 +16,8 @@ from blowfishdb.adapters.ledger import Budget, Ledger
 from blowfishdb.adapters.policies import Policies
 from blowfishdb.core import codec
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.errors import PolicyConflict
+from blowfishdb.core.constraints.under_policy import check_consistent
+from blowfishdb.core.errors import PolicyConflict, TooLarge
 from blowfishdb.core.policy import Policy
 from blowfishdb.core.policy_words import PolicyDifference, difference, sentences
 from blowfishdb.history import History, Past, history
@@ -66,6 +68,9 @@ class Publishing:
                 f"This policy is about other columns than '{name}' declares.",
                 fixes=("build it from dataset.schema",),
             )
+        if policy.constraints is not None:
+            with suppress(TooLarge):  # so many answers that only the data can tell
+                check_consistent(policy.constraints, policy.domain)
         return difference(record.policy, policy)
 
     def past(self, name: str, policy: Policy) -> Past:

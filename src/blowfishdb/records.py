@@ -107,7 +107,7 @@ class Records:
             known = self.names()
             raise UnknownDataset(
                 f"There is no dataset '{name}' in this workspace.",
-                fixes=(f"one of: {', '.join(known)}" if known else "add a dataset first",),
+                fixes=(f"one that is there: {', '.join(known)}" if known else "add a dataset first",),
             )
         stored, version = json.loads(body), self._catalogue.version("policy", name)
         policy = self.policy(name, version)

@@ -4,7 +4,7 @@
     2 plan       candidates → the cheapest               pure, sees no data
     3 translate  (α, β) → ε                              pure, sees no data    ── quote() stops here
     4 reserve    ε in the ledger                         atomic and durable; may refuse
-    5 count      one SQL query → Secret[x*]
+    5 count      one SQL query → Secret[x*]              clusters: one for each round
     6 release    noise → answer                          the one place where a Secret is opened
     7 settle     answer and receipt stored
 
@@ -15,20 +15,22 @@ race can give a free answer.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any, final
 
 from blowfishdb.adapters.backends import Backend, Cancellation
 from blowfishdb.adapters.ledger import Charge, Ledger, StoredAnswer
-from blowfishdb.advice import affordable, cheaper
+from blowfishdb.advice import affordable, cheaper, what_is_left
+from blowfishdb.answering import Ready, ReadyClusters, ReadyCounts, answer_of, ready_of
 from blowfishdb.answers import Answer, Receipt
-from blowfishdb.core.accuracy import Accuracy
+from blowfishdb.clustering import PlannedClusters, plan_clusters
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.codec import digest, plain
+from blowfishdb.core.cluster_projection import ClusterProblem
+from blowfishdb.core.cluster_question import ClusterQuestion
 from blowfishdb.core.errors import (
     BlowfishError,
     BudgetExhausted,
@@ -41,13 +43,13 @@ from blowfishdb.core.policy import Policy
 from blowfishdb.core.projection import Projected, project
 from blowfishdb.core.questions import Release
 from blowfishdb.core.reuse import Offer
-from blowfishdb.core.workloads import Selected
 from blowfishdb.history import FROM_STORED, Past
-from blowfishdb.mechanisms.losses import kernel_of
-from blowfishdb.messages import Fit, Quote, Request
-from blowfishdb.owned import Owned, stored_release
+from blowfishdb.identity import identity
+from blowfishdb.messages import Alternative, Fit, Progress, Quote, Request
+from blowfishdb.owned import Owned
 from blowfishdb.planning import Planned, Planner, Promise
 from blowfishdb.records import DatasetRecord
+from blowfishdb.together import Together
 
 
 @final
@@ -64,19 +66,25 @@ class Service:
     promises: Callable[[str], Mapping[int, Policy]]
     """Earlier policies of a dataset that are still kept, by version."""
 
-    def plan(self, request: Request) -> Planned:
+    def plan(self, request: Request) -> Planned | PlannedClusters:
         """Steps 1 to 3: the small problem, the mechanism, the price."""
-        dataset = self.datasets(request.dataset)
+        return self._plan(request, self.datasets(request.dataset))
+
+    def _plan(self, request: Request, dataset: DatasetRecord) -> Planned | PlannedClusters:
+        if isinstance(request.question, ClusterQuestion):
+            return plan_clusters(request.question, request, dataset.policy, dataset.rows_per_person)
         return self.planner.plan(request, dataset.policy, dataset.rows_per_person)
 
     def quote(self, request: Request) -> Quote:
         """Steps 1 to 3: what the answer would cost. Free; the data is not touched."""
         dataset = self.datasets(request.dataset)
-        planned = self.planner.plan(request, dataset.policy, dataset.rows_per_person)
+        planned = self._plan(request, dataset)
         known = self.ledger.answer(identity(request, dataset, planned.problem)) is not None
-        offer = None if known else self._offer(request, dataset, planned.problem)
+        offer = None
+        if isinstance(planned, Planned) and not known and not planned.given:
+            offer = self._offer(request, dataset, planned.problem)
         owned = known or offer is not None
-        promise, plan = planned.promise, planned.choice.plan
+        promise = planned.promise
         left = self.ledger.left(dataset.name, request.user)
         return Quote(
             dataset=dataset.name,
@@ -85,14 +93,14 @@ class Service:
             alpha=promise and promise.alpha,
             beta=promise and promise.beta,
             simultaneous=promise is not None and promise.simultaneous,
-            mechanism=FROM_STORED if offer else plan.name,
-            explanation=plan.explain() if not offer else _explained(offer),
-            policy=dataset.policy.graph.describe(),
+            mechanism=FROM_STORED if offer else planned.mechanism,
+            explanation=_explained(offer) if offer else planned.explanation,
+            policy=dataset.policy.describe(),
             policy_version=dataset.policy_version,
             plain_epsilon=self._plain_cost(request, dataset),
             remaining=left,
             owned=owned,
-            alternatives=() if owned else cheaper(self.planner, request, planned, dataset.rows_per_person),
+            alternatives=() if owned else self._cheaper(request, dataset, planned),
             fits=() if owned or planned.cost <= left else self._fits(request, dataset, planned, left),
         )
 
@@ -102,52 +110,46 @@ class Service:
         *,
         max_cost: Epsilon | None = None,
         cancel: Cancellation | None = None,
-        basket: frozenset[int] = frozenset(),
+        together: Together | None = None,
+        progress: Progress | None = None,
     ) -> Answer:
         """All seven steps. An identical question returns its stored answer at no cost.
 
         ``cancel`` gives the question up: before the charge is made nothing is charged, afterwards it stays.
-        ``basket``: the charges of questions that were settled on together with this one, before any answer.
+        ``together``: questions that were settled on together with this one, before any answer.
+        ``progress`` is told how many of the statements have been answered.
         """
         dataset = self.datasets(request.dataset)
+        if isinstance(request.question, ClusterQuestion):
+            clusters = plan_clusters(request.question, request, dataset.policy, dataset.rows_per_person)
+            stored = self._stored(request, dataset, clusters.problem)
+            ready = ReadyClusters(request, clusters)
+            return stored or self._pay(ready, dataset, max_cost, cancel, progress, together)
         problem = project(request.question, dataset.policy)
-        stored = self.ledger.answer(identity(request, dataset, problem))
+        stored = self._stored(request, dataset, problem)
         if stored is not None:
-            answer = read_answer(stored)
-            return replace(answer, receipt=replace(answer.receipt, cost=Epsilon(0)))
-        offer = self._offer(request, dataset, problem, basket)
+            return stored
+        given = self.planner.given(problem, request)
+        if given is not None:
+            return self._tell(given, request, dataset)
+        offer = self._offer(request, dataset, problem, together)
         if offer is not None:
             return self._give(offer, request, dataset, problem)
-        planned = self.planner.price(problem, request, dataset.rows_per_person)
-        choice = planned.choice
-        _check_cost(planned.cost, max_cost)
-        prepared = self.backend(dataset).prepare(problem.cells)
-        if cancel is not None:
-            cancel.check()
-        with self._advised(request, dataset, planned):
-            losses = self._losses(dataset, planned)
-            charge = self._reserve(request, dataset, problem, choice.plan.name, planned.cost, losses)
-        with self._committed(charge):
-            counts = prepared.count(cancel)
-            seen = choice.plan.observe(counts, epsilon=choice.epsilon or Epsilon(1), noise=self.noise)
-            receipt = _receipt(request, dataset, charge, choice.plan.name, prepared.sql)
-            answer = answer_of(request, problem, planned.promise, planned.released(seen), receipt)
-            kept = stored_release(choice.plan, seen, choice.epsilon, problem.cells.axes)
-            self.ledger.settle(charge, _body(answer, kept))
-        return answer
+        counts = ReadyCounts(request, self.planner.price(problem, request, dataset.rows_per_person))
+        return self._pay(counts, dataset, max_cost, cancel, progress, together)
 
     def ask_all(self, requests: Sequence[Request], *, max_cost: Epsilon | None = None) -> list[Answer]:
         """Questions that were settled on before any of them is answered, the dearest first.
 
-        What follows from the others by arithmetic is free, with the interval of a planned question. Never
-        dearer than one by one; refused as a whole if that could exceed ``max_cost`` or the budget.
+        What follows from the others by arithmetic is free, with the interval of a planned question; the rest
+        pays for what it loses together, pair by pair. Never dearer than one by one; refused as a whole if
+        that could exceed ``max_cost`` or the budget.
         """
         costs = [self.quote(request).epsilon for request in requests]
-        most = sum(costs, Epsilon(0))
-        _check_cost(most, max_cost)
         order = sorted(range(len(requests)), key=lambda place: (-costs[place].nano, place))
-        for name in {request.dataset for request in requests}:
-            needed = sum((c for c, r in zip(costs, requests, strict=True) if r.dataset == name), Epsilon(0))
+        due = self._due_together([requests[place] for place in order if costs[place]])
+        _check_cost(sum(due.values(), Epsilon(0)), max_cost)
+        for name, needed in due.items():
             left = self.ledger.left(name, requests[0].user)
             if needed > left:
                 raise BudgetExhausted(
@@ -156,13 +158,63 @@ class Service:
                     left=left,
                     fixes=("fewer questions at once", "larger errors", "ask the curator for more"),
                 )
-        answers: dict[int, Answer] = {}
+        answers, together = {}, Together()
         for place in order:
-            basket = frozenset(answer.number for answer in answers.values())
-            answers[place] = self.ask(requests[place], basket=basket)
+            answers[place] = self.ask(requests[place], together=together)
+            together.charges.add(answers[place].number)
         return [answers[place] for place in range(len(requests))]
 
+    def _due_together(self, requests: Sequence[Request]) -> dict[str, Epsilon]:
+        """What these questions cost each dataset if none of them is free."""
+        together = Together()
+        due: dict[str, Epsilon] = defaultdict(lambda: Epsilon(0))
+        for request in requests:
+            dataset = self.datasets(request.dataset)
+            ready = ready_of(request, self._plan(request, dataset))
+            kernel = ready.kernel(dataset.policy, dataset.rows_per_person)
+            due[dataset.name] += together.due(dataset, kernel, ready.planned.cost)
+        return due
+
     # --- steps ----------------------------------------------------------------------------------
+
+    def _stored(
+        self, request: Request, dataset: DatasetRecord, problem: Projected | ClusterProblem
+    ) -> Answer | None:
+        """The answer to the very same question, which costs nothing."""
+        stored = self.ledger.answer(identity(request, dataset, problem))
+        if stored is None:
+            return None
+        answer = read_answer(stored)
+        return replace(answer, receipt=replace(answer.receipt, cost=Epsilon(0)))
+
+    def _pay(
+        self,
+        ready: Ready,
+        dataset: DatasetRecord,
+        max_cost: Epsilon | None,
+        cancel: Cancellation | None,
+        progress: Progress | None,
+        together: Together | None,
+    ) -> Answer:
+        """Steps 4 to 7, the same for every kind of question."""
+        request, planned = ready.request, ready.planned
+        cost = planned.cost
+        if together is not None:
+            cost = together.due(dataset, ready.kernel(dataset.policy, dataset.rows_per_person), cost)
+        _check_cost(cost, max_cost)
+        reader = ready.prepare(self.backend(dataset))
+        if cancel is not None:
+            cancel.check()
+        with self._advised(request, dataset, planned):
+            losses = self._losses(dataset, ready)
+            detail = {"mechanism": planned.mechanism, "alone": str(planned.cost)}
+            charge = self._reserve(request, dataset, planned.problem, detail, cost, losses)
+        with self._committed(charge):
+            found = reader.read(self.noise, cancel, progress)
+            receipt = _receipt(request, dataset, charge, planned.mechanism, reader.sql, planned.known)
+            answer = found.answer(receipt)
+            self.ledger.settle(charge, _body(answer, found.kept))
+        return answer
 
     def _plain_cost(self, request: Request, dataset: DatasetRecord) -> Epsilon:
         """What the best plan under plain differential privacy would cost for the same accuracy."""
@@ -172,43 +224,54 @@ class Service:
         plain_policy = Policy.differential_privacy(dataset.domain)
         return self.planner.plan(best, plain_policy, dataset.rows_per_person).cost
 
+    def _tell(self, planned: Planned, request: Request, dataset: DatasetRecord) -> Answer:
+        """What everyone knows already, on record like every other answer; no row is read."""
+        nothing = dict.fromkeys(self.promises(dataset.name), Epsilon(0))
+        plan, problem = planned.choice.plan, planned.problem
+        charge = self._reserve(request, dataset, problem, {"mechanism": plan.name}, Epsilon(0), nothing)
+        with self._committed(charge):
+            seen = plan.observe((), epsilon=Epsilon(1), noise=self.noise)
+            receipt = _receipt(request, dataset, charge, plan.name, "", planned.known)
+            answer = answer_of(request, problem, planned.promise, planned.released(seen), receipt)
+            self.ledger.settle(charge, _body(answer, None))
+        return answer
+
     def _offer(
         self,
         request: Request,
         dataset: DatasetRecord,
         problem: Projected,
-        basket: frozenset[int] = frozenset(),
+        together: Together | None = None,
     ) -> Offer | None:
         """An answer that follows from what is out already, as accurately as was asked."""
         if request.terms.accuracy is None or request.terms.mechanism is not None:
             return None
-        needed = request.question.kind.requirement(request.terms.accuracy, problem.axes)
+        needed = request.counts.kind.requirement(request.terms.accuracy, problem.axes)
+        basket = frozenset() if together is None else frozenset(together.charges)
         return self.owned.offer(dataset.name, dataset.snapshot, problem, needed, basket)
 
     def _give(self, offer: Offer, request: Request, dataset: DatasetRecord, problem: Projected) -> Answer:
         """The free answer, on record like every other."""
         assert request.terms.accuracy is not None
         nothing = dict.fromkeys(self.promises(dataset.name), Epsilon(0))
-        charge = self._reserve(request, dataset, problem, FROM_STORED, Epsilon(0), nothing)
+        charge = self._reserve(request, dataset, problem, {"mechanism": FROM_STORED}, Epsilon(0), nothing)
         with self._committed(charge):
-            needed = request.question.kind.requirement(request.terms.accuracy, problem.axes)
+            needed = request.counts.kind.requirement(request.terms.accuracy, problem.axes)
             combination = offer.combination
             release = Release(combination.values(), combination.exact, offer.alpha, needed.simultaneous)
-            shown = request.question.kind.promised(offer.alpha, problem.axes)
+            shown = request.counts.kind.promised(offer.alpha, problem.axes)
             promise = Promise(offer.alpha, shown, needed.beta, needed.simultaneous)
             receipt = _receipt(request, dataset, charge, FROM_STORED, "")
             answer = answer_of(request, problem, promise, release, receipt, interval=offer.label.value)
             self.ledger.settle(charge, _body(answer, None))
         return answer
 
-    def _losses(self, dataset: DatasetRecord, planned: Planned) -> dict[int, Epsilon]:
+    def _losses(self, dataset: DatasetRecord, ready: Ready) -> dict[int, Epsilon]:
         """What the answer costs under every earlier policy that is still kept."""
         kept = self.promises(dataset.name)
         if not kept:
             return {}
-        choice, people = planned.choice, dataset.rows_per_person
-        axes = planned.problem.cells.axes
-        kernel = kernel_of(choice.plan, choice.epsilon, axes, dataset.policy, people)
+        kernel = ready.kernel(dataset.policy, dataset.rows_per_person)
         losses = {version: Past.of((kernel,), policy).epsilon for version, policy in kept.items()}
         for version, loss in losses.items():
             if loss is None:
@@ -223,15 +286,15 @@ class Service:
         self,
         request: Request,
         dataset: DatasetRecord,
-        problem: Projected,
-        mechanism: str,
+        problem: Projected | ClusterProblem,
+        how: Mapping[str, str],
         amount: Epsilon,
         losses: Mapping[int, Epsilon],
     ) -> Charge:
         """Step 4, up to the durable mark that the data is about to be read."""
         detail = {
             "question": request.question.describe(),
-            "mechanism": mechanism,
+            **how,
             "policy_version": dataset.policy_version,
             "snapshot": dataset.snapshot,
         }
@@ -249,7 +312,9 @@ class Service:
         )
 
     @contextmanager
-    def _advised(self, request: Request, dataset: DatasetRecord, planned: Planned) -> Iterator[None]:
+    def _advised(
+        self, request: Request, dataset: DatasetRecord, planned: Planned | PlannedClusters
+    ) -> Iterator[None]:
         """A refusal for want of budget says what would fit."""
         try:
             yield
@@ -260,9 +325,18 @@ class Service:
             raise
 
     def _fits(
-        self, request: Request, dataset: DatasetRecord, planned: Planned, left: Epsilon
+        self, request: Request, dataset: DatasetRecord, planned: Planned | PlannedClusters, left: Epsilon
     ) -> tuple[Fit, ...]:
+        if isinstance(planned, PlannedClusters):
+            return what_is_left(left)
         return affordable(self.planner, request, planned, dataset.policy, dataset.rows_per_person, left)
+
+    def _cheaper(
+        self, request: Request, dataset: DatasetRecord, planned: Planned | PlannedClusters
+    ) -> tuple[Alternative, ...]:
+        if isinstance(planned, PlannedClusters):
+            return ()
+        return cheaper(self.planner, request, planned, dataset.rows_per_person)
 
     @contextmanager
     def _committed(self, charge: Charge) -> Iterator[None]:
@@ -277,33 +351,6 @@ class Service:
             raise
 
 
-def identity(request: Request, dataset: DatasetRecord, problem: Projected) -> str:
-    """The name of a question: equal for two requests that must have the same answer.
-
-    A filter is known by the cells that it selects, not by its words. The policy is not part of it: giving
-    out again what is out already costs nothing under any policy.
-    """
-    selected = problem.workload.labels.tolist() if isinstance(problem.workload, Selected) else None
-    return digest(
-        {
-            "dataset": dataset.name,
-            "snapshot": dataset.snapshot,
-            "kind": request.question.kind.identity(),
-            "axes": [[a.column, plain(a.bins)] for a in problem.axes],
-            "cells": [[a.column, plain(a.attribute), plain(a.bins)] for a in problem.cells.axes],
-            "selected": selected,
-            "accuracy": request.terms.accuracy and _accuracy_text(request.terms.accuracy),
-            "epsilon": request.terms.epsilon and str(request.terms.epsilon),
-            **({} if request.terms.mechanism is None else {"mechanism": request.terms.mechanism}),
-        }
-    )
-
-
-@lru_cache(maxsize=1024)
-def _accuracy_text(accuracy: Accuracy) -> str:
-    return f"{accuracy.alpha!r} {accuracy.beta!r} {'all' if accuracy.simultaneous else 'each'}"
-
-
 def _check_cost(epsilon: Epsilon, max_cost: Epsilon | None) -> None:
     if max_cost is not None and epsilon > max_cost:
         raise MaxCostExceeded(
@@ -312,37 +359,8 @@ def _check_cost(epsilon: Epsilon, max_cost: Epsilon | None) -> None:
         )
 
 
-def answer_of(
-    request: Request,
-    problem: Projected,
-    promise: Promise | None,
-    release: Release,
-    receipt: Receipt,
-    *,
-    interval: str = "fresh",
-) -> Answer:
-    """The release in the shape that people read, with its noise interval if one is promised."""
-    reading = request.question.kind.read(release, problem.axes)
-    return Answer(
-        labels=reading.labels,
-        axes=tuple(axis.column for axis in problem.axes),
-        kind=request.question.kind.name,
-        values=reading.values,
-        raw=release.values,
-        low=reading.low,
-        high=reading.high,
-        exact=reading.exact,
-        alpha=promise and promise.alpha,
-        beta=promise and promise.beta,
-        simultaneous=promise is not None and promise.simultaneous,
-        interval=interval,
-        form=request.form.to_plain(),
-        receipt=receipt,
-    )
-
-
 def _receipt(
-    request: Request, dataset: DatasetRecord, charge: Charge, mechanism: str, statement: str
+    request: Request, dataset: DatasetRecord, charge: Charge, mechanism: str, statement: str, known: str = ""
 ) -> Receipt:
     return Receipt(
         charge=str(charge.id),
@@ -351,12 +369,13 @@ def _receipt(
         user=request.user,
         epsilon=charge.amount,
         mechanism=mechanism,
-        policy=dataset.policy.graph.describe(),
+        policy=dataset.policy.describe(),
         policy_version=dataset.policy_version,
         snapshot=dataset.snapshot,
         settled=datetime.now(UTC).isoformat(timespec="seconds"),
         sql=statement,
         cost=charge.amount,
+        known=known,
     )
 
 

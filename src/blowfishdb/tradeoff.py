@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, final
 
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidInput, NoGuarantee
 from blowfishdb.core.policy import Policy
-from blowfishdb.messages import Request, Terms, plain_epsilon
+from blowfishdb.messages import Progress, Request, Terms, plain_epsilon
 from blowfishdb.planning import Planner
-
-Progress = Callable[[int, int], None]
-"""Called with how many policies are done, and how many there are."""
 
 _SAME = 1e-3  # prices within this share of each other read as the same number
 
@@ -140,7 +137,7 @@ def _error_at(planner: Planner, request: Request, policy: Policy, rows: int, eps
         )
     if asked is None or not planned.choice.epsilon:
         return planned.promise.alpha
-    kind, axes = request.question.kind, planned.problem.axes
+    kind, axes = request.counts.kind, planned.problem.axes
     needed = kind.requirement(asked, axes)
     margin = planned.choice.plan.alpha_for(
         epsilon=planned.choice.epsilon, beta=needed.beta, simultaneous=needed.simultaneous

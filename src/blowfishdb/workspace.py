@@ -31,8 +31,9 @@ from blowfishdb.datasets import Batch, Dataset
 from blowfishdb.explanation import Explanation, explain
 from blowfishdb.gateway import Facts, Gateway
 from blowfishdb.history import Past
+from blowfishdb.known_check import KnownCheck, check_known
 from blowfishdb.mechanisms import Best
-from blowfishdb.messages import Quote, Request
+from blowfishdb.messages import Progress, Quote, Request
 from blowfishdb.noise import secure
 from blowfishdb.owned import Owned
 from blowfishdb.planning import Planner
@@ -40,7 +41,7 @@ from blowfishdb.preview import Preview, preview
 from blowfishdb.publishing import Kept, Publishing
 from blowfishdb.records import DatasetRecord, Records, declared_source, place
 from blowfishdb.service import Service, read_answer
-from blowfishdb.tradeoff import Progress, Tradeoff, tradeoff
+from blowfishdb.tradeoff import Tradeoff, tradeoff
 
 DEFAULT_BUDGET = Epsilon(1)
 ABANDONED = timedelta(minutes=15)
@@ -208,6 +209,10 @@ class Workspace(Gateway):
         """Take an earlier promise back, on record for everyone."""
         self._policies.withdraw(self._records[name].name, self.user, version)
 
+    def check_known(self, name: str) -> KnownCheck:
+        """Which counts that the draft takes to be known are not true of the data; on record."""
+        return check_known(self._service, name, self.user, self.draft(name))
+
     def guarantee(self, name: str) -> Guarantee:
         """What is promised to the people in the data, in words."""
         record = self._records[name]
@@ -272,10 +277,15 @@ class Workspace(Gateway):
         return explain(request, self._service.plan(request))
 
     def ask(
-        self, request: Request, *, max_cost: Epsilon | None = None, cancel: Cancellation | None = None
+        self,
+        request: Request,
+        *,
+        max_cost: Epsilon | None = None,
+        cancel: Cancellation | None = None,
+        progress: Progress | None = None,
     ) -> Answer:
         """The answer, charged once."""
-        return self._service.ask(request, max_cost=max_cost, cancel=cancel)
+        return self._service.ask(request, max_cost=max_cost, cancel=cancel, progress=progress)
 
     def batch(self, *questions: Asking) -> Batch:
         """Several questions as one: what follows from the others is free, and known more closely."""

@@ -437,6 +437,7 @@ def test_the_document_has_every_kind_and_every_extension() -> None:
     assert kinds == {parse_question(short, SALARIES).kind for _, _, short in REFUSED} | {
         "cumulative",
         "ranges",
+        "clusters",
     }
     asked = [ask(typed) for typed in examples("SQL")]
     assert any(a.explain for a in asked) and any(a.accuracy for a in asked) and any(a.epsilon for a in asked)

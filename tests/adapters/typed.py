@@ -133,12 +133,13 @@ def forms(draw):
     numeric = [name for name, attribute in numbers if not attribute.has_missing_cell]
     ordered = [name for name, a in SALARIES.columns if a.ordered]
     able = {"cumulative": ordered, "ranges": ordered, "quantiles": numeric, "sum": numeric, "mean": numeric}
-    many = {"histogram": 3, "cumulative": 2, "count": 2}.get(kind, 1)
+    able["clusters"] = numeric
+    many = {"histogram": 3, "cumulative": 2, "count": 2, "clusters": 3}.get(kind, 1)
     least = 0 if kind == "count" else 1
     chosen = draw(
         st.lists(st.sampled_from(able.get(kind, list(SALARIES))), min_size=least, max_size=many, unique=True)
     )
-    uncut = kind in ("count", "sum", "mean", "ranges")
+    uncut = kind in ("count", "sum", "mean", "ranges", "clusters")
     columns = tuple(ColumnForm(name, **({} if uncut else draw(cuts(name)))) for name in chosen)
     details: dict[str, object] = {}
     if kind == "ranges":
@@ -150,4 +151,7 @@ def forms(draw):
         details["count"] = draw(st.integers(1, 10**6))
     if kind == "above":
         details["limit"] = draw(st.integers(-10, 10**9) | st.floats(-1e9, 1e9))
+    if kind == "clusters":
+        details["k"] = draw(st.integers(1, 64))
+        details["iterations"] = draw(st.none() | st.integers(1, 100))
     return QuestionForm(kind, columns, draw(st.just(Everything()) | conditions), **details)

@@ -13,7 +13,6 @@ from blowfishdb.adapters import migrations, store
 from blowfishdb.adapters.ledger import Ledger
 from blowfishdb.core.budget import Epsilon
 
-
 _FIRST_TABLES = ("blowfish_meta", "heads", "budgets", "accounts", "charges", "events", "catalogue")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blowfishdb.core import questions
+from blowfishdb.core.cluster_question import ClusterQuestion
 from blowfishdb.core.domain import Boolean, Category, Date, Domain, Integer, Real
 from blowfishdb.core.errors import (
     BlowfishError,
@@ -128,11 +130,39 @@ def test_every_kind_becomes_its_question():
         "top": (QuestionForm("top", age, count=3), questions.Top(3)),
         "above": (QuestionForm("above", age, limit=5000), questions.Above(5000)),
     }
-    assert tuple(asked) == KINDS
+    assert (*asked, "clusters") == KINDS
     for form, kind in asked.values():
         question = form.question(DOMAIN, rows=7)
         assert question.kind == kind and [axis.column for axis in question.axes] == ["age"]
         form.check(DOMAIN)
+
+
+def test_clusters_become_a_question_of_their_own():
+    form = QuestionForm("clusters", (ColumnForm("salary"), ColumnForm("age")), col("age") > 3, k=4)
+    question = form.question(DOMAIN)
+    assert isinstance(question, ClusterQuestion) and (question.count, question.iterations) == (4, 5)
+    assert set(question.columns) == {"salary", "age"}
+    form.check(DOMAIN)
+    assert form == replace(form, iterations=5) != replace(form, iterations=6)
+
+
+@pytest.mark.parametrize(
+    ("columns", "details", "words"),
+    [
+        (("age",), {}, "needs 'k'"),
+        (("age",), {"k": 0}, "Between 1 and 64"),
+        (("age",), {"k": 65}, "Between 1 and 64"),
+        (("age",), {"k": 2.5}, "whole number"),
+        (("age",), {"k": 2, "iterations": 0}, "Between 1 and 100"),
+        (("age",), {"k": 2, "limit": 3}, "has no 'limit'"),
+        (("age", "age"), {"k": 2}, "different columns"),
+        ((), {"k": 2}, "different columns"),
+        (("region",), {"k": 2}, "columns of numbers"),
+    ],
+)
+def test_clusters_that_cannot_be_asked_for(columns, details, words):
+    with pytest.raises(BlowfishError, match=words):
+        QuestionForm("clusters", tuple(map(ColumnForm, columns)), **details).question(DOMAIN)
 
 
 def test_bins_are_cut_as_asked():
@@ -308,7 +338,7 @@ def test_only_known_conditions_and_values_are_sent():
 
 
 WORDS = (
-    "kind columns where bounds shares count limit name bins width edges groups "
+    "kind columns where bounds shares count limit k iterations name bins width edges groups "
     "op of column value values low high date number seconds"
 )
 json_data = st.recursive(
@@ -328,6 +358,7 @@ def test_any_json_is_a_question_or_is_refused(first, second, third, kind, name):
         {"kind": kind, "columns": [{"name": name, "edges": first, "width": second}], "limit": third},
         {"kind": kind, "columns": [{"name": name, "bins": first}], "where": second, "count": third},
         {"kind": "histogram", "columns": [{"name": name, "groups": first}]},
+        {"kind": "clusters", "columns": [name], "k": first, "iterations": second},
     ):
         try:
             QuestionForm.from_plain(stored).check(SALARIES)

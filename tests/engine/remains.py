@@ -23,7 +23,7 @@ from blowfishdb.adapters.ledger import Charge, State
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import AnswerInProgress
 from blowfishdb.core.projection import project
-from blowfishdb.service import identity
+from blowfishdb.identity import identity
 from blowfishdb.workspace import Workspace
 from tests.engine.killing import STAGES, Fate, Job
 from tests.engine.people import PRICE, make_workspace, question
@@ -170,7 +170,7 @@ def _left_behind(workspace: Workspace, job: Job, fate: Fate, found: Findings) ->
     asking = question(workspace["people"], job.number)
     dataset = workspace._records["people"]
     request = asking.request()
-    name = identity(request, dataset, project(request.question, dataset.policy))
+    name = identity(request, dataset, project(request.counts, dataset.policy))
     mine = [charge for charge in workspace._ledger.charges("people") if charge.question == name]
     states = [charge.state for charge in mine]
     found.demand(EXACT, len(mine) <= 1)

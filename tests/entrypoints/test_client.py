@@ -280,7 +280,7 @@ def test_a_policy_is_drafted_proposed_and_published(place: Place) -> None:
 
 def test_a_promise_is_kept_and_withdrawn(place: Place) -> None:
     db, inside = place.curator["visits"], place.inside["visits"]
-    inside["day"].histogram(width=timedelta(days=30)).spend("0.01").ask()
+    place.analyst["visits"]["day"].histogram(width=timedelta(days=30)).spend("0.01").ask()
     days = db.hiding_within("day", timedelta(days=1))
     assert db.past(days) == inside.past(days)
     db.publish(days, confirm=True)

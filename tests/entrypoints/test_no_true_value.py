@@ -28,7 +28,7 @@ from blowfishdb.adapters.accounts import Accounts
 from blowfishdb.adapters.tokens import Tokens
 from blowfishdb.entrypoints.api.app import create_app
 from blowfishdb.exports import FORMATS
-from blowfishdb.mechanisms import DATA_DEPENDENT
+from blowfishdb.mechanisms import CLUSTERING, DATA_DEPENDENT
 from blowfishdb.workspace import Workspace
 from tests.entrypoints.server import CHEAP, PASSWORD, ROLES, SETTINGS, TestClient, client_of
 
@@ -140,7 +140,10 @@ def test_nothing_that_an_analyst_fetches_is_a_true_value(
     caplog.set_level(logging.DEBUG)
     fetch = Fetched(analyst)
     answers = _ask_everything(fetch)
-    drawn = answers[:3]  # pictures take a while; after these come the same kinds again
+    drawn = [
+        *answers[:3],
+        answers[-3],
+    ]  # bars, a curve, ranges and clusters: pictures take a while; after these come the same kinds again
     tables = [form for form in FORMATS if form not in ("svg", "png", "html")]
     for number, form in [
         *itertools.product(answers, tables),
@@ -180,6 +183,14 @@ def _ask_everything(fetch: Fetched) -> list[int]:
         found.append(answer.json()["id"])
     for name in DATA_DEPENDENT:
         body = {"question": "histogram(salary, bins=8)", "epsilon": "0.00001", "mechanism": name}
+        answer = fetch("POST", f"{API}/datasets/people/answers", json=body)
+        assert answer.status_code == 200, answer.text
+        fetch("POST", f"{API}/datasets/people/explain", json=body)
+        found.append(answer.json()["id"])
+    for name, text in itertools.product(
+        CLUSTERING, ("clusters(salary, k=4)", "clusters(salary, k=1) where salary < 20")
+    ):
+        body = {"question": text, "epsilon": "0.00001", "mechanism": name}
         answer = fetch("POST", f"{API}/datasets/people/answers", json=body)
         assert answer.status_code == 200, answer.text
         fetch("POST", f"{API}/datasets/people/explain", json=body)

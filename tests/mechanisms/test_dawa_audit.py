@@ -134,14 +134,12 @@ def _winners(x, calibration, seed):
 
 
 FOUR = Candidates.all(4)
-PAIRS = [((0, 0, 0, 0), (0, 1, 0, 0)), ((0, 2, 1, 0), (0, 2, 2, 0)), ((2, 0, 0, 2), (2, 0, 0, 3))]
+ALL = tuple((length, FOUR.scale(length, EPSILON)) for length in FOUR.lengths)
 
 
-@pytest.mark.parametrize(("x", "y"), PAIRS)
-def test_all_intervals_of_four_cells(x, y):
-    scales = tuple((length, FOUR.scale(length, EPSILON)) for length in FOUR.lengths)
-    ours = Calibration(scales, FOUR.units, FOUR.units)
-    loss = sampled_losses(x, y, ours, 5).max()
-    assert loss <= EPSILON
-    weak = Calibration(tuple((length, scale / 2) for length, scale in scales), FOUR.units, FOUR.units)
-    assert sampled_losses(x, y, weak, 5).max() > 1.3 * loss
+def test_all_intervals_of_four_cells():
+    """At most ε₁, and more than half of it on one pair: an audit that could find half the noise."""
+    calibration = Calibration(ALL, FOUR.units, FOUR.units)
+    pairs = [((0, 0, 0, 0), (0, 1, 0, 0)), ((0, 2, 1, 0), (0, 2, 2, 0))]
+    losses = [sampled_losses(x, y, calibration, 5).max() for x, y in pairs]
+    assert EPSILON / 2 < max(losses) <= EPSILON

@@ -19,7 +19,8 @@ from blowfishdb.core.policy import Policy
 from blowfishdb.core.reuse.rows import rows_of
 from blowfishdb.core.workloads import Cumulative, Histogram, Workload
 from blowfishdb.mechanisms import Laplace
-from blowfishdb.mechanisms.losses import ByDistance, ByRows, Kernel, Tightest, total_loss
+from blowfishdb.mechanisms.losses import ByDistance, ByRows, Kernel, Tightest
+from blowfishdb.mechanisms.total_loss import total_loss
 
 SALARY = Domain(salary=Integer(0, 199))
 
@@ -104,15 +105,38 @@ def test_against_all_edges(joint: bool, graphs: tuple[PolicyGraph, PolicyGraph])
     rng = np.random.default_rng(3)
     policy = Policy.by_column(PLACES, dict(zip("ab", graphs, strict=True)), joint=joint)
     edges = policy.graph.edges()
-    for _ in range(20):
+    for _ in range(6):
         made = [random_kernel(rng, columns) for columns in ("ab", "a", "b")]
         kernels: list[Kernel] = [kernel for kernel, _ in made]
         for kernel, losses in made:
             true = losses[edges[:, 0], edges[:, 1]].max()
             assert float(kernel.worst(policy)) == pytest.approx(true, abs=1e-9)
         true = sum(losses for _, losses in made)[edges[:, 0], edges[:, 1]].max()
-        assert float(total_loss(kernels, policy).loss) >= true - 1e-9
-        apart = [made[1], made[2]]  # on different columns: exact under both kinds of policy
-        true = sum(losses for _, losses in apart)[edges[:, 0], edges[:, 1]].max()
-        found = total_loss([kernel for kernel, _ in apart], policy).loss
-        assert float(found) == pytest.approx(true, abs=1e-9)
+        assert float(total_loss(kernels, policy).loss) == pytest.approx(true, abs=1e-9)
+        within = [Tightest((kernel,)) for kernel in kernels]
+        assert total_loss(within, policy).loss == total_loss(kernels, policy).loss
+
+
+def test_answers_about_groups_that_no_edge_joins_cost_as_much_as_the_dearest() -> None:
+    """[B14] Thm 4.2 over components; the distant cells of REUSE §2: .2 each, .2 together."""
+    halves = Policy.by_column(SALARY, {"salary": Partitioned(Bins.width(200, 100))})
+    axis = Axis("salary", SALARY["salary"], Bins.width(200, 1))
+    for policy, first, second in ((halves, (0, 100), (100, 200)), (line(2), (0, 10), (30, 40))):
+        kernels = []
+        for start, stop in (first, second):
+            rows = np.eye(200, dtype=np.int64)[start:stop]
+            scale = (Fraction(10),)
+            which = np.zeros(stop - start, dtype=np.int64)
+            kernels.append(ByRows((axis,), rows_of(csr_array(rows)), scale, which))
+        each = [kernel.worst(policy) for kernel in kernels]
+        assert [float(loss) for loss in each] == pytest.approx([0.2, 0.2])
+        assert total_loss(kernels, policy).loss == each[0]
+    near = [kernels[0], kernels[0]]
+    assert total_loss(near, line(2)).loss == 2 * each[0]
+
+
+def test_what_is_not_counted_is_a_vertex_too() -> None:
+    policy = Policy.by_column(SALARY, {"salary": Threshold(200, 1)}, hide_presence=True)
+    kernels = [released(line(1), Histogram(200), "0.2")] * 2
+    assert float(total_loss(kernels, policy).loss) == pytest.approx(0.4, abs=1e-6)
+    assert float(kernels[0].worst(policy)) == pytest.approx(0.2, abs=1e-6)

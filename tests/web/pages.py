@@ -8,6 +8,7 @@ from typing import Any
 
 from playwright.sync_api import expect
 
+from blowfishdb import Policy, graphs
 from blowfishdb.adapters.policy_files import read_policy
 from tests.web.site import Site
 
@@ -74,6 +75,25 @@ def _area(window: Any, site: Site) -> None:
         site.workspace.save_draft("salaries", before)
 
 
+def _loosen(window: Any, site: Site) -> None:
+    """A policy that hides less, published after answers were given: the one before stays promised."""
+    if not site.workspace.kept("salaries"):
+        salaries = site.workspace["salaries"]
+        salary = salaries.schema["salary"]
+        looser = Policy.by_column(
+            salaries.schema, {"salary": graphs.Threshold(salary.size, salary.threshold(200))}
+        )
+        site.workspace.publish("salaries", looser, confirm=True)
+    window.reload()
+
+
+def _ask_adaptive(window: Any, site: Site) -> None:
+    """An answer whose error nobody promised; asked again it is the same one."""
+    analyst = site.workspace.as_user("analyst")
+    asked = analyst["salaries"].question("histogram(age, bins=16)").spend("0.2").using("adaptive")
+    window.goto(f"/answers/{asked.ask().number}")
+
+
 def _wrong_password(window: Any, _: Site) -> None:
     window.get_by_label("Name").fill("analyst")
     window.get_by_label("Password").fill("not it")
@@ -83,6 +103,8 @@ def _wrong_password(window: Any, _: Site) -> None:
 
 _GROUPS = "hide.region=groups&groups.region=north%2C+south%0Aeast%2C+west"
 _DRAFT = f"records=together&hide.salary=within&within.salary=10%2C000&hide.age=everything&{_GROUPS}"
+_LOOSER = "records=single&hide.salary=within&within.salary=200&hide.age=everything&hide.region=everything"
+_ADAPTIVE = "column=age&shape=histogram&size=16&by=epsilon&epsilon=0.3&mechanism=adaptive"
 
 PAGES: tuple[Page, ...] = (
     Page("signin", None, "/signin"),
@@ -131,4 +153,10 @@ PAGES: tuple[Page, ...] = (
     Page("audit-nothing-fits", "auditor", "/datasets/salaries/audit?kind=lost"),
     Page("not-found", "analyst", "/datasets/nothing", status=404),
     Page("another-role", "analyst", "/import", status=403),
+    # What follows changes what others would show, so it comes last.
+    Page("ask-adaptive", "analyst", f"/datasets/salaries/ask?{_ADAPTIVE}"),
+    Page("answer-not-promised", "analyst", "/answers", _ask_adaptive),
+    Page("publish-looser", "curator", f"/datasets/salaries/policy/publish?{_LOOSER}"),
+    Page("budget-kept", "curator", "/datasets/salaries/budget", _loosen),
+    Page("guarantee-kept", None, "/datasets/salaries/guarantee", _loosen),
 )

@@ -32,6 +32,8 @@ def draft(**typed: str) -> Draft:
         ({"shape": "quantiles", "shares": "0.5"}, "quantiles(salary(bins=20), 0.5)"),
         ({"shape": "ranges", "ranges": "0..9, 5..20"}, "ranges(salary, 0..9, 5..20)"),
         ({"shape": "mean", "column": "age"}, "mean(age)"),
+        ({"shape": "clusters", "k": "3"}, "clusters(salary, k=3, iterations=5)"),
+        ({"shape": "clusters", "more": "age, "}, "clusters(salary, age, k=4, iterations=5)"),
         ({"shape": "count", "where": "age >= 30"}, "count(salary) where age >= 30"),
         (
             {"shape": "histogram", "cut": "edges", "size": "0, 50000"},

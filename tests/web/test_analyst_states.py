@@ -103,7 +103,7 @@ def test_a_policy_that_was_changed_since_the_quote(page_for: PageFor, web: Site)
         page.wait_for_url("**/answers/*")
         assert spent(web) > before
     finally:
-        salaries.publish(published, confirm=True)
+        salaries.publish(published, confirm=True, withdraw=True)
 
 
 def test_a_question_whose_fate_is_unknown(page_for: PageFor, web: Site) -> None:

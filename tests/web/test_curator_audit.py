@@ -52,7 +52,7 @@ def test_hashes_are_short_and_copied_whole(page_for: PageFor, web: Site) -> None
 def test_a_filter_that_fits_nothing_says_so(page_for: PageFor) -> None:
     page = page_for("auditor", java_script_enabled=False)
     page.goto(f"{AUDIT}?kind=lost&page=99")
-    expect(page.locator("main")).to_contain_text("No event matches", timeout=WAIT)
+    expect(page.locator("main")).to_contain_text("No event is of this kind.", timeout=WAIT)
     page.get_by_role("link", name="Show all events").click()
     expect(page.locator("table.events tbody tr").nth(3)).to_be_attached()
 

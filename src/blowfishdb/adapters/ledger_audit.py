@@ -13,7 +13,16 @@ from sqlalchemy import Connection, select
 
 from blowfishdb.adapters.ledger_events import NOTES, Link, digest, link_of
 from blowfishdb.adapters.ledger_values import State
-from blowfishdb.adapters.store_schema import START, accounts, budgets, charges, events, heads, promises
+from blowfishdb.adapters.store_schema import (
+    START,
+    accounts,
+    budgets,
+    charges,
+    events,
+    heads,
+    losses,
+    promises,
+)
 
 
 def audit(connection: Connection) -> list[str]:
@@ -21,6 +30,7 @@ def audit(connection: Connection) -> list[str]:
     replay = _Replay()
     replay.read_chain(connection)
     replay.compare_sums(connection)
+    replay.compare_losses(connection)
     replay.compare_charges(connection)
     return replay.problems
 
@@ -200,6 +210,14 @@ class _Replay:
         for key in sorted(each.keys() | self.analysts.keys()):
             if key not in self.analysts or each.get(key) != self.analysts[key].row:
                 self.problems.append(f"What '{key[1]}' spent on '{key[0]}' is not what the events add up to.")
+
+    def compare_losses(self, connection: Connection) -> None:
+        shown: dict[int, dict[int, int]] = {}
+        for row in connection.execute(select(losses)):
+            shown.setdefault(row.charge, {})[row.version] = row.amount
+        for number in sorted(shown.keys() | {charge for charge, needed in self.losses.items() if needed}):
+            if shown.get(number) != self.losses.get(number):
+                self.problems.append(f"What charge {number} costs under kept promises was changed.")
 
     def compare_charges(self, connection: Connection) -> None:
         expected = dict(self.charges)

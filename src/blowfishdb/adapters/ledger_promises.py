@@ -72,6 +72,9 @@ def hold_losses(connection: Connection, dataset: str, charge: int, needed: Mappi
 
 def end_losses(connection: Connection, dataset: str, charge: int, *, spent: bool) -> None:
     """A charge is over: what it held is spent, or given back."""
+    any_promise = select(promises.c.version).where(promises.c.dataset == dataset).limit(1)
+    if connection.execute(any_promise).first() is None:
+        return
     for row in connection.execute(select(losses).where(losses.c.charge == charge)).all():
         book_promise(connection, dataset, row.version, held=-row.amount, spent=row.amount if spent else 0)
 

@@ -14,19 +14,21 @@ from blowfishdb.adapters.sql_text import column_name, duration, name_text, numbe
 from blowfishdb.core.attributes import Integer, Real
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidBins, InvalidQuestion
-from blowfishdb.core.forms import ColumnForm, QuestionForm
+from blowfishdb.core.forms import KINDS, ColumnForm, QuestionForm
 from blowfishdb.core.predicates import Everything, Predicate
 from blowfishdb.core.values import moment
 
 __all__ = ["parse_question", "question_text"]
 
-_NAMES = ("histogram", "cumulative", "ranges", "quantiles", "median", "mean", "sum", "count", "top", "above")
+_NAMES = (*KINDS[:4], "median", *KINDS[4:])
 _CUTS = ("bins", "width", "edges", "groups")
+_NUMBERED = ("k", "iterations")
 _SHAPES = {
     "ranges": "{column}, {low}..{high}",
     "quantiles": "{column}, 0.25, 0.5",
     "top": "{column}, 3",
     "above": "{column}, 100",
+    "clusters": "{column}, k=4",
     "count": "",
 }
 _ANY_COLUMN = ("histogram", "top", "above", "count")
@@ -57,6 +59,7 @@ class _Said:
     plain: list[Any] = field(default_factory=list)
     ranges: list[tuple[Any, Any]] = field(default_factory=list)
     cuts: dict[str, Any] = field(default_factory=dict)
+    numbers: dict[str, Any] = field(default_factory=dict)
 
 
 @final
@@ -96,7 +99,10 @@ class _Reader:
         if self.words.next.kind in ("name", "quoted"):
             word = self.words.take()
             if word.kind == "name" and self.words.takes("="):
-                self._cut(kind, word.text, said.cuts)
+                if kind == "clusters":
+                    self._numbered(kind, word.text, said.numbers)
+                else:
+                    self._cut(kind, word.text, said.cuts)
             elif word.kind == "name" and word.text.casefold() in ("true", "false"):
                 self._constant_argument(kind, said, word.text.casefold() == "true")
             else:
@@ -137,6 +143,16 @@ class _Reader:
             cuts[name] = self._groups(kind)
         else:
             cuts[name] = self._list(kind) if name == "edges" else self._value(kind)
+
+    def _numbered(self, kind: str, name: str, numbers: dict[str, Any]) -> None:
+        """``k=4``: what clusters need besides their columns."""
+        if name not in _NUMBERED or name in numbers:
+            wrong = f"there is no '{name}='" if name not in _NUMBERED else f"'{name}=' is given twice"
+            raise InvalidQuestion(
+                f"In {kind}(…): {wrong}; it takes columns, k= and iterations=.",
+                fixes=(_example(kind, self.domain),),
+            )
+        numbers[name] = self._value(kind)
 
     def _list(self, kind: str) -> tuple[Any, ...]:
         self._expect("[", kind)
@@ -213,6 +229,7 @@ class _Reader:
             shares=shares,
             count=said.plain[0] if kind == "top" else None,
             limit=said.plain[0] if kind == "above" else None,
+            **said.numbers,
         )
 
     def _check_details(self, name: str, said: _Said) -> None:
@@ -221,9 +238,12 @@ class _Reader:
         stray = said.plain if name == "ranges" else said.ranges
         numbers = name == "ranges" or all(_is_number(value) for value in said.plain)
         single = name not in ("top", "above") or len(given) == 1
-        if bool(given) == bool(wanted) and not stray and numbers and single:
+        whole = name != "clusters" or "k" in said.numbers
+        if bool(given) == bool(wanted) and not stray and numbers and single and whole:
             return
         need = f"needs {wanted} after the column" if wanted else "takes only columns and bins"
+        if name == "clusters":
+            need = "takes columns, k= and perhaps iterations="
         example = _example(name, self.domain, said.columns[0].name if said.columns else None)
         raise InvalidQuestion(f"{name}(…) {need}.", fixes=(example,))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from blowfishdb.adapters.sql_condition import condition_text
 from blowfishdb.adapters.sql_text import duration_text, name_text, number_text, quoted_text
+from blowfishdb.core.cluster_question import USUAL_ITERATIONS
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.forms import ColumnForm, QuestionForm
 from blowfishdb.core.predicates import Everything
@@ -21,6 +22,7 @@ def question_text(form: QuestionForm) -> str:
     if name != "median":
         details += [value_text(share) for share in form.shares]
     details += [value_text(number) for number in (form.count, form.limit) if number is not None]
+    details += [f"{name}={value_text(number)}" for name, number in _numbers(form)]
     if len(form.columns) == 1:
         (column,) = form.columns
         said = [name_text(column.name), *details, *_cut_text(column)]
@@ -28,6 +30,12 @@ def question_text(form: QuestionForm) -> str:
         said = [*map(column_text, form.columns), *details]
     where = "" if isinstance(form.where, Everything) else f" where {condition_text(form.where)}"
     return f"{name}({', '.join(said)}){where}"
+
+
+def _numbers(form: QuestionForm) -> list[tuple[str, object]]:
+    """What clusters need; how many rounds there are only where it is not as usual."""
+    said = [("k", form.k), ("iterations", None if form.iterations == USUAL_ITERATIONS else form.iterations)]
+    return [(name, number) for name, number in said if number is not None]
 
 
 def column_text(column: ColumnForm) -> str:

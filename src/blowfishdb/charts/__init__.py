@@ -6,6 +6,7 @@ the colours of the light or of the dark theme.
 
 from blowfishdb.charts.answers import answer_chart, answer_table
 from blowfishdb.charts.budgets import budget_chart, budget_table
+from blowfishdb.charts.clusters import Backdrop
 from blowfishdb.charts.comparisons import comparison_chart, comparison_table
 from blowfishdb.charts.frame import ChartTable
 from blowfishdb.charts.graphs import graph_chart, graph_table
@@ -17,6 +18,7 @@ from blowfishdb.charts.tradeoffs import tradeoff_chart, tradeoff_table
 __all__ = [
     "DARK",
     "LIGHT",
+    "Backdrop",
     "ChartTable",
     "Palette",
     "answer_chart",

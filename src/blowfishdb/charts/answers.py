@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from blowfishdb.charts.clusters import Backdrop, cluster_chart, cluster_table
 from blowfishdb.charts.frame import (
     FILLED,
     HEIGHT,
@@ -37,8 +38,16 @@ _UNITS = ("quantiles", "sum", "mean")
 """Kinds whose values are in the units of the column, not in people."""
 
 
-def answer_chart(answer: Answer, *, raw: bool = False, width: int = WIDTH) -> Any:
-    """The answer with its noise intervals, if any; ``raw`` adds the release as it left the mechanism."""
+def answer_chart(
+    answer: Answer, *, raw: bool = False, under: Backdrop | None = None, width: int = WIDTH
+) -> Any:
+    """The answer with its noise intervals, if any; ``raw`` adds the release as it left the mechanism.
+
+    Clusters are drawn over ``under``, a stored histogram of the same columns.
+    """
+    if answer.places is not None:
+        drawn = cluster_chart(answer, answer.places, under=under, width=width)
+        return finished(drawn, answer.receipt.question, promise(answer), width=width)
     series = _series(answer)
     words = promise(answer)
     if series.stride > 1:
@@ -61,6 +70,8 @@ def answer_chart(answer: Answer, *, raw: bool = False, width: int = WIDTH) -> An
 
 def answer_table(answer: Answer) -> ChartTable:
     """The bins, the tidy values and the ends of their noise intervals where these are promised."""
+    if answer.places is not None:
+        return cluster_table(answer, answer.places, promise(answer))
     places = digits(_scale(answer))
     bins = itertools.product(*answer.labels)
     rows = tuple(

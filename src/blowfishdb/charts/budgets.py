@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 from blowfishdb.charts.frame import WIDTH, ChartTable, epsilon_text, finished, number_axis, rounded
@@ -67,17 +68,17 @@ def _parts(budget: Budget, answers: Sequence[Answer]) -> list[tuple[str, Epsilon
 
 
 def _bar(budget: Budget, answers: Sequence[Answer], width: int) -> Any:
-    """Parts are numbered, so that nobody has to tell colours apart."""
+    """Parts have letters, so that nobody has to tell colours apart; numbers are those of answers."""
     import altair as alt
 
     rows, start = [], _NONE
-    for number, (name, cost) in enumerate(_parts(budget, answers), start=1):
+    for letter, (name, cost) in zip(ascii_uppercase, _parts(budget, answers), strict=False):
         end = start + cost
         wide = float(cost) / max(float(budget.total), 1e-9) > 0.03
         rows.append(
             {
-                "part": f"{number}  {name}: {epsilon_text(cost)}",
-                "number": str(number) if wide else "",
+                "part": f"{letter}  {name}: {epsilon_text(cost)}",
+                "letter": letter if wide else "",
                 "start": float(start),
                 "end": float(end),
                 "middle": (float(start) + float(end)) / 2,
@@ -90,10 +91,10 @@ def _bar(budget: Budget, answers: Sequence[Answer], width: int) -> Any:
     x = alt.X("start:Q", scale=scale, axis=axis)
     colour = alt.Color("part:N", sort=None, title=None, legend=alt.Legend(columns=1, symbolType="square"))
     bars = base.mark_bar(style="heat", height=28).encode(x=x, x2="end:Q", color=colour, tooltip="part:N")
-    numbers = base.mark_text(style="on-colour").encode(x=alt.X("middle:Q"), text="number:N")
+    letters = base.mark_text(style="on-colour").encode(x=alt.X("middle:Q"), text="letter:N")
     left = alt.Chart(alt.InlineData(values=[{"from": float(start), "to": float(budget.total)}]))
     free = left.mark_bar(style="left", height=28).encode(x=alt.X("from:Q", scale=scale, axis=axis), x2="to:Q")
-    layers = [free, bars, numbers] if rows else [free]
+    layers = [free, bars, letters] if rows else [free]
     return alt.layer(*layers).properties(width=width, height=_BAR)
 
 

@@ -45,7 +45,7 @@ def preview_chart(preview: Preview, *, width: int = WIDTH) -> Any:
                 noisy.axes, noisy.labels, values, low, width=width, most=most, title="people"
             ).properties(title=alt.TitleParams(text=name, fontSize=13))
             for name, values, low in (
-                (f"True answer ({mark})", preview.truth.values, np.ones_like(preview.truth.values)),
+                (f"{_exact(preview)} ({mark})", preview.truth.values, np.ones_like(preview.truth.values)),
                 ("Noisy, one draw", noisy.values, noisy.low),
             )
         ]
@@ -77,6 +77,10 @@ def _mark(preview: Preview) -> str:
     return "made-up data" if preview.stand_in else "true data"
 
 
+def _exact(preview: Preview) -> str:
+    return "Without noise" if preview.stand_in else "True answer"
+
+
 def _panels(preview: Preview, width: int) -> Any:
     import altair as alt
 
@@ -95,6 +99,7 @@ def _panels(preview: Preview, width: int) -> Any:
         for n, t, v, lo, hi in zip(names, truth, drawn, low, high, strict=True)
     ]
     top, bottom = max([*truth, *high, 0.0]), min([*truth, *low, 0.0])
+    top += 0.15 * (top - bottom)  # where the mark stands, so that no bar lies under it
     base = alt.Chart(alt.InlineData(values=rows))
     side_by_side = width >= 480
     each = (width - 72) // 2 if side_by_side else width
@@ -117,7 +122,7 @@ def _panels(preview: Preview, width: int) -> Any:
         return alt.layer(*layers).properties(width=each, height=_HEIGHT, title=named)
 
     panels = (
-        panel("true", value_title(noisy).replace(" (noisy)", ""), "True answer"),
+        panel("true", value_title(noisy).replace(" (noisy)", ""), _exact(preview)),
         panel("noisy", value_title(noisy), "Noisy, one draw"),
     )
     pair = alt.hconcat(*panels, spacing=16) if side_by_side else alt.vconcat(*panels, spacing=16)

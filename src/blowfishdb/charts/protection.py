@@ -34,11 +34,19 @@ def _words(steps: Sequence[Step], budget: Epsilon) -> str:
     first, last = steps[0], steps[-1]
     words = (
         f"After every answer that a budget of {budget} allows, someone who thought two values equally likely "
-        f"is at most {percent(first.certainty)} sure which of them it is if they are {first.apart}"
+        f"is at most {percent(first.certainty)} sure which of them it is {_when(first)}"
     )
     if len(steps) == 1:
         return words + "."
-    return f"{words}, and {percent(last.certainty)} sure if they are {last.apart}."
+    farther = _when(last) if last.high is None else f"{last.apart} apart"
+    return f"{words}, and {percent(last.certainty)} sure {farther}."
+
+
+def _when(step: Step) -> str:
+    """Of which two values a step speaks."""
+    if step.high is not None:
+        return f"if they are {step.apart} apart"
+    return f"for {step.apart}" if step.apart.endswith("values") else f"if they are {step.apart}"
 
 
 def _curve(steps: Sequence[Step], column: str, width: int) -> Any:

@@ -152,4 +152,6 @@ def _styles(palette: Palette) -> dict[str, Any]:
         "watermark": {"color": palette.alarm, "fontSize": 20, "fontWeight": 700},
         "heat": {"stroke": palette.background, "strokeWidth": 0.5},
         "dot": {"color": palette.soft},
+        "centroid": {"color": palette.interval, "stroke": palette.background, "strokeWidth": 2},
+        "cluster-name": {"color": palette.background, "fontSize": 13, "fontWeight": 700},
     }

@@ -55,7 +55,7 @@ def tradeoff_chart(
     ]
     chart = alt.vconcat(*panels, spacing=16)
     title = many[0].question if len(many) == 1 else "What protection costs"
-    star = " The star marks protection for nothing." if any(row["star"] for row in rows) else ""
+    star = " The star marks protection that costs nothing more." if any(row["star"] for row in rows) else ""
     sentences = " ".join(
         headline(t.sentence) if len(many) == 1 else f"{headline(t.question)}: {t.sentence}" for t in many
     )

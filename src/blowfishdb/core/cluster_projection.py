@@ -15,10 +15,11 @@ import numpy as np
 
 from blowfishdb.core.arrays import BoolArray, FloatArray
 from blowfishdb.core.axis import Axis
-from blowfishdb.core.bins import LIMIT, Bins, single_cells
+from blowfishdb.core.bins import LIMIT, Bins
+from blowfishdb.core.cluster_question import cluster_axes
 from blowfishdb.core.clusters import PointSpace
 from blowfishdb.core.domain import Domain
-from blowfishdb.core.errors import InvalidWorkload, NotProven
+from blowfishdb.core.errors import NotProven
 from blowfishdb.core.graphs import Apex, Cone, PolicyGraph
 from blowfishdb.core.policy import Policy
 from blowfishdb.core.predicates import Everything, Predicate
@@ -50,6 +51,14 @@ class ClusterProblem:
     graph: PolicyGraph
     query: ClusterQuery
 
+    @property
+    def limits(self) -> tuple[tuple[float, float], ...]:
+        """The lowest and the highest declared value of every column."""
+        ends = [
+            (axis.attribute.lower(0), axis.attribute.upper(axis.bins.size - 1)) for axis in self.query.axes
+        ]
+        return tuple((float(low), float(high)) for low, high in ends)  # type: ignore[arg-type]
+
     def in_units(self, cells: FloatArray) -> FloatArray:
         """Positions in cells as values of the columns: the middle of a cell stands for it."""
         lines = np.array([_line(axis) for axis in self.query.axes])
@@ -61,16 +70,13 @@ def project_clusters(
 ) -> ClusterProblem:
     """Points of ``columns``, in the order of the domain; ``even``: all columns count alike."""
     domain, condition = policy.domain, Everything() if where is None else where
-    if not columns or len(set(columns)) != len(columns):
-        raise InvalidWorkload("Clusters are about one or more different columns.")
+    axes = cluster_axes(columns, domain)
     if policy.constraints is not None:
         raise NotProven(
             "Clusters are not proven private where something about the data is already known.",
             fixes=("ask for a histogram",),
         )
     condition.check(domain)
-    names = sorted(columns, key=domain.names.index) if set(columns) <= set(domain.names) else list(columns)
-    axes = tuple(_axis(name, domain) for name in names)
     cuts = condition.cuts(domain)
     boxes = CellQuery(tuple(Axis(name, domain[name], cuts[name]) for name in domain.names if name in cuts))
     query = ClusterQuery(axes, boxes, _inside(boxes, condition, domain))
@@ -79,20 +85,6 @@ def project_clusters(
     if not graph.absent and (_drops(query) or _crossed(query, policy)):
         graph = Cone(graph, Apex.OUTSIDE)
     return ClusterProblem(PointSpace.even(*shape) if even else PointSpace.cells(*shape), graph, query)
-
-
-def _axis(name: str, domain: Domain) -> Axis:
-    attribute = domain[name]
-    if not attribute.ordered or not isinstance(attribute.lower(0), int | Fraction):
-        raise InvalidWorkload(
-            f"Clusters are about columns of numbers, and '{name}' is none.", fixes=("ask for a histogram",)
-        )
-    if attribute.has_missing_cell:
-        raise InvalidWorkload(
-            f"A missing value of '{name}' is nowhere, so it belongs to no cluster.",
-            fixes=("declare missing='drop'",),
-        )
-    return Axis(name, attribute, single_cells(attribute.size))
 
 
 def _line(axis: Axis) -> tuple[float, float]:

@@ -24,6 +24,7 @@ from blowfishdb.core.secret import Secret
 FINE = 16
 """Steps of the centroids' lattice in one cell."""
 MOST_CLUSTERS = 64
+MOST_ITERATIONS = 100
 _SAFE = 2**61
 _LONGEST = 2**31
 

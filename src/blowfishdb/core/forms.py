@@ -15,6 +15,7 @@ from typing import Any, final
 from blowfishdb.core import questions
 from blowfishdb.core.axis import Axis
 from blowfishdb.core.bins import whole_bin
+from blowfishdb.core.cluster_question import USUAL_ITERATIONS, ClusterQuestion, cluster_axes
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidBins, InvalidInput, InvalidWorkload
 from blowfishdb.core.predicate_codec import condition_from, plain_condition, plain_value, value_from
@@ -22,11 +23,11 @@ from blowfishdb.core.predicates import Everything, Predicate
 from blowfishdb.core.questions import Kind, Question
 from blowfishdb.core.values import plain
 
-KINDS = ("histogram", "cumulative", "ranges", "quantiles", "count", "sum", "mean", "top", "above")
+KINDS = ("histogram", "cumulative", "ranges", "quantiles", "count", "sum", "mean", "top", "above", "clusters")
 """The forms of question, in the order in which they are offered."""
 
-_DETAILS = {"ranges": "bounds", "quantiles": "shares", "top": "count", "above": "limit"}
-_UNCUT = ("count", "sum", "mean", "ranges")  # these need no bins
+_DETAILS = {"ranges": "bounds", "quantiles": "shares", "top": "count", "above": "limit", "clusters": "k"}
+_UNCUT = ("count", "sum", "mean", "ranges", "clusters")  # these need no bins
 
 
 @final
@@ -105,23 +106,30 @@ class QuestionForm:
     shares: tuple[float, ...] = ()
     count: int | None = None
     limit: float | None = None
+    k: int | None = None
+    iterations: int | None = None
+    """Of clusters: how many there are, and in how many rounds they are found; as usual if not said."""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise InvalidInput(f"There is no question of kind {self.kind!r}.", fixes=KINDS)
         self._tidy()
-        given = {"bounds": self.bounds, "shares": self.shares, "count": self.count, "limit": self.limit}
-        wanted = _DETAILS.get(self.kind)
-        for name, value in given.items():
-            said = value is not None and value != ()
-            if said and name != wanted:
-                raise InvalidInput(f"A question for {self.kind} has no '{name}'.")
-            if not said and name == wanted:
-                raise InvalidInput(f"A question for {self.kind} needs '{name}'.")
+        self._check_details()
         if not self.cut_into_bins and any(column.cut for column in self.columns):
             raise InvalidWorkload(f"A question for {self.kind} has no bins.", fixes=("leave them out",))
         if self.kind == "mean" and len(self.columns) != 1:
             raise InvalidWorkload("A mean is about one column.")
+
+    def _check_details(self) -> None:
+        """Every detail that the kind needs, and no other."""
+        wanted = _DETAILS.get(self.kind)
+        for name in ("bounds", "shares", "count", "limit", "k", "iterations"):
+            value = getattr(self, name)
+            said = value is not None and value != ()
+            if said and name != wanted and (self.kind, name) != ("clusters", "iterations"):
+                raise InvalidInput(f"A question for {self.kind} has no '{name}'.")
+            if not said and name == wanted:
+                raise InvalidInput(f"A question for {self.kind} needs '{name}'.")
 
     def _tidy(self) -> None:
         """Lists as tuples and NumPy's numbers as Python's, so that equal questions are equal."""
@@ -133,11 +141,21 @@ class QuestionForm:
         object.__setattr__(self, "columns", tuple(columns))
         object.__setattr__(self, "bounds", tuple(map(_pair, bounds)))
         object.__setattr__(self, "shares", tuple(map(_share, shares)))
-        object.__setattr__(self, "count", plain(self.count))
-        object.__setattr__(self, "limit", plain(self.limit))
+        for name in ("count", "limit", "k", "iterations"):
+            object.__setattr__(self, name, plain(getattr(self, name)))
+        if self.kind == "clusters" and self.iterations is None:
+            object.__setattr__(self, "iterations", USUAL_ITERATIONS)
 
-    def question(self, domain: Domain, *, rows: int | None = None) -> Question:
+    def question(self, domain: Domain, *, rows: int | None = None) -> Question | ClusterQuestion:
         """The question on declared columns; a mean needs the public number of ``rows``."""
+        return self._clusters(domain) if self.kind == "clusters" else self._counts(domain, rows)
+
+    def _clusters(self, domain: Domain) -> ClusterQuestion:
+        assert self.k is not None and self.iterations is not None
+        axes = cluster_axes(tuple(column.name for column in self.columns), domain)
+        return ClusterQuestion(axes, self.k, self.iterations, self.where)
+
+    def _counts(self, domain: Domain, rows: int | None) -> Question:
         if self.kind == "count":
             return self._total(domain)
         kinds: dict[str, Callable[[], Kind]] = {
@@ -157,7 +175,8 @@ class QuestionForm:
         """Whatever cannot be asked of these columns is refused; nothing is written out."""
         self.where.check(domain)
         question = self.question(domain, rows=1)
-        question.kind.workload(question.axes)
+        if isinstance(question, Question):
+            question.kind.workload(question.axes)
 
     def _total(self, domain: Domain) -> Question:
         """How many rows have a value in the columns; if none is named, in one that drops no row."""
@@ -196,12 +215,14 @@ class QuestionForm:
             said["count"] = plain_value(self.count)
         if self.limit is not None:
             said["limit"] = plain_value(self.limit)
+        if self.k is not None:
+            said |= {"k": plain_value(self.k), "iterations": plain_value(self.iterations)}
         return said
 
     @classmethod
     def from_plain(cls, stored: object) -> QuestionForm:
         """A question from its plain form."""
-        known = ("kind", "columns", "where", "bounds", "shares", "count", "limit")
+        known = ("kind", "columns", "where", "bounds", "shares", "count", "limit", "k", "iterations")
         said = _object(stored, "A question", known)
         where = said.get("where")
         return cls(
@@ -212,6 +233,8 @@ class QuestionForm:
             shares=tuple(_list(said.get("shares", []), "shares")),
             count=said.get("count"),
             limit=said.get("limit"),
+            k=said.get("k"),
+            iterations=said.get("iterations"),
         )
 
 

@@ -344,7 +344,7 @@ class Question:
         if self.kind.needs_order and not all(axis.attribute.ordered for axis in self.axes):
             raise InvalidWorkload(
                 f"A question for {self.kind.name} is about columns that have an order.",
-                fixes=("ask for a histogram", "declare the category with ordered=True"),
+                fixes=("ask for a histogram", "declare the order of its values"),
             )
 
     def describe(self) -> str:

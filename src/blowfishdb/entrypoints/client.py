@@ -31,10 +31,11 @@ from blowfishdb.entrypoints.client_wire import Wire
 from blowfishdb.explanation import Explanation
 from blowfishdb.gateway import Facts, Gateway
 from blowfishdb.history import Past
-from blowfishdb.messages import Quote, Request
+from blowfishdb.known_check import KnownCheck
+from blowfishdb.messages import Progress, Quote, Request
 from blowfishdb.preview import Preview
 from blowfishdb.publishing import Kept
-from blowfishdb.tradeoff import Progress, Tradeoff
+from blowfishdb.tradeoff import Tradeoff
 
 
 @final
@@ -126,11 +127,13 @@ class Remote(Gateway):
     def draft(self, name: str) -> Policy:
         """The policy that the curator is working on; the published one if there is none."""
         shown = self._wire.get(_at(name, "policy"))
-        return Policy(self.facts(name).domain, codec.graph((shown["draft"] or shown)["graph"]))
+        said = shown["draft"] or shown
+        known = codec.constraints(said["known"] or {})
+        return Policy(self.facts(name).domain, codec.graph(said["graph"]), known)
 
     def save_draft(self, name: str, policy: Policy) -> None:
         """Keep a policy to go on with later; nothing follows it until it is published."""
-        self._wire.send("PUT", _at(name, "policy"), {"graph": codec.plain(policy.graph)})
+        self._wire.send("PUT", _at(name, "policy"), _said(policy))
 
     def propose(self, name: str, policy: Policy) -> PolicyDifference:
         """What would change, in words."""
@@ -144,8 +147,7 @@ class Remote(Gateway):
 
     def past(self, name: str, policy: Policy) -> Past:
         """What answers so far lost between values that ``policy`` hides."""
-        graph = {"graph": codec.plain(policy.graph)}
-        return Past.from_plain(self._wire.send("POST", _at(name, "policy/past"), graph))
+        return Past.from_plain(self._wire.send("POST", _at(name, "policy/past"), _said(policy)))
 
     def publish(self, name: str, policy: Policy, *, confirm: bool = False, withdraw: bool = False) -> None:
         """Make ``policy`` the one that new answers follow."""
@@ -161,6 +163,10 @@ class Remote(Gateway):
         """Take an earlier promise back, on record for everyone."""
         self._wire.send("POST", _at(name, "policy/withdraw"), {"version": version})
 
+    def check_known(self, name: str) -> KnownCheck:
+        """Which counts that the draft takes to be known are not true of the data; for the curator."""
+        return KnownCheck.from_plain(self._wire.send("POST", _at(name, "policy/check"), {}))
+
     def guarantee(self, name: str) -> Guarantee:
         """What is promised to the people in the data, in words."""
         return Guarantee.from_plain(self._wire.get(_at(name, "guarantee")))
@@ -175,9 +181,7 @@ class Remote(Gateway):
         progress: Progress | None = None,
     ) -> Tradeoff:
         """What a question costs under each policy; reads no data."""
-        body = _asked(request) | {
-            "policies": {label: codec.plain(policy.graph) for label, policy in policies.items()}
-        }
+        body = _asked(request) | {"policies": {label: _said(policy) for label, policy in policies.items()}}
         if at_epsilon is not None:
             body["at_epsilon"] = str(at_epsilon)
         if thetas is not None:
@@ -189,7 +193,7 @@ class Remote(Gateway):
         """The true answer beside a noisy one, for the curator."""
         body = _asked(request) | {"stand_in": stand_in}
         if policy is not None:
-            body["policy"] = codec.plain(policy.graph)
+            body["policy"] = _said(policy)
         found = self._wire.send("POST", _at(request.dataset, "preview"), body)
         truth = np.array(found["truth"]["values"], dtype=np.float64)
         labels = tuple(tuple(axis) for axis in found["truth"]["labels"])
@@ -239,13 +243,21 @@ class Remote(Gateway):
         return Explanation.from_plain(self._wire.look(_at(request.dataset, "explain"), _asked(request)))
 
     def ask(
-        self, request: Request, *, max_cost: Epsilon | None = None, cancel: Cancellation | None = None
+        self,
+        request: Request,
+        *,
+        max_cost: Epsilon | None = None,
+        cancel: Cancellation | None = None,
+        progress: Progress | None = None,
     ) -> Answer:
         """The answer, charged once."""
         body = _asked(request)
         if max_cost is not None:
             body["max_cost"] = str(max_cost)
-        return _answer(self._wire.once(_at(request.dataset, "answers"), body, cancel))
+        answer = _answer(self._wire.once(_at(request.dataset, "answers"), body, cancel))
+        if progress is not None:  # of what happens in between a server says nothing
+            progress(1, 1)
+        return answer
 
     def batch(self, *questions: Asking) -> Batch:
         """Several questions as one: what follows from the others is free, and known more closely."""
@@ -308,6 +320,11 @@ def _at(dataset: str, *rest: str) -> str:
     """The address of something about a dataset, whatever its name contains."""
     parts = [escaped(dataset, safe=""), *(rest[:1]), *(escaped(part, safe="") for part in rest[1:])]
     return f"/datasets/{'/'.join(parts)}"
+
+
+def _said(policy: Policy) -> dict[str, Any]:
+    """A policy about columns that the server knows already; nothing known is said too."""
+    return {"graph": codec.plain(policy.graph), "known": codec.plain_known(policy) or {}}
 
 
 def _asked(request: Request) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import httpx
 from blowfishdb.adapters.backends import Cancellation
 from blowfishdb.core.errors import AnswerInProgress, InvalidInput
 from blowfishdb.entrypoints.client_errors import error_of, not_ours, unreachable
-from blowfishdb.tradeoff import Progress
+from blowfishdb.messages import Progress
 
 _PATIENCE: Final = 600.0  # seconds that a database may take to count
 _POLL: Final = 0.2

@@ -1,5 +1,7 @@
 """Mechanisms: the ways to answer a workload privately, most with their error known beforehand."""
 
+from typing import Literal
+
 from blowfishdb.mechanisms.adaptive_choice import Adaptive
 from blowfishdb.mechanisms.adaptive_tree import AdaptiveTree
 from blowfishdb.mechanisms.best import Best
@@ -10,6 +12,7 @@ from blowfishdb.mechanisms.dawa import Dawa
 from blowfishdb.mechanisms.dawa_transformed import DawaTransformed
 from blowfishdb.mechanisms.edge_noise import EdgeNoise
 from blowfishdb.mechanisms.hierarchical import Hierarchical, Privelet
+from blowfishdb.mechanisms.kmeans import KMeans
 from blowfishdb.mechanisms.laplace import Laplace
 from blowfishdb.mechanisms.matching import MatchingTransformed
 from blowfishdb.mechanisms.optimized import Optimized
@@ -45,11 +48,18 @@ DATA_DEPENDENT: dict[str, DataDependentMechanism] = {
 }
 """Every mechanism whose error depends on the data, for questions that state an ε instead of an accuracy."""
 
+CLUSTERING: dict[str, Literal["rounds", "histogram"]] = {
+    "kmeans-rounds": "rounds",
+    "kmeans-histogram": "histogram",
+}
+"""The ways to find clusters, by the name under which a question can ask for one of them."""
+
 CATALOGUE: tuple[Mechanism, ...] = tuple(NAMED.values())
 """Each passes ``check_mechanism``."""
 
 __all__ = [
     "CATALOGUE",
+    "CLUSTERING",
     "DATA_DEPENDENT",
     "NAMED",
     "Adaptive",
@@ -63,6 +73,7 @@ __all__ = [
     "DawaTransformed",
     "EdgeNoise",
     "Hierarchical",
+    "KMeans",
     "Laplace",
     "MatchingTransformed",
     "Mechanism",

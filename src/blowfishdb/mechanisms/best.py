@@ -39,9 +39,31 @@ class Choice:
     epsilon: Epsilon
     considered: tuple[Plan, ...] = ()
     """What can be compared before the data is seen; a data-dependent plan cannot."""
+    factor: int = 1
+    """How many times its ε the plan loses, where known counts tie records together."""
+    calibrated: bool = False
+    """Whether the noise is for what neighbours differ by; then ε need not hold along single edges."""
+
+    @property
+    def loss(self) -> Epsilon:
+        """What is lost about one row."""
+        return self.epsilon * self.factor
 
     def explain(self) -> str:
         """Why this plan, and how much larger the standard error of the others is."""
+        return f"{self._compared()} {self.because}".strip()
+
+    @property
+    def because(self) -> str:
+        """Why it costs more than the plan alone; empty where it does not."""
+        if self.factor == 1 or not self.epsilon:
+            return ""
+        return (
+            f"Known counts tie records together: one hidden move may take up to {self.factor:,} steps of the "
+            f"policy with those of others, so the answer costs {self.factor:,} times the ε of its noise."
+        )
+
+    def _compared(self) -> str:
         own = self.plan
         others = [plan for plan in self.considered if plan is not own]
         if isinstance(own, DataDependentPlan) or not others or own.unit_error == 0:

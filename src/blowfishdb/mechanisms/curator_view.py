@@ -1,7 +1,7 @@
 """The curator's view: true answers, for the one person who may see the data anyway.
 
 Besides the place where noise is added, this is the only one that opens a ``Secret``. It is imported by
-``blowfishdb.preview`` and by nothing else; a test checks that.
+``blowfishdb.preview`` and ``blowfishdb.known_check`` and by nothing else; a test checks that.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from blowfishdb.core.arrays import FloatArray, IntArray
+from blowfishdb.core.constraints.known_cells import KnownCells
 from blowfishdb.core.secret import Secret
 from blowfishdb.core.workloads import Workload
 
@@ -16,3 +17,12 @@ from blowfishdb.core.workloads import Workload
 def true_answers(workload: Workload, counts: Secret[IntArray]) -> FloatArray:
     """W·x without noise."""
     return np.asarray(workload.answer(counts.reveal()), dtype=np.float64)
+
+
+def true_counts(known: KnownCells, counts: Secret[IntArray]) -> IntArray:
+    """How many rows the first known thing really counts, row by row of it."""
+    labels = known.labels[0]
+    inside = labels >= 0
+    found = np.zeros(known.rows[0], dtype=np.int64)
+    np.add.at(found, labels[inside], counts.reveal()[inside])
+    return found

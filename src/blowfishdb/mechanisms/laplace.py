@@ -21,6 +21,9 @@ from blowfishdb.mechanisms.invariants import component_sums, invariant_component
 from blowfishdb.mechanisms.plan import Mechanism, Plan, shown
 from blowfishdb.mechanisms.scales import UnitScales
 
+TIED = "One hidden move, with those of others that known counts force to follow,"
+"""What neighbours differ by where something is known."""
+
 
 @final
 @dataclass(frozen=True)
@@ -48,16 +51,25 @@ class Laplace(Mechanism):
 @final
 @dataclass(frozen=True, eq=False)
 class LaplaceOnWorkload(Plan):
-    """y = W·x + η, with η_i of scale S(W, G)/ε on every answer that an edge can change."""
+    """y = W·x + η, with η_i of scale S(W, G)/ε on every answer that an edge can change.
+
+    ``tied``: the sensitivity where known counts force several records to move at once, in place of S(W, G).
+    """
 
     workload: Workload
     graph: PolicyGraph
     name: str = "Laplace on the questions"
+    tied: int | None = None
 
     @cached_property
     def sensitivity(self) -> int:
         """S(W, G) in units of the workload's grid."""
-        return scaled_sensitivity(self.workload, self.graph)
+        return scaled_sensitivity(self.workload, self.graph) if self.tied is None else self.tied
+
+    @cached_property
+    def exact(self) -> BoolArray:
+        """Everything, where nothing that stays hidden changes any answer."""
+        return np.ones(self.workload.count, dtype=np.bool_) if self.sensitivity == 0 else super().exact
 
     @cached_property
     def _unchanging(self) -> BoolArray:
@@ -92,10 +104,11 @@ class LaplaceOnWorkload(Plan):
 
     def explain(self) -> str:
         free = int(self._unchanging.sum())
-        if free == self.workload.count:
+        if self.free:
             return "No pair of values that the policy hides changes any answer: all are exact and free."
         each = shown(Fraction(self.sensitivity, self.workload.denominator))
-        text = f"One hidden move changes the {self.workload.count:,} answers by at most {each} in total"
+        how = "One hidden move" if self.tied is None else TIED
+        text = f"{how} changes the {self.workload.count:,} answers by at most {each} in total"
         if not free:
             return f"{text}."
         return (
@@ -115,11 +128,19 @@ class LaplaceOnCells(Plan):
     workload: Workload
     graph: PolicyGraph
     name: str = "Laplace on the cells"
+    tied: int | None = None
 
     @cached_property
     def sensitivity(self) -> int:
-        """S(I, G): 2, or 1 if records only come and go, or 0 without edges."""
+        """S(I, G): 2, or 1 if records only come and go, or 0 without edges; more where records are tied."""
+        if self.tied is not None:
+            return self.tied
         return scaled_sensitivity(Histogram(self.workload.size), self.graph)
+
+    @cached_property
+    def exact(self) -> BoolArray:
+        """Everything, where nothing that stays hidden changes any cell."""
+        return np.ones(self.workload.count, dtype=np.bool_) if self.sensitivity == 0 else super().exact
 
     @cached_property
     def _components(self) -> Bins | None:
@@ -185,8 +206,9 @@ class LaplaceOnCells(Plan):
         return csr_array(Histogram(self.workload.size).sparse()[noisy]), [scale] * noisy.size
 
     def explain(self) -> str:
+        how = "one hidden move" if self.tied is None else f"{TIED[0].lower()}{TIED[1:]}"
         return (
-            f"The {self.workload.size:,} cells are measured once (one hidden move changes them by "
+            f"The {self.workload.size:,} cells are measured once ({how} changes them by "
             f"{self.sensitivity} in total) and the answers computed from them."
         )
 

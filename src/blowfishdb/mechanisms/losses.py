@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,9 +23,8 @@ from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.axis import Axis
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import NotProven, TooLarge
-from blowfishdb.core.graphs import Apex, Cone, Explicit, PolicyGraph, Product
+from blowfishdb.core.graphs import Apex, Cone, PolicyGraph
 from blowfishdb.core.policy import Policy
-from blowfishdb.core.policy_parts import parts_of
 from blowfishdb.core.reuse.rows import Intervals, Rows, rows_of
 from blowfishdb.core.stretch import stretch
 from blowfishdb.mechanisms.data_dependent import DataDependentPlan
@@ -39,7 +37,8 @@ Loss = Fraction | float
 
 _MOST_TOTALS = 20_000
 _FINE = 2**40
-"""Inverse scales are rounded up to multiples of 1/2⁴⁰, so that a loss is never understated."""
+"""Where inverse scales have no smaller common unit they are rounded up to multiples of 1/2⁴⁰, so that a loss
+is never understated."""
 
 
 class Kernel(ABC):
@@ -66,17 +65,17 @@ class ByRows(Kernel):
     people: int = 1
 
     def worst(self, policy: Policy) -> Loss:
-        graph = self._graph(policy)
-        if graph is None or policy.constraints is not None:
+        graph = None if policy.constraints is not None else self._graph(policy)
+        if graph is None:
             return math.inf
-        exact = np.flatnonzero(self._weights == 0)
+        exact = np.flatnonzero(self.weights == 0)
         if exact.size and self._strategy(exact, np.ones(exact.size, dtype=np.int64)).cost(graph):
             return math.inf
-        noisy = np.flatnonzero(self._weights)
+        noisy = np.flatnonzero(self.weights)
         if not noisy.size:
             return Fraction(0)
-        cost = self._strategy(noisy, self._weights[noisy]).cost(graph)
-        return self.people * Fraction(int(cost), _FINE)
+        cost = self._strategy(noisy, self.weights[noisy]).cost(graph)
+        return self.people * Fraction(int(cost), self.unit)
 
     def _graph(self, policy: Policy) -> PolicyGraph | None:
         """The policy over the boxes of the release; None where the columns are declared otherwise by now."""
@@ -89,9 +88,19 @@ class ByRows(Kernel):
         return graph
 
     @cached_property
-    def _weights(self) -> IntArray:
-        """1/b in units of 1/2⁴⁰, rounded up; 0 stands for a row without noise."""
-        each = [0 if not scale else math.ceil(_FINE / scale) for scale in self.scales]
+    def unit(self) -> int:
+        """A loss of one is this many units."""
+        common = 1
+        for scale in self.scales:
+            common = math.lcm(common, scale.numerator) if scale else common
+            if common > _FINE:
+                return _FINE
+        return common
+
+    @cached_property
+    def weights(self) -> IntArray:
+        """1/b in units, rounded up; 0 stands for a row without noise."""
+        each = [0 if not scale else math.ceil(self.unit / scale) for scale in self.scales]
         return np.array(each, dtype=np.int64)[self.which]
 
     def _strategy(self, rows: IntArray, weights: IntArray) -> Contrasts | SparseRows:
@@ -159,40 +168,3 @@ def measured_rows(plan: Plan, epsilon: Epsilon) -> tuple[csr_array, list[Fractio
     ones = np.ones(labels.size, dtype=np.int64)
     totals = csr_array((ones, (labels, np.arange(labels.size))), shape=(components.count, labels.size))
     return csr_array(vstack([rows, totals])), [*scales, *[Fraction(0)] * components.count]
-
-
-@final
-@dataclass(frozen=True)
-class Worst:
-    """What a policy has lost, and where: the columns whose values are told apart best."""
-
-    loss: Loss
-    columns: tuple[str, ...]
-
-
-def total_loss(kernels: Sequence[Kernel], policy: Policy) -> Worst:
-    """What all releases together lost under ``policy``.
-
-    Largest losses are added up over the moves that can happen together: of all columns at once under a joint
-    policy, of one column at a time otherwise. So it is exact for one release, and never too small.
-    """
-    found = []
-    for columns, moving in _moves(policy):
-        losses = [kernel.worst(moving) for kernel in kernels]
-        endless = any(math.isinf(loss) for loss in losses)
-        found.append(Worst(math.inf if endless else sum(losses, Fraction(0)), columns))
-    return max(found, key=lambda worst: worst.loss)
-
-
-def _moves(policy: Policy) -> list[tuple[tuple[str, ...], Policy]]:
-    """The policy taken apart into what may move at once."""
-    found = parts_of(policy)
-    if found.joint or found.hides_presence or len(found.parts) == 1:
-        return [(policy.domain.names, policy)]
-    still = [Explicit(part.graph.size, ()) for part in found.parts]
-    moves = []
-    for place, part in enumerate(found.parts):
-        factors: list[PolicyGraph] = [*still]
-        factors[place] = part.graph
-        moves.append((part.columns, Policy(policy.domain, Product(*factors, joint=False))))
-    return moves

@@ -15,7 +15,12 @@ from typing import final
 import numpy as np
 
 from blowfishdb.core.arrays import IntArray
-from blowfishdb.core.constraints.constraint_graph import constraint_graph, crossing, distinct_counts
+from blowfishdb.core.constraints.constraint_graph import (
+    ConstraintGraph,
+    constraint_graph,
+    crossing,
+    distinct_counts,
+)
 from blowfishdb.core.constraints.declared import Reading
 from blowfishdb.core.constraints.exact_algebra import free_direction
 from blowfishdb.core.constraints.exchanges import longest_exchange, shifts
@@ -28,9 +33,12 @@ from blowfishdb.core.graphs import PolicyGraph
 _MOST_UNKNOWNS = 300  # classes for which the free direction is solved in exact fractions
 
 
-def most_change(known: KnownCells, moves: Moves) -> int:
-    """The most that neighbours can differ by, in the units of ``moves``: a proven upper bound."""
-    case = _Case(known.with_uncounted() if moves.graph.absent else known, moves)
+def most_change(known: KnownCells, moves: Moves, edges: IntArray | None = None) -> int:
+    """The most that neighbours can differ by, in the units of ``moves``: a proven upper bound.
+
+    ``edges``: the pairs of classes that the policy joins, where they were found already.
+    """
+    case = _Case(known.with_uncounted() if moves.graph.absent else known, moves, edges)
     if moves.graph.edge_count == 0:
         return 0
     if case.crossing is not None and not len(case.crossing):
@@ -49,15 +57,15 @@ def most_change(known: KnownCells, moves: Moves) -> int:
     return max(case.inside, min(found))
 
 
-def most_records(known: KnownCells, graph: PolicyGraph) -> int | None:
+def most_records(known: KnownCells, graph: PolicyGraph, edges: IntArray | None = None) -> int | None:
     """In how many records neighbours can differ, at most; None where no proof says so."""
     known = known.with_uncounted() if graph.absent else known
-    edges = crossing(known, graph)
+    edges = crossing(known, graph) if edges is None else edges
     if not len(edges):
         return 1
     found = [known.class_count] if known.determines_classes else []
     counts = distinct_counts(known)
-    if known.reading is Reading.EDGE and (sparse := constraint_graph(known, graph)) is not None:
+    if known.reading is Reading.EDGE and (sparse := constraint_graph(known, graph, edges)) is not None:
         found.append(sparse.most_moves)
     if not found and counts is not None and (moved := shifts(counts, None)) is not None:
         longest = longest_exchange(moved)
@@ -70,6 +78,7 @@ def most_records(known: KnownCells, graph: PolicyGraph) -> int | None:
 class _Case:
     known: KnownCells
     moves: Moves
+    edges: IntArray | None
 
     def __post_init__(self) -> None:
         if self.known.size != self.moves.graph.size:
@@ -86,9 +95,14 @@ class _Case:
     def crossing(self) -> IntArray | None:
         """The pairs of classes that edges join; None if they could not be listed."""
         try:
-            return crossing(self.known, self.graph)
+            return crossing(self.known, self.graph) if self.edges is None else self.edges
         except TooLarge:
             return None
+
+    @cached_property
+    def sparse(self) -> ConstraintGraph | None:
+        """The constraint graph, where the known counts are sparse and the pairs of classes listed."""
+        return None if self.crossing is None else constraint_graph(self.known, self.graph, self.crossing)
 
     @cached_property
     def spread(self) -> Spread:
@@ -151,10 +165,9 @@ def _any_exchange(case: _Case) -> int | None:
 
 def _sparse_edges(case: _Case) -> int | None:
     """[B14] Theorem 8.2, for any workload: max{α, ξ} moves, each along an edge. Edge reading only."""
-    if case.known.reading is not Reading.EDGE or case.crossing is None:
+    if case.known.reading is not Reading.EDGE or case.sparse is None:
         return None
-    found = constraint_graph(case.known, case.graph)
-    return None if found is None else found.most_moves * case.moves.along_an_edge
+    return case.sparse.most_moves * case.moves.along_an_edge
 
 
 def _edge_exchange(case: _Case) -> int | None:
@@ -162,7 +175,7 @@ def _edge_exchange(case: _Case) -> int | None:
     counts = distinct_counts(case.known)
     if case.known.reading is not Reading.EDGE or case.crossing is None or counts is None:
         return None
-    if constraint_graph(case.known, case.graph) is not None:
+    if case.sparse is not None:
         return None
     moved = shifts(counts, case.crossing)
     longest = None if moved is None else longest_exchange(moved)
@@ -185,8 +198,7 @@ def _refusal(case: _Case) -> NotProven:
         "known counts that do not overlap: one table, or ranges side by side or inside each other",
         "fewer or coarser known tables",
     ]
-    literal = case.known.reading is Reading.LITERAL and case.crossing is not None
-    if literal and constraint_graph(case.known, case.graph) is not None:
+    if case.known.reading is Reading.LITERAL and case.sparse is not None:
         fixes.append('reading="edge", which hides less: then these counts are covered')
     return NotProven(
         "The known counts overlap, so a change to one record may force changes to many others, and no proof "

@@ -84,12 +84,18 @@ class ConstraintGraph:
         return max(self.alpha.at_most, self.xi.at_most)
 
 
-def constraint_graph(known: KnownCells, graph: PolicyGraph) -> ConstraintGraph | None:
-    """G_P of known counts that are sparse with respect to the policy; None if they are not."""
+def constraint_graph(
+    known: KnownCells, graph: PolicyGraph, edges: IntArray | None = None
+) -> ConstraintGraph | None:
+    """G_P of known counts that are sparse with respect to the policy; None if they are not.
+
+    ``edges``: what ``crossing`` finds, if that was done already.
+    """
     counts = distinct_counts(known)
     if counts is None:
         return None
-    edges = crossing(known, graph)
+    if edges is None:
+        edges = crossing(known, graph)
     successors: list[set[int]] = [set() for _ in range(len(counts) + 2)]
     source, sink = len(counts), len(counts) + 1
     successors[source].add(sink)

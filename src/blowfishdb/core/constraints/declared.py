@@ -146,6 +146,32 @@ class Constraints:
     def __bool__(self) -> bool:
         return bool(self.counts or self.marginals or self.ranges)
 
+    def plus(self, more: Constraints) -> Constraints:
+        """These and others, read as these."""
+        return Constraints(
+            (*self.counts, *more.counts),
+            (*self.marginals, *more.marginals),
+            (*self.ranges, *more.ranges),
+            self.reading,
+        )
+
+    def without(self, place: int) -> Constraints:
+        """All but one, counted from 0 through tables, then counts, then ranges."""
+        things = (*self.marginals, *self.counts, *self.ranges)
+        if not 0 <= place < len(things):
+            raise InvalidInput(f"There is no known thing number {place + 1}: there are {len(things)}.")
+        rest = things[:place] + things[place + 1 :]
+        return Constraints(
+            [thing for thing in rest if isinstance(thing, Count)],
+            [thing for thing in rest if isinstance(thing, Marginal)],
+            [thing for thing in rest if isinstance(thing, Range)],
+            self.reading,
+        )
+
+    def read_as(self, reading: str | Reading) -> Constraints:
+        """The same with the other reading of neighbours."""
+        return Constraints(self.counts, self.marginals, self.ranges, reading)
+
     @property
     def columns(self) -> frozenset[Name]:
         """Every column that something is known about."""

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import final
 
 import numpy as np
@@ -44,11 +44,18 @@ class Refined:
     graph: PolicyGraph
     asked: IntArray
     coarse: PolicyGraph
+    by_class: OverClasses | None = None
+    """What is known and the policy over fewer boxes with the same classes, where there are such."""
+
+    @cached_property
+    def edges(self) -> IntArray | None:
+        """The pairs of classes that the policy joins; None if they could not be listed."""
+        return (self.by_class or OverClasses(self.known, self.graph)).edges
 
     def sensitivity(self, workload: Workload) -> int | Fraction:
         """A proven upper bound of how much answers over the question's boxes differ between neighbours."""
         moves = AnswerMoves(workload, self.coarse, self._labels, self.graph)
-        return exact(most_change(self.known, moves), workload.denominator)
+        return exact(most_change(self.known, moves, self.edges), workload.denominator)
 
     @cached_property
     def _labels(self) -> IntArray:
@@ -63,12 +70,12 @@ class Refined:
 
         Group privacy along the exchange; the whole budget divided by it is what such a mechanism may use.
         """
-        return most_change(self.known, PolicySteps(self.coarse, self._labels, self.graph))
+        return most_change(self.known, PolicySteps(self.coarse, self._labels, self.graph), self.edges)
 
     @cached_property
     def keeps_totals(self) -> bool:
         """Whether the totals of the policy's components are the same for all neighbours."""
-        return _keeps_totals(self.known, self.graph)
+        return self.known.reading is Reading.EDGE or (self.edges is not None and not len(self.edges))
 
     @cached_property
     def histogram(self) -> int | Fraction:
@@ -83,7 +90,42 @@ def refine(policy: Policy, asked: Mapping[str, Bins]) -> Refined:
     if _droppable(domain, asked) and not coarse.absent:
         coarse = Cone(coarse, Apex.OUTSIDE)
     known, graph, boxes = on_common_boxes(policy, asked)
-    return Refined(known, graph, _asked(domain, boxes, asked), coarse)
+    return Refined(known, graph, _asked(domain, boxes, asked), coarse, _by_class(policy, boxes, known))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class OverClasses:
+    """What is known and the policy, over boxes that tell classes apart."""
+
+    known: KnownCells
+    graph: PolicyGraph
+    dropping: tuple[str, ...] = ()
+
+    @cached_property
+    def edges(self) -> IntArray | None:
+        """The pairs of classes that the policy joins; None if they could not be listed."""
+        try:
+            return crossing(self.known.with_uncounted() if self.graph.absent else self.known, self.graph)
+        except TooLarge:
+            return None
+
+
+@lru_cache(maxsize=32)
+def over_classes(policy: Policy) -> OverClasses:
+    """Over the boxes that known counts alone need; kept, because every page about the policy asks for it."""
+    known, graph, boxes = on_common_boxes(policy, {})
+    return OverClasses(known, graph, _droppable(policy.domain, boxes))
+
+
+def _by_class(policy: Policy, boxes: Mapping[str, Bins], known: KnownCells) -> OverClasses | None:
+    """The boxes that known counts alone need have the same classes, in the same order, and are fewer.
+
+    Not where another column may drop rows: such a row is joined to every class.
+    """
+    found = over_classes(policy)
+    same = _droppable(policy.domain, boxes) == found.dropping
+    return found if same and np.array_equal(found.known.class_labels, known.class_labels) else None
 
 
 def on_common_boxes(
@@ -146,19 +188,10 @@ def keeps_component_totals(policy: Policy) -> bool:
     if policy.constraints is None or policy.constraints.reading is Reading.EDGE:
         return True
     try:
-        known, graph, _ = on_common_boxes(policy, {})
+        edges = over_classes(policy).edges
     except TooLarge:
         return False
-    return _keeps_totals(known, graph)
-
-
-def _keeps_totals(known: KnownCells, graph: PolicyGraph) -> bool:
-    if known.reading is Reading.EDGE:
-        return True
-    try:
-        return not len(crossing(known.with_uncounted() if graph.absent else known, graph))
-    except TooLarge:
-        return False
+    return edges is not None and not len(edges)
 
 
 def check_consistent(constraints: Constraints, domain: Domain) -> None:

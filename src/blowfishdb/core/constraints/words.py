@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from blowfishdb.core.constraints.bound import most_records
 from blowfishdb.core.constraints.declared import Marginal, Reading, table_bins
-from blowfishdb.core.constraints.under_policy import on_common_boxes
+from blowfishdb.core.constraints.under_policy import over_classes
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import TooLarge
 from blowfishdb.core.policy import Policy
@@ -14,19 +14,28 @@ _FEW = 6  # how many known counts are listed one by one
 
 def known_sentences(policy: Policy) -> tuple[str, ...]:
     """Everything that is known, and then its effect; nothing where nothing is known."""
+    if policy.constraints is None:
+        return ()
+    things = known_things(policy)
+    said = [f"Known to everyone: {thing}." for thing in things[:_FEW]]
+    if len(things) > _FEW:
+        said.append(f"Known to everyone: {len(things) - _FEW:,} more counts or tables.")
+    return (*said, effect(policy))
+
+
+def known_things(policy: Policy) -> tuple[str, ...]:
+    """Everything that is known, one by one: tables, then counts, then ranges."""
     known = policy.constraints
     if known is None:
         return ()
-    said = [f"Known to everyone: {_table(table, policy.domain)}." for table in known.marginals[:_FEW]]
     conditions = [(str(count.where), count.answer) for count in known.counts]
     conditions += [(str(box.where), box.answer) for box in known.ranges]
-    for condition, answer in conditions[:_FEW]:
-        given = "" if answer is None else f", namely {answer:,}"
-        said.append(f"Known to everyone: how many rows have {condition}{given}.")
-    more = max(0, len(known.marginals) - _FEW) + max(0, len(conditions) - _FEW)
-    if more:
-        said.append(f"Known to everyone: {more:,} more counts or tables.")
-    return (*said, effect(policy))
+    tables = [_table(table, policy.domain) for table in known.marginals]
+    return (*tables, *(_condition(condition, answer) for condition, answer in conditions))
+
+
+def _condition(condition: str, answer: int | None) -> str:
+    return f"how many rows have {condition}{'' if answer is None else f', namely {answer:,}'}"
 
 
 def _table(table: Marginal, domain: Domain) -> str:
@@ -35,7 +44,8 @@ def _table(table: Marginal, domain: Domain) -> str:
         rows *= bins.count
     names = ", ".join(f"'{name}'" for name in table.columns)
     each = "value" if len(table.columns) == 1 else "combination"
-    return f"how many rows there are for each {each} of {names} ({rows:,} counts)"
+    given = "" if table.answers is None else ", with their values"
+    return f"how many rows there are for each {each} of {names} ({rows:,} counts{given})"
 
 
 def effect(policy: Policy) -> str:
@@ -62,7 +72,7 @@ def _records(policy: Policy) -> int | None:
     if policy.constraints is None:
         return 1
     try:
-        known, graph, _ = on_common_boxes(policy, {})
-        return most_records(known, graph)
+        found = over_classes(policy)
     except TooLarge:
         return None
+    return None if found.edges is None else most_records(found.known, found.graph, found.edges)

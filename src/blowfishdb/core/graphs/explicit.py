@@ -27,7 +27,8 @@ def unique_edges(pairs: IntArray) -> IntArray:
         return np.asarray(kept, dtype=np.int64)
     span = int(kept.max()) + 1
     if span < 2**31:  # one integer per edge sorts several times faster than rows
-        keys = np.unique(kept[:, 0] * span + kept[:, 1])
+        keys = np.sort(kept[:, 0] * span + kept[:, 1])  # np.unique would hash them, which takes far longer
+        keys = keys[np.concatenate(([True], keys[1:] != keys[:-1]))]
         return np.column_stack((keys // span, keys % span))
     return np.asarray(np.unique(kept, axis=0), dtype=np.int64)
 

@@ -128,6 +128,8 @@ class PolicyDraft(Body):
     """A policy in one of three forms: its graph, its file, or what to hide of each column.
 
     Columns that are not named are hidden entirely; ``joint`` and ``hide_presence`` go with ``columns``.
+    ``known`` goes with a graph or with columns; a file has its own section for it. Without it, what the draft
+    takes to be known stays; an empty one says that nothing is.
     """
 
     graph: Plain | None = None
@@ -135,6 +137,11 @@ class PolicyDraft(Body):
     columns: dict[str, ColumnRule] | None = Field(default=None, examples=[{"salary": {"hide_within": 1000}}])
     joint: bool = True
     hide_presence: bool = False
+    known: Plain | None = Field(
+        default=None,
+        description="What everyone knows already, in the form that GET …/policy returns.",
+        examples=[{"marginals": [{"columns": ["region"]}]}],
+    )
 
 
 @final

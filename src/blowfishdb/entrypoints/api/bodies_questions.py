@@ -29,7 +29,8 @@ class Asked(Body):
 
     question: str | Plain | None = Field(
         default=None,
-        description="The short form, or an object with kind, columns and where (text or object).",
+        description="The short form, or an object with kind, columns, where (text or object) and what the "
+        "kind needs: bounds, shares, count, limit, or k and iterations.",
         examples=["cumulative(salary, bins=20) where age >= 30"],
     )
     sql: str | None = Field(default=None, max_length=_LONGEST, examples=["SELECT COUNT(*) FROM salaries"])

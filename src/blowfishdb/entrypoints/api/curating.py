@@ -9,7 +9,6 @@ from fastapi import APIRouter, BackgroundTasks, Header, Response
 from fastapi.responses import JSONResponse
 
 from blowfishdb.core import codec
-from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.policy import Policy
 from blowfishdb.entrypoints.api import jobs
@@ -17,7 +16,7 @@ from blowfishdb.entrypoints.api.access import Curator
 from blowfishdb.entrypoints.api.bodies import Plain
 from blowfishdb.entrypoints.api.bodies_questions import PreviewOf, TradeoffOf
 from blowfishdb.entrypoints.api.reading import read
-from blowfishdb.tradeoff import Progress
+from blowfishdb.messages import Progress
 
 router: Final = APIRouter(tags=["Curating"])
 router.include_router(jobs.router)
@@ -36,7 +35,7 @@ def tradeoff(
     """Cost and error under each policy, or for each distance within which values are hidden."""
     source = caller.gateway[dataset]
     asking = body.asking(source)
-    policies = None if body.policies is None else _policies(body.policies, source.schema)
+    policies = None if body.policies is None else _policies(body.policies, source.policy)
     if (policies is None) == (not body.thresholds):
         raise InvalidInput(
             "Send policies or thresholds, one of the two.", fixes=('"thresholds": [1000, 10000, 50000]',)
@@ -62,13 +61,24 @@ def tradeoff(
 def preview(dataset: str, body: PreviewOf, caller: Curator) -> dict[str, Any]:
     """CURATOR VIEW, TRUE DATA. Nothing is charged; that someone looked is written into the ledger."""
     source = caller.gateway[dataset]
-    policy = None if body.policy is None else _policy(body.policy, source.schema)
+    policy = None if body.policy is None else _policy(body.policy, source.policy)
     return source.preview(body.asking(source), policy=policy, stand_in=body.stand_in).to_plain()
 
 
-def _policies(said: Mapping[str, Plain], domain: Domain) -> dict[str, Policy]:
-    return {name: _policy(graph, domain) for name, graph in said.items()}
+def _policies(said: Mapping[str, Plain], published: Policy) -> dict[str, Policy]:
+    return {name: _policy(policy, published) for name, policy in said.items()}
 
 
-def _policy(graph: Plain, domain: Domain) -> Policy:
-    return read("policy", lambda: Policy(domain, codec.graph(graph)))
+def _policy(said: Plain, published: Policy) -> Policy:
+    """A graph with what is known, or a graph alone: then the same is known as today."""
+    if "graph" not in said:
+        return read("policy", lambda: Policy(published.domain, codec.graph(said), published.constraints))
+    known = said.get("known")
+    return read(
+        "policy",
+        lambda: Policy(
+            published.domain,
+            codec.graph(said["graph"]),
+            published.constraints if known is None else codec.constraints(known),
+        ),
+    )

@@ -15,7 +15,7 @@ from blowfishdb.adapters.scratch import Scratch
 from blowfishdb.core.errors import BlowfishError, NotFound
 from blowfishdb.entrypoints.api import problems
 from blowfishdb.entrypoints.api.access import Caller, Curator
-from blowfishdb.tradeoff import Progress
+from blowfishdb.messages import Progress
 
 router: Final = APIRouter()
 

@@ -18,6 +18,7 @@ from blowfishdb.entrypoints.api.access import Caller, Curator, SignedIn
 from blowfishdb.entrypoints.api.bodies import ColumnRule, Confirmation, PolicyDraft, Version
 from blowfishdb.entrypoints.api.reading import read
 from blowfishdb.entrypoints.api.shapes import (
+    CheckShown,
     Difference,
     PastShown,
     PolicyShown,
@@ -38,8 +39,8 @@ def policy(dataset: str, caller: SignedIn) -> PolicyShown:
 @router.put("/datasets/{dataset}/policy", summary="Save a draft")
 def save_draft(dataset: str, body: PolicyDraft, caller: Curator) -> Difference:
     """Keep a policy to go on with later, and say what publishing it would change. Nothing follows it yet."""
-    domain = caller.gateway.facts(dataset).domain
-    draft = read("policy", lambda: _policy(body, domain, dataset))
+    before = caller.gateway.draft(dataset)
+    draft = read("policy", lambda: _policy(body, before, dataset))
     change = caller.gateway.propose(dataset, draft)
     caller.gateway.save_draft(dataset, draft)
     return _difference(change)
@@ -66,9 +67,18 @@ def publish(dataset: str, body: Confirmation, caller: Curator) -> PolicyShown:
 @router.post("/datasets/{dataset}/policy/past", summary="What answers so far lost under a policy")
 def past(dataset: str, body: PolicyDraft, caller: Curator) -> PastShown:
     """How sure an attacker can be by now between two values that this policy would hide. Nothing changes."""
-    domain = caller.gateway.facts(dataset).domain
-    asked = read("policy", lambda: _policy(body, domain, dataset))
+    draft = caller.gateway.draft(dataset)
+    asked = read("policy", lambda: _policy(body, draft, dataset))
     return PastShown(**caller.gateway.past(dataset, asked).to_plain())
+
+
+@router.post("/datasets/{dataset}/policy/check", summary="Whether the known counts are true of the data")
+def check(dataset: str, caller: Curator) -> CheckShown:
+    """CURATOR VIEW, TRUE DATA: the counts that the draft declares with an answer, compared with the rows.
+
+    Nothing is charged; that someone looked is written into the ledger.
+    """
+    return CheckShown(**caller.gateway.check_known(dataset).to_plain())
 
 
 @router.get("/datasets/{dataset}/policy/promises", summary="Earlier policies that are still promised")
@@ -85,13 +95,22 @@ def withdraw(dataset: str, body: Version, caller: Curator) -> Promises:
     return promises(dataset, caller)
 
 
-def _policy(body: PolicyDraft, domain: Domain, dataset: str) -> Policy:
+def _policy(body: PolicyDraft, draft: Policy, dataset: str) -> Policy:
+    """The policy that was sent; of the draft so far only what is known stays, if nothing is said of it."""
+    domain = draft.domain
     if sum(form is not None for form in (body.graph, body.yaml, body.columns)) != 1:
         raise InvalidInput("Say the policy in exactly one form.", fixes=("graph", "yaml", "columns"))
+    if body.yaml is not None:
+        if body.known is not None:
+            raise InvalidInput("A file says itself what is known.", fixes=("the known section of the file",))
+        return read_policy(body.yaml, domain, dataset=dataset)
+    known = draft.constraints if body.known is None else codec.constraints(body.known)
+    return _hiding(body, domain).knowing(known)
+
+
+def _hiding(body: PolicyDraft, domain: Domain) -> Policy:
     if body.graph is not None:
         return Policy(domain, codec.graph(body.graph))
-    if body.yaml is not None:
-        return read_policy(body.yaml, domain, dataset=dataset)
     rules = body.columns or {}
     graphs = {name: _column(domain, name, rule) for name, rule in rules.items()}
     return Policy.by_column(domain, graphs, joint=body.joint, hide_presence=body.hide_presence)
@@ -113,7 +132,7 @@ def _shown(dataset: str, caller: Caller) -> PolicyShown:
     facts = caller.gateway.facts(dataset)
     draft = caller.gateway.draft(dataset) if caller.curator else facts.policy
     published = _text(facts.policy, dataset)
-    differs = draft is not facts.policy and codec.plain(draft.graph) != published.graph
+    differs = draft is not facts.policy and codec.plain(draft) != codec.plain(facts.policy)
     return PolicyShown(
         version=facts.policy_version,
         draft=_text(draft, dataset) if differs else None,
@@ -126,7 +145,12 @@ def _text(policy: Policy, dataset: str) -> PolicyText:
         file = write_policy(policy, dataset=dataset)
     except BlowfishError:  # an area or a list of pairs that a file has no words for
         file = None
-    return PolicyText(graph=codec.plain(policy.graph), sentences=list(sentences(policy)), yaml=file)
+    return PolicyText(
+        graph=codec.plain(policy.graph),
+        known=codec.plain_known(policy),
+        sentences=list(sentences(policy)),
+        yaml=file,
+    )
 
 
 def _difference(change: PolicyDifference) -> Difference:

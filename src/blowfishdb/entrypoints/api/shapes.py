@@ -94,6 +94,7 @@ class DatasetShown(BaseModel):
     name: str
     domain: dict[str, Plain]
     policy: Plain
+    known: Plain | None
     policy_version: int
     snapshot: int
     rows_per_person: int
@@ -109,9 +110,13 @@ class Schema(BaseModel):
 
 
 class PolicyFacts(BaseModel, ABC):
-    """A policy as a graph, in words, and as a file (None where it has no form as a file)."""
+    """A policy as a graph, in words, and as a file (None where it has no form as a file).
+
+    ``known`` is what everyone knows already; None where that is nothing.
+    """
 
     graph: Plain
+    known: Plain | None
     sentences: list[str]
     yaml: str | None
 
@@ -149,6 +154,24 @@ class PastShown(BaseModel):
     epsilon: str | None
     columns: list[str]
     sentence: str
+
+
+@final
+class WrongCount(BaseModel):
+    """A declared count that is not true of the data."""
+
+    what: str
+    declared: int
+    true: int
+
+
+@final
+class CheckShown(BaseModel):
+    """How many declared counts were looked at, and which are not true of the data."""
+
+    checked: int
+    wrong: list[WrongCount]
+    sentences: list[str]
 
 
 @final

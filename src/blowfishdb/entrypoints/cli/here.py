@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,6 +112,19 @@ class Here:
         from blowfishdb.entrypoints.terminal import console
 
         return console(stderr=stderr)
+
+    @contextmanager
+    def progress(self, words: str) -> Iterator[Callable[[int, int], None] | None]:
+        """A bar on standard error where someone can see it."""
+        screen = self.console(stderr=True)
+        if not screen.is_terminal:
+            yield None
+            return
+        from rich.progress import Progress
+
+        with Progress(console=screen, transient=True) as bar:
+            task = bar.add_task(words, total=None)
+            yield lambda done, of: bar.update(task, completed=done, total=of)
 
     def fail(self, error: BlowfishError) -> typer.Exit:
         """The failure on standard error, and the way out of the program."""

@@ -1,4 +1,4 @@
-"""policy show | set | diff | publish | promises | withdraw | export | import: what must stay hidden."""
+"""policy show | set | known | check | diff | publish | promises | …: what must stay hidden."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.entrypoints.cli import prompts
 from blowfishdb.entrypoints.cli.here import AsJson, Data, Here, Yes
+from blowfishdb.entrypoints.cli.known import check, known
 from blowfishdb.entrypoints.cli.panels import CURATOR, examples
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def show(
             "dataset": data,
             "version": None if draft else facts.policy_version,
             "graph": codec.plain(policy.graph),
+            "known": codec.plain_known(policy),
             "sentences": list(said),
         }
         which = "draft" if draft else f"policy v{facts.policy_version}"
@@ -267,8 +269,8 @@ def _graph(
 def _whole(draft: Policy) -> Policy:
     from blowfishdb.core.policy import Policy
 
-    whole = Policy.differential_privacy(draft.domain)
-    return Policy(draft.domain, whole.graph.hide_presence()) if draft.hides_presence else whole
+    graph = Policy.differential_privacy(draft.domain).graph
+    return Policy(draft.domain, graph.hide_presence() if draft.hides_presence else graph, draft.constraints)
 
 
 def _combined(draft: Policy, joint: bool | None, presence: bool | None) -> Policy:
@@ -287,7 +289,7 @@ def _combined(draft: Policy, joint: bool | None, presence: bool | None) -> Polic
         {name: values_graph(draft, name)[0] for name in draft.domain.names},
         joint=draft.joint if joint is None else joint,
         hide_presence=draft.hides_presence if presence is None else presence,
-    )
+    ).knowing(draft.constraints)
 
 
 def _promised(gateway: Gateway, data: str, policy: Policy) -> Guarantee:
@@ -330,6 +332,15 @@ def register(app: typer.Typer) -> None:
             "blowfishdb policy set people --hide-presence",
         ),
     )(set_policy)
+    group.command(
+        epilog=examples(
+            'blowfishdb policy known people --count "age >= 65" --answer 1200',
+            "blowfishdb policy known people --marginal region",
+            "blowfishdb policy known people --csv regions.csv",
+            "blowfishdb policy known people --clear",
+        )
+    )(known)
+    group.command(epilog=examples("blowfishdb policy check people"))(check)
     group.command(epilog=examples("blowfishdb policy diff people"))(diff)
     group.command(epilog=examples("blowfishdb policy publish people"))(publish)
     group.command(epilog=examples("blowfishdb policy promises people"))(promises)

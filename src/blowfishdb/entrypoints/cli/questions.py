@@ -197,7 +197,8 @@ def _buy(
         here.console().print(quote_panel(priced))
     if priced.epsilon and not yes and priced.affordable:
         prompts.confirm(f"Spend {loss(priced.epsilon)} and answer?", otherwise="--yes --max-cost 0.2")
-    answer = asking.ask(max_cost=priced.epsilon)
+    with here.progress("Answering") as advance:
+        answer = asking.ask(max_cost=priced.epsilon, progress=advance)
     if output is not None and form is not None:
         write(answer, output, form)
     status = gateway.budget(asking.dataset)
@@ -226,6 +227,7 @@ def register(app: typer.Typer) -> None:
             'blowfishdb ask people "mean(age)" --epsilon 0.1 --yes --max-cost 0.1 --json',
             'blowfishdb ask people "cumulative(salary, bins=100)" --epsilon 0.1 --mechanism adaptive',
             'blowfishdb ask people "histogram(age, region)" --error 80 -o answer.parquet',
+            'blowfishdb ask people "clusters(age, salary, k=4)" --epsilon 0.5',
         ),
     )(ask)
     app.command(

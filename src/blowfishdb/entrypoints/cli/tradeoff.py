@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -56,7 +54,7 @@ def tradeoff(
         text = query if "(" in query else f"{query}({column}{'' if bins is None else f', bins={bins}'})"
         asking = dataset.question(text).accurate_to(error, confidence=confidence, each=each).using(mechanism)
         policies, thetas = _policies(dataset, column, thresholds)
-        with _progress(here, len(policies)) as advance:
+        with here.progress("Pricing policies") as advance:
             found = gateway.tradeoff(
                 asking.request(),
                 policies,
@@ -94,20 +92,6 @@ def _number(typed: str) -> float:
         raise InvalidInput(
             f"'{typed}' is not a distance.", fixes=("--thresholds 1000,10000,50000,all",)
         ) from None
-
-
-@contextmanager
-def _progress(here: Here, steps: int) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on standard error where someone can see it."""
-    screen = here.console(stderr=True)
-    if not screen.is_terminal:
-        yield None
-        return
-    from rich.progress import Progress
-
-    with Progress(console=screen, transient=True) as bar:
-        task = bar.add_task("Pricing policies", total=steps)
-        yield lambda done, _: bar.update(task, completed=done)
 
 
 def register(app: typer.Typer) -> None:

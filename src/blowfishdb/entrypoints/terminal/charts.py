@@ -14,7 +14,8 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from blowfishdb.answers import Answer
+from blowfishdb.answers import Answer, Places
+from blowfishdb.charts.clusters import positions
 from blowfishdb.core.arrays import FloatArray
 from blowfishdb.entrypoints.terminal.figures import amount, decimals, interval, people
 from blowfishdb.entrypoints.terminal.prices import promise
@@ -40,7 +41,9 @@ class AnswerChart:
     def __rich_console__(self, out: Console, options: ConsoleOptions) -> RenderResult:
         answer, width = self.answer, options.max_width
         yield Text(answer.receipt.question, style="bold")
-        if answer.kind in ("sum", "mean", "quantiles"):
+        if answer.places is not None:
+            yield clusters(answer, answer.places, width)
+        elif answer.kind in ("sum", "mean", "quantiles"):
             yield intervals(answer, width)
         elif len(answer.labels) == 2 and min(map(len, answer.labels)) > 1:
             yield heat_map(answer, width, shaded=out.is_terminal)
@@ -116,6 +119,18 @@ def whisker(low: float, middle: float, high: float, width: int) -> str:
     line = ["─"] * (last - first + 1)
     line[0], line[-1], line[centre - first] = "├", "┤", "•"
     return "█" * first + "".join(line)
+
+
+def clusters(answer: Answer, places: Places, width: int) -> Table:
+    """One cluster a line: where it is, and a bar as long as it is large."""
+    where, most = positions(places), max(1.0, float(answer.values.max(initial=1.0)))
+    room = max(_NARROWEST_BAR, min(_WIDEST_BAR, width - 14 * (len(answer.axes) + 2)))
+    numbers = (*range(1, len(answer.axes) + 1), len(answer.axes) + 2)
+    table = grid("", *answer.axes, "", "people", right=numbers)
+    for label, at, size in zip(answer.labels[0], where, answer.values, strict=True):
+        share = float(size) / most
+        table.add_row(label, *at, Text(whisker(share, share, share, room), style="blue"), people(float(size)))
+    return table
 
 
 # --- curves -------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from blowfishdb.adapters.catalogue import Catalogue
 from blowfishdb.answers import Answer
-from blowfishdb.charts import ChartTable, answer_chart, answer_table
+from blowfishdb.charts import Backdrop, ChartTable, answer_chart, answer_table
 from blowfishdb.charts.answers import promise
 from blowfishdb.charts.frame import digits, number_text
 from blowfishdb.core.errors import InvalidInput
@@ -95,6 +95,7 @@ def answer_page(request: Request, number: int, caller: PageReader, raw: bool = F
     """One answer with its noise intervals, in words, as a picture and as a table, and its receipt."""
     answer = shown_to(caller.gateway.answer(number), caller)
     again = None if caller.auditor else Draft.again(answer)
+    under, raw = _under(caller, answer), raw and answer.places is None
     return render(
         request,
         "analyst/answer.html",
@@ -102,7 +103,7 @@ def answer_page(request: Request, number: int, caller: PageReader, raw: bool = F
         dataset=answer.receipt.dataset,
         answer=answer,
         figure=figure(
-            lambda width: answer_chart(answer, raw=raw, width=width),
+            lambda width: answer_chart(answer, raw=raw, under=under, width=width),
             _with_raw(answer) if raw else answer_table(answer),
             id="answer",
             width=_WIDTH,
@@ -112,7 +113,7 @@ def answer_page(request: Request, number: int, caller: PageReader, raw: bool = F
         policy=_policy(caller, answer),
         interval="none is promised" if answer.band is None else _INTERVALS[answer.interval],
         raw=raw,
-        raw_fits=1 < len(answer.raw) == len(answer.values),
+        raw_fits=1 < len(answer.raw) == len(answer.values) and answer.places is None,
         formats=tuple(FORMATS),
         again=None if again is None else dataset_address(answer.receipt.dataset, "/ask") + again.address(),
         again_error="" if answer.alpha is None else f"{answer.alpha / 2:,.4g}",
@@ -156,12 +157,25 @@ def _accuracy_short(answer: Answer) -> str:
 
 
 def _comparable(caller: Caller, answer: Answer) -> list[Answer]:
-    """Answers of the same kind about the same bins, the newest first."""
+    """Answers of the same kind about the same bins, the newest first; clusters cannot be compared."""
+    if answer.places is not None:
+        return []
     return [
         other
         for other in reversed(caller.gateway.answers())
         if (other.kind, other.axes, other.labels) == (answer.kind, answer.axes, answer.labels)
     ]
+
+
+def _under(caller: Caller, answer: Answer) -> Backdrop | None:
+    """The newest stored histogram of the columns and rows of clusters, to draw them over."""
+    if answer.places is None:
+        return None
+    name = answer.receipt.dataset
+    domain = caller.gateway.facts(name).domain
+    stored = reversed(caller.gateway.answers(name))
+    found = (Backdrop.of(other, answer, domain) for other in stored)
+    return next((backdrop for backdrop in found if backdrop is not None), None)
 
 
 def _with_raw(answer: Answer) -> ChartTable:

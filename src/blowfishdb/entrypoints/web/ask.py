@@ -19,7 +19,16 @@ from blowfishdb.entrypoints.api import questions
 from blowfishdb.entrypoints.api.access import Caller
 from blowfishdb.entrypoints.api.bodies_questions import Asks
 from blowfishdb.entrypoints.api.quote_ids import QuoteIds
-from blowfishdb.entrypoints.web.ask_draft import CUTS, MECHANISMS, SHAPES, Draft, example_ranges, example_sql
+from blowfishdb.entrypoints.web.ask_draft import (
+    CUTS,
+    MECHANISMS,
+    SHAPES,
+    WAYS,
+    Draft,
+    example_more,
+    example_ranges,
+    example_sql,
+)
 from blowfishdb.entrypoints.web.forms import Sent, text
 from blowfishdb.entrypoints.web.frame import dataset_address, redirect, render, render_part, told
 from blowfishdb.entrypoints.web.gates import PageAsker
@@ -100,6 +109,8 @@ def _page(
         shapes=SHAPES,
         cuts=CUTS,
         mechanisms=MECHANISMS,
+        ways=WAYS,
+        more_example=example_more(facts.domain, draft.column),
         where_example=example_condition(facts.domain, draft.second),
         ranges_example=example_ranges(facts.domain, draft.column),
         sql_example=example_sql(facts.domain, dataset),

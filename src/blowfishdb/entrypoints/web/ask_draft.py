@@ -20,12 +20,13 @@ from blowfishdb.adapters.sql_question import parse_select
 from blowfishdb.adapters.sql_refusals import Source
 from blowfishdb.adapters.sql_text import name_text
 from blowfishdb.answers import Answer
+from blowfishdb.core.attributes import Integer, Real
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidAlpha, InvalidBeta, InvalidBins, InvalidQuestion, UnknownColumn
 from blowfishdb.core.forms import ColumnForm, QuestionForm
 from blowfishdb.core.predicates import Everything
 from blowfishdb.entrypoints.api.bodies_questions import Asked
-from blowfishdb.mechanisms import DATA_DEPENDENT, NAMED
+from blowfishdb.mechanisms import CLUSTERING, DATA_DEPENDENT, NAMED
 from blowfishdb.messages import Fit
 
 SHAPES: Final = (
@@ -36,6 +37,7 @@ SHAPES: Final = (
     ("quantiles", "quantiles"),
     ("top", "fullest bars (top-k)"),
     ("above", "bars above a limit"),
+    ("clusters", "clusters (k-means)"),
     ("mean", "mean"),
     ("sum", "sum"),
     ("count", "count"),
@@ -47,10 +49,11 @@ CUTS: Final = (
     ("groups", "named groups"),
     ("values", "each value alone"),
 )
+WAYS: Final = (("best", "what is expected closer"), *((name, name) for name in CLUSTERING))
 MECHANISMS: Final = tuple(name for name in (*NAMED, *DATA_DEPENDENT) if name not in ("best", "adaptive"))
 _DETAILS: Final = {"ranges": "ranges", "quantiles": "shares", "top": "most", "above": "limit"}
-_ALONG: Final = ("cumulative", "ranges", "quantiles", "mean", "sum")
-_UNCUT: Final = ("ranges", "mean", "sum", "count")
+_ALONG: Final = ("cumulative", "ranges", "quantiles", "clusters", "mean", "sum")
+_UNCUT: Final = ("ranges", "clusters", "mean", "sum", "count")
 _BRACKETS: Final = {"edges": ("[", "]"), "groups": ("{", "}")}
 _LONGEST: Final = 20_000
 _CLAUSES: Final = re.compile(r" (FROM|GROUP BY|WITH ERROR) ")
@@ -74,6 +77,10 @@ class Draft:
     shares: str = "0.25, 0.5, 0.75"
     most: str = "3"
     limit: str = "100"
+    more: str = ""
+    k: str = "4"
+    iterations: str = "5"
+    way: str = "best"
     where: str = ""
     by: str = "error"
     error: str = "50"
@@ -126,6 +133,11 @@ class Draft:
         """Whether the answer is one number."""
         return self.mode != "sql" and self.shape in ("mean", "sum", "count")
 
+    @property
+    def spends(self) -> bool:
+        """Whether an ε is stated instead of an error; nothing is promised of clusters."""
+        return self.by == "epsilon" or (self.mode != "sql" and self.shape == "clusters")
+
     def unordered_in(self, columns: Iterable[tuple[str, bool, str]]) -> bool:
         """Whether the shape needs an order that the column does not have."""
         loose = any(name == self.column and not ordered for name, ordered, _ in columns)
@@ -155,6 +167,9 @@ class Draft:
                 )
             columns.append(self._cut_column(domain, self.second, self.cut2, self.size2))
             kind = "histogram"
+        if self.shape == "clusters":
+            numbers = (f"k={_plain(self.k)}", f"iterations={_plain(self.iterations)}")
+            columns += [*filter(None, [self.more.strip(", ")]), *numbers]
         detail = _DETAILS.get(self.shape)
         if detail is not None:
             columns.append(self._detail(detail, domain))
@@ -181,8 +196,9 @@ class Draft:
         return f"{shown}({cut}={opened}{inside}{closed})"
 
     def _terms(self) -> dict[str, Any]:
-        if self.by == "epsilon":
-            chosen = {} if self.mechanism == "best" else {"mechanism": self.mechanism}
+        if self.spends:
+            name = self.way if self.mode != "sql" and self.shape == "clusters" else self.mechanism
+            chosen = {} if name == "best" else {"mechanism": name}
             return {"epsilon": _plain(self.epsilon) or "0", **chosen}
         confidence = _number(self.confidence.rstrip("% "), "A confidence is a percentage.", "95", InvalidBeta)
         return {
@@ -222,6 +238,12 @@ def example_ranges(domain: Domain, column: str) -> str:
     return ", ".join(
         f"{value_text(attribute.lower(low))}..{value_text(attribute.upper(high))}" for low, high in parts
     )
+
+
+def example_more(domain: Domain, column: str) -> str:
+    """Other columns of numbers that clusters can be about too."""
+    numbers = [name for name, attribute in domain.columns if isinstance(attribute, Integer | Real)]
+    return ", ".join(name_text(name) for name in numbers if name != column)
 
 
 def example_sql(domain: Domain, dataset: str) -> str:

@@ -9,8 +9,9 @@ from urllib.parse import parse_qsl, urlencode
 from fastapi import APIRouter, Request, Response
 
 from blowfishdb.adapters.policy_files import write_policy
+from blowfishdb.asking import Asking
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.errors import BlowfishError, InvalidInput, PolicyConflict
+from blowfishdb.core.errors import BlowfishError, InvalidInput, NotProven, PolicyConflict
 from blowfishdb.core.guarantee import guarantee
 from blowfishdb.core.policy import Policy
 from blowfishdb.core.policy_words import sentences
@@ -20,6 +21,7 @@ from blowfishdb.entrypoints.api import policies as interface
 from blowfishdb.entrypoints.api.access import Caller
 from blowfishdb.entrypoints.api.bodies import PolicyDraft
 from blowfishdb.entrypoints.web import curator_views as views
+from blowfishdb.entrypoints.web import known_form
 from blowfishdb.entrypoints.web.curator_views import MADE_UP, View, attempt
 from blowfishdb.entrypoints.web.forms import Sent, text, ticked
 from blowfishdb.entrypoints.web.frame import dataset_address, redirect, render, told
@@ -36,10 +38,19 @@ Said = dict[str, str]
 @router.get("/datasets/{dataset}/policy")
 def policy_page(request: Request, dataset: str, caller: PageCurator) -> Response:
     """CURATOR VIEW, TRUE DATA: a draft in the address, and everything that follows from it."""
-    return _page(request, dataset, caller, dict(request.query_params))
+    return show_policy(request, dataset, caller, dict(request.query_params))
 
 
-def _page(request: Request, dataset: str, caller: Caller, said: Said, file: _File | None = None) -> Response:
+def show_policy(
+    request: Request,
+    dataset: str,
+    caller: Caller,
+    said: Said,
+    *,
+    file: _File | None = None,
+    known: known_form.Said | None = None,
+) -> Response:
+    """The page; ``file`` and ``known`` are what was just typed or asked there, with what came of it."""
     facts, draft = caller.gateway.facts(dataset), caller.gateway.draft(dataset)
     form = PolicyForm.of(draft).changed(said)
     policy, wrong = form.policy(facts.domain, draft)
@@ -64,12 +75,25 @@ def _page(request: Request, dataset: str, caller: Caller, said: Said, file: _Fil
         "total": total,
         "adding_up": _adding_up(len(facts.domain.names), total),
     }
-    context["file"] = file or _File.of(draft if policy is None else policy, dataset)
-    status = 200 if file is None or file.problem is None else file.problem["status"]
+    meant = draft if policy is None else policy
+    context["file"] = file or _File.of(meant, dataset)
+    context["known"] = known_form.known_form(
+        meant, known or known_form.Said(), _asking(template, caller.gateway[dataset])
+    )
+    problems = [part.problem for part in (file, known) if part is not None and part.problem is not None]
+    status = problems[0]["status"] if problems else 200
     shown = _shown(request, caller, dataset, policy, state) if policy is not None else _NOTHING
     return render(
         request, "curator/policy.html", caller=caller, dataset=dataset, status=status, **context, **shown
     )
+
+
+def _asking(template: TemplateForm, dataset: Dataset) -> Asking | None:
+    """The question on the page, if it can be asked."""
+    try:
+        return template.asking(dataset)
+    except BlowfishError:
+        return None
 
 
 @final
@@ -138,9 +162,12 @@ def _shown(request: Request, caller: Caller, name: str, policy: Policy, state: S
     }
 
 
-def _published_cost(dataset: Dataset, template: TemplateForm) -> Epsilon:
-    """What the question costs today, also where its answer is stored already and would be free."""
-    return dataset.tradeoff(template.asking(dataset), {"published": dataset.policy}).points[0].epsilon
+def _published_cost(dataset: Dataset, template: TemplateForm) -> Epsilon | None:
+    """What the question costs today, also where its answer is stored already; None where it is refused."""
+    try:
+        return dataset.tradeoff(template.asking(dataset), {"published": dataset.policy}).points[0].epsilon
+    except NotProven:
+        return None
 
 
 def _adding_up(columns: int, total: Epsilon) -> str:
@@ -169,7 +196,7 @@ def keep_file(request: Request, dataset: str, form: Sent, caller: PageCurator) -
         interface.save_draft(dataset, PolicyDraft(yaml=typed[:_LONGEST_FILE]), caller)
     except BlowfishError as error:
         said = dict(parse_qsl(text(form, "state"), keep_blank_values=True))
-        return _page(request, dataset, caller, said, _File(typed, told(request, error)))
+        return show_policy(request, dataset, caller, said, file=_File(typed, told(request, error)))
     return redirect(
         dataset_address(dataset, "/policy"), flash="Draft saved. Analysts still see the published policy."
     )

@@ -25,7 +25,8 @@ from blowfishdb.entrypoints.web.frame import dataset_address, render, told
 from blowfishdb.entrypoints.web.gates import PageCurator
 from blowfishdb.entrypoints.web.policy_form import PolicyForm
 from blowfishdb.entrypoints.web.template_form import SHAPES, TemplateForm
-from blowfishdb.tradeoff import Progress, Tradeoff
+from blowfishdb.messages import Progress
+from blowfishdb.tradeoff import Tradeoff
 
 router: Final = APIRouter(include_in_schema=False)
 

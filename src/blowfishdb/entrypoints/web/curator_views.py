@@ -59,7 +59,7 @@ def answers(dataset: Dataset, asking: Asking, policy: Policy, *, made_up: bool) 
 
 def graph(asking: Asking, policy: Policy) -> View:
     """The policy as the question sees it: on its bins."""
-    problem = project(asking.request().question, policy)
+    problem = project(asking.request().counts, policy)
     axes = problem.cells.axes
     labels = axes[0].labels() if len(axes) == 1 else None
     small = problem.graph

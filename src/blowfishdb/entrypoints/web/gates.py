@@ -31,7 +31,7 @@ class PageGate(Gate):
     async def __call__(self, request: Request) -> Caller | None:
         _check_origin(request)
         caller = await run_in_threadpool(who, request, await _field(request))
-        request.state.caller = caller
+        request.state.caller, request.state.wanted = caller, self.roles
         if self.roles:
             if caller is None:
                 raise NotSignedIn("Nobody is signed in, or no longer.", fixes=("sign in",))

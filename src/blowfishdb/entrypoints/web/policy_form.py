@@ -1,7 +1,7 @@
 """The sentence as the control: what a form says about each column, and the policy that it means.
 
 The state is in the address, so going back undoes a change. What a form cannot hold (an area over several
-columns, a list of ten thousand pairs) is kept as it was drafted.
+columns, a list of ten thousand pairs, what everyone knows already) is kept as it was drafted.
 """
 
 from __future__ import annotations
@@ -132,8 +132,9 @@ class PolicyForm:
         joint = self.records == TOGETHER
         if joint and all(column.hides == EVERYTHING for column in self.columns):
             record = Full(domain.size)
-            return Policy(domain, record.hide_presence() if self.presence else record), {}
-        return Policy.by_column(domain, graphs, joint=joint, hide_presence=self.presence), {}
+            return Policy(domain, record.hide_presence() if self.presence else record, draft.constraints), {}
+        policy = Policy.by_column(domain, graphs, joint=joint, hide_presence=self.presence)
+        return policy.knowing(draft.constraints), {}
 
     def query(self) -> dict[str, str]:
         """The form as it stands in an address: only what matters."""

@@ -89,17 +89,26 @@ async def _page(request: Request, said: dict[str, Any], headers: Headers) -> Res
 
 
 def _render(request: Request, said: dict[str, Any], headers: Headers) -> Response:
-    status = said["status"]
+    status, caller = said["status"], _caller(request)
     page = render(
         request,
         "problem.html",
-        caller=_caller(request),
+        caller=caller,
         status=status,
         problem=said,
+        fitting=_fitting(request, caller) if status == 403 else [],
         title=_TITLES.get(status, said["title"]),
     )
     page.headers.update({name: headers[name] for name in _KEPT if name in headers})
     return page
+
+
+def _fitting(request: Request, caller: Caller | None) -> list[str]:
+    """The roles that would have been let in, where a demonstration lets one choose."""
+    wanted = getattr(request.state, "wanted", ())
+    if caller is None or caller.role in wanted or not server_of(request).settings.demo:
+        return []
+    return [role.value for role in wanted]
 
 
 def _caller(request: Request) -> Caller | None:

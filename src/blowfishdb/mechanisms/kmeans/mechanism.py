@@ -8,7 +8,7 @@ from typing import Literal, final
 from blowfishdb.core.arrays import whole
 from blowfishdb.core.bins import single_cells
 from blowfishdb.core.budget import AnyEpsilon, positive
-from blowfishdb.core.clusters import MOST_CLUSTERS, PointSpace
+from blowfishdb.core.clusters import MOST_CLUSTERS, MOST_ITERATIONS, PointSpace
 from blowfishdb.core.crossing import check_policy
 from blowfishdb.core.errors import InvalidWorkload
 from blowfishdb.core.graphs import PolicyGraph
@@ -18,7 +18,6 @@ from blowfishdb.mechanisms.kmeans.rounds import RoundClusters
 
 NOMINAL_ROWS = 10_000
 """How many rows are assumed where their number is not public."""
-MOST_ITERATIONS = 100
 
 
 @final
@@ -55,11 +54,14 @@ class KMeans:
         known, spend = NOMINAL_ROWS if rows is None else max(1, rows), positive(epsilon)
         in_rounds = RoundClusters(space, graph, self.clusters, self.iterations)
         if self.method == "rounds":
+            in_rounds.check(spend)
             return in_rounds
         if in_rounds.free and space.size <= MOST_BOXES:  # the exact cells, from which many starts are tried
             return HistogramClusters(space, graph, self.clusters, tuple(map(single_cells, space.shape)))
         if in_rounds.free and self.method is None:
             return in_rounds
-        plans: list[ClusterPlan] = [] if self.method == "histogram" else [in_rounds]
+        plans: list[ClusterPlan] = []
+        if self.method is None and in_rounds.affords(spend):
+            plans.append(in_rounds)
         plans += HistogramClusters.candidates(space, graph, self.clusters, epsilon=spend, rows=known)
         return min(plans, key=lambda plan: plan.expected_excess(epsilon=spend, rows=known))

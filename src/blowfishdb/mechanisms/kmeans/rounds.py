@@ -58,12 +58,20 @@ class RoundClusters(ClusterPlan):
         """What is known about the first round."""
         return round_facts(self.start, self.graph)
 
+    def affords(self, epsilon: AnyEpsilon) -> bool:
+        """Whether ``epsilon`` can be divided among the rounds."""
+        return self.free or positive(epsilon).nano >= _LEAST_NANO * self.iterations
+
+    def check(self, epsilon: AnyEpsilon) -> None:
+        """Refuse an ε that cannot be divided, before anything is charged for it."""
+        if not self.affords(epsilon):
+            raise InvalidEpsilon("So small an ε cannot be divided among the rounds.", fixes=("fewer rounds",))
+
     def release(
         self, rows: RowTotals, *, epsilon: AnyEpsilon, noise: Noise, progress: Progress | None = None
     ) -> Clustering:
+        self.check(epsilon)
         left = positive(epsilon).nano
-        if left < _LEAST_NANO * self.iterations:
-            raise InvalidEpsilon("So small an ε cannot be divided among the rounds.", fixes=("fewer rounds",))
         centroids, facts, rounds = self.start, self.first, []
         cells, sizes = centroids.cells, np.zeros(self.clusters, dtype=np.int64)
         for number in range(self.iterations):
