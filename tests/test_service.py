@@ -235,7 +235,7 @@ class TestBadInput:
             (lambda p: p["salary"].histogram(bins=5).spend(0), bf.errors.InvalidEpsilon, "at least"),
             (lambda p: p["salary"].histogram(edges=[10, 20]), bf.errors.InvalidBins, "cover|first"),
             (lambda p: p["salary"].histogram(bins=0), bf.errors.InvalidBins, "at least one"),
-            (lambda p: p["region"].cumulative(), bf.errors.InvalidWorkload, "ordered"),
+            (lambda p: p["region"].cumulative(), bf.errors.InvalidWorkload, "have an order"),
             (lambda p: p.publish(bf.Policy.differential_privacy(bf.Domain(a=bf.Integer(0, 1)))),
              bf.errors.PolicyConflict, "other columns"),
             (lambda p: p.budget.set(-1), bf.errors.InvalidEpsilon, "negative"),

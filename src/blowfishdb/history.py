@@ -73,7 +73,7 @@ class Past:
         sure = at_most(certainty(float(self.epsilon)))
         return (
             f"Counting all answers so far, an attacker can be {sure} between two values{where} that this "
-            f"policy hides (a loss of {self.epsilon:.3g})."
+            f"policy hides (a loss of ε {self.epsilon:.3g})."
         )
 
     def to_plain(self) -> dict[str, Any]:
