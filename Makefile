@@ -5,16 +5,20 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 # Two test processes with one thread each beat two that fight over both cores.
-test: export OMP_NUM_THREADS = 1
-test: export OPENBLAS_NUM_THREADS = 1
+test coverage: export OMP_NUM_THREADS = 1
+test coverage: export OPENBLAS_NUM_THREADS = 1
+TESTS := $(BIN)/pytest -n 2 --dist loadfile
 
-.PHONY: demo test browser lint format bench docs screenshots clean
+.PHONY: demo test coverage browser lint format bench docs screenshots clean
 
 demo: $(READY)  ## one private question, end to end
 	@$(BIN)/blowfishdb demo
 
-test: $(READY) browser  ## every test, on two cores, with coverage
-	@$(BIN)/pytest -n 2 --dist loadfile --cov --cov-report=term
+test: $(READY) browser  ## every test, on two cores
+	@$(TESTS) --durations=20
+
+coverage: $(READY) browser  ## the same, and which lines they reach; takes half as long again
+	@$(TESTS) --cov --cov-report=term
 
 # Debian calls it chromium; the tests of pages drive it, and nothing else needs it.
 browser:  ## the browser that tests of pages drive, installed where that is allowed
