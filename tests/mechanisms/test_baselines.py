@@ -32,9 +32,9 @@ from blowfishdb.mechanisms.baselines import (
 )
 from blowfishdb.mechanisms.baselines.asking import Asking, Ballot, Noisy, divided
 from blowfishdb.mechanisms.baselines.nested import Level, boxes, least_squares
-from blowfishdb.mechanisms.baselines.php import prefix_deviations
 from blowfishdb.mechanisms.baselines.plan import Baseline
 from blowfishdb.mechanisms.baselines.trees import hb_fanout
+from blowfishdb.mechanisms.dawa.costs import Ranked, prefix_deviations
 from tests.mechanisms.exactness import check_private, check_simulated
 from tests.mechanisms.transcripts import heavy_tailed
 
@@ -343,7 +343,7 @@ def test_prefix_deviations_are_exact(length):
     for stop in range(1, length + 1):
         part, total = x[:stop].tolist(), int(x[:stop].sum())
         expected.append(16 * sum(abs(value * stop - total) for value in part) // stop)
-    np.testing.assert_array_equal(prefix_deviations(x, 16), expected)
+    np.testing.assert_array_equal(prefix_deviations(Ranked(x), 16), expected)
 
 
 def test_the_fan_out_of_hb():

@@ -141,14 +141,14 @@ class WorstPair:
 
 def pair_loss(spent: Iterable[tuple[Epsilon, PolicyGraph]], u: int, v: int) -> Fraction | None:
     """What answers under different policies reveal about two values: Σ ε·distance; None if a distance is
-    infinite.
+    infinite, also at ε = 0: a free answer is an exact one.
     """
     total = Fraction(0)
     for epsilon, graph in spent:
         steps = graph.distance(u, v)
-        if math.isinf(steps) and epsilon:
+        if math.isinf(steps):
             return None
-        total += epsilon.fraction * (0 if math.isinf(steps) else int(steps))
+        total += epsilon.fraction * int(steps)
     return total
 
 

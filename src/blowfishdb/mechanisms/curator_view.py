@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from blowfishdb.core.arrays import FloatArray, IntArray
+from blowfishdb.core.constraints.determined import counted
 from blowfishdb.core.constraints.known_cells import KnownCells
 from blowfishdb.core.secret import Secret
 from blowfishdb.core.workloads import Workload
@@ -21,8 +22,4 @@ def true_answers(workload: Workload, counts: Secret[IntArray]) -> FloatArray:
 
 def true_counts(known: KnownCells, counts: Secret[IntArray]) -> IntArray:
     """How many rows the first known thing really counts, row by row of it."""
-    labels = known.labels[0]
-    inside = labels >= 0
-    found = np.zeros(known.rows[0], dtype=np.int64)
-    np.add.at(found, labels[inside], counts.reveal()[inside])
-    return found
+    return counted(known, counts.reveal())[0]

@@ -10,7 +10,7 @@ from typing import final
 
 import numpy as np
 
-from blowfishdb.core.arrays import FloatArray, IntArray
+from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.constraints.exact_algebra import Span
 from blowfishdb.core.constraints.known_cells import KnownCells
 from blowfishdb.core.errors import InvalidInput, SizeMismatch, TooLarge
@@ -96,15 +96,12 @@ class Determined:
         return None if found is None else found / denominator
 
 
-def unsatisfied(known: KnownCells, cells: FloatArray | IntArray) -> tuple[tuple[int, int], ...]:
-    """The known answers, as (item, row), that true counts of the cells do not satisfy. For the curator
-    only.
-    """
+def counted(known: KnownCells, cells: IntArray) -> tuple[IntArray, ...]:
+    """What counts of the cells say of everything that is known, item by item and row by row."""
     found = []
-    for item, answers in enumerate(known.answers):
-        inside = known.labels[item] >= 0
-        counted = np.bincount(known.labels[item][inside], np.asarray(cells)[inside], known.rows[item])
-        found += [
-            (item, row) for row, answer in enumerate(answers) if answer is not None and counted[row] != answer
-        ]
+    for labels, rows in zip(known.labels, known.rows, strict=True):
+        inside = labels >= 0
+        total = np.zeros(rows, dtype=np.int64)
+        np.add.at(total, labels[inside], cells[inside])
+        found.append(total)
     return tuple(found)

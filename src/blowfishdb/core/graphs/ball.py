@@ -18,7 +18,7 @@ from blowfishdb.core.bins import LIMIT, Bins, ProductBins, single_cells, whole_b
 from blowfishdb.core.errors import InvalidGraph, InvalidThreshold, TooLarge
 from blowfishdb.core.graphs.base import PolicyGraph, check_size
 from blowfishdb.core.graphs.explicit import Explicit
-from blowfishdb.core.graphs.grid import Grid
+from blowfishdb.core.graphs.grid import Grid, displaced
 from blowfishdb.core.graphs.product import Product
 from blowfishdb.core.graphs.threshold import Threshold
 
@@ -114,11 +114,7 @@ class Ball(PolicyGraph):
         return Explicit(self.size, self.edges())
 
     def edge_blocks(self) -> Iterator[IntArray]:
-        cells = np.arange(self.size, dtype=np.int64).reshape(self.shape)
-        for step in self._displacements:
-            here = tuple(slice(max(0, -s), n - max(0, s)) for s, n in zip(step, self.shape, strict=True))
-            there = tuple(slice(max(0, s), n - max(0, -s)) for s, n in zip(step, self.shape, strict=True))
-            yield np.column_stack((cells[here].ravel(), cells[there].ravel()))
+        return displaced(self.shape, self._displacements)
 
     def project_closed(self, bins: Bins) -> PolicyGraph | None:
         """Boxes of intervals adjoin iff their nearest members do."""

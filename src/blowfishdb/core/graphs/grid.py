@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import final
@@ -124,11 +124,7 @@ class Grid(PolicyGraph):
         ]
 
     def edge_blocks(self) -> Iterator[IntArray]:
-        cells = np.arange(self.size, dtype=np.int64).reshape(self.shape)
-        for step in self._displacements:
-            here = tuple(slice(max(0, -s), n - max(0, s)) for s, n in zip(step, self.shape, strict=True))
-            there = tuple(slice(max(0, s), n - max(0, -s)) for s, n in zip(step, self.shape, strict=True))
-            yield np.column_stack((cells[here].ravel(), cells[there].ravel()))
+        return displaced(self.shape, self._displacements)
 
     def project_closed(self, bins: Bins) -> PolicyGraph | None:
         if len(self.shape) == 1 and not isinstance(bins, ProductBins):
@@ -154,3 +150,12 @@ class Grid(PolicyGraph):
             grown = total[:, None, :, None] + nearest[None, :, None, :]
             total = grown.reshape(total.shape[0] * factor.count, -1)
         return Explicit(bins.count, np.argwhere(np.triu((total > 0) & (total <= self.theta), 1)))
+
+
+def displaced(shape: tuple[int, ...], displacements: Iterable[tuple[int, ...]]) -> Iterator[IntArray]:
+    """Every pair of cells that differ by one of the displacements, a block for each of them."""
+    cells = np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
+    for step in displacements:
+        here = tuple(slice(max(0, -s), n - max(0, s)) for s, n in zip(step, shape, strict=True))
+        there = tuple(slice(max(0, s), n - max(0, -s)) for s, n in zip(step, shape, strict=True))
+        yield np.column_stack((cells[here].ravel(), cells[there].ravel()))

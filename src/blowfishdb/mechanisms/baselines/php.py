@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -13,11 +11,11 @@ from blowfishdb.core.arrays import FloatArray, IntArray
 from blowfishdb.core.budget import NANO
 from blowfishdb.mechanisms.baselines.asking import Asking, Ballot, check_split, divided
 from blowfishdb.mechanisms.baselines.plan import Baseline, Problem
+from blowfishdb.mechanisms.dawa.costs import Ranked, prefix_deviations
 from blowfishdb.mechanisms.dawa.expansion import expand, row_order
 from blowfishdb.mechanisms.hierarchical import height_for
 
 _UNITS = 16  # of cost per record
-_DIRECT = 32
 _SAFE = 2**56  # so that no product below leaves 64 bits
 
 
@@ -75,68 +73,11 @@ def _cuts(cells: IntArray, penalty: int) -> Ballot:
 
     def scores(counts: IntArray) -> IntArray:
         x = np.minimum(counts, _SAFE // counts.size**2)  # moves no further than the counts do
-        left, right = prefix_deviations(x, _UNITS), prefix_deviations(x[::-1].copy(), _UNITS)[::-1]
+        left = prefix_deviations(Ranked(x), _UNITS)
+        right = prefix_deviations(Ranked(x[::-1].copy()), _UNITS)[::-1]
         costs = np.empty(x.size, dtype=np.int64)
         costs[0] = left[-1] + penalty
         costs[1:] = left[:-1] + right[1:] + 2 * penalty
         return -costs
 
     return Ballot(cells, scores, sensitivity=2 * _UNITS)
-
-
-def prefix_deviations(x: IntArray, units: int) -> IntArray:
-    """⌊units·Σ|x_j − mean|⌋ of the first 1, 2, … cells: O(n log n)."""
-    direct, by_rank = _kernels()
-    if x.size <= _DIRECT:
-        return np.asarray(direct(x, units))
-    values, ranks = np.unique(x, return_inverse=True)
-    return np.asarray(by_rank(x, values, ranks.astype(np.int64), units))
-
-
-def _direct(x: IntArray, units: int) -> IntArray:
-    found = np.zeros(x.size, dtype=np.int64)
-    total = 0
-    for length in range(1, x.size + 1):
-        total += x[length - 1]
-        above = 0
-        for j in range(length):
-            above += max(x[j] * length - total, 0)
-        found[length - 1] = 2 * above // length * units + 2 * above % length * units // length
-    return found
-
-
-def _by_rank(x: IntArray, values: IntArray, ranks: IntArray, units: int) -> IntArray:
-    """A Fenwick tree over the distinct values holds how many cells so far have each, and their sum."""
-    top = 1
-    while 2 * top <= values.size:
-        top *= 2
-    counts, sums = np.zeros(values.size + 1, dtype=np.int64), np.zeros(values.size + 1, dtype=np.int64)
-    found = np.zeros(x.size, dtype=np.int64)
-    total = 0
-    for length in range(1, x.size + 1):
-        total += x[length - 1]
-        place = ranks[length - 1] + 1
-        while place <= values.size:
-            counts[place] += 1
-            sums[place] += x[length - 1]
-            place += place & -place
-        below, of_below, place, step = 0, 0, 0, top
-        while step:
-            if place + step <= values.size and values[place + step - 1] * length < total:
-                place += step
-                below += counts[place]
-                of_below += sums[place]
-            step //= 2
-        twice = 2 * (below * total - of_below * length)
-        found[length - 1] = twice // length * units + twice % length * units // length
-    return found
-
-
-@cache
-def _kernels() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Both loops, compiled where numba is installed; the same code runs, slowly, without it."""
-    try:
-        from numba import njit
-    except ImportError:
-        return _direct, _by_rank
-    return njit(cache=True)(_direct), njit(cache=True)(_by_rank)

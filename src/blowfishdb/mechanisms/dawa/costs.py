@@ -60,45 +60,69 @@ def deviations(ranked: Ranked, length: int, units: int) -> IntArray:
         raise TooLarge("The counts are too large for exact sums of deviations in 64 bits.")
     if length == 1:
         return np.zeros(x.size, dtype=np.int64)
+    starts = np.arange(x.size - length + 1)
+    return _windows(ranked, starts, starts + length, units, longest=length)
+
+
+def prefix_deviations(ranked: Ranked, units: int) -> IntArray:
+    """The same of the first 1, 2, … cells."""
+    stops = np.arange(1, ranked.cells.size + 1)
+    return _windows(ranked, np.zeros_like(stops), stops, units, longest=ranked.cells.size)
+
+
+def _windows(ranked: Ranked, starts: IntArray, stops: IntArray, units: int, *, longest: int) -> IntArray:
+    """Of windows whose ends never move back."""
     direct, by_rank = _kernels()
-    if length <= _DIRECT:
-        return np.asarray(direct(x, length, units))
-    return np.asarray(by_rank(x, *ranked.places, length, units))
+    if longest <= _DIRECT:
+        return np.asarray(direct(ranked.cells, starts, stops, units))
+    return np.asarray(by_rank(ranked.cells, *ranked.places, starts, stops, units))
 
 
-def _direct(x: IntArray, length: int, units: int) -> IntArray:
-    found = np.empty(x.size - length + 1, dtype=np.int64)
-    total = x[:length].sum()
-    for start in range(found.size):
-        if start:
-            total += x[start + length - 1] - x[start - 1]
-        twice = 0
-        for j in range(start, start + length):
-            twice += max(x[j] * length - total, 0)
-        whole, rest = 2 * twice // length, 2 * twice % length
-        found[start] = whole * units + rest * units // length
+def _direct(x: IntArray, starts: IntArray, stops: IntArray, units: int) -> IntArray:
+    found = np.empty(starts.size, dtype=np.int64)
+    total, first, last = 0, 0, 0
+    for i in range(starts.size):
+        while last < stops[i]:
+            total += x[last]
+            last += 1
+        while first < starts[i]:
+            total -= x[first]
+            first += 1
+        length, above = last - first, 0
+        for j in range(first, last):
+            above += max(x[j] * length - total, 0)
+        found[i] = 2 * above // length * units + 2 * above % length * units // length
     return found
 
 
-def _by_rank(x: IntArray, values: IntArray, ranks: IntArray, length: int, units: int) -> IntArray:
+def _by_rank(
+    x: IntArray, values: IntArray, ranks: IntArray, starts: IntArray, stops: IntArray, units: int
+) -> IntArray:
     """A Fenwick tree over the distinct values holds how many cells of the window have each, and their sum."""
     top = 1
     while 2 * top <= values.size:
         top *= 2
     counts, sums = np.zeros(values.size + 1, dtype=np.int64), np.zeros(values.size + 1, dtype=np.int64)
-    found = np.empty(x.size - length + 1, dtype=np.int64)
-    total = 0
-    for j in range(x.size):
-        total += x[j]
-        place = ranks[j] + 1
-        while place <= values.size:
-            counts[place] += 1
-            sums[place] += x[j]
-            place += place & -place
-        start = j - length + 1
-        if start < 0:
-            continue
-        below, of_below, place, step = 0, 0, 0, top
+    found = np.empty(starts.size, dtype=np.int64)
+    total, first, last = 0, 0, 0
+    for i in range(starts.size):
+        while last < stops[i]:
+            total += x[last]
+            place = ranks[last] + 1
+            while place <= values.size:
+                counts[place] += 1
+                sums[place] += x[last]
+                place += place & -place
+            last += 1
+        while first < starts[i]:
+            total -= x[first]
+            place = ranks[first] + 1
+            while place <= values.size:
+                counts[place] -= 1
+                sums[place] -= x[first]
+                place += place & -place
+            first += 1
+        length, below, of_below, place, step = last - first, 0, 0, 0, top
         while step:
             if place + step <= values.size and values[place + step - 1] * length < total:
                 place += step
@@ -106,14 +130,7 @@ def _by_rank(x: IntArray, values: IntArray, ranks: IntArray, length: int, units:
                 of_below += sums[place]
             step //= 2
         twice = 2 * (below * total - of_below * length)  # as much below the mean as above it
-        whole, rest = twice // length, twice % length
-        found[start] = whole * units + rest * units // length
-        total -= x[start]
-        place = ranks[start] + 1
-        while place <= values.size:
-            counts[place] -= 1
-            sums[place] -= x[start]
-            place += place & -place
+        found[i] = twice // length * units + twice % length * units // length
     return found
 
 
