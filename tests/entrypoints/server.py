@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import duckdb
 from fastapi import FastAPI
@@ -97,6 +98,12 @@ class Running:
         assert done.status_code == 200, done.text
         client.headers["X-CSRF-Token"] = done.json()["csrf"]
         return client
+
+
+def ok(response: Any, status: int = 200) -> Any:
+    """What a response says, if it is the one that was expected."""
+    assert response.status_code == status, response.text
+    return response.json()
 
 
 def client_of(app: FastAPI, token: str | None = None, address: str = "192.0.2.7") -> TestClient:

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from blowfishdb.core import codec
-from tests.entrypoints.server import DOMAIN, Running, client_of, make_data, running
+from tests.entrypoints.server import DOMAIN, Running, client_of, make_data, ok, running
 
 DATASETS = "/api/v1/datasets"
 SALARIES = f"{DATASETS}/salaries"
@@ -21,11 +21,6 @@ SALARIES = f"{DATASETS}/salaries"
 def here(tmp_path: Path) -> Iterator[Running]:
     with running(tmp_path) as found:
         yield found
-
-
-def ok(response: Any, status: int = 200) -> Any:
-    assert response.status_code == status, response.text
-    return response.json()
 
 
 # --- datasets -------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from blowfishdb.entrypoints.background import serving
 from blowfishdb.mechanisms import CLUSTERING
 from tests.entrypoints.commands import ROWS as PEOPLE
 from tests.entrypoints.commands import Shell, people
-from tests.entrypoints.server import ROWS, Running, running
+from tests.entrypoints.server import ROWS, Running, ok, running
 
 API = "/api/v1/datasets/salaries"
 ASKED = {"question": "clusters(salary, age, k=4)", "epsilon": "0.5"}
@@ -25,11 +25,6 @@ ASKED = {"question": "clusters(salary, age, k=4)", "epsilon": "0.5"}
 def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     with running(tmp_path_factory.mktemp("clusters"), budget="100") as found:
         yield found
-
-
-def ok(response: Any) -> Any:
-    assert response.status_code == 200, response.text
-    return response.json()
 
 
 # --- over HTTP ------------------------------------------------------------------------------------

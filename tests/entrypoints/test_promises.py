@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.entrypoints.commands import people
-from tests.entrypoints.server import Running, running
+from tests.entrypoints.server import Running, ok, running
 
 SALARIES = "/api/v1/datasets/salaries"
 
@@ -18,11 +18,6 @@ SALARIES = "/api/v1/datasets/salaries"
 def here(tmp_path: Path) -> Iterator[Running]:
     with running(tmp_path) as found:
         yield found
-
-
-def ok(response: Any, status: int = 200) -> Any:
-    assert response.status_code == status, response.text
-    return response.json()
 
 
 def loosened(distance: int) -> dict[str, Any]:

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from blowfishdb.adapters.ledger import Event, Grant
     from blowfishdb.adapters.tokens import Token
     from blowfishdb.core.guarantee import Guarantee
-    from blowfishdb.core.policy_words import PolicyDifference
 
 
 def grant(given: Grant) -> dict[str, Any]:
@@ -61,18 +60,6 @@ def token(known: Token) -> dict[str, Any]:
         "created": known.created.isoformat(),
         "expires": known.expires.isoformat(),
         "active": known.active,
-    }
-
-
-def difference(change: PolicyDifference) -> dict[str, Any]:
-    """What changes from one policy to another."""
-    return {
-        "same": change.same,
-        "tightens": change.tightens,
-        "loosens": change.loosens,
-        "newly_exact": list(change.newly_exact),
-        "no_longer_exact": list(change.no_longer_exact),
-        "sentences": list(change.sentences),
     }
 
 

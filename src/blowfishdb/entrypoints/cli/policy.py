@@ -158,7 +158,7 @@ def publish(
         plain = {
             "dataset": data,
             "version": version,
-            "difference": plain_forms.difference(change),
+            "difference": change.to_plain(),
             "guarantee": plain_forms.guarantee(promised),
         }
         here.say(plain, _line(f"Published as version {version}.", "green"))
@@ -299,10 +299,8 @@ def _promised(gateway: Gateway, data: str, policy: Policy) -> Guarantee:
 
 
 def _tell_change(here: Here, change: PolicyDifference, command: str) -> None:
-    from blowfishdb.entrypoints.cli import plain_forms
-
     more = [] if change.same else [_line(f"To make it so: {command}", "dim")]
-    here.say(plain_forms.difference(change), *change.sentences, *more)
+    here.say(change.to_plain(), *change.sentences, *more)
 
 
 def _words(change: PolicyDifference, promised: Guarantee) -> list[Framed]:
