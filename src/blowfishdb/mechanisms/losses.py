@@ -114,7 +114,11 @@ class ByRows(Kernel):
 @final
 @dataclass(frozen=True, eq=False)
 class ByDistance(Kernel):
-    """Any ε-private answers under a policy: at most ε for every step between two values."""
+    """Any ε-private answers under a policy: at most ε for every step between two values.
+
+    A row that a column's declaration drops is one step away from every value that is counted there, whatever
+    the policy joins: where one may be dropped a release at ε loses no less than ε.
+    """
 
     policy: Policy
     epsilon: Epsilon
@@ -123,6 +127,8 @@ class ByDistance(Kernel):
         if self.policy.domain != policy.domain or policy.constraints or self.policy.constraints:
             return math.inf
         steps = stretch(self.policy.graph, policy.graph)
+        if any(attribute.may_drop for _, attribute in policy.domain.columns):
+            steps = max(1.0, steps)
         return math.inf if math.isinf(steps) else int(steps) * self.epsilon.fraction
 
 
