@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -179,10 +180,12 @@ def test_types_of_mysql_and_trino() -> None:
 def test_a_database_that_only_sqlglot_knows() -> None:
     server = servers.server_of(addresses.parse_url("snowflake://user:pw@account/db"))
     types = {"age": "BIGINT", "pay": "DOUBLE", "town": "VARCHAR"}
-    domain = Domain.of({name: DOMAIN[name] for name in types})
+    domain = Domain.of({name: DOMAIN[name] for name in ("age", "pay")})
     declared = Declared(domain, Source.of_table("people"), server.engine, columns(types, server.engine))
     declared.check()
     assert declared.statement(query(domain, age={})).text.startswith("SELECT")
+    with pytest.raises(InvalidAttribute, match="byte by byte"):
+        replace(declared, domain=Domain.of({name: DOMAIN[name] for name in types})).check()
 
 
 def test_floats_of_sqlite_are_exact() -> None:

@@ -35,6 +35,15 @@ def _to_microseconds(value: SqlExpr) -> SqlExpr:
     return exp.Coalesce(this=sql.call("MAKE_TIMESTAMP", micros), expressions=[infinite])
 
 
+def _exact(value: SqlExpr) -> SqlExpr:
+    """As bytes: a comparison would follow the collation of the column, such as NOCASE."""
+    return sql.call("ENCODE", value)
+
+
+def _string(text: str) -> SqlExpr:
+    return _exact(sql.string(text))
+
+
 DUCKDB = Engine(
     title="DuckDB",
     dialect="duckdb",
@@ -42,6 +51,8 @@ DUCKDB = Engine(
     any_text=True,
     registers_maps=True,
     widest="INT128",
+    exact=_exact,
+    string=_string,
     to_date=_date,
     to_moment=_moment,
 )

@@ -314,7 +314,14 @@ def _texts(column: SqlColumn, texts: list[str]) -> tuple[SqlExpr, list[str]]:
                 f"{column.engine.title} has no text {text!r}, which is listed for {column.name!r}.",
                 fixes=("leave it out",),
             )
-    return column.engine.text(column), texts
+    exact = column.engine.exact
+    if exact is None:
+        raise _refuse(
+            column,
+            "categories of texts: it is not known how its texts are compared byte by byte",
+            "a view with whole numbers in place of the texts",
+        )
+    return exact(column.engine.text(column)), texts
 
 
 def _float(column: SqlColumn, what: str) -> SqlExpr:

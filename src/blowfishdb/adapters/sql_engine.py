@@ -52,6 +52,7 @@ _KINDS: dict[Kind, tuple[exp.DType, ...]] = {
     Kind.FINE_MOMENT: (_T.TIMESTAMP_NS,),
 }
 _WIDE = (_T.INT128, _T.UBIGINT)
+_BY_TEXT = (Kind.TEXT, Kind.ANY, Kind.OTHER)
 
 
 @final
@@ -162,6 +163,18 @@ def _text(column: SqlColumn) -> SqlExpr:
     return sql.cast(column.ref, "TEXT")
 
 
+def plain_comparison(value: SqlExpr) -> SqlExpr:
+    """For a database without collations, in which texts are equal only if their bytes are."""
+    return value
+
+
+def standard_identity(column: SqlColumn) -> SqlExpr | None:
+    """Numbers, dates and truth values as they are; everything else by the bytes of its text."""
+    if column.kind not in _BY_TEXT:
+        return column.ref
+    return None if column.engine.exact is None else column.engine.exact(column.engine.text(column))
+
+
 def standard_date(column: SqlColumn) -> Found | None:
     """A date, from a date, a moment or a text."""
     return _temporal(column, "DATE")
@@ -251,7 +264,13 @@ class Engine:
     nan_to_null: Callable[[SqlExpr], SqlExpr] = _nan_to_null
     boolean: Callable[[SqlColumn], SqlExpr | None] = _boolean
     text: Callable[[SqlColumn], SqlExpr] = _text
+    exact: Callable[[SqlExpr], SqlExpr] | None = None
+    """A text as something that equals another only byte by byte, whatever the collation of its column says;
+    None where it is not known how."""
     string: Callable[[str], SqlExpr] = sql.string
+    """A text in the form that ``exact`` gives to those of a column."""
+    identity: Callable[[SqlColumn], SqlExpr | None] = standard_identity
+    """What is equal for two rows exactly if they name the same person."""
     to_date: Callable[[SqlColumn], Found | None] = standard_date
     to_moment: Callable[[SqlColumn], Found | None] = standard_moment
     day_literal: Callable[[date], SqlExpr] = sql.day

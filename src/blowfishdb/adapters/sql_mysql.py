@@ -37,8 +37,17 @@ def _utf8(value: SqlExpr) -> SqlExpr:
 
 
 def _text(column: SqlColumn) -> SqlExpr:
+    return _utf8(column.ref)
+
+
+def _exact(value: SqlExpr) -> SqlExpr:
     """As hexadecimal digits: collations ignore case, accents and blanks at the end."""
-    return sql.call("HEX", _utf8(column.ref))
+    return sql.call("HEX", value)
+
+
+def _identity(column: SqlColumn) -> SqlExpr | None:
+    """The bytes as they are: what is no text need not become one."""
+    return _exact(column.ref) if column.kind in (Kind.TEXT, Kind.OTHER) else column.ref
 
 
 def _string(text: str) -> SqlExpr:
@@ -101,7 +110,9 @@ MYSQL = Engine(
     kind=_kind,
     nan_to_null=_same,
     text=_text,
+    exact=_exact,
     string=_string,
+    identity=_identity,
     to_date=_date,
     to_moment=_moment,
     moment_literal=_moment_literal,

@@ -14,9 +14,9 @@ def _decimal(column: SqlColumn) -> SqlExpr:
     return exp.Nullif(this=column.ref, expression=not_a_number)
 
 
-def _text(column: SqlColumn) -> SqlExpr:
+def _exact(value: SqlExpr) -> SqlExpr:
     """Letter by letter, whatever the collation of the column makes of upper and lower case."""
-    return exp.Collate(this=sql.cast(column.ref, "TEXT"), expression=exp.to_identifier("C", quoted=True))
+    return exp.Collate(this=value, expression=exp.to_identifier("C", quoted=True))
 
 
 def _days(value: SqlExpr, first: SqlExpr) -> SqlExpr:
@@ -34,7 +34,7 @@ POSTGRES = Engine(
     repeats=True,
     free_decimals=True,
     decimal=_decimal,
-    text=_text,
+    exact=_exact,
     days=_days,
     seconds=_seconds,
     adapt=plain_division,

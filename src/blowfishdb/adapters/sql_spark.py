@@ -14,6 +14,15 @@ def _kind(text: str, dialect: str) -> Kind:
     return Kind.OTHER if text.lower() in ("timestamp", "timestamp_ltz") else standard_kind(text, dialect)
 
 
+def _exact(value: SqlExpr) -> SqlExpr:
+    """As bytes: a column may have a collation that ignores case."""
+    return sql.cast(value, "BINARY")
+
+
+def _string(text: str) -> SqlExpr:
+    return _exact(sql.string(text))
+
+
 def _days(value: SqlExpr, first: SqlExpr) -> SqlExpr:
     return sql.call("DATEDIFF", value, first)
 
@@ -28,6 +37,8 @@ SPARK = Engine(
     tries=True,
     any_text=True,
     kind=_kind,
+    exact=_exact,
+    string=_string,
     days=_days,
     seconds=_seconds,
     adapt=plain_extremes,

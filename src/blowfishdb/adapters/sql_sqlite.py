@@ -71,9 +71,14 @@ def _power(exponent: int) -> SqlExpr:
 # --- texts and dates --------------------------------------------------------------------------
 
 
-def _text(column: SqlColumn) -> SqlExpr:
+def _exact(value: SqlExpr) -> SqlExpr:
     """Letter by letter, even in a column that is declared COLLATE NOCASE."""
-    return exp.Collate(this=sql.cast(column.ref, "TEXT"), expression=exp.to_identifier("BINARY"))
+    return exp.Collate(this=value, expression=exp.to_identifier("BINARY"))
+
+
+def _identity(column: SqlColumn) -> SqlExpr | None:
+    """Values of any type: a number and its text are different."""
+    return _exact(column.ref)
 
 
 def _part(column: SqlColumn, first: int, length: int | None = None) -> SqlExpr:
@@ -172,7 +177,8 @@ SQLITE = Engine(
     floor=_floor,
     number=_number,
     nan_to_null=_same,
-    text=_text,
+    exact=_exact,
+    identity=_identity,
     to_date=_date,
     to_moment=_moment,
     day_literal=_day_literal,

@@ -7,7 +7,15 @@ from datetime import datetime
 from sqlglot import exp
 
 from blowfishdb.adapters import sql_values as sql
-from blowfishdb.adapters.sql_engine import Engine, Found, Kind, SqlColumn, plain_division, standard_moment
+from blowfishdb.adapters.sql_engine import (
+    Engine,
+    Found,
+    Kind,
+    SqlColumn,
+    plain_comparison,
+    plain_division,
+    standard_moment,
+)
 from blowfishdb.adapters.sql_values import SqlExpr
 
 
@@ -53,6 +61,7 @@ TRINO = Engine(
     dialect="trino",
     tries=True,
     any_text=True,
+    exact=plain_comparison,
     nan_to_null=_nan_to_null,
     to_moment=_moment,
     moment_literal=_moment_literal,

@@ -60,6 +60,12 @@ class Unit:
                 raise UnknownColumn(
                     f"There is no column {name!r} for the {what}; it has: {', '.join(types)}."
                 )
+        if types[self.person].engine.identity(types[self.person]) is None:
+            raise InvalidInput(
+                f"{types[self.person].engine.title} is not known to compare texts byte by byte, so it could "
+                f"take two people of {self.person!r} for one.",
+                fixes=("a column of whole numbers", "a view with a number for each person"),
+            )
         if self.key is None or types[self.key].kind in _KEYS or types[self.key].type.upper() == "UUID":
             return
         raise InvalidInput(
@@ -72,12 +78,12 @@ class Unit:
     ) -> exp.Subquery:
         """The rows of ``relation`` that count, under the same alias."""
         self.check(types)
-        person = sql.column(self.person, sql.SOURCE)
-        known: list[exp.Expr] = [exp.Not(this=sql.is_null(person))]
-        if self.key is None:
-            place = exp.Window(this=exp.Count(this=exp.Star()), partition_by=[person.copy()])
-        else:
-            place = self._numbered(self.key, engine)
+        person = engine.identity(types[self.person])
+        assert person is not None  # refused by the check
+        known: list[exp.Expr] = [exp.Not(this=sql.is_null(sql.column(self.person, sql.SOURCE)))]
+        place = exp.Window(this=exp.Count(this=exp.Star()), partition_by=[person])
+        if self.key is not None:
+            place.set("order", self._order(self.key, engine))
             known.append(exp.Not(this=sql.is_null(sql.column(self.key, sql.SOURCE))))
         named = exp.Alias(this=place, alias=exp.to_identifier(_PLACE, quoted=True))
         everything = exp.Column(this=exp.Star(), table=exp.to_identifier(sql.SOURCE, quoted=True))
@@ -87,17 +93,15 @@ class Unit:
         outer = exp.select("*").from_(exp.Subquery(this=inner, alias=_alias(_ALL)), copy=False)
         return exp.Subquery(this=outer.where(few, copy=False), alias=_alias(sql.SOURCE))
 
-    def _numbered(self, key: str, engine: Engine) -> exp.Window:
+    def _order(self, key: str, engine: Engine) -> exp.Order:
+        """Rows are counted up to their key. Those with equal keys are counted together, so that they stay or
+        go together: which of them came first in a file decides nothing."""
         value = sql.column(key, sql.SOURCE)
         salted = exp.Concat(
             expressions=[sql.string(f"{self.salt}:"), sql.cast(value, "TEXT")], safe=False, coalesce=False
         )
         order = [exp.Ordered(this=engine.md5(salted)), exp.Ordered(this=value.copy())]
-        return exp.Window(
-            this=exp.RowNumber(),
-            partition_by=[sql.column(self.person, sql.SOURCE)],
-            order=exp.Order(expressions=order),
-        )
+        return exp.Order(expressions=order)
 
 
 def _alias(name: str) -> exp.TableAlias:

@@ -117,6 +117,7 @@ class DuckDB(DeclaredBackend):
 
 
 def _array(values: Any) -> np.ndarray[Any, Any]:
+    """Texts as bytes, which is how they are compared."""
     if isinstance(values, list) and values and isinstance(values[0], str):
-        return np.array(values, dtype=object)
+        return np.array([text.encode() for text in values], dtype=object)
     return np.asarray(values)
