@@ -19,6 +19,7 @@ from pwdlib.hashers.argon2 import Argon2Hasher
 from sqlalchemy import inspect, select, text
 
 from blowfishdb.adapters.accounts import Account, Accounts, Limits, Role
+from blowfishdb.adapters.attempts import network
 from blowfishdb.adapters.backup import backup, restore
 from blowfishdb.adapters.ledger import Ledger
 from blowfishdb.adapters.store import Store
@@ -210,10 +211,16 @@ def test_the_usual_costs(store: Store) -> None:
 # --- guessing ---------------------------------------------------------------------------------
 
 
-def guess(accounts: Accounts, name: str, address: str | None = None, password: str = WRONG) -> int | None:
+def guess(
+    accounts: Accounts,
+    name: str,
+    address: str | None = None,
+    password: str = WRONG,
+    browser: str | None = None,
+) -> int | None:
     """How long to wait; None for a password that was looked at and found wrong."""
     try:
-        accounts.check_password(name, password, address=address)
+        accounts.check_password(name, password, address=address, browser=browser)
     except TooManyAttempts as refusal:
         return refusal.wait
     except NotSignedIn:
@@ -222,43 +229,124 @@ def guess(accounts: Accounts, name: str, address: str | None = None, password: s
 
 
 @pytest.mark.parametrize("name", ["ana", "nobody", "a name\n"])
-def test_five_guesses_and_then_a_wait(accounts: Accounts, clock: HandClock, place: str, name: str) -> None:
+def test_five_guesses_and_then_waits_that_grow(
+    accounts: Accounts, clock: HandClock, place: str, name: str
+) -> None:
     for _ in range(5):
-        assert guess(accounts, name) is None
-        clock.move(minutes=1)
-    assert guess(accounts, name) == 600
+        assert guess(accounts, name, "192.0.2.1") is None
+    assert guess(accounts, name, "192.0.2.1") == 30
     with closing(Store.open(place)) as other:  # as another process would
         again = Accounts(other, clock, hasher=QUICK)
-        assert guess(again, name, password=PASSWORD) == 600
-        clock.move(minutes=9, seconds=59)
-        assert guess(again, name) == 1
-        clock.move(seconds=1)
-        assert guess(again, name) is None  # the first was forgotten, and the sixth counts
-        assert guess(again, name) == 60
+        assert guess(again, name, "192.0.2.1", PASSWORD) == 30
+        for wait in (30, 60, 120, 240, 480, 900, 900):
+            clock.move(seconds=wait - 1)
+            assert guess(again, name, "192.0.2.1") == 1  # asking too early does not make it longer
+            clock.move(seconds=1)
+            assert guess(again, name, "192.0.2.1") is None
+        assert guess(again, name, "192.0.2.1") == 900
+        clock.move(days=1)
+        assert [guess(again, name, "192.0.2.1") for _ in range(6)] == [None] * 5 + [30]
+
+
+def test_a_day_of_guessing_from_one_address_is_a_hundred_guesses(
+    accounts: Accounts, clock: HandClock
+) -> None:
+    looked_at, passed = 0, 0
+    while passed < 24 * 3600:
+        wait = guess(accounts, "ana", "192.0.2.1")
+        looked_at += wait is None
+        passed += wait or 0
+        clock.move(seconds=wait or 0)
+    assert 90 < looked_at < 110
+
+
+def test_a_stranger_cannot_keep_anybody_out(accounts: Accounts, clock: HandClock) -> None:
+    for _ in range(200):  # as fast as it goes, and again whenever a wait is over
+        clock.move(seconds=guess(accounts, "ana", "198.51.100.66") or 0)
+        assert guess(accounts, "ana", "192.0.2.1", PASSWORD) == 0
+
+
+def test_guessing_from_everywhere_is_slowed_and_still_keeps_nobody_out(
+    accounts: Accounts, clock: HandClock
+) -> None:
+    browser = accounts.remember(accounts.check_password("ana", PASSWORD, address="192.0.2.1"), None)
+    addresses = [f"198.51.{high}.{low}" for high in range(4) for low in range(250)]
+    outcomes = [guess(accounts, "ana", address) for address in addresses]
+    assert outcomes[:300] == [None] * 300 and outcomes[300:] == [1] * 700
+    for spacing in (1, 2, 4, 8, 10, 10):
+        clock.move(seconds=spacing)
+        assert guess(accounts, "ana", addresses.pop()) is None
+    assert guess(accounts, "ana", "203.0.113.5", PASSWORD) == 10  # somewhere new, seconds at most
+    assert guess(accounts, "ana", "192.0.2.1", PASSWORD, browser) == 0
+    assert guess(accounts, "ana", "203.0.113.5", PASSWORD, browser) == 0
+
+
+def test_where_many_share_an_address_a_known_browser_is_not_kept_out(
+    accounts: Accounts, clock: HandClock
+) -> None:
+    here = "192.0.2.1"
+    browser = accounts.remember(accounts.check_password("ana", PASSWORD, address=here), None)
+    while guess(accounts, "ana", here) is None:
+        pass
+    assert guess(accounts, "ana", here, PASSWORD) == 30
+    assert guess(accounts, "ana", here, PASSWORD, browser) == 0
+    assert accounts.remember(accounts.check_password("ana", PASSWORD, browser=browser), browser) == browser
+    outcomes = [guess(accounts, "ana", here, WRONG, browser) for _ in range(6)]
+    assert outcomes == [None] * 5 + [30]  # it is known, not trusted
+    accounts.add("ben", Role.ANALYST, PASSWORD)
+    for number in range(20):
+        guess(accounts, f"name{number}", here)
+    assert guess(accounts, "ben", here, PASSWORD, browser) == 30  # for others it is no known browser
+    assert guess(accounts, "ben", here, PASSWORD, "made up") == 30
+
+
+def test_browsers_are_known_by_few_texts_and_not_after_a_new_password(
+    accounts: Accounts, store: Store
+) -> None:
+    ana = accounts.check_password("ana", PASSWORD)
+    texts = [accounts.remember(ana, None) for _ in range(25)]
+    with store.reading() as connection:
+        assert len(connection.execute(select(login_attempts)).all()) == 20
+    assert not any(text in everything(store) for text in texts)
+    accounts.set_password("ana", PASSWORD)
+    with store.reading() as connection:
+        assert connection.execute(select(login_attempts)).all() == []
 
 
 def test_the_right_password_resets(accounts: Accounts, clock: HandClock, store: Store) -> None:
     for _ in range(3):
-        assert [guess(accounts, "ana") for _ in range(4)] == [None] * 4
-        assert guess(accounts, "ana", password=PASSWORD) == 0
-    with store.reading() as connection:
-        assert connection.execute(select(login_attempts)).all() == []
+        assert [guess(accounts, "ana", "192.0.2.1") for _ in range(4)] == [None] * 4
+        assert guess(accounts, "ana", "192.0.2.1", password=PASSWORD) == 0
     for _ in range(5):
-        guess(accounts, "ana")
-    with pytest.raises(TooManyAttempts, match="again in 15 minutes"):
-        accounts.check_password("ana", PASSWORD)
+        guess(accounts, "ana", "192.0.2.1")
+    with pytest.raises(TooManyAttempts, match="again in 30 seconds"):
+        accounts.check_password("ana", PASSWORD, address="192.0.2.1")
     accounts.set_password("ana", PASSWORD)
-    assert guess(accounts, "ana", password=PASSWORD) == 0
+    assert guess(accounts, "ana", "192.0.2.2", password=PASSWORD) == 0
 
 
-def test_an_address_has_five_guesses_for_all_names(accounts: Accounts) -> None:
-    for number in range(4):
+def test_an_address_has_twenty_guesses_for_all_names(accounts: Accounts) -> None:
+    for number in range(19):
         assert guess(accounts, f"name{number}", "192.0.2.1") is None
-    assert guess(accounts, "ana", "192.0.2.1", PASSWORD) == 0  # does not buy four more
-    assert guess(accounts, "name4", "192.0.2.1") is None
-    assert guess(accounts, "name5", "192.0.2.1") == 900
-    assert guess(accounts, "ana", "192.0.2.1", PASSWORD) == 900
+    assert guess(accounts, "ana", "192.0.2.1", PASSWORD) == 0  # does not buy more
+    assert guess(accounts, "name19", "192.0.2.1") is None
+    assert guess(accounts, "name20", "192.0.2.1") == 30
+    assert guess(accounts, "ana", "192.0.2.1", PASSWORD) == 30
     assert guess(accounts, "ana", "192.0.2.2", PASSWORD) == 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("2001:db8:1:2::1", "2001:db8:1:2:ffff::9", True),
+        ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
+        ("::ffff:192.0.2.1", "192.0.2.1", True),
+        ("192.0.2.1", "192.0.2.2", False),
+        ("testclient", "testclient", True),
+    ],
+)
+def test_addresses_that_one_person_has_count_as_one(one: str, other: str, same: bool) -> None:
+    assert (network(one) == network(other)) is same
 
 
 def test_guesses_at_the_same_time_are_counted(accounts: Accounts, place: str, clock: HandClock) -> None:
@@ -268,7 +356,7 @@ def test_guesses_at_the_same_time_are_counted(accounts: Accounts, place: str, cl
 
     with ThreadPoolExecutor(8) as pool:
         outcomes = list(pool.map(attempt, range(12)))
-    assert sorted(outcomes, key=str) == [900] * 7 + [None] * 5
+    assert sorted(outcomes, key=str) == [30] * 7 + [None] * 5
 
 
 def test_guesses_of_another_process_count(accounts: Accounts, place: str) -> None:
@@ -289,11 +377,11 @@ store.close()
 
 
 def test_limits_can_be_chosen_but_not_absent(store: Store, clock: HandClock) -> None:
-    strict = Accounts(store, clock, hasher=QUICK, limits=Limits(1, timedelta(seconds=30)))
-    assert [guess(strict, "ana"), guess(strict, "ana")] == [None, 30]
-    for failures, window in ((0, HOUR), (1, timedelta(0))):
+    strict = Accounts(store, clock, hasher=QUICK, limits=Limits(1, timedelta(seconds=20)))
+    assert [guess(strict, "ana"), guess(strict, "ana")] == [None, 20]
+    for failures, longest in ((0, HOUR), (1, timedelta(0))):
         with pytest.raises(InvalidInput):
-            Limits(failures, window)
+            Limits(failures, longest)
 
 
 # --- tokens -----------------------------------------------------------------------------------

@@ -70,14 +70,32 @@ def test_a_wrong_password_tells_nothing(here: Running) -> None:
 def test_too_many_wrong_passwords_are_refused_also_with_the_right_one(tmp_path: Path) -> None:
     with running(tmp_path, settings=replace(SETTINGS, wrong_passwords=3)) as strict:
         for _ in range(3):
-            wrong = strict.nobody.post(SESSION, json={"user": "analyst", "password": "guess after guess"})
+            wrong = strict.nobody.post(SESSION, json={"user": "curator", "password": "guess after guess"})
             assert wrong.status_code == 401
-        refused = strict.nobody.post(SESSION, json={"user": "analyst", "password": PASSWORD})
-        assert refused.status_code == 429 and int(refused.headers["Retry-After"]) > 60
-        other = strict.nobody.post(SESSION, json={"user": "curator", "password": PASSWORD})
-        assert other.status_code == 429  # the address is refused for whatever name
+        refused = strict.nobody.post(SESSION, json={"user": "curator", "password": PASSWORD})
+        assert refused.status_code == 429 and 20 < int(refused.headers["Retry-After"]) <= 30
+        assert "signed in before" in refused.json()["detail"] and refused.json()["charged"] is False
+        other = strict.nobody.post(SESSION, json={"user": "analyst", "password": PASSWORD})
+        assert other.status_code == 200  # one mistaken person does not keep out those beside them
         elsewhere = client_of(strict.app, address="198.51.100.9")
         assert elsewhere.post(SESSION, json={"user": "curator", "password": PASSWORD}).status_code == 200
+
+
+def test_a_browser_that_signed_in_before_does_not_wait_for_others(tmp_path: Path) -> None:
+    with running(tmp_path, settings=replace(SETTINGS, wrong_passwords=3)) as strict:
+        hers = client_of(strict.app)  # the same address as everybody's
+        done = hers.post(SESSION, json={"user": "curator", "password": PASSWORD})
+        assert "blowfishdb-browser=" in done.headers["Set-Cookie"]
+        assert done.headers["Set-Cookie"].count("HttpOnly") == 2
+        for _ in range(4):
+            strict.nobody.post(SESSION, json={"user": "curator", "password": "guess after guess"})
+        body = {"user": "curator", "password": PASSWORD}
+        assert client_of(strict.app).post(SESSION, json=body).status_code == 429
+        del hers.cookies["blowfishdb"]
+        assert hers.get(ME).status_code == 401  # it lets nobody in by itself
+        assert hers.post(SESSION, json=body).status_code == 200
+        signed_in = hers.post("/signin", data={"user": "curator", "password": PASSWORD})
+        assert signed_in.url.path == "/datasets"
 
 
 def test_a_cookie_is_no_token_and_a_token_no_cookie(here: Running) -> None:

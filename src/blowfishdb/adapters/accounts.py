@@ -35,7 +35,8 @@ __all__ = ["Account", "Accounts", "Limits", "Role"]
 class Accounts:
     """The users of a workspace; safe to share between threads and processes.
 
-    ``hasher`` and ``limits`` are argon2id with pwdlib's costs, and five wrong passwords in 15 minutes.
+    ``hasher`` and ``limits`` are argon2id with pwdlib's costs, and waits of up to 15 minutes after five wrong
+    passwords.
     """
 
     def __init__(
@@ -64,14 +65,16 @@ class Accounts:
             row = _row(connection, known_name(name))
         return None if row is None else account_of(row)
 
-    def check_password(self, name: str, password: str, *, address: str | None = None) -> Account:
+    def check_password(
+        self, name: str, password: str, *, address: str | None = None, browser: str | None = None
+    ) -> Account:
         """The user, if the password is right; the refusal does not tell whether there is such a user.
 
-        ``address`` is where the request came from: too many wrong passwords from there, for whatever names,
-        are refused as well.
+        ``address`` is where the request came from: wrong passwords make their sender wait, not the user.
+        ``browser`` is the text that ``remember`` gave to the browser it came from, if it has one.
         """
         known = known_name(name)
-        attempt = self._attempts.begin(known if known is not None else str(name), address)
+        attempt = self._attempts.begin(known if known is not None else str(name), address, browser)
         with self._store.reading() as connection:
             row = _row(connection, known)
         stored = None if row is None or row.ended is not None else row.password
@@ -86,6 +89,13 @@ class Accounts:
             if renewed is not None:
                 connection.execute(users.update().where(users.c.name == known).values(password=renewed))
             return account_of(row)
+
+    def remember(self, account: Account, browser: str | None) -> str:
+        """The text by which the browser of someone who just signed in is known the next time.
+
+        It lets nobody in. It only keeps the wrong passwords of others apart from those of its owner.
+        """
+        return self._attempts.remember(account.name, browser)
 
     # --- who decides ----------------------------------------------------------------------------
 

@@ -176,7 +176,10 @@ login_attempts = Table(
     Index("login_attempts_by_subject", "subject", "at"),
     Index("login_attempts_by_time", "at"),
 )
-"""Wrong passwords of the last minutes. ``subject`` is a digest: a password typed as a name is not kept."""
+"""Wrong passwords of the last day, and browsers that people signed in with (``attempts.py``).
+
+``subject`` is made of digests: a password typed as a name is not kept.
+"""
 
 idempotency = Table(
     "idempotency",

@@ -18,6 +18,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute, iter_route_contexts
 
 from blowfishdb.adapters.accounts import Account, Role
+from blowfishdb.adapters.attempts import network
 from blowfishdb.adapters.tokens import csrf_matches
 from blowfishdb.core.errors import NotAllowed, NotSignedIn
 from blowfishdb.entrypoints.api.server import Server, server_of
@@ -99,7 +100,7 @@ class _Door(Gate):
     """Where people sign in: whoever they were before does not matter, only where they come from."""
 
     def __call__(self, request: Request) -> Caller | None:
-        server_of(request).rates.take(f"address:{address(request)}")
+        server_of(request).rates.take(f"address:{network(address(request))}")
         return None
 
 
@@ -149,7 +150,7 @@ def who(request: Request, field: str | None = None) -> Caller | None:
         account = server.tokens.who(cookie, purpose="session")
     else:
         account = None
-    server.rates.take(f"user:{account.name}" if account else f"address:{address(request)}")
+    server.rates.take(f"user:{account.name}" if account else f"address:{network(address(request))}")
     if account is None:
         if bearer is not None:
             raise _not_signed_in()

@@ -59,9 +59,19 @@ class Settings:
         return timedelta(days=self.token_days)
 
     @property
+    def browser_lifetime(self) -> timedelta:
+        """How long a browser is known as one in which somebody signed in."""
+        return timedelta(days=365)
+
+    @property
     def cookie(self) -> str:
         """The name of the cookie; browsers hold ``__Host-`` ones to TLS and to this very host."""
         return "__Host-blowfishdb" if self.https else "blowfishdb"
+
+    @property
+    def browser_cookie(self) -> str:
+        """The name of the cookie by which a browser is known; it lets nobody in."""
+        return f"{self.cookie}-browser"
 
     def to_text(self) -> str:
         """As a text, by which a server tells its workers."""

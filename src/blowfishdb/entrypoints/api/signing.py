@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -12,11 +13,14 @@ from blowfishdb.core.errors import NotAllowed, NotFound
 from blowfishdb.entrypoints.api.access import Anyone, Caller, SignedIn, address, door, from_this_machine
 from blowfishdb.entrypoints.api.bodies import DemoRole, SignIn
 from blowfishdb.entrypoints.api.server import Server, server_of
+from blowfishdb.entrypoints.api.settings import Settings
 from blowfishdb.entrypoints.api.shapes import Me
 
 router: Final = APIRouter(tags=["Signing in"])
 demo: Final = APIRouter(tags=["Signing in"])
 """Only for the demonstration."""
+
+_LONGEST_COOKIE: Final = 200
 
 Door = Annotated[Caller | None, Depends(door)]
 
@@ -25,12 +29,17 @@ Door = Annotated[Caller | None, Depends(door)]
 def sign_in(request: Request, response: Response, body: SignIn, _: Door) -> Me:
     """Sign in with a password: sets a cookie, and returns the text that changes must be sent along with.
 
-    Too many wrong passwords, for a name or from an address, are refused for a while.
+    After several wrong passwords the next one waits, longer each time: for a name at an address, and for an
+    address. A second cookie lets this browser wait for nothing but its own mistakes; it lets nobody in.
     """
     server = server_of(request)
-    password = body.password.get_secret_value()
-    account = server.accounts.check_password(body.user, password, address=address(request))
-    return _enter(server, account, request, response)
+    settings, password = server.settings, body.password.get_secret_value()
+    browser = request.cookies.get(settings.browser_cookie, "")[:_LONGEST_COOKIE] or None
+    account = server.accounts.check_password(body.user, password, address=address(request), browser=browser)
+    entered = _enter(server, account, request, response)
+    known = server.accounts.remember(account, browser)
+    _set_cookie(response, settings, settings.browser_cookie, known, settings.browser_lifetime)
+    return entered
 
 
 @router.delete("/session", summary="Sign out", status_code=204)
@@ -67,14 +76,18 @@ def _enter(server: Server, account: Account, request: Request, response: Respons
     if before:
         server.tokens.revoke_text(before)
     text, _ = server.tokens.issue(account.name, purpose="session", lifetime=settings.session_lifetime)
+    _set_cookie(response, settings, settings.cookie, text, settings.session_lifetime)
+    request.state.user = account.name
+    return Me(user=account.name, role=account.role, csrf=csrf(text), demo=settings.demo)
+
+
+def _set_cookie(response: Response, settings: Settings, name: str, text: str, lifetime: timedelta) -> None:
     response.set_cookie(
-        settings.cookie,
+        name,
         text,
-        max_age=int(settings.session_lifetime.total_seconds()),
+        max_age=int(lifetime.total_seconds()),
         path="/",
         secure=settings.https,
         httponly=True,
         samesite="strict",
     )
-    request.state.user = account.name
-    return Me(user=account.name, role=account.role, csrf=csrf(text), demo=settings.demo)

@@ -13,6 +13,7 @@ from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
 from blowfishdb.adapters.accounts import Role
+from blowfishdb.adapters.attempts import network
 from blowfishdb.core.errors import NotAllowed, NotSignedIn
 from blowfishdb.entrypoints.api.access import Caller, Gate, address, who
 from blowfishdb.entrypoints.api.server import server_of
@@ -45,7 +46,7 @@ class PageDoor(Gate):
 
     async def __call__(self, request: Request) -> Caller | None:
         _check_origin(request)
-        server_of(request).rates.take(f"address:{address(request)}")
+        server_of(request).rates.take(f"address:{network(address(request))}")
         return None
 
 
