@@ -49,8 +49,11 @@ def test_behind_tls_the_cookie_is_secure_and_bound_to_the_host(tmp_path: Path) -
     with running(tmp_path, settings=replace(SETTINGS, https=True)) as secure:
         done = secure.nobody.post(SESSION, json={"user": "curator", "password": PASSWORD})
         cookie = done.headers["Set-Cookie"]
-        assert cookie.startswith("__Host-blowfishdb=") and "Secure" in cookie and "Path=/" in cookie
+        assert cookie.startswith("__Host-blowfishdb=") and "__Host-blowfishdb-browser=" in cookie
+        assert cookie.count("Secure") == cookie.count("Path=/") == 2 and "Domain" not in cookie
         assert "max-age" in done.headers["Strict-Transport-Security"]
+        theme = secure.nobody.post("/theme", data={"theme": "dark"}, follow_redirects=False)
+        assert theme.headers["Set-Cookie"].endswith("; Secure")
 
 
 def test_signing_in_again_ends_the_earlier_cookie(here: Running) -> None:
@@ -116,6 +119,9 @@ def test_the_demonstration_lets_this_machine_choose_a_role(tmp_path: Path) -> No
         assert near.get(ME).json()["demo"] is True
         far = demo.nobody.post("/api/v1/session/demo", json={"role": "curator"})
         assert far.status_code == 403
+        passed_on = {"X-Forwarded-For": "203.0.113.8"}
+        body = {"role": "curator"}
+        assert near.post("/api/v1/session/demo", json=body, headers=passed_on).status_code == 403
         near.base_url = "http://rebound.example:8787"
         assert near.post("/api/v1/session/demo", json={"role": "curator"}).status_code == 403
 

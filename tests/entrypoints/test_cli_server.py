@@ -44,7 +44,13 @@ def test_serve_answers_until_it_is_told_to_end(tmp_path: Path) -> None:
             process.send_signal(signal.SIGTERM)
         told = json.loads(process.stdout.read())
         assert process.wait() in (0, -signal.SIGTERM)
-    assert told == {"workspace": str(shell.workspace), "host": "127.0.0.1", "port": port, "workers": 1}
+    assert told == {
+        "workspace": str(shell.workspace),
+        "host": "127.0.0.1",
+        "port": port,
+        "workers": 1,
+        "https": False,
+    }
     assert shell.must("audit", "all", "--json").json["verified"]
 
 

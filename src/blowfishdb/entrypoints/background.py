@@ -47,6 +47,7 @@ def server_for(app: FastAPI, log_config: dict[str, Any] | None = None) -> uvicor
             log_config=log_config,
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             timeout_graceful_shutdown=_PATIENCE,
         )
     )

@@ -17,11 +17,13 @@ import time
 import webbrowser
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.entrypoints.api.settings import Settings
+from blowfishdb.entrypoints.tls import PLAIN, Doors
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -57,6 +59,7 @@ def serve(
     workers: int = 1,
     open_browser: bool = False,
     settings: Settings = Settings(),  # noqa: B008 (frozen)
+    doors: Doors = PLAIN,
 ) -> None:
     """Serve a workspace until the process is asked to end."""
     import uvicorn
@@ -67,9 +70,10 @@ def serve(
         raise InvalidInput("A server needs at least one worker.")
     place = str(workspace) if "://" in str(workspace) else str(Path(workspace).resolve())
     Workspace(place).close()  # made or migrated once, before workers race to; and a wrong path is told here
+    settings = replace(settings, https=settings.https or doors.https)
     _warn_if_open(host, settings)
     if open_browser:
-        threading.Thread(target=_open_browser, args=(host, port), daemon=True).start()
+        threading.Thread(target=_open_browser, args=(host, port, doors), daemon=True).start()
     told = {_WORKSPACE: place, _SETTINGS: settings.to_text()}
     with _metrics_folder(workers) as shared, _environment({**told, **shared}):
         uvicorn.run(
@@ -82,6 +86,10 @@ def serve(
             access_log=False,
             server_header=False,
             timeout_worker_healthcheck=_PATIENCE,
+            ssl_certfile=doors.certificate,
+            ssl_keyfile=doors.key,
+            proxy_headers=bool(doors.proxies),
+            forwarded_allow_ips=list(doors.proxies),
         )
 
 
@@ -99,8 +107,8 @@ def _warn_if_open(host: str, settings: Settings) -> None:
         return
     logging.config.dictConfig(LOGS)
     logging.getLogger("uvicorn").warning(
-        "%s can be reached from other machines, and passwords travel to it unencrypted. Put a server that "
-        "speaks TLS in front of it, and set https.",
+        "%s can be reached from other machines, and passwords travel to it unencrypted. Give it a "
+        "certificate (--tls-cert, --tls-key), or a server in front that speaks TLS (--https-behind-proxy).",
         host,
     )
 
@@ -138,7 +146,7 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _open_browser(host: str, port: int) -> None:
+def _open_browser(host: str, port: int, doors: Doors) -> None:
     """Once somebody answers at the port."""
     for _ in range(100):
         try:
@@ -149,4 +157,5 @@ def _open_browser(host: str, port: int) -> None:
     else:
         logging.getLogger("blowfishdb.server").warning("No page was opened: the server took too long.")
         return
-    webbrowser.open(f"http://{host}:{port}/")
+    scheme = "https" if doors.certificate else "http"
+    webbrowser.open(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/")

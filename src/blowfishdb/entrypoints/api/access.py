@@ -26,6 +26,7 @@ from blowfishdb.workspace import Workspace
 
 CSRF_HEADER: Final = "X-CSRF-Token"
 _THIS_MACHINE: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_PASSED_ON: Final = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via")
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -171,8 +172,11 @@ def from_this_machine(request: Request) -> bool:
     """Whether it was sent on the machine that the server runs on, to an address of that machine.
 
     The name it was sent to counts because a page from elsewhere can lead a browser here under its own name.
-    Behind TLS everything comes from a server in front, perhaps on this machine, so nothing counts as such.
+    Behind TLS everything comes from a server in front, perhaps on this machine, so nothing counts as such;
+    nor does what another server says it passed on.
     """
+    if any(name in request.headers for name in _PASSED_ON):
+        return False
     here = (request.url.hostname or "") in _THIS_MACHINE
     try:
         near = ipaddress.ip_address(address(request)).is_loopback

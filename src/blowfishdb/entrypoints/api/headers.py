@@ -30,6 +30,7 @@ class SecurityHeaders:
 
     def __init__(self, app: ASGIApp, *, https: bool) -> None:
         self._app = app
+        self._https = https
         self._always = {**_ALWAYS, **({"Strict-Transport-Security": _ONE_YEAR} if https else {})}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -44,6 +45,15 @@ class SecurityHeaders:
                 headers.setdefault("Content-Security-Policy", _FOR_PAGES if page else _FOR_DATA)
                 for name, value in self._always.items():
                     headers.setdefault(name, value)
+                if self._https:
+                    message["headers"] = [_secured(*each) for each in message["headers"]]
             await send(message)
 
         await self._app(scope, receive, with_headers)
+
+
+def _secured(name: bytes, value: bytes) -> tuple[bytes, bytes]:
+    """A cookie that travels by TLS only, whatever it is for."""
+    if name.lower() != b"set-cookie" or b"; secure" in value.lower():
+        return name, value
+    return name, value + b"; Secure"

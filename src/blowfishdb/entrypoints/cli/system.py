@@ -46,17 +46,37 @@ def serve(
     port: Port = 8787,
     workers: Annotated[int, typer.Option(min=1, help="How many processes answer.")] = 1,
     open_browser: Open = False,
+    tls_cert: Annotated[
+        Path | None, typer.Option(help="A certificate in PEM form: the server speaks TLS itself.")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="The key of the certificate.")] = None,
+    https_behind_proxy: Annotated[
+        bool, typer.Option("--https-behind-proxy", help="People reach it by TLS at a server in front.")
+    ] = False,
+    trust_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="A server in front whose X-Forwarded-For counts; this machine with --https-behind-proxy.",
+        ),
+    ] = None,
     _json: AsJson = False,
 ) -> None:
     """Serve the workspace to browsers and programs until Ctrl-C."""
+    from blowfishdb.entrypoints.tls import Doors
+
     here = Here.of(ctx)
+    doors = Doors.of(
+        certificate=tls_cert, key=tls_key, behind_proxy=https_behind_proxy, proxies=trust_proxy or ()
+    )
     with here.embedded("serving", create=True):
         pass  # a wrong path is told before anything is started
     if here.json:
-        here.say({"workspace": here.workspace, "host": host, "port": port, "workers": workers})
+        told = {"workspace": here.workspace, "host": host, "port": port, "workers": workers}
+        here.say({**told, "https": doors.https})
     from blowfishdb.entrypoints.serve import serve as run
 
-    run(here.workspace, host, port, workers, open_browser)
+    run(here.workspace, host, port, workers, open_browser, doors=doors)
 
 
 def backup(ctx: typer.Context, path: Place, _json: AsJson = False) -> None:
@@ -135,7 +155,9 @@ def register(app: typer.Typer) -> None:
     app.command(
         rich_help_panel=SYSTEM,
         epilog=examples(
-            "blowfishdb serve --open", "blowfishdb -w people.blowfish serve --port 8000 --workers 4"
+            "blowfishdb serve --open",
+            "blowfishdb -w people.blowfish serve --port 8000 --workers 4",
+            "blowfishdb serve --host 0.0.0.0 --tls-cert fullchain.pem --tls-key key.pem",
         ),
     )(serve)
     app.command(rich_help_panel=SYSTEM, epilog=examples("blowfishdb backup monday.blowfish"))(backup)
