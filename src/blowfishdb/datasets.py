@@ -91,12 +91,14 @@ class Dataset:
         self.gateway.withdraw(self.name, version)
         return self
 
-    def refresh(self) -> Dataset:
+    def refresh(self, source: object | None = None, *, dialect: Mapping[str, Any] | None = None) -> Dataset:
         """Declare that the rows have changed: answers from now on belong to a new snapshot.
 
-        The same people are in it, so what was spent stays spent.
+        A file is read again, as it was read before unless another ``dialect`` is said; if it does not fit,
+        the copy so far stays in force. ``source`` is the table as it is now, for rows that came from one in
+        memory. The same people are in it, so what was spent stays spent.
         """
-        self.gateway.refresh(self.name)
+        self.gateway.refresh(self.name, source, dialect=dialect)
         return self
 
     @property

@@ -102,6 +102,8 @@ class Gateway(ABC):
         person: str | None = None,
         rows_per_person: int = 1,
         row_key: str | None = None,
+        kind: str | None = None,
+        dialect: Mapping[str, Any] | None = None,
     ) -> Dataset:
         """Declare a dataset: where its rows are and which values they may hold."""
 
@@ -110,7 +112,9 @@ class Gateway(ABC):
         """Declare other columns or limits, while nothing has been asked; everything is hidden again."""
 
     @abstractmethod
-    def refresh(self, name: str) -> None:
+    def refresh(
+        self, name: str, source: object | None = None, *, dialect: Mapping[str, Any] | None = None
+    ) -> None:
         """Declare that the rows have changed."""
 
     # --- policies -------------------------------------------------------------------------------

@@ -5,16 +5,22 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, final
 
 from blowfishdb.adapters.backends.dialects import dialect_of
 from blowfishdb.adapters.backends.duckdb_files import holds_rows, table_name
 from blowfishdb.adapters.catalogue import Catalogue
+from blowfishdb.adapters.copies.dialect import Dialect
+from blowfishdb.adapters.copies.folder import RowsCopy
+from blowfishdb.adapters.copies.kind import SourceKind
+from blowfishdb.adapters.declarations import DATASET, DELETED, POLICY, Declarations
 from blowfishdb.adapters.sql_source import Source
 from blowfishdb.adapters.sql_unit import Unit
+from blowfishdb.adapters.store import Store
 from blowfishdb.core import codec
+from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidInput, UnknownDataset
 from blowfishdb.core.policy import Policy
@@ -23,63 +29,96 @@ from blowfishdb.core.policy import Policy
 @final
 @dataclass(frozen=True, eq=False)
 class DatasetRecord:
-    """Where the rows of a dataset are, what they may hold, what is hidden."""
+    """Where the rows of a dataset are, what they may hold, what is hidden.
+
+    ``location`` is where the rows came from; they are read from ``copy`` where there is one. ``kind`` is
+    None in a record from before there were copies.
+    """
 
     name: str
     location: str = field(repr=False)  # an address may hold a password
     source: Source | None
     domain: Domain
     policy: Policy
-    policy_version: int
-    snapshot: int
+    snapshot: int = 1
+    kind: SourceKind | None = None
+    copy: RowsCopy | None = None
+    dialect: Dialect | None = None
+    version: int = 0
+    """Of this declaration; what was planned under one never reads the rows of another."""
+    policy_version: int = 0
 
     @property
     def rows_per_person(self) -> int:
         """How many rows one person's secret can be in; each may move along an edge."""
         return 1 if self.source is None or self.source.unit is None else self.source.unit.rows
 
+    @property
+    def awaits_copy(self) -> bool:
+        """Whether it is from before there were copies, and its rows are in a file of which there is one."""
+        return self.kind is None and is_copied(self.location)
+
 
 @final
 class Records:
-    """The datasets of one catalogue; each version is read once."""
+    """The datasets of one store; each version is read once."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
+    def __init__(self, store: Store) -> None:
+        self._catalogue = Catalogue(store)
+        self._declarations = Declarations(store)
         self._read: dict[tuple[object, ...], DatasetRecord] = {}
 
     def names(self) -> list[str]:
         """All datasets, in alphabetical order."""
-        return self._catalogue.names("dataset")
+        deleted = set(self._catalogue.names(DELETED))
+        return [name for name in self._catalogue.names(DATASET) if name not in deleted]
 
     def __getitem__(self, name: str) -> DatasetRecord:
         """What the catalogue says now; read anew only when it has a newer version."""
         newest = self._catalogue.versions(name)
-        versions = (name, newest.get("dataset"), newest.get("policy"))
+        if DATASET not in newest or DELETED in newest:
+            raise self._unknown(name, deleted=DELETED in newest)
+        versions = (name, newest[DATASET], newest.get(POLICY, 0))
         found = self._read.get(versions)
         if found is None:
-            found = self._read[versions] = self._newest(name)
+            found = self._read[versions] = self._version(*versions)
         return found
 
-    def declare(self, name: str, location: str, source: Source | None, domain: Domain) -> None:
-        """Enter a dataset; everything about a record stays hidden until a policy says otherwise."""
-        body = {
-            "location": location,
-            "source": None if source is None else _plain_source(source),
-            "domain": codec.plain(domain),
-            "snapshot": 1,
-        }
-        self._catalogue.put("dataset", name, json.dumps(body))
-        self.put_policy(name, Policy.differential_privacy(domain))
+    def is_taken(self, name: str) -> bool:
+        """Whether a dataset has this name, or had it."""
+        return DATASET in self._catalogue.versions(name)
 
-    def redeclare(self, name: str, domain: Domain) -> None:
+    # --- changes --------------------------------------------------------------------------------
+
+    def declare(self, record: DatasetRecord, by: str, total: Epsilon) -> None:
+        """Enter a dataset; everything about a record stays hidden until a policy says otherwise."""
+        self._declarations.declare(record.name, by, _body(record), _policy_body(record.policy), total)
+
+    def redeclare(self, record: DatasetRecord, domain: Domain, by: str) -> None:
         """Enter other columns; the policy for the earlier ones means nothing any more."""
-        stored = json.loads(self._catalogue.get("dataset", name) or "{}")
-        self._catalogue.put("dataset", name, json.dumps({**stored, "domain": codec.plain(domain)}))
-        self.put_policy(name, Policy.differential_privacy(domain))
+        policy = Policy.differential_privacy(domain)
+        changed = replace(record, domain=domain, policy=policy)
+        self._declarations.redeclare(
+            record.name, by, _body(changed), _policy_body(policy), over=record.version
+        )
+
+    def replace(self, record: DatasetRecord, by: str) -> None:
+        """Enter other rows over the version that ``record`` has."""
+        self._declarations.replace(record.name, by, _body(record), over=record.version)
+
+    def delete(self, record: DatasetRecord, by: str) -> None:
+        """End a dataset; its books stay."""
+        self._declarations.delete(record.name, by, over=record.version)
+
+    def is_under_way(self, name: str) -> bool:
+        """Whether a question about a dataset is just being answered."""
+        return self._declarations.is_under_way(name)
+
+    # --- policies -------------------------------------------------------------------------------
 
     def put_draft(self, name: str, policy: Policy) -> None:
         """Keep a policy that is not published."""
-        self._catalogue.put("draft", name, json.dumps(codec.plain(policy)))
+        self._catalogue.put("draft", name, _policy_body(policy))
 
     def draft(self, name: str) -> Policy:
         """The newest draft that fits the columns; the published policy if there is none."""
@@ -87,40 +126,67 @@ class Records:
         draft = None if body is None else codec.policy(json.loads(body))
         return draft if draft is not None and draft.domain == published.domain else published.policy
 
-    def put_policy(self, name: str, policy: Policy) -> int:
-        """Enter a new version of the policy."""
-        return self._catalogue.put("policy", name, json.dumps(codec.plain(policy)))
-
     def policy(self, name: str, version: int) -> Policy | None:
         """A policy as it was."""
-        body = self._catalogue.get("policy", name, version)
+        body = self._catalogue.get(POLICY, name, version)
         return None if body is None else codec.policy(json.loads(body))
 
-    def new_snapshot(self, name: str) -> None:
-        """The rows have changed."""
-        stored = json.loads(self._catalogue.get("dataset", name) or "{}")
-        self._catalogue.put("dataset", name, json.dumps({**stored, "snapshot": stored["snapshot"] + 1}))
+    # --- reading --------------------------------------------------------------------------------
 
-    def _newest(self, name: str) -> DatasetRecord:
-        body = self._catalogue.get("dataset", name)
-        if body is None:
-            known = self.names()
-            raise UnknownDataset(
-                f"There is no dataset '{name}' in this workspace.",
-                fixes=(f"one that is there: {', '.join(known)}" if known else "add a dataset first",),
-            )
-        stored, version = json.loads(body), self._catalogue.version("policy", name)
-        policy = self.policy(name, version)
-        assert policy is not None
+    def _version(self, name: str, version: int, policy_version: int) -> DatasetRecord:
+        """Exactly these versions, whatever has come to be since they were the newest."""
+        stored = json.loads(self._catalogue.get(DATASET, name, version) or "{}")
+        domain = codec.domain(stored["domain"])
+        policy = self.policy(name, policy_version)
         return DatasetRecord(
             name=name,
             location=stored["location"],
             source=None if stored["source"] is None else _stored_source(stored["source"]),
-            domain=codec.domain(stored["domain"]),
-            policy=policy,
-            policy_version=version,
+            domain=domain,
+            policy=policy or Policy.differential_privacy(domain),  # a crash left some without, once
             snapshot=stored["snapshot"],
+            kind=None if stored.get("kind") is None else SourceKind(stored["kind"]),
+            copy=None if stored.get("copy") is None else RowsCopy.from_plain(stored["copy"]),
+            dialect=None if stored.get("dialect") is None else Dialect.from_plain(stored["dialect"]),
+            version=version,
+            policy_version=policy_version,
         )
+
+    def _unknown(self, name: str, *, deleted: bool) -> UnknownDataset:
+        known = self.names()
+        return UnknownDataset(
+            f"The dataset '{name}' was deleted."
+            if deleted
+            else f"There is no dataset '{name}' in this workspace.",
+            fixes=(f"one that is there: {', '.join(known)}" if known else "add a dataset first",),
+        )
+
+
+def _body(record: DatasetRecord) -> str:
+    """A declaration as it is stored: the one place that writes it."""
+    return json.dumps(
+        {
+            "location": record.location,
+            "source": None if record.source is None else _plain_source(record.source),
+            "domain": codec.plain(record.domain),
+            "snapshot": record.snapshot,
+            "kind": None if record.kind is None else record.kind.value,
+            "copy": None if record.copy is None else record.copy.to_plain(),
+            "dialect": None if record.dialect is None else record.dialect.to_plain(),
+        }
+    )
+
+
+def _policy_body(policy: Policy) -> str:
+    return json.dumps(codec.plain(policy))
+
+
+# --- where rows are ---------------------------------------------------------------------------
+
+
+def is_copied(location: str) -> bool:
+    """Whether a place is a file or folder of rows, of which there is a copy, and not a database."""
+    return bool(location) and "://" not in location and holds_rows(Path(location))
 
 
 def declared_source(
@@ -142,7 +208,7 @@ def declared_source(
         raise InvalidInput("The rows come from a table or from a view, not from both.")
     if view is not None:
         return Source.of_view(view, dialect_of(location), unit=unit)
-    if table is None and unit is not None and "://" not in location and holds_rows(Path(location)):
+    if table is None and unit is not None and is_copied(location):
         table = table_name(Path(location))
     if table is None and unit is not None:
         raise InvalidInput("Name the table whose rows belong to people.", fixes=("table='visits'",))

@@ -23,6 +23,7 @@ from datetime import UTC, datetime
 from typing import Any, final
 
 from blowfishdb.adapters.backends import Backend, Cancellation
+from blowfishdb.adapters.copies.kind import SourceKind
 from blowfishdb.adapters.ledger import Charge, Ledger, StoredAnswer
 from blowfishdb.advice import affordable, cheaper, what_is_left
 from blowfishdb.answering import Ready, ReadyClusters, ReadyCounts, answer_of, ready_of
@@ -246,6 +247,8 @@ class Service:
         """An answer that follows from what is out already, as accurately as was asked."""
         if request.terms.accuracy is None or request.terms.mechanism is not None:
             return None
+        if dataset.kind is SourceKind.LIVE:  # stored answers may speak of other rows
+            return None
         needed = request.counts.kind.requirement(request.terms.accuracy, problem.axes)
         basket = frozenset() if together is None else frozenset(together.charges)
         return self.owned.offer(dataset.name, dataset.snapshot, problem, needed, basket)
@@ -308,6 +311,7 @@ class Service:
             once=True,
             reading=True,
             version=dataset.policy_version,
+            declared=dataset.version,
             losses=losses,
         )
 

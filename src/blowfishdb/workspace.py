@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import copy
 import getpass
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Self, final
+from typing import Any, Self, final
 
-from blowfishdb.adapters import backup as copies
-from blowfishdb.adapters.backends import Backend, Cancellation, open_backend
-from blowfishdb.adapters.backends.duckdb_memory import save_table
-from blowfishdb.adapters.catalogue import Catalogue
+from blowfishdb.adapters import backup as backups
+from blowfishdb.adapters.backends import Cancellation
+from blowfishdb.adapters.copies.dialect import Dialect
+from blowfishdb.adapters.copies.folder import copies_of
+from blowfishdb.adapters.copies.kind import SourceKind
+from blowfishdb.adapters.declarations import already_asked
 from blowfishdb.adapters.ledger import Budget, Event, Grant, Ledger
 from blowfishdb.adapters.policies import Policies
 from blowfishdb.adapters.store import Store
 from blowfishdb.answers import Answer
 from blowfishdb.asking import Asking
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.codec import digest
 from blowfishdb.core.domain import Domain
-from blowfishdb.core.errors import InvalidInput, NotFound, PolicyConflict
+from blowfishdb.core.errors import InvalidInput, NotFound
 from blowfishdb.core.guarantee import Guarantee, guarantee
 from blowfishdb.core.policy import Policy
 from blowfishdb.core.policy_words import PolicyDifference
@@ -39,7 +39,8 @@ from blowfishdb.owned import Owned
 from blowfishdb.planning import Planner
 from blowfishdb.preview import Preview, preview
 from blowfishdb.publishing import Kept, Publishing
-from blowfishdb.records import DatasetRecord, Records, declared_source, place
+from blowfishdb.records import DatasetRecord, Records
+from blowfishdb.row_sources import RowsOf, RowSources
 from blowfishdb.service import Service, read_answer
 from blowfishdb.tradeoff import Tradeoff, tradeoff
 
@@ -57,14 +58,13 @@ class Workspace(Gateway):
         self.user = user or getpass.getuser()
         self._ledger = Ledger(self.store)
         self._ledger.recover(ABANDONED)
-        self._records = Records(Catalogue(self.store))
+        self._records = Records(self.store)
+        self._rows = RowSources(self._records, copies_of(self.store))
         self._policies = Policies(self.store)
         self._publishing = Publishing(self._ledger, self._policies, self._records)
-        self._backends: dict[str, Backend] = {}
-        self._opening = threading.Lock()
         self._service = Service(
             self._records.__getitem__,
-            self._backend,
+            self._rows.backend,
             self._ledger,
             Owned(self._ledger),
             secure(),
@@ -80,9 +80,7 @@ class Workspace(Gateway):
 
     def close(self) -> None:
         """Let go of the files."""
-        for backend in self._backends.values():
-            backend.close()
-        self._backends.clear()
+        self._rows.close()
         self.store.close()
 
     def __enter__(self) -> Self:
@@ -91,9 +89,9 @@ class Workspace(Gateway):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def backup(self, path: str | Path) -> copies.Copy:
+    def backup(self, path: str | Path) -> backups.Copy:
         """Copy the workspace to a new file, as it is at one moment, while others go on writing."""
-        return copies.backup(self.store, path)
+        return backups.backup(self.store, path)
 
     # --- datasets -------------------------------------------------------------------------------
 
@@ -123,60 +121,55 @@ class Workspace(Gateway):
         person: str | None = None,
         rows_per_person: int = 1,
         row_key: str | None = None,
+        kind: str | None = None,
+        dialect: Mapping[str, Any] | None = None,
     ) -> Dataset:
         """Declare a dataset: where its rows are and which values they may hold.
 
         ``source`` is a path (DuckDB, SQLite, CSV, Parquet), a database address, or a pandas, Arrow or Polars
-        table, of which a copy is kept beside the workspace. The rows are those of ``table``, or of ``view``,
-        a SELECT over several tables. With ``person``, the column that says whose row it is, at most
-        ``rows_per_person`` rows count for each. Everything about a record stays hidden until a policy says
-        otherwise, and the budget is 1.
+        table. The rows are those of ``table``, or of ``view``, a SELECT over several tables. With ``person``,
+        the column that says whose row it is, at most ``rows_per_person`` rows count for each. Everything
+        about a record stays hidden until a policy says otherwise, and the budget is 1.
+
+        Files of rows and tables in memory are read once, now, into a copy beside the workspace. How a CSV
+        file is written (``dialect``) is found if it is not said, and kept for ``refresh``. Rows in a database
+        stay there: ``kind`` says whether they are left as they are ("frozen") or may change ("live").
         """
         if not isinstance(name, str) or not name.strip():
             raise InvalidInput("A dataset needs a name.")
-        if name in self:
-            raise InvalidInput(f"There is already a dataset '{name}' in this workspace.")
-        location = place(source) if isinstance(source, str | Path) else self._keep(name, source)
-        where = declared_source(
-            location, table=table, view=view, person=person, rows_per_person=rows_per_person, row_key=row_key
+        self._rows.declare(
+            name,
+            source,
+            domain,
+            RowsOf(table, view, person, rows_per_person, row_key),
+            by=self.user,
+            total=DEFAULT_BUDGET,
+            kind=None if kind is None else SourceKind.read(kind),
+            dialect=None if dialect is None else Dialect.from_plain(dialect),
         )
-        backend = open_backend(location, domain, source=where)
-        try:
-            backend.check()
-            self._ledger.set_budget(name, DEFAULT_BUDGET, self.user)
-            self._records.declare(name, location, where, domain)
-        except BaseException:
-            backend.close()
-            raise
-        self._backends[name] = backend
         return self[name]
 
     def redeclare(self, name: str, domain: Domain) -> None:
         """Declare other columns or limits, while nothing has been asked; everything is hidden again."""
-        record = self._records[name]
-        if any(charge.dataset == name for charge in self._ledger.charges(name)):
-            raise PolicyConflict(
-                f"Questions about '{name}' were already asked, and their answers follow its declaration.",
-                fixes=("declare the same rows under another name",),
-            )
-        backend = open_backend(record.location, domain, source=record.source)
-        try:
-            backend.check()
-            self._records.redeclare(name, domain)
-        finally:
-            backend.close()
-        self._forget_backend(name)
+        record = self._ready(name)
+        if self._ledger.charges(name):
+            raise already_asked(name)
+        self._rows.redeclare(record, domain, by=self.user)
 
-    def refresh(self, name: str) -> None:
+    def refresh(
+        self, name: str, source: object | None = None, *, dialect: Mapping[str, Any] | None = None
+    ) -> None:
         """Declare that the rows have changed: answers from now on belong to a new snapshot."""
-        self._records.new_snapshot(name)
-        self._forget_backend(name)
+        said = None if dialect is None else Dialect.from_plain(dialect)
+        self._rows.refresh(self._records[name], by=self.user, source=source, dialect=said)
 
-    def _forget_backend(self, name: str) -> None:
-        with self._opening:
-            backend = self._backends.pop(name, None)
-        if backend is not None:
-            backend.close()
+    def _ready(self, name: str) -> DatasetRecord:
+        """A dataset whose rows can be read; one from before there were copies gets its copy."""
+        record = self._records[name]
+        if record.awaits_copy:
+            self._rows.adopt(record, by=self.user)
+            record = self._records[name]
+        return record
 
     # --- policies -------------------------------------------------------------------------------
 
@@ -211,6 +204,7 @@ class Workspace(Gateway):
 
     def check_known(self, name: str) -> KnownCheck:
         """Which counts that the draft takes to be known are not true of the data; on record."""
+        self._ready(name)
         return check_known(self._service, name, self.user, self.draft(name))
 
     def guarantee(self, name: str) -> Guarantee:
@@ -242,6 +236,7 @@ class Workspace(Gateway):
 
     def preview(self, request: Request, *, policy: Policy | None = None, stand_in: bool = False) -> Preview:
         """The true answer beside a noisy one, for the curator."""
+        self._ready(request.dataset)
         return preview(self._service, request, policy=policy, stand_in=stand_in)
 
     # --- budgets --------------------------------------------------------------------------------
@@ -285,6 +280,7 @@ class Workspace(Gateway):
         progress: Progress | None = None,
     ) -> Answer:
         """The answer, charged once."""
+        self._ready(request.dataset)
         return self._service.ask(request, max_cost=max_cost, cancel=cancel, progress=progress)
 
     def batch(self, *questions: Asking) -> Batch:
@@ -293,6 +289,8 @@ class Workspace(Gateway):
 
     def ask_all(self, requests: Sequence[Request], *, max_cost: Epsilon | None = None) -> list[Answer]:
         """The answers to questions that were settled on together, before any of them is answered."""
+        for dataset in {request.dataset for request in requests}:
+            self._ready(dataset)
         return self._service.ask_all(requests, max_cost=max_cost)
 
     def answers(self, dataset: str | None = None) -> list[Answer]:
@@ -313,27 +311,6 @@ class Workspace(Gateway):
     def verify(self) -> list[str]:
         """What is wrong with the ledger; empty if every charge and every hash adds up."""
         return self._ledger.verify()
-
-    # --- where rows are -------------------------------------------------------------------------
-
-    def _keep(self, name: str, table: object) -> str:
-        """A copy of a table in memory, beside the workspace, so that it is there next time."""
-        if not self.store.sqlite:
-            raise InvalidInput(
-                "A workspace on a database server has no folder for a copy of this table.",
-                fixes=("write it to a Parquet file and give its path",),
-            )
-        file = Path(self.store.name)
-        kept = file.with_name(f"{file.stem}-{digest(name)[:12]}.parquet").resolve()
-        save_table(table, kept)
-        return str(kept)
-
-    def _backend(self, record: DatasetRecord) -> Backend:
-        with self._opening:
-            if record.name not in self._backends:
-                opened = open_backend(record.location, record.domain, source=record.source)
-                self._backends[record.name] = opened
-            return self._backends[record.name]
 
 
 def open_workspace(path: str | Path, user: str | None = None) -> Workspace:

@@ -16,7 +16,10 @@ import sqlglot
 
 from blowfishdb.adapters.backends import Backend, open_backend
 from blowfishdb.adapters.backends.duckdb import DuckDB
+from blowfishdb.adapters.backends.duckdb_files import is_text_file
 from blowfishdb.adapters.backends.spark import Spark
+from blowfishdb.adapters.copies.folder import Copies
+from blowfishdb.adapters.copies.text_files import find_dialect
 from blowfishdb.adapters.sql_source import Source
 from blowfishdb.core.domain import Domain
 from tests.postgres import Server
@@ -61,8 +64,14 @@ class DuckFile:
         return DuckDB(self.path, domain, source, timeout=timeout)
 
 
+def taken(path: Path) -> Path:
+    """The copy of a file, as a workspace takes it before anything is answered from it."""
+    copies = Copies(path.with_name(f"{path.name}.copies"))
+    return copies.path(copies.take(path, find_dialect(path) if is_text_file(path) else None))
+
+
 class Copied:
-    """A CSV or Parquet file, written by DuckDB."""
+    """A CSV or Parquet file, written by DuckDB, and copied as a workspace does it."""
 
     dialect, slow = "duckdb", False
 
@@ -75,7 +84,7 @@ class Copied:
         with duckdb.connect() as connection:
             fill(connection, columns)
             connection.execute(f"COPY people TO '{self.path}' ({self.options})")
-        return DuckDB(self.path, domain, source, timeout=timeout)
+        return DuckDB(taken(self.path), domain, source, timeout=timeout)
 
 
 class Folder:

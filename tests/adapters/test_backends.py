@@ -38,6 +38,7 @@ from blowfishdb.core.errors import (
 )
 from blowfishdb.core.predicates import col
 from blowfishdb.core.projection import CellQuery
+from tests.adapters import places
 from tests.adapters.counting import counts, cut, expected, filtered, query
 from tests.adapters.places import Columns, Place
 
@@ -192,9 +193,10 @@ def path(tmp_path: Path) -> Path:
     return made
 
 
-def _csv(folder: Path) -> Path:
-    (folder / "numbers.csv").write_text("v\n1\n")
-    return folder / "numbers.csv"
+def _parquet(path: Path, rows: str) -> Path:
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY ({rows}) TO ? (FORMAT parquet)", [str(path)])
+    return path
 
 
 def test_nothing_is_written(path: Path) -> None:
@@ -280,7 +282,7 @@ def test_a_table_name_never_means_a_python_variable(path: Path) -> None:
     people = pd.DataFrame({"v": [1, 2]})
     with pytest.raises(SourceMissing):
         DuckDB(path, NUMBER, Source.of_table("people"))
-    for place in (path, _csv(path.parent)):
+    for place in (path, _parquet(path.parent / "numbers.parquet", "SELECT 1 AS v")):
         backend = DuckDB(place, NUMBER)
         with closing(backend), backend._cursor() as cursor, pytest.raises(duckdb.CatalogException):
             cursor.execute("SELECT * FROM people")
@@ -315,11 +317,10 @@ def test_a_failure_says_nothing_about_the_data(path: Path) -> None:
 
 
 def test_a_changed_table_is_noticed_before_anything_is_charged(tmp_path: Path) -> None:
-    path = tmp_path / "numbers.csv"
-    path.write_text("v\n1\n2\n")
+    path = _parquet(tmp_path / "numbers.parquet", "SELECT 1 AS v")
     with closing(DuckDB(path, NUMBER)) as backend:
         backend.prepare(EACH)
-        path.write_text("w\n1\n2\n")
+        _parquet(path, "SELECT 1 AS w")
         with pytest.raises((SourceError, UnknownColumn)):
             backend.prepare(EACH)
         path.unlink()
@@ -329,9 +330,10 @@ def test_a_changed_table_is_noticed_before_anything_is_charged(tmp_path: Path) -
 
 @pytest.mark.parametrize("name", ["a*b", "q?", "x[1]", "o'brien", 'say "hi"', "日本 😀", "a;--"])
 def test_any_file_name(tmp_path: Path, name: str) -> None:
-    (tmp_path / "x1.csv").write_text("v\n7\n7\n7\n")
-    path = tmp_path / f"{name}.csv"
-    path.write_text("v\n1\n")
+    _parquet(tmp_path / "x1.parquet", "SELECT 7 AS v")
+    (tmp_path / f"{name}.csv").write_text("v\n1\n")
+    path = places.taken(tmp_path / f"{name}.csv")
+    assert path.name == f"{name}.parquet"
     with closing(DuckDB(path, NUMBER)) as backend:
         assert counts(backend, EACH) == [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]
     folder = tmp_path / name
@@ -343,13 +345,13 @@ def test_any_file_name(tmp_path: Path, name: str) -> None:
 
 
 def test_a_file_reaches_no_other_file(tmp_path: Path) -> None:
-    (tmp_path / "open.csv").write_text("v\n1\n")
-    (tmp_path / "closed.csv").write_text("v\n2\n")
-    other = Source.of_view(f"SELECT v FROM read_csv('{tmp_path}/closed.csv')")
+    _parquet(tmp_path / "open.parquet", "SELECT 1 AS v")
+    _parquet(tmp_path / "closed.parquet", "SELECT 2 AS v")
+    other = Source.of_view(f"SELECT v FROM read_parquet('{tmp_path}/closed.parquet')")
     with pytest.raises(SourceError):
-        DuckDB(tmp_path / "open.csv", NUMBER, other)
+        DuckDB(tmp_path / "open.parquet", NUMBER, other)
     same = Source.of_view("SELECT v FROM open")
-    with closing(DuckDB(tmp_path / "open.csv", NUMBER, same)) as backend:
+    with closing(DuckDB(tmp_path / "open.parquet", NUMBER, same)) as backend:
         assert counts(backend, EACH)[1] == 1
 
 
@@ -357,19 +359,22 @@ def test_texts_that_are_no_numbers_are_missing_and_never_fail(tmp_path: Path) ->
     path = tmp_path / "late.csv"
     path.write_text("v\n" + "1\n" * 30_000 + "oops\n\n" + "1e400\n-1e400\n2.9\n")
     domain = Domain(v=Integer(0, 9, missing="value"))
-    with closing(DuckDB(path, domain)) as backend:
+    with closing(DuckDB(places.taken(path), domain)) as backend:
         assert counts(backend, query(domain, v={})) == [1, 30_000, 1, 0, 0, 0, 0, 0, 0, 1, 2]
 
 
-def test_an_empty_table_and_an_empty_file(path: Path, tmp_path: Path) -> None:
+def test_an_empty_table(path: Path) -> None:
     with duckdb.connect(str(path)) as connection:
         connection.execute("DELETE FROM t")
     with closing(DuckDB(path, NUMBER)) as backend:
         assert counts(backend, EACH) == [0] * 10
         assert counts(backend, CellQuery(())) == [0]
-    (tmp_path / "empty.csv").write_text("")
-    with pytest.raises((SourceError, UnknownColumn)):
-        DuckDB(tmp_path / "empty.csv", NUMBER).check()
+
+
+def test_nothing_is_answered_from_a_file_of_texts(tmp_path: Path) -> None:
+    (tmp_path / "numbers.csv").write_text("v\n1\n")
+    with pytest.raises(SourceError, match="read once, when it is declared"):
+        DuckDB(tmp_path / "numbers.csv", NUMBER)
 
 
 def test_a_type_that_does_not_fit_is_found_by_check(path: Path) -> None:

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from blowfishdb.adapters import friendly_limits
 from blowfishdb.adapters.backends import open_backend
+from blowfishdb.adapters.backends.duckdb_files import is_text_file
 from blowfishdb.adapters.schema_proposal import WARNING, Proposal, ProposedColumn, propose
 from blowfishdb.core import codec
 from blowfishdb.core.domain import Boolean, Category, Date, Integer, Real
@@ -32,6 +33,7 @@ from blowfishdb.core.errors import (
     UnknownColumn,
 )
 from tests.adapters.conftest import _QUICK_START as QUICK_START
+from tests.adapters.places import taken
 from tests.postgres import Server
 
 PACKAGE = Path(__file__).parents[2] / "src" / "blowfishdb"
@@ -165,6 +167,7 @@ def test_the_same_proposal_everywhere_and_it_can_be_counted(location: object) ->
     assert set(domain.names) == EXPECTED.keys() - IDENTIFIERS
     if isinstance(location, str):  # the same files, without starting Spark
         location = location.removeprefix("spark-local://")
+        location = str(taken(Path(location))) if is_text_file(location) else location
     with closing(open_backend(location, domain)) as backend:
         backend.check()
 

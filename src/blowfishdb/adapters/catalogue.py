@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
-from sqlalchemy import func, select
+from sqlalchemy import Connection, func, select
 
 from blowfishdb.adapters.clock import Clock, stamp, utc_now
 from blowfishdb.adapters.store import Store
@@ -26,21 +26,7 @@ class Catalogue:
             if not isinstance(text, str) or not text or len(text) > 255:
                 raise InvalidInput(f"The {what} of an entry must be a text of 1 to 255 characters.")
         with self._store.writing() as connection:
-            latest = connection.execute(
-                select(func.max(catalogue.c.version)).where(
-                    catalogue.c.kind == kind, catalogue.c.name == name
-                )
-            ).scalar()
-            version = (latest or 0) + 1
-            row = {
-                "kind": kind,
-                "name": name,
-                "version": version,
-                "body": body,
-                "created": stamp(self._clock),
-            }
-            connection.execute(catalogue.insert().values(row))
-        return version
+            return put(connection, kind, name, body, at=stamp(self._clock))
 
     def get(self, kind: str, name: str, version: int | None = None) -> str | None:
         """The body of a version, by default the newest; None if there is none."""
@@ -52,24 +38,38 @@ class Catalogue:
 
     def version(self, kind: str, name: str) -> int:
         """The number of the newest version; 0 if there is none."""
-        newest = select(func.max(catalogue.c.version)).where(
-            catalogue.c.kind == kind, catalogue.c.name == name
-        )
         with self._store.reading() as connection:
-            return connection.execute(newest).scalar() or 0
+            return newest(connection, kind, name)
 
     def versions(self, name: str) -> dict[str, int]:
         """The number of the newest version of everything of this name, by kind; one question for all."""
-        newest = (
+        rows = (
             select(catalogue.c.kind, func.max(catalogue.c.version))
             .where(catalogue.c.name == name)
             .group_by(catalogue.c.kind)
         )
         with self._store.reading() as connection:
-            return {row[0]: row[1] for row in connection.execute(newest)}
+            return {row[0]: row[1] for row in connection.execute(rows)}
 
     def names(self, kind: str) -> list[str]:
         """The names of a kind, in alphabetical order."""
         rows = select(catalogue.c.name).where(catalogue.c.kind == kind).distinct().order_by(catalogue.c.name)
         with self._store.reading() as connection:
             return list(connection.execute(rows).scalars())
+
+
+# --- inside one transaction -------------------------------------------------------------------
+
+
+def newest(connection: Connection, kind: str, name: str) -> int:
+    """The number of the newest version; 0 if there is none."""
+    rows = select(func.max(catalogue.c.version)).where(catalogue.c.kind == kind, catalogue.c.name == name)
+    return connection.execute(rows).scalar() or 0
+
+
+def put(connection: Connection, kind: str, name: str, body: str, *, at: str) -> int:
+    """Store a new version beside whatever else happens in the same transaction."""
+    version = newest(connection, kind, name) + 1
+    row = {"kind": kind, "name": name, "version": version, "body": body, "created": at}
+    connection.execute(catalogue.insert().values(row))
+    return version

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, final
 
 from sqlglot import exp
@@ -19,8 +20,11 @@ from blowfishdb.adapters.backends import open_backend
 from blowfishdb.adapters.backends.declared import DeclaredBackend, columns
 from blowfishdb.adapters.backends.dialects import dialect_of
 from blowfishdb.adapters.backends.duckdb import DuckDB
-from blowfishdb.adapters.backends.duckdb_files import connect, table_name
+from blowfishdb.adapters.backends.duckdb_files import connect, is_text_file, table_name
 from blowfishdb.adapters.backends.duckdb_memory import connect_to_table
+from blowfishdb.adapters.copies.dialect import Dialect
+from blowfishdb.adapters.copies.folder import Copies
+from blowfishdb.adapters.copies.text_files import find_dialect
 from blowfishdb.adapters.sql_engine import Engine, SqlColumn
 from blowfishdb.adapters.sql_source import Source
 from blowfishdb.core.domain import Boolean, Domain
@@ -72,11 +76,41 @@ class Rows:
 
 
 @contextmanager
-def opened_rows(location: object, *, table: str | None, view: str | None, timeout: float) -> Iterator[Rows]:
-    """Look at a table or a view of the place, and let go of it in the end."""
+def opened_rows(
+    location: object,
+    *,
+    table: str | None,
+    view: str | None,
+    timeout: float,
+    dialect: Dialect | None = None,
+) -> Iterator[Rows]:
+    """Look at a table or a view of the place, and let go of it in the end.
+
+    A file of texts is read as it is going to be when it is declared: into a copy, which goes away afterwards.
+    """
     if table is not None and view is not None:
         raise InvalidInput("The rows come from a table or from a view, not from both.")
-    place = _files_of_spark(location, table, view)
+    with (
+        _readable(_files_of_spark(location, table, view), dialect) as place,
+        _looked_at(place, table, view, timeout) as rows,
+    ):
+        yield rows
+
+
+@contextmanager
+def _readable(location: object, dialect: Dialect | None) -> Iterator[object]:
+    if not isinstance(location, str | Path) or not is_text_file(location):
+        if dialect is not None:
+            raise InvalidInput("Only a file of texts has a dialect.", fixes=("leave it out",))
+        yield location
+        return
+    with TemporaryDirectory(prefix="blowfishdb-") as folder:
+        copies = Copies(Path(folder))
+        yield copies.path(copies.take(location, dialect or find_dialect(Path(location))))
+
+
+@contextmanager
+def _looked_at(place: object, table: str | None, view: str | None, timeout: float) -> Iterator[Rows]:
     source = Source.of_table(table) if table is not None else None
     if view is not None:
         source = Source.of_view(view, dialect_of(place))

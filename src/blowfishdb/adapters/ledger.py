@@ -16,9 +16,11 @@ from typing import Final, Self, final
 from sqlalchemy import select
 
 from blowfishdb.adapters.clock import Clock, stamp, utc_now
+from blowfishdb.adapters.declarations import check_declared
 from blowfishdb.adapters.ledger_audit import audit
 from blowfishdb.adapters.ledger_books import (
     check_affordable,
+    declare_budget,
     grant_of,
     left_of_grant,
     read_budget,
@@ -82,11 +84,7 @@ class Ledger:
         _check_amount(total)
         with self._store.writing() as connection:
             known = connection.execute(select(budgets).where(budgets.c.dataset == dataset)).one_or_none()
-            if known is None:
-                connection.execute(
-                    budgets.insert().values(dataset=dataset, total=total.nano, spent=0, held=0)
-                )
-            else:
+            if known is not None:
                 granted = sum_of_grants(connection, dataset) or Epsilon(0)
                 used = Epsilon.from_nano(known.spent + known.held + known.carried)
                 needed = max(used, granted)
@@ -96,11 +94,7 @@ class Ledger:
                         f"{needed} of it is spent, held for questions under way, or granted.",
                         fixes=(f"a budget of at least {needed}",),
                     )
-                connection.execute(
-                    budgets.update().where(budgets.c.dataset == dataset).values(total=total.nano)
-                )
-            at = stamp(self._clock)
-            append(connection, at=at, kind="budget", dataset=dataset, analyst=by, amount=total.nano)
+            declare_budget(connection, dataset, total, by, at=stamp(self._clock))
 
     def budget(self, dataset: str) -> Budget:
         """The budget of a dataset."""
@@ -186,6 +180,7 @@ class Ledger:
         once: bool = False,
         reading: bool = False,
         version: int | None = None,
+        declared: int | None = None,
         losses: Mapping[int, Epsilon] | None = None,
     ) -> Charge:
         """Hold ``amount`` for one question, or refuse and write nothing; free answers reserve zero.
@@ -193,7 +188,8 @@ class Ledger:
         With ``once``, a question that is just being answered is refused, so that nobody pays for it twice.
         With ``reading``, the mark of ``mark_reading`` is made in the same transaction: one durable commit
         instead of two, and nothing to give back. ``version`` is the policy that the amount was computed for,
-        and ``losses`` what the answer costs under each earlier one that is still kept.
+        ``declared`` the version of the declaration whose rows are going to be read, and ``losses`` what the
+        answer costs under each earlier policy that is still kept.
         """
         _check_names(dataset=dataset, user=user, question=question)
         _check_amount(amount)
@@ -201,6 +197,8 @@ class Ledger:
         with self._store.writing() as connection:
             if once:
                 check_not_in_progress(connection, question, changed_within(self._clock(), _PATIENCE))
+            if declared is not None:
+                check_declared(connection, dataset, declared)
             check_promises(connection, dataset, version, losses or {})
             check_affordable(connection, dataset, user, amount)
             return open_charge(

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
+from blowfishdb.adapters.ledger_events import append
 from blowfishdb.adapters.ledger_values import Budget, Grant
 from blowfishdb.adapters.store_schema import accounts, budgets
 from blowfishdb.core.budget import Epsilon
@@ -18,6 +19,15 @@ def read_budget(connection: Connection, dataset: str) -> Budget:
     if row is None:
         raise UnknownDataset(f"'{dataset}' has no budget.", fixes=("let the curator set one",))
     return Budget(dataset, *map(Epsilon.from_nano, (row.total, row.spent, row.held, row.carried)))
+
+
+def declare_budget(connection: Connection, dataset: str, total: Epsilon, by: str, *, at: str) -> None:
+    """Write down what a dataset may lose in all, for the first time or anew."""
+    row = {"dataset": dataset, "total": total.nano, "spent": 0, "held": 0}
+    left = connection.execute(budgets.update().where(budgets.c.dataset == dataset).values(total=total.nano))
+    if not left.rowcount:
+        connection.execute(budgets.insert().values(row))
+    append(connection, at=at, kind="budget", dataset=dataset, analyst=by, amount=total.nano)
 
 
 def read_grant(connection: Connection, dataset: str, user: str) -> Grant:

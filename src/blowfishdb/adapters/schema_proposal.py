@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, final
 
+from blowfishdb.adapters.backends.duckdb_files import is_text_file
+from blowfishdb.adapters.copies.dialect import Dialect
+from blowfishdb.adapters.copies.text_files import find_dialect
 from blowfishdb.adapters.curator_rows import Rows, opened_rows
 from blowfishdb.adapters.schema_guess import Guess, guess
 from blowfishdb.adapters.schema_measures import Measured, measure
@@ -67,6 +71,8 @@ class Proposal:
     columns: tuple[ProposedColumn, ...]
     table: str | None
     view: str | None
+    dialect: Dialect | None = None
+    """How a file of texts is read; None for every other source."""
     warning: str = field(default=WARNING, init=False, repr=False)
 
     @property
@@ -103,23 +109,34 @@ class Proposal:
             "table": self.table,
             "view": self.view,
             "person": self.person,
+            "dialect": None if self.dialect is None else self.dialect.to_plain(),
+            "read_as": None if self.dialect is None else self.dialect.describe(),
             "columns": [column.to_plain() for column in self.columns],
         }
 
 
 def propose(
-    location: object, *, table: str | None = None, view: str | None = None, timeout: float = TIMEOUT
+    location: object,
+    *,
+    table: str | None = None,
+    view: str | None = None,
+    dialect: Mapping[str, Any] | None = None,
+    timeout: float = TIMEOUT,
 ) -> Proposal:
     """Look at every column of a source, and say how it could be declared.
 
     ``location``, ``table`` and ``view`` are as for adding a dataset. Of Spark only files on this machine are
-    read; for other sources of Spark the proposal knows types, but no limits.
+    read; for other sources of Spark the proposal knows types, but no limits. How a file of texts is written
+    is found, unless ``dialect`` says it, and is part of the proposal.
     """
-    with opened_rows(location, table=table, view=view, timeout=timeout) as rows:
+    said = None if dialect is None else Dialect.from_plain(dialect)
+    if said is None and isinstance(location, str | Path) and is_text_file(location):
+        said = find_dialect(Path(location))
+    with opened_rows(location, table=table, view=view, dialect=said, timeout=timeout) as rows:
         columns = rows.columns.values()
         measured = measure(rows, columns) if rows.readable else {}
         found = tuple(_column(rows, column, measured.get(column.name)) for column in columns)
-        return Proposal(found, rows.source.table, rows.source.view)
+        return Proposal(found, rows.source.table, rows.source.view, said)
 
 
 def _column(rows: Rows, column: SqlColumn, measured: Measured | None) -> ProposedColumn:

@@ -10,6 +10,7 @@ import os
 import sqlite3
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from blowfishdb.adapters.store_schema import SCHEMA_VERSION, START, heads, meta,
 from blowfishdb.core.errors import WorkspaceError
 
 _PATIENCE: Final = 60.0  # seconds that a writer waits for its turn
+_IDENTITY: Final = "identity"
 _LOCK: Final = (
     0x626C6F77  # the number under which PostgreSQL lets one process at a time make or upgrade tables
 )
@@ -82,9 +84,30 @@ class Store:
         self._engine.dispose()
 
     @property
+    def identity(self) -> str:
+        """A name that no other workspace has, given to it when it is first needed."""
+        mine = select(meta.c.value).where(meta.c.name == _IDENTITY)
+        with self.reading() as connection:
+            known = connection.execute(mine).scalar()
+        if known is not None:
+            return str(known)
+        with self.writing() as connection:
+            known = connection.execute(mine).scalar()
+            if known is None:
+                known = uuid.uuid4().hex
+                connection.execute(meta.insert().values(name=_IDENTITY, value=known))
+            return str(known)
+
+    @property
     def sqlite(self) -> bool:
         """Whether it is a file of its own."""
         return self._engine.dialect.name == "sqlite"
+
+    @property
+    def file(self) -> Path | None:
+        """The file that it is, in full; None for a database elsewhere."""
+        path = self._engine.url.database if self.sqlite else None
+        return Path(path).resolve() if path and path != ":memory:" else None
 
     def _leave_parent(self) -> None:
         """A connection must not be used on both sides of a fork: the child forgets those of its parent."""
@@ -102,11 +125,10 @@ class Store:
             )
 
     def _identity(self) -> tuple[int, int] | None:
-        path = self._engine.url.database if self.sqlite else None
-        if not path or path == ":memory:":
+        if self.file is None:
             return None
         try:
-            found = Path(path).stat()
+            found = self.file.stat()
         except OSError:
             return (0, 0)
         return found.st_dev, found.st_ino

@@ -84,6 +84,10 @@ class UnknownDataset(InvalidInput):
     """A dataset that the workspace does not hold."""
 
 
+class NameTaken(InvalidInput):
+    """A dataset has this name already, or had it once."""
+
+
 class NotFound(InvalidInput):
     """There is no such answer, user, token or other thing with a name of its own."""
 

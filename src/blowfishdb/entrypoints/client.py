@@ -88,6 +88,8 @@ class Remote(Gateway):
         person: str | None = None,
         rows_per_person: int = 1,
         row_key: str | None = None,
+        kind: str | None = None,
+        dialect: Mapping[str, Any] | None = None,
     ) -> Dataset:
         """Declare a dataset; ``source`` is a path on the server or a database address."""
         if not isinstance(source, str | Path):
@@ -104,6 +106,8 @@ class Remote(Gateway):
             "person": person,
             "rows_per_person": rows_per_person,
             "row_key": row_key,
+            "kind": kind,
+            "dialect": None if dialect is None else dict(dialect),
         }
         self._wire.send("POST", "/datasets", {key: value for key, value in body.items() if value is not None})
         return self[name]
@@ -118,9 +122,13 @@ class Remote(Gateway):
             )
         self._wire.send("PATCH", _at(name, "schema"), {"columns": codec.plain(domain)})
 
-    def refresh(self, name: str) -> None:
+    def refresh(
+        self, name: str, source: object | None = None, *, dialect: Mapping[str, Any] | None = None
+    ) -> None:
         """Declare that the rows have changed."""
-        self._wire.send("POST", _at(name, "refresh"), {})
+        if source is not None:
+            raise errors.InvalidInput("A server reads rows where it is.", fixes=("refresh()",))
+        self._wire.send("POST", _at(name, "refresh"), {} if dialect is None else {"dialect": dict(dialect)})
 
     # --- policies -------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ SAFE: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
     "python_enable_replacements": False,
 }
-_TEXT_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".csv.zst", ".tsv.zst")
+TEXT_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".csv.zst", ".tsv.zst")
 _PARQUET_ENDINGS = (".parquet", ".pq")
 
 
@@ -29,18 +29,25 @@ def connect(path: Path) -> DuckDBPyConnection:
             raise SourceMissing(
                 f"The folder '{path}' holds no Parquet files.", fixes=("files that end in .parquet",)
             )
-        return _rows(path, "read_parquet", "/**/*.parquet")
+        return _rows(path, "/**/*.parquet")
     if path.name.lower().endswith(_PARQUET_ENDINGS):
-        return _rows(path, "read_parquet")
-    if path.name.lower().endswith(_TEXT_ENDINGS):
-        # texts stay texts: a guessed type could fail on a later row, and failing tells about the data
-        return _rows(path, "read_csv", header=True, all_varchar=True)
+        return _rows(path)
+    if is_text_file(path):  # how it is read would depend on its rows, so no answer comes from it
+        raise SourceError(
+            f"'{path}' is a file of texts, which is read once, when it is declared.", fixes=("add_dataset",)
+        )
     return _database(path)
 
 
 def holds_rows(path: Path) -> bool:
     """Whether a place is a file or folder of rows, which is one table, rather than a database."""
-    return path.is_dir() or path.name.lower().endswith((*_PARQUET_ENDINGS, *_TEXT_ENDINGS))
+    return path.is_dir() or path.name.lower().endswith((*_PARQUET_ENDINGS, *TEXT_ENDINGS))
+
+
+def is_text_file(place: object) -> bool:
+    """Whether a place is a path that names a file of texts."""
+    path = isinstance(place, str | Path) and "://" not in str(place)
+    return path and str(place).lower().endswith(TEXT_ENDINGS)
 
 
 def table_name(path: Path) -> str:
@@ -75,17 +82,44 @@ def reliable(connection: DuckDBPyConnection) -> DuckDBPyConnection:
     return connection
 
 
-def _rows(path: Path, reader: str, below: str = "", **options: bool) -> DuckDBPyConnection:
+def merge_parquet(folder: Path, file: Path) -> None:
+    """The rows of a folder of Parquet files, in one file."""
+    import duckdb
+
+    connect(folder).close()
+    scan = _scan(folder, "/**/*.parquet")
+    copied = exp.select("*").from_(scan).sql(dialect="duckdb")
+    connection = reliable(duckdb.connect(":memory:", config=SAFE))
+    try:
+        connection.execute(f"COPY ({copied}) TO {exp.Literal.string(str(file)).sql()} (FORMAT parquet)")
+        return
+    except duckdb.Error as error:
+        failure = type(error).__name__
+    finally:
+        connection.close()
+    raise SourceCorrupt(
+        f"The Parquet files in '{folder}' cannot be read together ({failure}).",
+        fixes=("files with the same columns",),
+    )
+
+
+def _literal(path: Path) -> str:
+    """A path without signs that stand for others."""
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(path))
+
+
+def _scan(path: Path, below: str = "") -> exp.Anonymous:
+    return exp.Anonymous(this="read_parquet", expressions=[exp.Literal.string(_literal(path) + below)])
+
+
+def _rows(path: Path, below: str = "") -> DuckDBPyConnection:
     """A view with the name of the file, in a database in memory that can reach nothing else."""
     import duckdb
 
-    literal = "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(path))
-    named = [exp.PropertyEQ(this=exp.to_identifier(k), expression=exp.convert(v)) for k, v in options.items()]
-    scan = exp.Anonymous(this=reader, expressions=[exp.Literal.string(literal + below), *named])
     name = exp.Table(this=exp.to_identifier(table_name(path), quoted=True))
-    view = exp.Create(this=name, kind="VIEW", expression=exp.select("*").from_(scan))
+    view = exp.Create(this=name, kind="VIEW", expression=exp.select("*").from_(_scan(path, below)))
     reachable = "allowed_directories" if path.is_dir() else "allowed_paths"
-    places = [f"{place}/" if path.is_dir() else place for place in (str(path), literal)]
+    places = [f"{place}/" if path.is_dir() else place for place in (str(path), _literal(path))]
     allow = exp.Array(expressions=[exp.Literal.string(place) for place in places])
     connection = reliable(duckdb.connect(":memory:", config=SAFE))
     try:
@@ -96,7 +130,6 @@ def _rows(path: Path, reader: str, below: str = "", **options: bool) -> DuckDBPy
         return connection
     except duckdb.Error:
         connection.close()
-    kind = "Parquet" if reader == "read_parquet" else "CSV"
     raise SourceCorrupt(
-        f"'{path}' is not a readable {kind} file.", fixes=("open it with another program to see",)
+        f"'{path}' is not a readable Parquet file.", fixes=("open it with another program to see",)
     )

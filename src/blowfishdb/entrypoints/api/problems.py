@@ -22,6 +22,7 @@ STATUS: Final[tuple[tuple[type[errors.BlowfishError], int], ...]] = (
     (errors.UnknownDataset, 404),
     (errors.NotFound, 404),
     (errors.KeyReused, 409),
+    (errors.NameTaken, 409),
     (errors.TooLarge, 422),
     (errors.InvalidInput, 422),
     (errors.BudgetExhausted, 402),

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request, Response
 
-from blowfishdb.adapters.catalogue import Catalogue
 from blowfishdb.answers import Answer
 from blowfishdb.charts import Backdrop, ChartTable, answer_chart, answer_table
 from blowfishdb.charts.answers import promise
@@ -134,7 +133,7 @@ def _accuracy(answer: Answer) -> str:
 def _policy(caller: Caller, answer: Answer) -> tuple[str, ...]:
     """The policy that the answer followed, in words; it may have been published anew since."""
     receipt = answer.receipt
-    records = Records(Catalogue(caller.gateway.store))
+    records = Records(caller.gateway.store)
     policy = records.policy(receipt.dataset, receipt.policy_version)
     return (receipt.policy,) if policy is None else sentences(policy)
 

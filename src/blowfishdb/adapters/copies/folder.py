@@ -1,0 +1,238 @@
+"""The folder of copies: every file or table that was declared, once, with its hash; nobody else may read it.
+
+A copy is written beside its place and put there in one step, so that it is whole or not there. It is a folder
+with one Parquet file, which has the name that the rows have as a table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Self, final
+
+from blowfishdb.adapters.backends.duckdb_files import (
+    holds_rows,
+    is_text_file,
+    merge_parquet,
+    table_name,
+)
+from blowfishdb.adapters.backends.duckdb_memory import NAME, save_table
+from blowfishdb.adapters.copies.dialect import Dialect
+from blowfishdb.adapters.copies.text_files import opened_rows
+from blowfishdb.adapters.private_files import make_durable, make_private, private_file, private_folder
+from blowfishdb.adapters.store import Store
+from blowfishdb.core.errors import InvalidInput, SourceCorrupt, SourceError, SourceMissing
+
+QUOTA: Final = 50 * 10**9
+"""Bytes that all copies of a workspace may take, unless it is told otherwise."""
+_PART: Final = ".part-"
+_YOUNG: Final = 3600.0  # seconds for which a copy that nobody mentions may still be on its way
+_LONGEST: Final = 120  # letters of a table, so that its file has a name that every disk can hold
+
+
+@final
+@dataclass(frozen=True)
+class RowsCopy:
+    """A copy of the rows of a dataset: its place in the folder, its SHA-256, and how much it holds.
+
+    How many rows there are may be hidden, so this is for the curator.
+    """
+
+    file: str
+    sha256: str
+    rows: int
+    bytes: int
+    taken: str
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-ready data."""
+        return asdict(self)
+
+    @classmethod
+    def from_plain(cls, said: Mapping[str, Any]) -> Self:
+        """A copy from its plain form."""
+        return cls(said["file"], said["sha256"], said["rows"], said["bytes"], said["taken"])
+
+
+@final
+class Copies:
+    """The copies of one workspace; ``folder`` is None where it has no place for any."""
+
+    def __init__(self, folder: Path | None, quota: int = QUOTA) -> None:
+        self._folder = folder
+        self.quota = quota
+
+    @property
+    def folder(self) -> Path:
+        """Where they are."""
+        if self._folder is None:
+            raise InvalidInput(
+                "This workspace has no folder for copies of rows.",
+                fixes=("set BLOWFISHDB_COPIES to a folder that every server of the workspace can reach",),
+            )
+        return self._folder
+
+    def take(self, source: object, dialect: Dialect | None = None) -> RowsCopy:
+        """Read a file, a folder of Parquet files or a table in memory, once, into a new copy."""
+        table = table_name(Path(source)) if isinstance(source, str | Path) else NAME
+        identity = secrets.token_hex(8)
+        name = f"{_safe(table)}.parquet"
+        with self._part(identity) as part:
+            file = part / name
+            private_file(file)
+            room = self.quota - self.used()
+            rows = _write(source, file, dialect, room)
+            size = file.stat().st_size
+            _check_room(size, room)
+            make_private(file)
+            make_durable(file)
+            return RowsCopy(f"{identity}/{name}", _sha256(file), rows, size, _now())
+
+    def path(self, copy: RowsCopy) -> Path:
+        """Where a copy is."""
+        return self.folder / copy.file
+
+    def checked(self, copy: RowsCopy) -> Path:
+        """Where a copy is, which has the very bytes that were taken."""
+        path = self.path(copy)
+        if not path.is_file():
+            raise SourceMissing("The copy of the rows is not there.", fixes=("let the curator refresh it",))
+        if _sha256(path) != copy.sha256:
+            raise SourceCorrupt("The copy of the rows was changed.", fixes=("let the curator refresh it",))
+        return path
+
+    def erase(self, copy: RowsCopy) -> None:
+        """Remove a copy for good."""
+        self._remove(self.folder / Path(copy.file).parts[0])
+
+    def used(self) -> int:
+        """Bytes of everything in the folder."""
+        return sum(file.stat().st_size for file in self.folder.rglob("*.parquet"))
+
+    def sweep(self, mentioned: Iterable[str]) -> list[str]:
+        """Remove what a process left behind that ended in between; what is being written stays."""
+        if self._folder is None or not self._folder.is_dir():
+            return []
+        known = {Path(file).parts[0] for file in mentioned}
+        left = [place for place in self._folder.iterdir() if place.name not in known and _is_old(place)]
+        for place in left:
+            self._remove(place)
+        return [place.name for place in left]
+
+    @contextmanager
+    def _part(self, identity: str) -> Iterator[Path]:
+        """A folder under another name, which gets its own when all went well and is removed otherwise."""
+        private_folder(self.folder)
+        part = self.folder / f"{_PART}{identity}"
+        part.mkdir(mode=0o700)
+        try:
+            yield part
+            part.rename(self.folder / identity)
+            make_durable(self.folder)
+        except OSError as error:
+            failure = type(error).__name__ if error.errno is None else os.strerror(error.errno)
+            raise SourceError(f"A copy of the rows could not be written ({failure}).") from None
+        finally:
+            self._remove(part)
+
+    @staticmethod
+    def _remove(place: Path) -> None:
+        with suppress(FileNotFoundError):
+            shutil.rmtree(place)
+
+
+def copies_of(store: Store) -> Copies:
+    """Beside a workspace that is a file; otherwise in the folder that ``BLOWFISHDB_COPIES`` names."""
+    quota = os.environ.get("BLOWFISHDB_COPIES_QUOTA", "")
+    if quota and not quota.isdecimal():
+        raise InvalidInput("BLOWFISHDB_COPIES_QUOTA is a number of bytes.", fixes=(f"{QUOTA}",))
+    most = int(quota) if quota else QUOTA
+    if store.file is not None:
+        return Copies(store.file.with_name(f"{store.file.name}.copies"), most)
+    named = os.environ.get("BLOWFISHDB_COPIES")
+    return Copies(Path(named).resolve() / store.identity if named else None, most)
+
+
+def _write(source: object, file: Path, dialect: Dialect | None, room: int) -> int:
+    """Write the rows of a source, and say how many there are."""
+    import pyarrow.parquet as pq
+
+    if not isinstance(source, str | Path):
+        save_table(source, file)
+    elif is_text_file(source):
+        if dialect is None:
+            raise InvalidInput("A file of texts is read under a dialect.")
+        return _write_texts(_there(Path(source)), file, dialect, room)
+    elif Path(source).is_dir():
+        merge_parquet(Path(source), file)
+    elif holds_rows(Path(source)):
+        _check_room(_there(Path(source)).stat().st_size, room)
+        shutil.copyfile(source, file)
+    else:
+        raise InvalidInput("Databases are not copied.", fixes=("a CSV or Parquet file",))
+    try:
+        return int(pq.ParquetFile(file).metadata.num_rows)
+    except (OSError, ValueError) as error:  # Arrow's own errors are both
+        failure = type(error).__name__
+    raise SourceCorrupt(
+        f"'{source}' is not a readable Parquet file ({failure}).",
+        fixes=("open it with another program to see",),
+    )
+
+
+def _write_texts(path: Path, file: Path, dialect: Dialect, room: int) -> int:
+    import pyarrow.parquet as pq
+
+    rows = 0
+    with opened_rows(path, dialect, most=room) as (schema, batches), pq.ParquetWriter(file, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+            rows += batch.num_rows
+    return rows
+
+
+def _there(path: Path) -> Path:
+    """A file and nothing else: a pipe would never end, and a device has no end."""
+    if not path.exists():
+        raise SourceMissing(f"There is no file '{path}'.", fixes=("check the path and the working folder",))
+    if not path.is_file():
+        raise SourceError(f"'{path}' is not a file.", fixes=("a file of rows",))
+    return path
+
+
+def _check_room(size: int, room: int) -> None:
+    if size > room:
+        raise InvalidInput(
+            f"The copy would need {size:,} bytes, and {max(room, 0):,} are left for copies.",
+            fixes=("delete a dataset that is not needed", "raise BLOWFISHDB_COPIES_QUOTA"),
+        )
+
+
+def _safe(table: str) -> str:
+    """The name of a table as that of a file."""
+    return table if table == table_name(Path(f"{table}.parquet")) and len(table) <= _LONGEST else NAME
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _is_old(place: Path) -> bool:
+    try:
+        newest = max(part.stat().st_mtime for part in (place, *place.rglob("*")))
+    except OSError:  # it went away meanwhile
+        return False
+    return time.time() - newest > _YOUNG
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,255 @@
+"""Row sources: where the rows of each dataset are read, once declared, refreshed or deleted.
+
+A file is copied when it is declared and when it is refreshed, and answers come from the copy. What is open is
+kept by dataset and version of its declaration, so that no question ever reads rows of another version.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, final
+
+from blowfishdb.adapters.backends import Backend, open_backend
+from blowfishdb.adapters.backends.duckdb_files import is_text_file
+from blowfishdb.adapters.copies.dialect import Dialect
+from blowfishdb.adapters.copies.folder import Copies, RowsCopy
+from blowfishdb.adapters.copies.kind import SourceKind
+from blowfishdb.adapters.copies.text_files import find_dialect
+from blowfishdb.adapters.declarations import name_taken
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.domain import Domain
+from blowfishdb.core.errors import BlowfishError, InvalidInput, PolicyConflict, SourceError
+from blowfishdb.core.policy import Policy
+from blowfishdb.records import DatasetRecord, Records, declared_source, is_copied, place
+
+_LOG: Final = logging.getLogger("blowfishdb.copies")
+
+
+@final
+@dataclass(frozen=True)
+class RowsOf:
+    """Which rows of a source are meant, and whose they are, as a curator says it."""
+
+    table: str | None = None
+    view: str | None = None
+    person: str | None = None
+    rows_per_person: int = 1
+    row_key: str | None = None
+
+
+@final
+class RowSources:
+    """The rows of the datasets of one workspace."""
+
+    def __init__(self, records: Records, copies: Copies) -> None:
+        self._records = records
+        self.copies = copies
+        self._open: dict[tuple[str, int], Backend] = {}
+        self._retired: dict[str, Backend] = {}
+        self._opening = threading.Lock()
+
+    def close(self) -> None:
+        """Let go of everything."""
+        with self._opening:
+            backends = [*self._open.values(), *self._retired.values()]
+            self._open.clear()
+            self._retired.clear()
+        for backend in backends:
+            backend.close()
+
+    # --- declaring ------------------------------------------------------------------------------
+
+    def declare(
+        self,
+        name: str,
+        source: object,
+        domain: Domain,
+        which: RowsOf,
+        *,
+        by: str,
+        total: Epsilon,
+        kind: SourceKind | None = None,
+        dialect: Dialect | None = None,
+    ) -> None:
+        """Read a file once, check that the columns are there, and enter all of it in one step."""
+        if self._records.is_taken(name):
+            raise name_taken(name, deleted=name not in self._records.names())
+        location = place(source) if isinstance(source, str | Path) else ""
+        kind = _kind_of(location, kind)
+        if kind is not SourceKind.COPY:
+            _check_no_dialect(dialect)
+            self._enter_declared(name, location, None, None, domain, which, by, total, kind)
+            return
+        with self._taken(location or source, dialect) as (copy, found):
+            self._enter_declared(name, location, copy, found, domain, which, by, total, kind)
+
+    def _enter_declared(
+        self,
+        name: str,
+        location: str,
+        copy: RowsCopy | None,
+        dialect: Dialect | None,
+        domain: Domain,
+        which: RowsOf,
+        by: str,
+        total: Epsilon,
+        kind: SourceKind,
+    ) -> None:
+        read_from = location if copy is None else str(self.copies.path(copy))
+        where = declared_source(
+            read_from,
+            table=which.table,
+            view=which.view,
+            person=which.person,
+            rows_per_person=which.rows_per_person,
+            row_key=which.row_key,
+        )
+        policy = Policy.differential_privacy(domain)
+        record = DatasetRecord(name, location, where, domain, policy, kind=kind, copy=copy, dialect=dialect)
+        self._check(record)
+        self._records.declare(record, by, total)
+
+    def redeclare(self, record: DatasetRecord, domain: Domain, *, by: str) -> None:
+        """Declare other columns of the same rows."""
+        self._check(replace(record, domain=domain))
+        self._records.redeclare(record, domain, by)
+
+    def refresh(
+        self,
+        record: DatasetRecord,
+        *,
+        by: str,
+        source: object | None = None,
+        dialect: Dialect | None = None,
+    ) -> None:
+        """A new snapshot: a file is read again under its dialect; what does not fit leaves the old copy."""
+        if record.copy is None and not record.awaits_copy:
+            _check_no_dialect(dialect)
+            if source is not None:
+                raise InvalidInput("Rows in a database are read where they are.", fixes=("refresh()",))
+            self._records.replace(replace(record, snapshot=record.snapshot + 1), by)
+            return
+        if source is None and not record.location:
+            raise InvalidInput(
+                "These rows came from a table in memory, which is not there to be read again.",
+                fixes=("refresh(table), with the rows as they are now",),
+            )
+        if source is not None and record.location:
+            raise InvalidInput("These rows come from a file.", fixes=("refresh()",))
+        with self._taken(source or record.location, dialect or record.dialect) as (copy, found):
+            self._enter_copy(record, copy, found, by, snapshot=record.snapshot + 1)
+        if record.copy is not None and not self._records.is_under_way(record.name):
+            self.copies.erase(record.copy)
+
+    def delete(self, record: DatasetRecord, *, by: str) -> None:
+        """End a dataset and erase its copy."""
+        self._records.delete(record, by)
+        if record.copy is not None:
+            self.copies.erase(record.copy)
+        self.sweep()
+
+    def sweep(self) -> list[str]:
+        """Remove copies that no dataset mentions, left by a process that ended in between."""
+        names = self._records.names()
+        if any(self._records.is_under_way(name) for name in names):
+            return []
+        found = (self._records[name].copy for name in names)
+        return self.copies.sweep(copy.file for copy in found if copy is not None)
+
+    # --- from before there were copies ----------------------------------------------------------
+
+    def adopt(self, record: DatasetRecord, *, by: str) -> None:
+        """Take the copy of a dataset from before there were copies, once; the curator sees why it fails."""
+        try:
+            with self._taken(record.location, None) as (copy, dialect):
+                again = record.snapshot + (dialect is not None)  # texts were read by other rules before
+                self._enter_copy(record, copy, dialect, by, snapshot=again)
+        except PolicyConflict:
+            return  # another process was faster
+        except BlowfishError as error:
+            _LOG.warning("The file of '%s' could not be copied: %s", record.name, error)
+        else:
+            _LOG.warning(
+                "The file of '%s' was read once more, into a copy that answers come from now on.", record.name
+            )
+            return
+        raise SourceError(
+            f"The rows of '{record.name}' are not ready to be asked about. Nothing was charged.",
+            fixes=("ask the curator to refresh it",),
+        )
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def backend(self, record: DatasetRecord) -> Backend:
+        """The rows of exactly this version of a declaration."""
+        key = (record.name, record.version)
+        with self._opening:
+            if key not in self._open:
+                opened = open_backend(self._place(record), record.domain, source=record.source)
+                self._retire(record.name)
+                self._open[key] = opened
+            return self._open[key]
+
+    def _retire(self, name: str) -> None:
+        """Close what an earlier version left, except the last, which may be in use until it is done."""
+        for key in [key for key in self._open if key[0] == name]:
+            before = self._retired.pop(name, None)
+            if before is not None:
+                before.close()
+            self._retired[name] = self._open.pop(key)
+
+    def _place(self, record: DatasetRecord) -> str | Path:
+        return record.location if record.copy is None else self.copies.checked(record.copy)
+
+    def _check(self, record: DatasetRecord) -> None:
+        backend = open_backend(self._place(record), record.domain, source=record.source)
+        try:
+            backend.check()
+        finally:
+            backend.close()
+
+    def _enter_copy(
+        self, record: DatasetRecord, copy: RowsCopy, dialect: Dialect | None, by: str, *, snapshot: int
+    ) -> None:
+        changed = replace(record, kind=SourceKind.COPY, copy=copy, dialect=dialect, snapshot=snapshot)
+        self._check(changed)
+        self._records.replace(changed, by)
+
+    @contextmanager
+    def _taken(self, source: object, dialect: Dialect | None) -> Iterator[tuple[RowsCopy, Dialect | None]]:
+        """A new copy, which is erased unless all that follows goes well."""
+        if isinstance(source, str | Path) and is_text_file(source):
+            dialect = dialect or find_dialect(Path(source))
+        else:
+            _check_no_dialect(dialect)
+        copy = self.copies.take(source, dialect)
+        try:
+            yield copy, dialect
+        except BaseException:
+            with suppress(OSError):
+                self.copies.erase(copy)
+            raise
+
+
+def _kind_of(location: str, kind: SourceKind | None) -> SourceKind:
+    """What was declared about the rows, or what is usual for such a source."""
+    copied = not location or is_copied(location)
+    if kind is None:
+        return SourceKind.COPY if copied else SourceKind.FROZEN
+    if kind is SourceKind.COPY and not copied:
+        raise InvalidInput("A database is not copied.", fixes=("kind='frozen'", "kind='live'"))
+    if kind is not SourceKind.COPY and (not location or is_text_file(location)):
+        raise InvalidInput(
+            "A file of texts, and a table in memory, are always copied.", fixes=("leave the kind out",)
+        )
+    return kind
+
+
+def _check_no_dialect(dialect: Dialect | None) -> None:
+    if dialect is not None:
+        raise InvalidInput("Only a file of texts has a dialect.", fixes=("leave it out",))
