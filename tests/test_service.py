@@ -74,11 +74,14 @@ class TestAsking:
     def test_quotes_are_free_and_touch_no_data(
         self, people: Dataset, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(type(people.gateway), "_backend", lambda *_: pytest.fail("the data was touched"))
+        touched = "blowfishdb.row_sources.open_backend"
+        monkeypatch.setattr(touched, lambda *_, **__: pytest.fail("the data was touched"))
         before = people.budget.status
         for alpha in (10, 20, 50):
             cumulative(people, alpha=alpha).quote()
         assert people.budget.status == before
+        with pytest.raises(pytest.fail.Exception, match="touched"):
+            cumulative(people).ask()
 
     def test_the_same_question_again_is_the_stored_answer_at_no_cost(self, people: Dataset) -> None:
         first = cumulative(people).ask()
@@ -208,7 +211,7 @@ class TestNothingIsChargedOrLost:
         from blowfishdb.core.projection import project
 
         question = cumulative(people).request().question
-        counts = people.gateway._backend(record).prepare(project(question, record.policy).cells).count()
+        counts = people.gateway._rows.backend(record).prepare(project(question, record.policy).cells).count()
         assert isinstance(counts, Secret) and "5" not in repr(counts)
 
     def test_noise_is_secure_and_fresh(self, people: Dataset) -> None:

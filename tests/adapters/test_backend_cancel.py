@@ -117,8 +117,7 @@ def test_the_charge_of_a_cancelled_question(database: Place, backend: Backend, t
     (tmp_path / "rows.csv").write_text("v\n1\n")
     with Workspace(tmp_path / "w.blowfish", user="ana") as workspace:
         asking = workspace.add_dataset("people", tmp_path / "rows.csv", domain=NUMBER)["v"].histogram()
-        workspace._backends["people"].close()
-        workspace._backends["people"] = backend
+        workspace._rows._open["people", 1] = backend
         budget = workspace["people"].budget
 
         early = Cancellation()

@@ -70,7 +70,7 @@ def _child(job: Job, report: Callable[[object], None]) -> None:
     around(Ledger, "settle", "settle", "settled")
     with Workspace(job.workspace, user="ana") as workspace:
         asking = question(workspace["people"], job.number)
-        workspace._backend(workspace._records["people"])
+        workspace._rows.backend(workspace._records["people"])
         reach("ask")
         report(asking.ask().raw.tolist())
 

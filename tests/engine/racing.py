@@ -38,7 +38,7 @@ def attempts(workspace: Workspace, numbers: Iterable[int], threads: int) -> list
 
 def _racer(place: str, share: int, ready: int, go: int, sink: int) -> None:
     with Workspace(place, user=f"analyst {share}") as workspace:
-        workspace._backend(workspace._records["people"])
+        workspace._rows.backend(workspace._records["people"])
         os.write(ready, b".")
         os.read(go, 1)
         numbers = range(share * THREADS, (share + 1) * THREADS)

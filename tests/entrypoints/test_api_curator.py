@@ -41,7 +41,7 @@ def test_from_a_file_to_the_first_answer(here: Running, tmp_path: Path) -> None:
     assert "Hide" in made.json()["policy_in_words"][0] and made.json()["columns_in_words"][0].startswith(
         "age: "
     )
-    assert here.curator.post(DATASETS, json=declared).status_code == 422  # the name is taken
+    assert here.curator.post(DATASETS, json=declared).status_code == 409  # the name is taken
     answer = here.analyst.post(f"{DATASETS}/visits/answers", json={"question": "count()", "epsilon": "0.1"})
     assert ok(answer)["values"] == [500.0]
 
