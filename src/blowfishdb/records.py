@@ -96,7 +96,7 @@ class Records:
 
     def redeclare(self, record: DatasetRecord, domain: Domain, by: str) -> None:
         """Enter other columns; the policy for the earlier ones means nothing any more."""
-        policy = Policy.differential_privacy(domain)
+        policy = Policy.whole_record(domain)
         changed = replace(record, domain=domain, policy=policy)
         self._declarations.redeclare(
             record.name, by, _body(changed), _policy_body(policy), over=record.version
@@ -143,7 +143,7 @@ class Records:
             location=stored["location"],
             source=None if stored["source"] is None else _stored_source(stored["source"]),
             domain=domain,
-            policy=policy or Policy.differential_privacy(domain),  # a crash left some without, once
+            policy=policy or Policy.whole_record(domain),  # a crash left some without, once
             snapshot=stored["snapshot"],
             kind=None if stored.get("kind") is None else SourceKind(stored["kind"]),
             copy=None if stored.get("copy") is None else RowsCopy.from_plain(stored["copy"]),

@@ -109,7 +109,7 @@ class RowSources:
             rows_per_person=which.rows_per_person,
             row_key=which.row_key,
         )
-        policy = Policy.differential_privacy(domain)
+        policy = Policy.whole_record(domain)
         record = DatasetRecord(name, location, where, domain, policy, kind=kind, copy=copy, dialect=dialect)
         self._check(record)
         self._records.declare(record, by, total)

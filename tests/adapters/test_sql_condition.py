@@ -85,7 +85,7 @@ def test_what_is_written_reads_back(predicate):
 @example("it's", ["'", "''", '"', "\\", "--", "/*", "\n", "\x00", "{{", "$$"])
 @example('"', ['"'])
 def test_any_name_and_any_text_survive(name, values):
-    domain = Domain.of({name: Category(values), "other": Integer(0, 9)})
+    domain = Domain.of({name: Category(values, missing="public"), "other": Integer(0, 9)})
     for predicate in (col(name).isin(values), col(name) == values[0], ~col(name).is_missing()):
         assert condition(condition_text(predicate), domain) == predicate
 
@@ -99,7 +99,7 @@ def test_every_word_that_sql_knows_can_be_a_column() -> None:
     }
     assert len(words) > 500
     for word in words:
-        domain = Domain.of({word: Integer(0, 9), word + "_": Boolean()})
+        domain = Domain.of({word: Integer(0, 9, missing="value"), word + "_": Boolean()})
         for predicate in (
             col(word) >= 3,
             col(word).isin([1, 2]),

@@ -180,7 +180,12 @@ def test_a_text_is_not_an_extension() -> None:
 REFUSED = [
     ("SELECT COUNT(DISTINCT region) FROM {d}", "distinct", "above(region, 0)"),
     ("SELECT COUNT(DISTINCT salary) FROM {d}", "distinct", "above(salary, 0, width=10000)"),
-    ("SELECT COUNT(age) FROM {d}", r"COUNT\(\*\)", "count() where age is not null"),
+    (
+        "SELECT region, COUNT(age) FROM {d} GROUP BY region",
+        "each group",
+        "histogram(region) where age is not null",
+    ),
+    ("SELECT region, COUNT(salary) FROM {d} GROUP BY region", "each group", "histogram(region)"),
     ("SELECT MIN(salary) FROM {d}", "single persons", "quantiles(salary, 0.01)"),
     (
         "SELECT MAX(salary) FROM {d} WHERE age > 30",
@@ -203,7 +208,7 @@ REFUSED = [
     ("SELECT COUNT(*) FILTER (WHERE age > 3) FROM {d}", "FILTER", "count() where age > 3"),
     ("SELECT * FROM {d}", "never shown", "count()"),
     ("SELECT {d}.* FROM {d}", "never shown", "count()"),
-    ("SELECT COUNT(* EXCEPT (age)) FROM {d}", r"COUNT\(\*\)", "count() where age is not null"),
+    ("SELECT COUNT(* EXCEPT (age)) FROM {d}", r"COUNT\(\*\)", "count()"),
     ("SELECT salary FROM {d}", "would show the rows", "histogram(salary, width=10000)"),
     ("SELECT BIN(age, 5) FROM {d}", "would show the rows", "histogram(age, width=5)"),
     ("SELECT region, COUNT(*) FROM {d}", "needs GROUP BY", "histogram(region)"),

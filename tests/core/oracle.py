@@ -55,6 +55,12 @@ def line_graph(rng: np.random.Generator, size: int) -> Case:
     return graphs.Grid((size,), theta), by_definition(size, lambda u, v: abs(u - v) <= theta)
 
 
+def apart_graph(rng: np.random.Generator, size: int) -> Case:
+    """A line and, behind it, one cell that nothing is joined to: public missing values."""
+    base, table = line_graph(rng, size - 1)
+    return graphs.Apart(base), by_definition(size, lambda u, v: v < size - 1 and bool(table[u, v]))
+
+
 def l1_grid(rng: np.random.Generator, shape: tuple[int, ...]) -> Case:
     theta = int(rng.integers(1, sum(shape) + 1))
     places = list(itertools.product(*map(range, shape)))

@@ -30,7 +30,7 @@ from blowfishdb.core.errors import (
     UnknownColumn,
 )
 
-missing_choices = st.sampled_from(["clamp", "drop", "value"])
+missing_choices = st.sampled_from(["none", "clamp", "drop", "value", "public"])
 outside_choices = st.sampled_from(["clamp", "drop"])
 anything = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.dates(), st.just([1])
@@ -98,11 +98,13 @@ def test_cells_and_values_go_back_and_forth(attribute: Attribute, data: st.DataO
 @given(attributes)
 def test_missing_values_follow_the_choice(attribute: Attribute) -> None:
     lowest = attribute.value_count - 1 if isinstance(attribute, Category) else 0
-    cell = {"clamp": lowest, "drop": -1, "value": attribute.value_count}[attribute.missing]
+    own = attribute.value_count
+    cells = {"none": lowest, "clamp": lowest, "drop": -1, "value": own, "public": own}
+    cell = cells[attribute.missing]
     nulls = [None, math.nan, np.nan, Decimal("NaN"), Decimal("sNaN"), np.datetime64("NaT")]
     assert attribute.encode(nulls).tolist() == [cell] * len(nulls)
     assert attribute.size == attribute.value_count + attribute.has_missing_cell
-    assert attribute.has_missing_cell == (attribute.missing == "value")
+    assert attribute.has_missing_cell == (attribute.missing in ("value", "public"))
     assert attribute.may_drop == ("drop" in (attribute.missing, attribute.outside))
     if attribute.has_missing_cell:
         assert attribute.label(attribute.value_count) == "missing"
@@ -229,8 +231,8 @@ def test_distances_must_be_positive_numbers(attribute: Attribute, wrong: object)
 )
 def test_choices_are_checked_and_have_defaults(make) -> None:
     attribute = make()
-    usual = "drop" if isinstance(attribute, Category) else "clamp"
-    assert (attribute.missing, attribute.outside) == (usual, usual)
+    usual = ("drop", "drop") if isinstance(attribute, Category) else ("none", "clamp")
+    assert (attribute.missing, attribute.outside) == usual
     for choices in ({"missing": "ignore"}, {"outside": "value"}, {"missing": None}, {"outside": 1}):
         with pytest.raises(InvalidAttribute, match="must be one of"):
             make(**choices)
@@ -249,7 +251,30 @@ def test_integer_cells_of_ten() -> None:
     dropping = Integer(0, 25, 10, outside="drop")
     assert dropping.encode([-5, 0, 25, 26, 29, math.inf]).tolist() == [-1, 0, 2, -1, -1, -1]
     assert age.describe() == (
-        "whole numbers from 0 to 25 in cells of 10; values outside are clamped; missing values count as 0"
+        "whole numbers from 0 to 25 in cells of 10; values outside are clamped; "
+        "none is missing (one that turns up later counts as 0)"
+    )
+
+
+def test_answers_are_told_what_a_declaration_folds() -> None:
+    def folded(attribute: Attribute) -> str | None:
+        return attribute.folded("x")
+
+    assert folded(Integer(0, 25_000)) == "x: values outside 0–25,000 count as the nearest end."
+    assert folded(Integer(1990, 2030, missing="clamp")) == (
+        "x: values outside 1990–2030 count as the nearest end; missing values count as 1990."
+    )
+    assert folded(Real(0, 1, "0.1", missing="drop", outside="drop")) == (
+        "x: rows with a value outside 0–1 are left out; rows without a value are left out."
+    )
+    assert folded(Category(["a", "other"], missing="public")) == (
+        "x: rows with a value that is not listed are left out."
+    )
+    assert folded(Category(["a", "other"], missing="clamp", outside="clamp")) == (
+        "x: values that are not listed count as other; missing values count as other."
+    )
+    assert folded(Date("2024-01-01", "2024-01-02", missing="value")) == (
+        "x: values outside 2024-01-01–2024-01-02 count as the nearest end."
     )
 
 
@@ -690,7 +715,7 @@ def test_domains_of_any_size() -> None:
     wide = Domain.of({f"c{i}": Integer(0, 10**12 - 1) for i in range(50)})
     assert wide.size == 10**600
     assert Domain(self=Boolean(), cls=Boolean()).names == ("self", "cls")
-    assert repr(Domain(flag=Boolean())) == "Domain(flag=Boolean(missing='clamp', outside='clamp'))"
+    assert repr(Domain(flag=Boolean())) == "Domain(flag=Boolean(missing='none', outside='clamp'))"
     assert Domain(a=Boolean(), b=Boolean()).describe().count("\n") == 1
 
 

@@ -28,8 +28,11 @@ from tests.core import oracle
 
 def random_case(seed: int) -> tuple[oracle.Case, tuple[int, ...], np.random.Generator]:
     rng = np.random.default_rng(seed)
-    if rng.random() < 0.5:
-        shape: tuple[int, ...] = (int(rng.integers(1, 11)),)
+    if seed % 5 == 4:
+        shape: tuple[int, ...] = (int(rng.integers(2, 11)),)
+        case = oracle.apart_graph(rng, shape[0])
+    elif rng.random() < 0.5:
+        shape = (int(rng.integers(1, 11)),)
         case = oracle.line_graph(rng, shape[0])
     else:
         shape = oracle.random_shape(rng)
@@ -112,6 +115,15 @@ class TestImplicitGraphsCostNothing:
         onto_one = Bins.product(Bins.width(10**3, 10), *(Bins.width(10**3, 10**3) for _ in range(3)))
         projected = graph.project(onto_one)
         assert projected.size == 100 and projected.edge_count == 99
+
+    def test_public_missing_values_are_not_written_out(self) -> None:
+        graph = graphs.Apart(graphs.Threshold(10**9, 10**5))
+        assert graph.components().first([0, 1]).tolist() == [0, 10**9]
+        bins = Bins.edges(10**9 + 1, [0, 10**8, 10**9])
+        assert graph.project(bins) == graphs.Banded([1, 1, 2])
+        assert graph.distance(3, 10**9) == math.inf
+        with pytest.raises(InvalidGraph, match="whole records"):
+            graphs.Apart(graphs.AddRemove(3))
 
     def test_listing_too_many_edges_is_refused(self) -> None:
         with pytest.raises(TooLarge, match="above the limit"):

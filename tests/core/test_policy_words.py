@@ -68,6 +68,16 @@ def test_the_sentence_of_the_salaries() -> None:
             "Hide only whether someone's 'c' is missing, ",
         ),
         (
+            Integer(0, 9, missing="public"),
+            graphs.Threshold(10, 2),
+            "of each other. Whether it is missing is not hidden.",
+        ),
+        (
+            Integer(0, 9, missing="public"),
+            graphs.Full(10),
+            "Hide which value of 'c' someone has. Whether it is missing is not hidden.",
+        ),
+        (
             Integer(0, 9, missing="value"),
             graphs.Threshold(10, 2),
             "of each other. Hide also whether it is missing.",
@@ -148,6 +158,7 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     Real("-0.5", "0.5", "0.2"),
     Category(["no", "a..b", " ", "1", "ä: b", "#"], ordered=True),
     Category([7, -1, 30, 4, 5], missing="value"),
+    Integer(0, 6, missing="public"),
     Date("2024-02-26", "2024-03-02"),
     Date("2024-01-01T00:00", "2024-01-01T05:00", "hour"),
     Boolean(),
@@ -161,7 +172,7 @@ def test_an_editor_gets_back_what_it_set(seed: int) -> None:
     graph, table = oracle.line_graph(rng, attribute.value_count)
     words = current(Policy.by_column(Domain(c=attribute), {"c": graph}), "c")
     assert (oracle.adjacency(graph_of(words, attribute)) == table).all()
-    assert words.missing == attribute.has_missing_cell
+    assert words.missing == (attribute.missing == "value")
     json.dumps(words.to_plain())
 
 
@@ -193,6 +204,8 @@ def random_graph(rng: np.random.Generator, shape: tuple[int, ...]) -> oracle.Cas
         factors = [
             graphs.Cone(oracle.line_graph(rng, n - 1)[0], graphs.Apex.MISSING)
             if n > 1 and rng.random() < 0.4
+            else oracle.apart_graph(rng, n)[0]
+            if n > 1 and rng.random() < 0.3
             else oracle.line_graph(rng, n)[0]
             for n in shape
         ]

@@ -32,7 +32,7 @@ from blowfishdb.core.predicates import (
 
 # --- random domains, rows and predicates ----------------------------------------------------------
 
-missing_choices = st.sampled_from(["clamp", "drop", "value"])
+missing_choices = st.sampled_from(["none", "clamp", "drop", "value", "public"])
 outside_choices = st.sampled_from(["clamp", "drop"])
 
 
@@ -89,7 +89,7 @@ def atoms(draw, domain):
     last = draw(st.integers(first, attribute.value_count - 1))
     lower, upper = attribute.lower(first), attribute.upper(last)
     single = attribute.ticks_per_cell == 1
-    forms = ["missing"]
+    forms = ["missing"] if attribute.has_missing_cell else []
     if attribute.ordered:
         forms += [">=", "<", "<=", ">", "between"]
     if single:
@@ -418,10 +418,17 @@ def test_dropped_rows_never_match() -> None:
     assert bool(Everything().on_cells(domain, {}))
 
 
-def test_missingness_without_a_cell_is_never_seen() -> None:
-    domain = Domain(age=Integer(0, 9))
-    assert col("age").is_missing().on_cells(domain, {"age": np.arange(10)}).sum() == 0
-    assert col("age").is_missing().cuts(domain)["age"].count == 1
+@pytest.mark.parametrize("rule", ["none", "drop", "clamp"])
+def test_missingness_without_a_cell_is_refused(rule: str) -> None:
+    domain = Domain(age=Integer(0, 9, missing=rule))
+    for asked in (
+        col("age").is_missing(),
+        ~col("age").is_missing(),
+        (col("age") > 3) | ~col("age").is_missing(),
+    ):
+        for use in (asked.check, asked.cuts, lambda d, p=asked: p.on_cells(d, {"age": np.arange(10)})):
+            with pytest.raises(InvalidPredicate, match="cannot be told here"):
+                use(domain)
 
 
 def test_conditions_that_cut_through_cells_are_refused() -> None:

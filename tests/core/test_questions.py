@@ -135,9 +135,6 @@ class TestBadInput:
             lambda: Ranges(()).workload((TEN,)),
             lambda: Ranges(((5, 9),)).workload((TEN,)),
             lambda: Ranges(((0, 300),)).workload((TEN,)),
-            lambda: Sum().workload(
-                (Axis("a", Integer(0, 5, missing="value"), Integer(0, 5, missing="value").bins()),)
-            ),
         ],
     )
     def test_each_mistake_is_explained(self, build) -> None:

@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 
 from blowfishdb.core.bins import Bins
-from blowfishdb.core.graphs import Explicit, Full, Grid, Partitioned, PolicyGraph, Product, Threshold
+from blowfishdb.core.graphs import (
+    Apart,
+    Apex,
+    Cone,
+    Explicit,
+    Full,
+    Grid,
+    Partitioned,
+    PolicyGraph,
+    Product,
+    Threshold,
+)
 from blowfishdb.core.stretch import stretch
 
 
@@ -38,6 +49,16 @@ def test_one_column(size: int) -> None:
     for old in lines(size):
         for new in lines(size):
             assert stretch(old, new) == searched(old, new), (old.describe(), new.describe())
+
+
+def test_public_missing_values_stay_apart() -> None:
+    values = [base for base in lines(6) if base.size == 6]
+    for old in map(Apart, values):
+        for new in [*map(Apart, values), *(Cone(base, Apex.MISSING) for base in values), *lines(7)]:
+            assert stretch(old, new) == searched(old, new), (old.describe(), new.describe())
+    for old in [*(Cone(base, Apex.MISSING) for base in values), *lines(7)]:
+        for new in map(Apart, values):
+            assert stretch(old, new) >= searched(old, new), (old.describe(), new.describe())
 
 
 @pytest.mark.parametrize("old_joint", [True, False])

@@ -19,8 +19,8 @@ from blowfishdb.core.constraints.declared import Constraints
 from blowfishdb.core.constraints.words import known_sentences
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidGraph, InvalidInput
-from blowfishdb.core.graphs import Apex, Cone, Full, Grid, PolicyGraph, Product
-from blowfishdb.core.policy import Policy
+from blowfishdb.core.graphs import Full, Grid, PolicyGraph, Product
+from blowfishdb.core.policy import Policy, with_missing
 from blowfishdb.core.policy_parts import Part, parts_of
 from blowfishdb.core.policy_words import area_unit, sentence, sentences
 from blowfishdb.core.typed_values import typed_distance, written_distance
@@ -104,17 +104,16 @@ def _factors(
 
 def _column(domain: Domain, name: str, rule: Mapping[str, Any]) -> PolicyGraph:
     attribute = domain[name]
-    if rule.get("hide") == "everything":
-        return Full(attribute.size)
     graph = column_graph(
         attribute,
+        everything=rule.get("hide") == "everything",
         hide_within=rule.get("hide within"),
         groups=rule.get("hide within groups"),
         groups_of=rule.get("hide within groups of"),
         between=rule.get("hide between"),
         nothing=rule.get("hide") == "nothing",
     )
-    return Cone(graph, Apex.MISSING) if attribute.has_missing_cell else graph
+    return with_missing(attribute, graph)
 
 
 def _area_columns(domain: Domain, listed: list[str], taken: set[str]) -> tuple[str, ...]:
@@ -195,7 +194,7 @@ def policy_document(policy: Policy, *, dataset: str) -> dict[str, Any]:
 def _rule(policy: Policy, column: str) -> dict[str, Any]:
     words = current(policy, column, most=MOST_LISTED)
     attribute = policy.domain[column]
-    if not words.listed or (attribute.has_missing_cell and not words.missing):
+    if not words.listed or words.missing != (attribute.missing == "value"):
         raise InvalidGraph(
             f"What is hidden about '{column}' cannot be written in a file: it has too many pairs, or treats "
             "missing values in its own way.",

@@ -88,6 +88,8 @@ def aggregate(node: exp.Expr, source: Source) -> QuestionForm:
     match node:
         case exp.Count() if is_count(node):
             return QuestionForm("count", (), where)
+        case exp.Count() if isinstance(node.this, exp.Column) and not node.expressions:
+            return QuestionForm("count", (key(node.this, source),), where)
         case exp.Sum() if isinstance(node.this, exp.Column):
             return QuestionForm("sum", (key(node.this, source),), where)
         case exp.Avg() if isinstance(node.this, exp.Column):
@@ -113,7 +115,7 @@ def _filtered(node: exp.Filter, source: Source) -> UnsupportedSql:
 def aggregate_text(form: QuestionForm) -> str:
     """The expression that ``aggregate`` reads as ``form``."""
     if form.kind == "count":
-        return "COUNT(*)"
+        return f"COUNT({key_text(form.columns[0])})" if form.columns else "COUNT(*)"
     column = key_text(form.columns[0])
     if form.kind in _WORDS:
         return f"{_WORDS[form.kind]}({column})"

@@ -17,6 +17,7 @@ from blowfishdb.adapters.sql_extensions import split_extensions
 from blowfishdb.adapters.sql_refusals import (
     Source,
     refuse_clauses,
+    refuse_counted_groups,
     refuse_grouped,
     refuse_shape,
     refuse_statement,
@@ -105,6 +106,8 @@ class _Select:
             raise self.source.refuse("One question at a time; each has a price of its own.", *apart)
         if not keys:
             return self._ungrouped(asked)
+        if asked and asked[0].kind == "count" and asked[0].columns:
+            raise refuse_counted_groups(asked[0].columns[0].name, list(map(key_text, keys)), self.source)
         if asked and asked[0].kind != "count":
             raise refuse_grouped(aggregate_text(asked[0]), list(map(key_text, keys)), self.source)
         self._check_selected(keys)

@@ -5,7 +5,7 @@ Every suggestion is a whole statement on the same dataset with the same conditio
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import final
 
@@ -17,7 +17,7 @@ from blowfishdb.core.attributes import Category, Integer, Real
 from blowfishdb.core.dates import Date
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import UnsupportedSql
-from blowfishdb.core.predicates import Everything, Predicate
+from blowfishdb.core.predicates import Everything, IsMissing, Predicate
 
 _FEW_BINS = 20
 _SPREAD = (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp)
@@ -139,9 +139,7 @@ def refuse_aggregate(node: exp.Expr, source: Source) -> UnsupportedSql:
             fix = source.counted(source.key(column), tail=" HAVING COUNT(*) > 0")
             return source.refuse("One person can add a value, so distinct values are not counted.", fix)
         case exp.Count():
-            rows = f"{name_text(column)} IS NOT NULL"
-            fix = source.select("COUNT(*)", where=both(source.where, rows))
-            return source.refuse(f"{shown(node)}: rows are counted by COUNT(*).", fix)
+            return source.refuse(f"{shown(node)}: rows are counted by COUNT(*) or COUNT(column).")
         case exp.Min() | exp.Max():
             share = 0.01 if isinstance(node, exp.Min) else 0.99
             fix = (
@@ -167,6 +165,18 @@ def both(where: Predicate, more: str) -> str:
     if isinstance(where, Everything):
         return more
     return f"({condition_text(where)}) AND {more}"
+
+
+def refuse_counted_groups(column: str, keys: list[str], source: Source) -> UnsupportedSql:
+    """COUNT(column) of each group: the rows of each that have a value, where those are kept apart."""
+    if source.domain[column].has_missing_cell:
+        source = replace(source, where=_joined(source.where, ~IsMissing(column)))
+    counted = source.counted(*keys)
+    return source.refuse(f"COUNT({name_text(column)}) is about all rows, not about each group.", counted)
+
+
+def _joined(where: Predicate, more: Predicate) -> Predicate:
+    return more if isinstance(where, Everything) else where & more
 
 
 def refuse_grouped(asked: str, keys: list[str], source: Source) -> UnsupportedSql:

@@ -29,7 +29,7 @@ from blowfishdb.core.errors import (
 from blowfishdb.core.values import Value, as_column, is_null, text
 
 Outside = Literal["clamp", "drop"]
-Missing = Literal["clamp", "drop", "value"]
+Missing = Literal["none", "value", "public", "drop", "clamp"]
 Ticks = tuple[NDArray[Any], BoolArray]
 """The tick of every row of a column (beyond either end when outside), and which rows are NULL."""
 
@@ -37,9 +37,11 @@ MOST_CELLS = 2**62
 """Cell numbers are 64-bit integers; half the range leaves room for arithmetic on them."""
 
 _MISSING_WORDS: dict[Missing, str] = {
-    "clamp": "missing values count as {fallback}",
+    "none": "none is missing (one that turns up later counts as {fallback})",
+    "value": "missing values have a cell of their own, and who has one is hidden",
+    "public": "missing values have a cell of their own, and who has one is not hidden",
     "drop": "rows with a missing value are dropped",
-    "value": "missing values have a cell of their own",
+    "clamp": "missing values count as {fallback}",
 }
 _OUTSIDE_WORDS: dict[Outside, str] = {
     "clamp": "values outside are clamped",
@@ -51,12 +53,18 @@ class Attribute(ABC):
     """A column with declared bounds.
 
     ``outside`` says what becomes of a value beyond the bounds: ``"clamp"`` moves it to the nearest end,
-    ``"drop"`` sends its row to *outside* (cell -1). ``missing`` says what becomes of NULL and NaN: the lowest
-    value (``"clamp"``), *outside* (``"drop"``), or a cell of its own behind all others (``"value"``).
+    ``"drop"`` sends its row to *outside* (cell -1). ``missing`` says what becomes of NULL and NaN:
+
+    - ``"none"``: there are none, which is checked when the data is declared. The rule must not depend on the
+      data, so one that turns up afterwards has a fixed place: the lowest value.
+    - ``"value"``: a cell of its own behind all others, and whether a value is missing is secret.
+    - ``"public"``: the same cell, but everyone may know whose value is missing.
+    - ``"drop"``: *outside*.
+    - ``"clamp"``: the lowest value, which every answer says.
 
     Clamping keeps a distance threshold meaningful: values that were close stay close. Dropping makes
     *outside* adjacent to every value, because nothing bounds how far a dropped value was, and that costs
-    accuracy; the same holds for the cell of missing values.
+    accuracy; the same holds for a secret cell of missing values. A public one costs nothing.
     """
 
     __slots__ = ()
@@ -113,6 +121,11 @@ class Attribute(ABC):
     def _words(self) -> str:
         """The values of the column in words."""
 
+    @property
+    @abstractmethod
+    def _stray(self) -> tuple[str, str]:
+        """Which values are outside, in words, and as what they count under ``outside="clamp"``."""
+
     # --- cells ------------------------------------------------------------------------------------
 
     @property
@@ -128,7 +141,12 @@ class Attribute(ABC):
     @property
     def has_missing_cell(self) -> bool:
         """Whether missing values have a cell of their own, the last one."""
-        return self.missing == "value"
+        return self.missing in ("value", "public")
+
+    @property
+    def missing_is_public(self) -> bool:
+        """Whether everyone may know whose value is missing."""
+        return self.missing == "public"
 
     @property
     def may_drop(self) -> bool:
@@ -155,16 +173,18 @@ class Attribute(ABC):
 
     @property
     def _null_cell(self) -> int:
-        if self.missing == "clamp":
-            return self._null_tick // self.ticks_per_cell
-        return -1 if self.missing == "drop" else self.value_count
+        if self.has_missing_cell:
+            return self.value_count
+        return -1 if self.missing == "drop" else self._null_tick // self.ticks_per_cell
 
     def cell(self, value: object) -> int:
         """The cell of one value of the domain; anything else is refused."""
         if is_null(value):
             if self.has_missing_cell:
                 return self.value_count
-            raise InvalidValue("A missing value has no cell here.", fixes=('declare missing="value"',))
+            raise InvalidValue(
+                "A missing value has no cell here.", fixes=('declare missing="value"', 'missing="public"')
+            )
         first, stop = self.span(value)
         cell = first // self.ticks_per_cell
         if not 0 <= first < stop <= self.ticks or (stop - 1) // self.ticks_per_cell != cell:
@@ -198,6 +218,28 @@ class Attribute(ABC):
         """The column in one line."""
         missing = _MISSING_WORDS[self.missing].format(fallback=text(self.at(self._null_tick)))
         return f"{self._words()}; {_OUTSIDE_WORDS[self.outside]}; {missing}"
+
+    def folded(self, column: str) -> str | None:
+        """What the declaration makes of values that it does not list, for whoever reads an answer.
+
+        None where every row counts as what it is. It follows from the declaration alone, and says nothing of
+        whether there are such values.
+        """
+        said = [*self._outside_said(), *self._missing_said()]
+        return f"{column}: {'; '.join(said)}." if said else None
+
+    def _outside_said(self) -> list[str]:
+        which, nearest = self._stray
+        if self.outside == "drop":
+            return [f"rows with a value {which} are left out"]
+        return [f"values {which} count as {nearest}"]
+
+    def _missing_said(self) -> list[str]:
+        if self.missing == "drop":
+            return ["rows without a value are left out"]
+        if self.missing == "clamp":
+            return [f"missing values count as {text(self.at(self._null_tick))}"]
+        return []
 
     # --- distances and bins -----------------------------------------------------------------------
 
@@ -333,6 +375,14 @@ def _items(groups: Mapping[str, Iterable[object]]) -> list[tuple[str, list[objec
         if not values:
             raise InvalidBins(f"The group {name!r} is empty, and no bin may be.")
     return items
+
+
+def beyond_ends(attribute: Attribute) -> tuple[str, str]:
+    """What lies outside on a line, in words, and where it is moved."""
+    most = attribute.at(attribute.ticks - 1)
+    grouped = isinstance(most, int) and most >= 10_000  # years stay years
+    low, high = (text(value, grouped=grouped) for value in (attribute.at(0), most))
+    return f"outside {low}–{high}", "the nearest end"
 
 
 def freeze(attribute: Attribute, **fields: object) -> None:

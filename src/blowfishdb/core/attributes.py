@@ -17,6 +17,7 @@ from blowfishdb.core.attribute import (
     Missing,
     Outside,
     Ticks,
+    beyond_ends,
     check_cells,
     check_choices,
     freeze,
@@ -36,7 +37,7 @@ class Integer(Attribute):
     hi: int
     step: int = 1
     _: KW_ONLY
-    missing: Missing = "clamp"
+    missing: Missing = "none"
     outside: Outside = "clamp"
 
     def __post_init__(self) -> None:
@@ -96,6 +97,10 @@ class Integer(Attribute):
         cells = f" in cells of {self.step:,}" if self.step > 1 else ""
         return f"whole numbers from {self.lo:,} to {self.hi:,}{cells}"
 
+    @property
+    def _stray(self) -> tuple[str, str]:
+        return beyond_ends(self)
+
 
 @final
 @dataclass(frozen=True, slots=True, init=False)
@@ -113,7 +118,7 @@ class Real(Attribute):
     outside: Outside
 
     def __init__(
-        self, lo: Number, hi: Number, grid: Number, *, missing: Missing = "clamp", outside: Outside = "clamp"
+        self, lo: Number, hi: Number, grid: Number, *, missing: Missing = "none", outside: Outside = "clamp"
     ) -> None:
         low, high = (number(v, f"The {w} bound", InvalidAttribute) for v, w in ((lo, "lower"), (hi, "upper")))
         step = number(grid, "The grid", InvalidAttribute)
@@ -182,6 +187,10 @@ class Real(Attribute):
 
     def _words(self) -> str:
         return f"numbers from {text(self.lo)} to {text(self.hi)} in steps of {text(self.grid)}"
+
+    @property
+    def _stray(self) -> tuple[str, str]:
+        return beyond_ends(self)
 
 
 @final
@@ -265,6 +274,10 @@ class Category(Attribute):
         shown = ", ".join(str(value) for value in self.values[:6]) + (", …" if self.ticks > 6 else "")
         return f"{'ordered categories' if self.ordered else 'categories'} {shown}"
 
+    @property
+    def _stray(self) -> tuple[str, str]:
+        return "that is not listed" if self.outside == "drop" else "that are not listed", str(self.values[-1])
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -272,7 +285,7 @@ class Boolean(Attribute):
     """False (cell 0) and True (cell 1); databases may write them as 0 and 1."""
 
     _: KW_ONLY
-    missing: Missing = "clamp"
+    missing: Missing = "none"
     outside: Outside = "clamp"
 
     def __post_init__(self) -> None:
@@ -318,6 +331,10 @@ class Boolean(Attribute):
 
     def _words(self) -> str:
         return "False or True"
+
+    @property
+    def _stray(self) -> tuple[str, str]:
+        return "other than 0 and 1", "the nearest of them"
 
 
 def _whole(value: object, what: str) -> int:

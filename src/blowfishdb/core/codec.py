@@ -120,6 +120,11 @@ def _(value: graphs.Cone) -> Plain:
 
 
 @plain.register
+def _(value: graphs.Apart) -> Plain:
+    return {"kind": "apart", "base": plain(value.base)}
+
+
+@plain.register
 def _(value: graphs.Product) -> Plain:
     return {"kind": "product", "factors": [plain(graph) for graph in value.factors], "joint": value.joint}
 
@@ -211,6 +216,7 @@ def graph(stored: Mapping[str, Any]) -> graphs.PolicyGraph:
         "ball": lambda s: graphs.Ball(s["shape"], s["theta"], s["power"]),
         "explicit": lambda s: graphs.Explicit(s["size"], np.array(s["edges"], dtype=np.int64)),
         "banded": lambda s: graphs.Banded(s["reach"]),
+        "apart": lambda s: graphs.Apart(graph(s["base"])),
         "cone": lambda s: graphs.Cone(graph(s["base"]), graphs.Apex[s["apex"].upper()]),
         "product": lambda s: graphs.Product(*(graph(factor) for factor in s["factors"]), joint=s["joint"]),
     }

@@ -19,7 +19,7 @@ from blowfishdb.core.attribute import Attribute
 from blowfishdb.core.attributes import Category
 from blowfishdb.core.bins import LIMIT, Bins, EqualBins
 from blowfishdb.core.errors import InvalidBins, InvalidGraph, InvalidInput, TooLarge
-from blowfishdb.core.graphs import Apex, Cone, Explicit, Full, Partitioned, PolicyGraph, Threshold
+from blowfishdb.core.graphs import Apart, Apex, Cone, Explicit, Full, Partitioned, PolicyGraph, Threshold
 from blowfishdb.core.policy_parts import own_graph, parts_of, without_presence
 from blowfishdb.core.typed_values import typed_cell, typed_distance, written_cell, written_distance
 
@@ -60,7 +60,7 @@ def column_graph(
 
     ``hide_within`` a distance in data units; inside named or listed ``groups`` of values (``"30..39"`` is a
     range); inside ``groups_of`` a width; ``between`` listed pairs; or ``everything``; or ``nothing``. A cell
-    for missing values is not part of it: ``Policy.by_column`` joins that to every value.
+    for missing values is not part of it: ``Policy.by_column`` joins that to every value, or sets it apart.
     """
     given = (hide_within, groups, groups_of, between, everything or None, nothing or None)
     if sum(word is not None for word in given) != 1:
@@ -121,7 +121,7 @@ def _cells(attribute: Attribute, member: object, group: object) -> tuple[int, in
     if first > last:
         raise InvalidBins(f"In the group {group!r}: the range {member} is the wrong way round.")
     if last >= attribute.value_count:
-        raise InvalidBins(f"In the group {group!r}: missing values are joined to every value, not grouped.")
+        raise InvalidBins(f"In the group {group!r}: missing values are not grouped with others.")
     return first, last + 1
 
 
@@ -130,7 +130,7 @@ def _edge(attribute: Attribute, pair: object) -> tuple[int, int]:
         raise InvalidGraph("A pair to hide is two values of the column.", fixes=("[low, high]",))
     u, v = (typed_cell(attribute, value) for value in pair)
     if attribute.value_count in (u, v):
-        raise InvalidGraph("Missing values are joined to every value already; leave them out of the pairs.")
+        raise InvalidGraph("Whether missing values are hidden is declared; leave them out of the pairs.")
     if u == v:
         raise InvalidGraph(f"{pair[0]} and {pair[1]} are the same value here; there is nothing to hide.")
     return u, v
@@ -209,6 +209,8 @@ def values_graph(policy: Policy, column: str) -> tuple[PolicyGraph, bool]:
     """The graph of a column without ⊥ and without the cell of missing values, and whether it was joined."""
     graph = without_presence(own_graph(policy, column))
     attribute = policy.domain[column]
+    if isinstance(graph, Apart) and attribute.has_missing_cell:
+        return graph.base, False
     if isinstance(graph, Cone) and graph.apex is Apex.MISSING and attribute.has_missing_cell:
         return graph.base, True
     if isinstance(graph, Full) and attribute.has_missing_cell:

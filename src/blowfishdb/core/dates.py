@@ -13,7 +13,7 @@ from typing import Any, Literal, final, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from blowfishdb.core.attribute import Attribute, Missing, Outside, Ticks, check_choices, freeze
+from blowfishdb.core.attribute import Attribute, Missing, Outside, Ticks, beyond_ends, check_choices, freeze
 from blowfishdb.core.errors import InvalidAttribute, InvalidValue, ReversedBounds
 from blowfishdb.core.values import moment, number, plain, text
 
@@ -42,7 +42,7 @@ class Date(Attribute):
         hi: date | str,
         unit: Unit = "day",
         *,
-        missing: Missing = "clamp",
+        missing: Missing = "none",
         outside: Outside = "clamp",
     ) -> None:
         if unit not in get_args(Unit):
@@ -127,6 +127,10 @@ class Date(Attribute):
     def _words(self) -> str:
         kind = "dates" if self.by_day else "moments"
         return f"{kind} from {text(self.lo)} to {text(self.hi)} in cells of one {self.unit}"
+
+    @property
+    def _stray(self) -> tuple[str, str]:
+        return beyond_ends(self)
 
 
 def _as_datetime(value: date, at: time) -> datetime:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import reduce
 from typing import Any, final
 
 from blowfishdb.core import questions
@@ -19,7 +20,7 @@ from blowfishdb.core.cluster_question import USUAL_ITERATIONS, ClusterQuestion, 
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidBins, InvalidInput, InvalidWorkload
 from blowfishdb.core.predicate_codec import condition_from, plain_condition, plain_value, value_from
-from blowfishdb.core.predicates import Everything, Predicate
+from blowfishdb.core.predicates import Everything, Predicate, col
 from blowfishdb.core.questions import Kind, Question
 from blowfishdb.core.values import plain
 
@@ -183,7 +184,11 @@ class QuestionForm:
         keeping = (name for name, attribute in domain.columns if not attribute.may_drop)
         names = [column.name for column in self.columns] or [next(keeping, domain.names[0])]
         axes = tuple(Axis(name, domain[name], whole_bin(domain[name].size)) for name in names)
-        return Question(questions.Histogram(), axes, self.where)
+        lost = [
+            col(column.name).is_missing() for column in self.columns if domain[column.name].has_missing_cell
+        ]
+        with_values = reduce(lambda form, missing: form.only(~missing), lost, self)
+        return Question(questions.Histogram(), axes, with_values.where)
 
     @property
     def cut_into_bins(self) -> bool:

@@ -14,7 +14,7 @@ from blowfishdb.core.column_policies import values_graph
 from blowfishdb.core.constraints.under_policy import keeps_component_totals
 from blowfishdb.core.constraints.words import known_sentences
 from blowfishdb.core.errors import InvalidInput, TooLarge
-from blowfishdb.core.graphs import Full, Grid, Partitioned, PolicyGraph, Threshold
+from blowfishdb.core.graphs import Apart, Full, Grid, Partitioned, PolicyGraph, Threshold
 from blowfishdb.core.policy import Policy
 from blowfishdb.core.policy_parts import Part, Parts, parts_of
 from blowfishdb.core.policy_words import area_distance, pair_words
@@ -178,6 +178,8 @@ def _clause(policy: Policy, parts: Parts, part: Part, budget: Epsilon) -> Clause
         f"one person. After every answer this budget allows, they can be {at_most(sure)} (was 50 %)."
     )
     limits, beyond = _limits(policy, part, parts.hides_presence, budget)
+    if isinstance(part.graph, Apart):
+        beyond = f"{beyond} Whether '{part.columns[0]}' is missing is not hidden.".strip()
     return Clause(part.columns, promise, sure, limits, beyond)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.bins import LIMIT
 from blowfishdb.core.graphs import (
+    Apart,
     Banded,
     Cone,
     Explicit,
@@ -58,7 +59,11 @@ def without_edges(graph: PolicyGraph) -> bool:
 
 
 def _cones(outer: PolicyGraph, inner: PolicyGraph) -> Known:
-    """Missing values: the last vertex is joined to all others."""
+    """Missing values: the last vertex is joined to all others, or to none."""
+    if isinstance(inner, Apart) and isinstance(outer, Apart | Cone):
+        return includes(outer.base, inner.base)
+    if isinstance(outer, Apart) and isinstance(inner, Cone | Full | Threshold):
+        return False
     if not isinstance(outer, Cone):
         return None
     if isinstance(inner, Cone):
@@ -140,6 +145,8 @@ def longest_edge(graph: PolicyGraph) -> int:
         return int(np.diff(graph.pairs, axis=1).max(initial=0))
     if isinstance(graph, Cone):
         return graph.base.size
+    if isinstance(graph, Apart):
+        return longest_edge(graph.base)
     span = graph.span
     return (
         span
@@ -202,7 +209,7 @@ def _countable(graph: PolicyGraph) -> bool:
     """Whether counting the edges is quick; for grids it takes as many steps as a vertex has neighbours."""
     if isinstance(graph, Product):
         return all(_countable(factor) for factor in graph.factors)
-    if isinstance(graph, Cone):
+    if isinstance(graph, Apart | Cone):
         return _countable(graph.base)
     if isinstance(graph, Grid):
         return math.prod(graph.axis_reach(axis) + 1 for axis in range(len(graph.shape))) <= 10**5

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self, final
 
+from blowfishdb.core.attribute import Attribute
 from blowfishdb.core.bins import Bins, ProductBins
 from blowfishdb.core.constraints.declared import Constraints
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import NotProven, PolicyConflict, SizeMismatch
-from blowfishdb.core.graphs import Apex, Cone, Full, PolicyGraph, Product
+from blowfishdb.core.graphs import Apart, Apex, Cone, Full, PolicyGraph, Product
 from blowfishdb.core.policy_parts import own_graph, parts_of, without_presence
 
 
@@ -41,8 +42,18 @@ class Policy:
 
     @classmethod
     def differential_privacy(cls, domain: Domain) -> Self:
-        """Everything about a record stays hidden: the safe default."""
+        """Everything about a record stays hidden, missing values included."""
         return cls(domain, Full(domain.size))
+
+    @classmethod
+    def whole_record(cls, domain: Domain) -> Self:
+        """Everything about a record stays hidden, but for whose values are missing where that is public.
+
+        What a dataset begins with; the same as ``differential_privacy`` if no column declares such a thing.
+        """
+        if any(attribute.missing_is_public for _, attribute in domain.columns):
+            return cls.by_column(domain, {})
+        return cls.differential_privacy(domain)
 
     @classmethod
     def by_column(
@@ -56,12 +67,12 @@ class Policy:
         """One graph per column; columns that are not named stay hidden entirely.
 
         A graph speaks of the values of its column; if the column has a cell for missing values,
-        that cell is joined to every value.
+        that cell is joined to every value, or to none if it is declared public.
         """
         for name in graphs:
             _ = domain[name]
         columns = {
-            name: _column_graph(domain, name, graphs[name]) if name in graphs else Full(domain[name].size)
+            name: _column_graph(domain, name, graphs.get(name, Full(domain[name].value_count)))
             for name in domain.names
         }
         return cls(domain, _combined(columns, joint=joint, hide_presence=hide_presence))
@@ -116,23 +127,9 @@ class Policy:
             return []
         if not keeps_component_totals(self):
             return ["how many rows there are"]
-        parts = [
-            f"how many rows are in each of the {count:,} groups of '{name}'"
-            for name, count in self._groups().items()
-            if count > 1
-        ]
+        columns = (name for name in self.domain if not self.domain[name].may_drop)
+        parts = [counts for name in columns if (counts := group_counts(name, own_graph(self, name)))]
         return ["how many rows there are", *parts]
-
-    def _groups(self) -> dict[str, int]:
-        """The number of components of each column's own graph.
-
-        Where rows can be dropped, one may always move in or out of a group unseen, so nothing is exact.
-        """
-        return {
-            name: own_graph(self, name).components().count
-            for name in self.domain
-            if not self.domain[name].may_drop
-        }
 
     def project(self, cells: Mapping[str, Bins]) -> PolicyGraph:
         """The policy over boxes of the named columns, row-major in the order of the domain.
@@ -164,11 +161,31 @@ def _column_graph(domain: Domain, name: str, graph: PolicyGraph) -> PolicyGraph:
     if graph.size == attribute.size and not attribute.has_missing_cell:
         return graph
     if attribute.has_missing_cell and graph.size == attribute.value_count:
-        return Cone(graph, Apex.MISSING)
+        return with_missing(attribute, graph)
     raise SizeMismatch(
         f"The graph for '{name}' is about {graph.size:,} values, but the column has "
         f"{attribute.value_count:,}."
     )
+
+
+def group_counts(column: str, graph: PolicyGraph) -> str | None:
+    """The counts of a column that its graph does not hide, in words; None if it hides them all.
+
+    Only for columns that drop no rows: elsewhere one may always move in or out of a group unseen.
+    """
+    groups = graph.components().count
+    if isinstance(graph, Apart) and groups == 2:
+        return f"how many values of '{column}' are missing"
+    return f"how many rows are in each of the {groups:,} groups of '{column}'" if groups > 1 else None
+
+
+def with_missing(attribute: Attribute, graph: PolicyGraph) -> PolicyGraph:
+    """A graph over the values of a column, and over the cell of missing ones if there is one."""
+    if not attribute.has_missing_cell:
+        return graph
+    if attribute.missing_is_public:
+        return Apart(graph)
+    return Full(graph.size + 1) if isinstance(graph, Full) else Cone(graph, Apex.MISSING)
 
 
 def without_trivial_factors(graph: PolicyGraph) -> PolicyGraph:

@@ -14,7 +14,7 @@ from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.graphs import Full, Grid, Partitioned
 from blowfishdb.core.inclusion import includes
-from blowfishdb.core.policy import Policy
+from blowfishdb.core.policy import Policy, group_counts
 from blowfishdb.core.policy_parts import Part, own_graph, parts_of, without_presence
 from blowfishdb.core.typed_values import grouped, shown_distance, typed_distance
 
@@ -89,14 +89,16 @@ def _condition(domain: Domain, words: ColumnPolicy) -> str:
 
 
 def _column_sentence(domain: Domain, words: ColumnPolicy) -> str:
-    if words.hides is Hides.EVERYTHING:
-        return f"Hide which value of '{words.column}' someone has."
     if words.hides is Hides.NOTHING:
         if words.missing:
             return f"Hide only whether someone's '{words.column}' is missing, not which value it is."
         return f"Hide nothing about '{words.column}'."
-    condition = _condition(domain, words).removeprefix("that are ")
     missing = " Hide also whether it is missing." if words.missing else ""
+    if not words.missing and domain[words.column].has_missing_cell:
+        missing = " Whether it is missing is not hidden."
+    if words.hides is Hides.EVERYTHING:
+        return f"Hide which value of '{words.column}' someone has.{missing}"
+    condition = _condition(domain, words).removeprefix("that are ")
     return f"Hide which of two values of '{words.column}' someone has when they are {condition}.{missing}"
 
 
@@ -233,11 +235,12 @@ def _newly_exact(old: Policy, new: Policy) -> tuple[str, ...]:
     for name in new.domain:
         if new.domain[name].may_drop:  # a row may always move in or out of a group unseen
             continue
-        groups = own_graph(new, name).components()
+        graph = own_graph(new, name)
         exact = not old.hides_presence and keeps_component_totals(old)
         before = own_graph(old, name).components() if exact else None
-        if groups.count > 1 and not (before and includes(Partitioned(groups), Partitioned(before))):
-            found.append(f"how many rows are in each of the {groups.count:,} groups of '{name}'")
+        counts = group_counts(name, graph)
+        if counts and not (before and includes(Partitioned(graph.components()), Partitioned(before))):
+            found.append(counts)
     return tuple(found)
 
 

@@ -18,7 +18,7 @@ from typing import NoReturn, final
 import numpy as np
 
 from blowfishdb.core.arrays import IntArray, ceil_div
-from blowfishdb.core.attribute import Attribute
+from blowfishdb.core.attribute import Attribute, Missing
 from blowfishdb.core.constants import Constant, constant, shown, sign
 from blowfishdb.core.errors import InvalidPredicate, InvalidValue, ReversedBounds
 from blowfishdb.core.predicate import And, Atom, Everything, Not, Or, Predicate, Spans, Truth
@@ -60,6 +60,11 @@ class Op(Enum):
         return _OPERATORS[self](sign, 0)
 
 
+_WITHOUT_CELL: dict[Missing, str] = {
+    "none": "The column is declared to have no missing values.",
+    "drop": "Rows without a value are left out of every question about the column.",
+    "clamp": "Missing values count as one of the declared values.",
+}
 _OPERATORS: dict[Op, Callable[[int, int], bool]] = {
     Op.GE: operator.ge,
     Op.GT: operator.gt,
@@ -243,7 +248,7 @@ class IsIn(ValueAtom):
 @final
 @dataclass(frozen=True, slots=True)
 class IsMissing(Atom):
-    """The column is NULL; never unknown."""
+    """The column is NULL; never unknown. Only a column that keeps missing values apart can be asked."""
 
     column: str
 
@@ -251,14 +256,19 @@ class IsMissing(Atom):
         _check_column(self.column)
 
     def cells(self, attribute: Attribute) -> Spans:
-        return []
+        if attribute.has_missing_cell:
+            return []
+        raise InvalidPredicate(
+            f"{self}: who has no value cannot be told here. {_WITHOUT_CELL[attribute.missing]}",
+            fixes=("leave the condition out", "ask the curator to declare missing='value' or 'public'"),
+        )
 
     def on_value(self, value: object, attribute: Attribute | None) -> Truth:
         held = np.asarray(is_null(value))
         return held, ~held
 
     def on_cells_of(self, attribute: Attribute, cells: IntArray) -> Truth:
-        held = cells == (attribute.value_count if attribute.has_missing_cell else -2)
+        held = cells == attribute.value_count
         return held, ~held
 
     def __str__(self) -> str:

@@ -225,9 +225,8 @@ class Sum(Kind):
     def workload(self, axes: tuple[Axis, ...]) -> Workload:
         (axis,) = axes
         unit, first, stride = _units(axis)
-        if axis.attribute.has_missing_cell:
-            raise InvalidWorkload("A missing value has no size to add.", fixes=("declare missing='drop'",))
-        return ValueSum(axis.attribute.size, int(first / unit), int(stride / unit))
+        lost = axis.attribute.has_missing_cell
+        return ValueSum(axis.attribute.size, int(first / unit), int(stride / unit), missing=lost)
 
     def _unit(self, axes: tuple[Axis, ...]) -> float:
         """What one unit of the whole-number sum is worth in the answer."""

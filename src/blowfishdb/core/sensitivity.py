@@ -21,6 +21,7 @@ from blowfishdb.core.bins import LIMIT, ProductBins
 from blowfishdb.core.errors import SizeMismatch, TooLarge
 from blowfishdb.core.graphs import Cone, Full, Grid, Partitioned, PolicyGraph, Threshold
 from blowfishdb.core.graphs import Product as ProductGraph
+from blowfishdb.core.one_answer import one_answer
 from blowfishdb.core.workloads import Cumulative, Histogram, Marginals, Workload
 from blowfishdb.core.workloads import Product as ProductWorkload
 from blowfishdb.core.workloads.base import Numbers, exact
@@ -189,6 +190,7 @@ _RULES: tuple[Callable[[Workload, PolicyGraph], int | None], ...] = (
     _attributes_move_jointly,
     _l1_moves,
     _on_merged_cells,
+    one_answer,
     _edge_by_edge,
 )
 

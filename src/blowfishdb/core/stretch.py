@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from blowfishdb.core.arrays import ceil_div
-from blowfishdb.core.graphs import Apex, Cone, Full, Grid, Partitioned, PolicyGraph, Product, Threshold
+from blowfishdb.core.graphs import Apart, Apex, Cone, Full, Grid, Partitioned, PolicyGraph, Product, Threshold
 from blowfishdb.core.inclusion import includes, longest_edge, shared_blocks, without_edges
 from blowfishdb.core.protection import all_distances, extent
 
@@ -35,6 +35,8 @@ def stretch(old: PolicyGraph, new: PolicyGraph) -> float:
         return 0.0
     if includes(old, new):
         return 1.0
+    if isinstance(old, Apart) and isinstance(new, Apart):
+        return stretch(old.base, new.base)
     for rule in (_on_a_line, _on_a_grid, _factor_by_factor, _pair_by_pair):
         found = rule(old, new)
         if found is not None:

@@ -1,5 +1,6 @@
 """Policy graphs: which differences between people must stay hidden."""
 
+from blowfishdb.core.graphs.apart import Apart
 from blowfishdb.core.graphs.ball import Ball, Within
 from blowfishdb.core.graphs.banded import Banded
 from blowfishdb.core.graphs.base import PolicyGraph
@@ -13,6 +14,7 @@ from blowfishdb.core.graphs.threshold import Threshold
 
 __all__ = [
     "AddRemove",
+    "Apart",
     "Apex",
     "Ball",
     "Banded",

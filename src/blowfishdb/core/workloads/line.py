@@ -214,12 +214,14 @@ class ValueSum(Workload):
     """One question: the sum of the records' values, cell i having the value ``first`` + i·``stride``.
 
     What a SUM needs, in whole units. A move changes it by its length times the stride, wherever it
-    happens; a record that comes or goes changes it by its whole value.
+    happens; a record that comes or goes changes it by its whole value. With ``missing`` the last cell has no
+    value: its records add nothing, as in SQL.
     """
 
     size: int
     first: int = 0
     stride: int = 1
+    missing: bool = False
 
     def __post_init__(self) -> None:
         check_cells(self.size)
@@ -236,7 +238,10 @@ class ValueSum(Workload):
         return False
 
     def _values(self) -> IntArray:
-        return self.first + self.stride * np.arange(self.size, dtype=np.int64)
+        values = self.first + self.stride * np.arange(self.size, dtype=np.int64)
+        if self.missing:
+            values[-1] = 0
+        return values
 
     def answer(self, x: ArrayLike) -> Numbers:
         return np.asarray((vector(x, self.size) * self._values()).sum(axis=-1, keepdims=True))
@@ -254,18 +259,22 @@ class ValueSum(Workload):
         return np.asarray(np.abs(self._values()[np.asarray(cells)]))
 
     def moves(self, u: ArrayLike, v: ArrayLike) -> Numbers:
+        if self.missing:
+            values = self._values()
+            return np.asarray(np.abs(values[np.asarray(u)] - values[np.asarray(v)]))
         return np.asarray(np.abs(np.subtract(u, v)) * self.stride)
 
     @property
     def largest_norm(self) -> int:
-        return max(abs(self.first), abs(self.first + self.stride * (self.size - 1)))
+        last = self.size - 1 - self.missing
+        return max(abs(self.first), abs(self.first + self.stride * last)) if last >= 0 else 0
 
-    def within_reach(self, reach: int) -> int:
-        return reach * self.stride
+    def within_reach(self, reach: int) -> int | None:
+        return None if self.missing else reach * self.stride
 
     @property
     def grows_with_distance(self) -> bool:
-        return True
+        return not self.missing
 
 
 def prefix_differences(x: Numbers, starts: IntArray, ends: IntArray) -> Numbers:
