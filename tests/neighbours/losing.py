@@ -1,0 +1,161 @@
+"""The exact loss between two databases: by what the two differ in what was measured, over its noise.
+
+Nothing here asks a policy, a kernel or a sensitivity: the counts of both databases, the rows that a plan
+measures and the scales of their noise are enough.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from scipy.optimize import linprog
+
+from blowfishdb.core.axis import Axis
+from blowfishdb.mechanisms.data_dependent import DataDependentPlan
+from blowfishdb.mechanisms.plan import Plan
+from tests.neighbours.columns import DROPPED, Column
+from tests.neighbours.promises import Promise, Record
+from tests.neighbours.watching import Released
+
+Loss = Fraction | float
+
+
+def lost(mine: Sequence[Released], theirs: Sequence[Released]) -> Loss:
+    """What the releases of one step tell apart; without end where one side released something else."""
+    if len(mine) != len(theirs):
+        return math.inf
+    return added(_between(one, other) for one, other in zip(mine, theirs, strict=True))
+
+
+def most(promise: Promise, columns: tuple[Column, ...], releases: Sequence[Released], people: int) -> Loss:
+    """What all releases lost together between the two records that they tell apart best, of those that
+    ``promise`` hides from each other; for whoever is in ``people`` rows."""
+    moves = {
+        tuple(tuple(sorted(ends)) for ends in zip(here, there, strict=True))
+        for here, there in _edges(promise, columns, tuple(_places(columns, r.axes) for r in releases))
+    }
+    worst: Loss = Fraction(0)
+    known: dict[tuple[int, tuple[int, int]], Loss] = {}
+    for move in moves:
+        for number, ends in enumerate(move):
+            if (number, ends) not in known:
+                known[number, ends] = _moved(releases[number], *ends)
+        worst = max(worst, added(known[number, ends] for number, ends in enumerate(move)))
+    return worst if math.isinf(worst) else people * worst
+
+
+def _places(columns: tuple[Column, ...], axes: tuple[Axis, ...]) -> tuple[int, ...]:
+    """The box of every record, −1 for what is in none; nobody comes last."""
+    shape = tuple(axis.bins.count for axis in axes)
+    names = [column.name for column in columns]
+    asked = [(names.index(axis.column), axis.bins) for axis in axes]
+    places = []
+    for record in every_record(columns):
+        cells = [record[place] for place, _ in asked]
+        if DROPPED in cells:
+            places.append(-1)
+            continue
+        bins = [int(cut.assign(np.array([cell]))[0]) for cell, (_, cut) in zip(cells, asked, strict=True)]
+        places.append(int(np.ravel_multi_index(bins, shape)) if bins else 0)
+    return (*places, -1)
+
+
+def _edges(
+    promise: Promise, columns: tuple[Column, ...], places: tuple[tuple[int, ...], ...]
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """The boxes, in every release, of both ends of every hidden move."""
+    for one, other in joined_pairs(promise, columns):
+        yield tuple(of[one] for of in places), tuple(of[other] for of in places)
+
+
+@lru_cache(maxsize=64)
+def joined_pairs(promise: Promise, columns: tuple[Column, ...]) -> list[tuple[int, int]]:
+    """The numbers of all records that are hidden from each other; nobody comes last."""
+    records: list[Record | None] = [*every_record(columns), None]
+    return [
+        (one, other)
+        for one, other in itertools.combinations(range(len(records)), 2)
+        if promise.joins(columns, records[one], records[other])
+    ]
+
+
+@lru_cache(maxsize=64)
+def every_record(columns: tuple[Column, ...]) -> list[Record]:
+    """All that a row can be."""
+    cells = [[*range(column.cells), *[DROPPED] * column.drops] for column in columns]
+    return list(itertools.product(*cells))
+
+
+def _moved(release: Released, here: int, there: int) -> Loss:
+    """What a release loses about one row that moves between two boxes."""
+    sides = []
+    for box in (here, there):
+        counts = release.counts.copy()
+        if box >= 0:
+            counts[box] += 1
+        sides.append(replace(release, counts=counts))
+    return _between(*sides)
+
+
+def added(losses: Iterable[Loss]) -> Loss:
+    """Losses add up."""
+    total: Loss = Fraction(0)
+    for loss in losses:
+        total = math.inf if math.isinf(loss) or math.isinf(total) else total + loss
+    return total
+
+
+def _between(one: Released, other: Released) -> Loss:
+    if type(one.plan) is not type(other.plan) or one.epsilon != other.epsilon:
+        return math.inf
+    if one.counts.shape != other.counts.shape:
+        return math.inf
+    if (one.counts == other.counts).all():
+        return Fraction(0)
+    plan = one.plan
+    if isinstance(plan, DataDependentPlan):
+        return _data_dependent(plan, one, other)
+    noise = np.asarray(plan.measure(one.counts))  # as good as any: both sides see the same noisy numbers
+    if (np.asarray(plan.decode(noise, one.counts)) != np.asarray(plan.decode(noise, other.counts))).any():
+        return math.inf
+    if type(plan).published is not Plan.published:
+        return _mixed(plan, one, other)
+    change = np.asarray(plan.measure(one.counts)) - np.asarray(plan.measure(other.counts))
+    scales = plan.scales.fractions(one.epsilon)
+    if sorted(one.scales) != sorted(scale for scale in scales if scale and not plan.free):
+        return math.inf  # other noise was drawn than the plan says
+    total = Fraction(0)
+    for row in np.flatnonzero(change):
+        if plan.free or not scales[row]:
+            return math.inf
+        total += Fraction(abs(int(change[row]))) / scales[row]
+    return total
+
+
+def _mixed(plan: Plan, one: Released, other: Released) -> Loss:
+    """Where noise is mixed into several numbers: the least noise that undoes the change."""
+    certificate = plan.certificate(epsilon=one.epsilon)
+    change = certificate.released @ (one.counts - other.counts)
+    mixing = certificate.mixing.toarray().astype(np.float64)
+    if not mixing.size:
+        return math.inf if change.any() else Fraction(0)
+    prices = np.array([1 / float(scale) for scale in certificate.scales])
+    found = linprog(
+        np.concatenate((prices, prices)), A_eq=np.hstack((mixing, -mixing)), b_eq=change, bounds=(0, None)
+    )
+    return Fraction(found.fun).limit_denominator(10**12) if found.success else math.inf
+
+
+def _data_dependent(plan: DataDependentPlan, one: Released, other: Released) -> Loss:
+    """At most ε for every row that moved: these mechanisms are audited by themselves."""
+    true = [np.asarray(plan.workload.answer(side.counts))[plan.exact] for side in (one, other)]
+    if (true[0] != true[1]).any():
+        return math.inf
+    moved = max(np.abs(one.counts - other.counts).sum() // 2, 1)
+    return one.epsilon.fraction * int(moved)

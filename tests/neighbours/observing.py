@@ -1,0 +1,86 @@
+"""What costs nothing to see, as plain data: two neighbours must look the same in all of it.
+
+Noisy numbers are paid for and left out, with what follows from them; so are clocks, hashes over clocks, and
+where the files of the two worlds are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from blowfishdb.answers import Answer
+from blowfishdb.core.errors import BlowfishError
+from blowfishdb.workspace import Workspace
+
+NOISY = "a number that was paid for"
+_PICKED = ("top", "above")
+
+
+def seen(answer: Answer) -> dict[str, Any]:
+    """An answer without its noise."""
+    return _answer(answer.to_plain())
+
+
+def _answer(plain: dict[str, Any]) -> dict[str, Any]:
+    """What is picked by noisy counts is noise itself; picked by exact ones, the watch sees them."""
+    picked, exact, shown = plain["kind"] in _PICKED, plain["exact"], dict(plain)
+    if picked:
+        shown["labels"] = shown["exact"] = NOISY
+    for name in ("values", "raw", "low", "high"):
+        numbers = plain[name]
+        if numbers is None:
+            continue
+        if picked or (len(numbers) != len(exact) and not all(exact)):
+            shown[name] = NOISY
+        elif len(numbers) == len(exact):
+            shown[name] = [number if sure else NOISY for number, sure in zip(numbers, exact, strict=True)]
+    shown["receipt"] = {**plain["receipt"], "settled": ""}
+    return shown
+
+
+def refused(error: BlowfishError) -> dict[str, Any]:
+    """An error as everyone reads it."""
+    return {
+        "error": type(error).__name__,
+        "message": str(error),
+        "fixes": list(error.fixes),
+        "charged": error.charged,
+    }
+
+
+def books(workspace: Workspace, name: str) -> dict[str, Any]:
+    """Everything on record about a dataset that is open to those who may ask."""
+    record: dict[str, Any] = {
+        "facts": workspace.facts(name).to_plain(),
+        "budget": str(workspace.budget(name)),
+        "left": str(workspace.left(name)),
+        "grants": [str(grant) for grant in workspace.grants(name)],
+        "kept": [kept.to_plain() for kept in workspace.kept(name)],
+        "guarantee": str(workspace.guarantee(name)),
+        "answers": [seen(answer) for answer in workspace.answers(name)],
+        "events": [
+            (event.kind, event.analyst, event.charge, str(event.amount), _told(event.facts))
+            for event in workspace.events(name)
+        ],
+    }
+    return record
+
+
+def _told(facts: Any) -> Any:
+    """The facts of an event; the answer of a settled charge is in it as a hash only."""
+    own = ("hash", "answer", "holder")  # of the noise, and of this process
+    return {key: value for key, value in facts.items() if not any(part in key for part in own)}
+
+
+def difference(mine: str, theirs: str) -> str:
+    """Where two texts begin to differ, and a little of what stands there."""
+    start = next((at for at, (a, b) in enumerate(zip(mine, theirs, strict=False)) if a != b), 0)
+    return "\n".join(text[max(0, start - 200) : start + 160] for text in (mine, theirs))
+
+
+def alike(text: object, folder: str) -> str:
+    """Anything as text, without the folder and without clocks."""
+    said = json.dumps(text, default=str, sort_keys=True).replace(folder, "…")
+    return re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?", "then", said)

@@ -1,0 +1,186 @@
+"""Questions of a small world, and their true answers, computed from records and nothing else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+import blowfishdb as bf
+from blowfishdb.asking import Asking
+from blowfishdb.datasets import Dataset
+from tests.neighbours.columns import DROPPED, Column
+from tests.neighbours.promises import Record
+
+
+@dataclass(frozen=True)
+class Where:
+    """A condition: the values of a column in ``cells`` (or missing), perhaps turned around."""
+
+    place: int
+    cells: tuple[int, ...]
+    missing: bool = False
+    negated: bool = False
+
+    def predicate(self, columns: tuple[Column, ...]) -> Any:
+        """As an analyst writes it."""
+        column = columns[self.place]
+        name = bf.col(column.name)
+        if self.missing:
+            made: Any = name.is_missing()
+        elif column.kind == "wide":
+            made = name.between(column.value(self.cells[0]), column.value(self.cells[0]) + 2)
+        else:
+            made = name.isin([column.value(cell) for cell in self.cells])
+        return ~made if self.negated else made
+
+    def holds(self, columns: tuple[Column, ...], record: Record) -> bool:
+        """Whether a row satisfies it; what is unknown does not."""
+        cell, column = record[self.place], columns[self.place]
+        if cell == DROPPED:
+            return False
+        if self.missing:
+            return (cell == column.size and column.has_missing_cell) != self.negated
+        if cell == column.size:
+            return False  # unknown, whichever way round
+        inside = cell in (self.cells[:1] if column.kind == "wide" else self.cells)
+        return inside != self.negated
+
+
+@dataclass(frozen=True)
+class Terms:
+    """An ε to spend, or an accuracy to reach."""
+
+    epsilon: str | None = None
+    alpha: float | None = None
+    confidence: float = 0.9
+    each: bool = False
+    mechanism: str | None = None
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked about some columns, for rows that satisfy all conditions."""
+
+    kind: str
+    places: tuple[int, ...]
+    width: int | None = None
+    where: tuple[Where, ...] = ()
+    terms: Terms = Terms("0.5")
+    detail: tuple[int, ...] = ()
+
+    def asking(self, dataset: Dataset, columns: tuple[Column, ...]) -> Asking:
+        """As an analyst asks it."""
+        for condition in self.where:
+            dataset = dataset.where(condition.predicate(columns))
+        made = self._form(dataset, columns)
+        terms = self.terms
+        if terms.alpha is not None:
+            made = made.accurate_to(terms.alpha, confidence=terms.confidence, each=terms.each)
+        else:
+            made = made.spend(terms.epsilon or "0.5")
+        return made if terms.mechanism is None else made.using(terms.mechanism)
+
+    def _form(self, dataset: Dataset, columns: tuple[Column, ...]) -> Asking:
+        if self.kind == "rows":
+            return dataset.count()
+        asked = [columns[place] for place in self.places]
+        chosen = dataset[tuple(column.name for column in asked)]
+        cut = {"bins": math.ceil(asked[0].size / self.width)} if self.width else {}
+        if self.kind == "ranges":
+            first, last = self.detail
+            low, high = asked[0].value(first), asked[0].value(last)
+            return chosen.ranges([(low, high + 2 if asked[0].kind == "wide" else high)])
+        if self.kind in ("top", "above"):
+            return getattr(chosen, self.kind)(self.detail[0], **cut)
+        if self.kind == "median":
+            return chosen.median(**cut)
+        if self.kind in ("sum", "count"):
+            return getattr(chosen, self.kind)()
+        return getattr(chosen, self.kind)(**cut)
+
+    # --- the truth ------------------------------------------------------------------------------
+
+    def truth(self, columns: tuple[Column, ...], records: Sequence[Record]) -> np.ndarray | None:
+        """The true values in the order of the answer; None for kinds that answer something else."""
+        kept = [
+            record
+            for record in records
+            if all(record[place] != DROPPED for place in self._mentioned())
+            and all(condition.holds(columns, record) for condition in self.where)
+        ]
+        if self.kind in ("rows", "count"):
+            return np.array([len(kept)])
+        asked = [columns[place] for place in self.places]
+        if self.kind == "ranges":
+            first, last = self.detail
+            return np.array([sum(first <= record[self.places[0]] <= last for record in kept)])
+        if self.kind == "sum":
+            column = asked[0]
+            return np.array([float(sum(column.value(record[self.places[0]]) for record in kept))])
+        if self.kind not in ("histogram", "cumulative"):
+            return None
+        table = np.zeros([self._bins(column) for column in asked])
+        for record in kept:
+            table[tuple(self._bin(columns[place], record[place]) for place in self.places)] += 1
+        if self.kind == "cumulative":
+            for axis, column in enumerate(asked):
+                values = [slice(None)] * len(asked)
+                values[axis] = slice(0, self._bins(column) - column.has_missing_cell)
+                table = np.cumsum(table[tuple(values)], axis=axis)
+        return table.ravel()
+
+    def _mentioned(self) -> set[int]:
+        places = set() if self.kind == "rows" else set(self.places)
+        return places | {condition.place for condition in self.where}
+
+    def _bins(self, column: Column) -> int:
+        return math.ceil(column.size / (self.width or 1)) + column.has_missing_cell
+
+    def _bin(self, column: Column, cell: int) -> int:
+        return self._bins(column) - 1 if cell == column.size else cell // (self.width or 1)
+
+
+SPEND = tuple(Terms(epsilon) for epsilon in ("0.5", "1", "0.3"))
+REACH = tuple(Terms(alpha=alpha, each=each) for alpha in (3.0, 8.5) for each in (False, True))
+
+
+@st.composite
+def questions(draw: st.DrawFn, columns: tuple[Column, ...], *, terms: Sequence[Terms]) -> Question:
+    """A question of any kind that the columns allow, about some of them, with up to two conditions."""
+    place = draw(st.sampled_from(range(len(columns))))
+    column = columns[place]
+    kinds = ["histogram", "histogram", "rows", "count", "top", "above"]
+    if len(columns) > 1:
+        kinds.append("pairs")
+    if column.ordered:
+        kinds += ["cumulative", "cumulative", "ranges"]
+    if column.numeric:
+        kinds += ["median", "sum"]
+    kind = draw(st.sampled_from(kinds))
+    width = draw(st.sampled_from((None, None, 2))) if column.ordered and kind != "pairs" else None
+    places, detail = (place,), ()
+    if kind == "pairs":
+        kind, places = "histogram", (0, 1)
+    if kind == "ranges":
+        detail = tuple(sorted(draw(st.sampled_from(range(column.size))) for _ in range(2)))
+    if kind in ("top", "above"):
+        detail = (1,)
+    if kind in ("ranges", "sum", "rows", "count"):
+        width = None
+    where = tuple(draw(wheres(columns)) for _ in range(draw(st.sampled_from((0, 0, 0, 1, 1, 2)))))
+    return Question(kind, places, width, where, draw(st.sampled_from(terms)), detail)
+
+
+@st.composite
+def wheres(draw: st.DrawFn, columns: tuple[Column, ...]) -> Where:
+    """A condition on one column."""
+    place = draw(st.sampled_from(range(len(columns))))
+    column = columns[place]
+    cells = tuple(sorted(draw(st.sets(st.sampled_from(range(min(column.size, 4))), min_size=1, max_size=2))))
+    missing = column.has_missing_cell and draw(st.sampled_from((False, False, True)))
+    return Where(place, cells, missing, draw(st.sampled_from((False, False, True))))

@@ -1,0 +1,178 @@
+"""Where the rows of a small world are put: a file or a table, written as people write them."""
+
+from __future__ import annotations
+
+import csv
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from tests.neighbours.columns import Column, Junk
+from tests.neighbours.rows import People, Rows
+
+TABLE = "people"
+
+
+@dataclass(frozen=True)
+class Place:
+    """What kind of source it is; ``texts``: every column is one of texts; ``collation`` of its texts."""
+
+    kind: str
+    texts: bool = False
+    collation: str = ""
+    view: str = ""
+    filler: int = 0
+    """So many rows more, all alike, in front of the others."""
+
+    @property
+    def holds_texts(self) -> bool:
+        """Whether a number can be a text."""
+        return self.texts or self.kind in ("csv", "sqlite")
+
+
+@dataclass(frozen=True)
+class Located:
+    """A source as it is given to ``add_dataset``."""
+
+    location: Any
+    table: str | None
+
+
+_TYPES = {
+    "integer": "INTEGER",
+    "wide": "BIGINT",
+    "real": "DOUBLE PRECISION",
+    "boolean": "BOOLEAN",
+    "date": "DATE",
+    "category": "VARCHAR",
+    "ordered": "VARCHAR",
+}
+
+
+def write(folder: Path, place: Place, columns: tuple[Column, ...], rows: Rows) -> Located:
+    """Put the rows into ``folder``."""
+    if place.kind == "csv":
+        return _csv(folder, place, columns, rows)
+    if place.kind == "sqlite":
+        return _sqlite(folder, place, columns, rows)
+    if place.kind == "parquet":
+        return _parquet(folder, place, columns, rows)
+    return _duckdb(folder, place, columns, rows)
+
+
+def header(columns: tuple[Column, ...]) -> list[str]:
+    """The names of all columns of a table, declared or not."""
+    return ["row_key", *(column.name for column in columns), "note", "person"]
+
+
+def _lines(rows: Rows) -> Iterator[list[Any]]:
+    for row in rows:
+        yield [row.key, *row.held, row.note, row.person]
+
+
+def _types(place: Place, columns: tuple[Column, ...]) -> list[str]:
+    def of(column: Column) -> str:
+        plain = "VARCHAR" if place.texts else _TYPES[column.kind]
+        return f"{plain} COLLATE {place.collation}" if place.collation and plain == "VARCHAR" else plain
+
+    return ["INTEGER", *map(of, columns), "VARCHAR", "INTEGER"]
+
+
+def _text(held: Any) -> Any:
+    if isinstance(held, Junk):
+        return held.text
+    if isinstance(held, bool):
+        return "true" if held else "false"
+    return held.isoformat() if isinstance(held, date) else held
+
+
+def _csv(folder: Path, place: Place, columns: tuple[Column, ...], rows: Rows) -> Located:
+    """The first declared column comes first, as in most files."""
+    path = folder / f"{TABLE}.csv"
+    order = [*range(1, 1 + len(columns)), 0, len(columns) + 1, len(columns) + 2]
+    with path.open("w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow([header(columns)[at] for at in order])
+        filler = [*(_text(column.value(0)) for column in columns), 0, "", 0]
+        out.writerows([[*filler[: len(columns)], 1000 + n, "", 1000 + n] for n in range(place.filler)])
+        for line in _lines(rows):
+            out.writerow(["" if line[at] is None else _text(line[at]) for at in order])
+    return Located(path, None)
+
+
+def _create(place: Place, columns: tuple[Column, ...]) -> str:
+    declared = ", ".join(
+        f"{name} {kind}" for name, kind in zip(header(columns), _types(place, columns), strict=True)
+    )
+    return f"CREATE TABLE {TABLE} ({declared})"
+
+
+def _sqlite(folder: Path, place: Place, columns: tuple[Column, ...], rows: Rows) -> Located:
+    path = folder / "data.sqlite"
+    marks = ", ".join("?" * len(header(columns)))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(_create(place, columns))
+        lines = [[_stored(held) for held in line] for line in _lines(rows)]
+        connection.executemany(f"INSERT INTO {TABLE} VALUES ({marks})", lines)
+        connection.commit()
+    return Located(path, TABLE)
+
+
+def _stored(held: Any) -> Any:
+    """SQLite has no booleans and no dates."""
+    return int(held) if isinstance(held, bool) else _text(held)
+
+
+def _literal(place: Place, held: Any) -> str:
+    if held is None:
+        return "NULL"
+    if isinstance(held, str | Junk | date) or place.texts:
+        return "'" + str(_text(held)).replace("'", "''") + "'"
+    return str(held).lower() if isinstance(held, bool) else repr(held)
+
+
+def insert(place: Place, columns: tuple[Column, ...], rows: Rows) -> str:
+    """One statement for all rows."""
+    numbers = (0, len(columns) + 2)
+    plain = Place(place.kind)
+    lines = [
+        ", ".join(_literal(plain if at in numbers else place, held) for at, held in enumerate(line))
+        for line in _lines(rows)
+    ]
+    return f"INSERT INTO {TABLE} VALUES {', '.join(f'({line})' for line in lines)}"
+
+
+def create(place: Place, columns: tuple[Column, ...]) -> str:
+    """The table, for databases of a server."""
+    return _create(place, columns)
+
+
+def _duckdb(folder: Path, place: Place, columns: tuple[Column, ...], rows: Rows) -> Located:
+    path = folder / "data.duckdb"
+    with duckdb.connect(str(path), config={"threads": 1}) as connection:
+        connection.execute(_create(place, columns))
+        connection.execute(insert(place, columns, rows))
+    return Located(path, TABLE)
+
+
+def _parquet(folder: Path, place: Place, columns: tuple[Column, ...], rows: Rows) -> Located:
+    path = folder / f"{TABLE}.parquet"
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.execute(_create(place, columns))
+        connection.execute(insert(place, columns, rows))
+        connection.execute(f"COPY {TABLE} TO '{path}'")
+    return Located(path, None)
+
+
+def unit(people: People | None) -> dict[str, Any]:
+    """Whose rows they are, as ``add_dataset`` is told."""
+    if people is None:
+        return {}
+    key = {"row_key": "row_key"} if people.keyed else {}
+    return {"person": "person", "rows_per_person": people.rows, **key}
