@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from blowfishdb.adapters.backends import Cancellation
+from blowfishdb.adapters.heads import Audited, Head
 from blowfishdb.adapters.ledger import Budget, Event, Grant
 from blowfishdb.answers import Answer
 from blowfishdb.asking import Asking
@@ -238,5 +239,13 @@ class Gateway(ABC):
         """Everything that happened, in order, as the hash chain has it."""
 
     @abstractmethod
+    def audit(self, *, since: Head | str | None = None) -> Audited:
+        """What is wrong with the books, and what was looked at; they must extend the head ``since``."""
+
+    @abstractmethod
+    def head(self) -> Head:
+        """Where the books end: the number of the last event and its hash, to be kept elsewhere."""
+
     def verify(self) -> list[str]:
-        """What is wrong with the ledger; empty if every charge and every hash adds up."""
+        """What is wrong with the books; empty if every charge, every hash and every fact adds up."""
+        return list(self.audit().problems)

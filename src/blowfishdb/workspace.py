@@ -16,6 +16,7 @@ from blowfishdb.adapters.copies.dialect import Dialect
 from blowfishdb.adapters.copies.folder import copies_of
 from blowfishdb.adapters.copies.kind import SourceKind
 from blowfishdb.adapters.declarations import already_asked
+from blowfishdb.adapters.heads import Audited, Head
 from blowfishdb.adapters.ledger import Budget, Event, Grant, Ledger
 from blowfishdb.adapters.policies import Policies
 from blowfishdb.adapters.store import Store
@@ -308,9 +309,14 @@ class Workspace(Gateway):
         """Everything that happened, in order, as the hash chain has it."""
         return self._ledger.events(dataset)
 
-    def verify(self) -> list[str]:
-        """What is wrong with the ledger; empty if every charge and every hash adds up."""
-        return self._ledger.verify()
+    def audit(self, *, since: Head | str | None = None) -> Audited:
+        """What is wrong with the books, and what was looked at; they must extend the head ``since``."""
+        kept = since if isinstance(since, Head | None) else Head.of(since)
+        return self._ledger.audit(() if kept is None else (kept,))
+
+    def head(self) -> Head:
+        """Where the books end: the number of the last event and its hash, to be kept elsewhere."""
+        return self._ledger.head()
 
 
 def open_workspace(path: str | Path, user: str | None = None) -> Workspace:

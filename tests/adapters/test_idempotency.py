@@ -74,10 +74,16 @@ def test_a_request_under_way_is_not_begun_again(requests: Idempotency, clock: Ha
         requests.once("ana", "k", ONE)
     requests.give_up("ana", "k")
     assert requests.once("ana", "k", ONE) is None
-    clock.move(minutes=14)
-    with pytest.raises(AnswerInProgress):
+    clock.move(seconds=59)
+    with pytest.raises(AnswerInProgress) as refused:
         requests.once("ana", "k", ONE)
-    clock.move(minutes=1)
+    assert refused.value.wait == 1 and requests.alive("ana", "k")
+    requests.renew("ana", "k")
+    clock.move(seconds=59)
+    with pytest.raises(AnswerInProgress):  # still at work
+        requests.once("ana", "k", ONE)
+    clock.move(seconds=1)
+    assert not requests.alive("ana", "k")
     assert requests.once("ana", "k", ONE) is None  # the first one was abandoned
     requests.keep("ana", "k", ONE, "first")
     requests.keep("ana", "k", ONE, "second")

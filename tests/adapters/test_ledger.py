@@ -11,6 +11,7 @@ import sys
 import textwrap
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -216,7 +217,8 @@ def test_reserved_and_marked_in_one_commit(path: Path) -> None:
         assert charge.state is State.READING
         with pytest.raises(WorkspaceError, match="cannot become void"):
             ledger.void(charge)
-        seen.append((ledger.charges(), ledger.budget("people"), ledger.grants("people"), ledger.events()))
+        events = [replace(event, salt="", hash="") for event in ledger.events()]
+        seen.append((ledger.charges(), ledger.budget("people"), ledger.grants("people"), events))
         ledger.settle(charge, "[1]")
         assert ledger.verify() == []
         ledger.close()

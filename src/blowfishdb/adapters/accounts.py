@@ -5,6 +5,7 @@ A name is never given away a second time: what was charged to it stays the same 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, final
 
 from sqlalchemy import Connection, Row, select
@@ -19,7 +20,9 @@ from blowfishdb.adapters.account_values import (
 )
 from blowfishdb.adapters.attempts import Attempts, Limits
 from blowfishdb.adapters.clock import Clock, stamp, utc_now
+from blowfishdb.adapters.ledger_events import Sealed, append, canonical
 from blowfishdb.adapters.passwords import Passwords
+from blowfishdb.adapters.seals import change, insert
 from blowfishdb.adapters.store import Store
 from blowfishdb.adapters.store_schema import users
 from blowfishdb.adapters.tokens import end_tokens
@@ -87,7 +90,7 @@ class Accounts:
                 raise _not_signed_in()  # revoked, or given another password, in this moment
             self._attempts.succeeded(connection, attempt)
             if renewed is not None:
-                connection.execute(users.update().where(users.c.name == known).values(password=renewed))
+                self._change(connection, str(row.name), {"password": renewed}, "", "password hashed anew")
             return account_of(row)
 
     def remember(self, account: Account, browser: str | None) -> str:
@@ -99,8 +102,8 @@ class Accounts:
 
     # --- who decides ----------------------------------------------------------------------------
 
-    def add(self, name: str, role: Role, password: str | None) -> Account:
-        """A new user; without a password, one who comes in by tokens only."""
+    def add(self, name: str, role: Role, password: str | None, *, by: str = "") -> Account:
+        """A new user; without a password, one who comes in by tokens only. ``by``: who says so."""
         new = checked_name(name)
         _check_role(role)
         hashed = None if password is None else self._passwords.hash(password)
@@ -111,33 +114,55 @@ class Accounts:
                     f"There is already a user '{new}', or there was one: a name is not given away twice.",
                     fixes=("another name",),
                 )
-            connection.execute(users.insert().values(row))
+            sealed = insert(connection, users, row)
+            self._tell(connection, new, by, f"added as {role.value}", sealed)
             found = _row(connection, new)
             assert found is not None
             return account_of(found)
 
-    def revoke(self, name: str) -> None:
+    def revoke(self, name: str, *, by: str = "") -> None:
         """Let a user in no longer, neither by password nor by any token."""
         with self._store.writing() as connection:
             known, at = _active(connection, name), stamp(self._clock)
-            connection.execute(users.update().where(users.c.name == known).values(ended=at))
+            self._change(connection, known, {"ended": at}, by, "revoked")
             end_tokens(connection, known, at)
 
-    def set_password(self, name: str, password: str | None) -> None:
+    def set_password(self, name: str, password: str | None, *, by: str = "") -> None:
         """Another password, or none; whoever is signed in with the old one is signed out."""
         hashed = None if password is None else self._passwords.hash(password)
         with self._store.writing() as connection:
             known = _active(connection, name)
-            connection.execute(users.update().where(users.c.name == known).values(password=hashed))
+            self._change(connection, known, {"password": hashed}, by, "password set")
             end_tokens(connection, known, stamp(self._clock), "session")
             self._attempts.forgive(connection, known)
 
-    def set_role(self, name: str, role: Role) -> None:
+    def set_role(self, name: str, role: Role, *, by: str = "") -> None:
         """Another role, from the next request on."""
         _check_role(role)
         with self._store.writing() as connection:
             known = _active(connection, name)
-            connection.execute(users.update().where(users.c.name == known).values(role=role.value))
+            self._change(connection, known, {"role": role.value}, by, f"role set to {role.value}")
+
+    # --- on record ------------------------------------------------------------------------------
+
+    def _change(
+        self, connection: Connection, name: str, values: Mapping[str, Any], by: str, what: str
+    ) -> None:
+        sealed = change(connection, users, users.c.name == name, values)
+        self._tell(connection, name, by, what, sealed)
+
+    def _tell(self, connection: Connection, name: str, by: str, what: str, sealed: Sealed) -> None:
+        """Every change of an account is an event."""
+        append(
+            connection,
+            at=stamp(self._clock),
+            kind="account",
+            dataset="",
+            analyst=by,
+            amount=0,
+            body=canonical({"account": name, "what": what}),
+            sealed=sealed,
+        )
 
 
 def _row(connection: Connection, name: str | None) -> Row[Any] | None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from sqlalchemy import Connection, func, select
 
 from blowfishdb.adapters.clock import Clock, stamp, utc_now
+from blowfishdb.adapters.ledger_events import Sealed, append, canonical
+from blowfishdb.adapters.seals import insert
 from blowfishdb.adapters.store import Store
 from blowfishdb.adapters.store_schema import catalogue
 from blowfishdb.core.errors import InvalidInput
+
+OF_DATASETS: Final = ("dataset", "policy", "deleted")
+"""Kinds of entries that are called after a dataset."""
 
 
 @final
@@ -20,13 +25,10 @@ class Catalogue:
         self._store = store
         self._clock = clock
 
-    def put(self, kind: str, name: str, body: str) -> int:
+    def put(self, kind: str, name: str, body: str, by: str = "") -> int:
         """Store a new version and return its number; versions are counted from 1."""
-        for what, text in (("kind", kind), ("name", name)):
-            if not isinstance(text, str) or not text or len(text) > 255:
-                raise InvalidInput(f"The {what} of an entry must be a text of 1 to 255 characters.")
         with self._store.writing() as connection:
-            return put(connection, kind, name, body, at=stamp(self._clock))
+            return put(connection, kind, name, body, at=stamp(self._clock), by=by)
 
     def get(self, kind: str, name: str, version: int | None = None) -> str | None:
         """The body of a version, by default the newest; None if there is none."""
@@ -67,9 +69,31 @@ def newest(connection: Connection, kind: str, name: str) -> int:
     return connection.execute(rows).scalar() or 0
 
 
-def put(connection: Connection, kind: str, name: str, body: str, *, at: str) -> int:
-    """Store a new version beside whatever else happens in the same transaction."""
+def put(connection: Connection, kind: str, name: str, body: str, *, at: str, by: str = "") -> int:
+    """Store a new version beside whatever else happens in the same transaction; an event seals it.
+
+    Drafts are not sealed: nothing follows them.
+    """
+    sealed, version = enter_version(connection, kind, name, body, at=at)
+    if sealed:
+        append(
+            connection,
+            at=at,
+            kind="entry",
+            dataset=name if kind in OF_DATASETS else "",
+            analyst=by,
+            amount=0,
+            body=canonical({"entry": kind, "version": version}),
+            sealed=sealed,
+        )
+    return version
+
+
+def enter_version(connection: Connection, kind: str, name: str, body: str, *, at: str) -> tuple[Sealed, int]:
+    """A new version and its number; its seal belongs into an event of the caller's own."""
+    for what, text in (("kind", kind), ("name", name)):
+        if not isinstance(text, str) or not text or len(text) > 255:
+            raise InvalidInput(f"The {what} of an entry must be a text of 1 to 255 characters.")
     version = newest(connection, kind, name) + 1
     row = {"kind": kind, "name": name, "version": version, "body": body, "created": at}
-    connection.execute(catalogue.insert().values(row))
-    return version
+    return insert(connection, catalogue, row), version

@@ -38,8 +38,8 @@ class Declarations:
                 raise name_taken(name, deleted=bool(newest(connection, DELETED, name)))
             at = stamp(self._clock)
             declare_budget(connection, name, total, by, at=at)
-            put(connection, DATASET, name, body, at=at)
-            put(connection, POLICY, name, policy, at=at)
+            put(connection, DATASET, name, body, at=at, by=by)
+            put(connection, POLICY, name, policy, at=at, by=by)
 
     def redeclare(self, name: str, by: str, body: str, policy: str, *, over: int) -> None:
         """Enter other columns and the policy for them, while nothing has been asked."""
@@ -48,14 +48,14 @@ class Declarations:
             if _is_charged(connection, name):
                 raise already_asked(name)
             at = stamp(self._clock)
-            put(connection, DATASET, name, body, at=at)
-            put(connection, POLICY, name, policy, at=at)
+            put(connection, DATASET, name, body, at=at, by=by)
+            put(connection, POLICY, name, policy, at=at, by=by)
 
     def replace(self, name: str, by: str, body: str, *, over: int) -> None:
         """Enter a new version of a declaration over version ``over``: other rows, the same columns."""
         with self._store.writing() as connection:
             check_declared(connection, name, over)
-            put(connection, DATASET, name, body, at=stamp(self._clock))
+            put(connection, DATASET, name, body, at=stamp(self._clock), by=by)
 
     def delete(self, name: str, by: str, *, over: int) -> None:
         """End a dataset. Its books stay, and so does its name, which nothing else can have."""
@@ -65,7 +65,7 @@ class Declarations:
                 raise PolicyConflict(
                     f"A question about '{name}' is just being answered.", fixes=("try again in a moment",)
                 )
-            put(connection, DELETED, name, "{}", at=stamp(self._clock))
+            put(connection, DELETED, name, "{}", at=stamp(self._clock), by=by)
 
     def is_under_way(self, name: str) -> bool:
         """Whether a question is just being answered."""

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
-from typing import Final, final
+from typing import Any, Final, final
 
-from sqlalchemy import ColumnElement, and_, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, select
 
 from blowfishdb.adapters.clock import Clock, stamp, utc_now
+from blowfishdb.adapters.ledger_events import Sealed, append, canonical
+from blowfishdb.adapters.seals import change, insert, remove
 from blowfishdb.adapters.store import Store
 from blowfishdb.adapters.store_schema import idempotency
 from blowfishdb.core.errors import AnswerInProgress, InvalidInput, KeyReused
 
+SILENCE: Final = timedelta(seconds=60)
+"""After this a request under way of which nothing was heard is taken for abandoned."""
 _KEPT: Final = timedelta(days=7)
-_PATIENCE: Final = timedelta(minutes=15)  # after this a request under way is taken for abandoned
+_SOON: Final = 5  # seconds after which it is worth looking again
 _LONGEST: Final = 255
 
 
@@ -21,65 +26,115 @@ _LONGEST: Final = 255
 class Idempotency:
     """The responses of the last seven days by user and key; safe to share between threads and processes.
 
-    Whoever gets None from ``once`` does the work, and then calls ``keep``, or ``give_up`` if it failed and
-    may be tried again.
+    Whoever gets None from ``once`` does the work, calls ``renew`` every few seconds, and then ``keep``, or
+    ``give_up`` if it failed and may be tried again. What was charged under a key is for the ledger to say:
+    these are only the responses as they were sent.
     """
 
     def __init__(self, store: Store, clock: Clock = utc_now) -> None:
         self._store = store
         self._clock = clock
 
-    def once(self, user: str, key: str, digest: str) -> str | None:
-        """The stored response; None for the first who asks, who has the key from then on.
+    def kept(self, user: str, key: str, digest: str) -> str | None:
+        """The stored response, if there is one.
 
         ``digest`` is one of the request: another request may not have the same key.
         """
         _check(user, key, digest)
+        with self._store.reading() as connection:
+            row = connection.execute(select(idempotency).where(_at(user, key))).one_or_none()
+        if row is None:
+            return None
+        _check_same(row, digest)
+        return None if row.body is None else str(row.body)
+
+    def alive(self, user: str, key: str) -> bool:
+        """Whether somebody is at work under this key, and was heard of lately."""
+        now = self._clock().astimezone(UTC)
+        with self._store.reading() as connection:
+            row = connection.execute(select(idempotency).where(_at(user, key))).one_or_none()
+        return row is not None and row.body is None and _left(row, now) > timedelta(0)
+
+    def once(self, user: str, key: str, digest: str) -> str | None:
+        """The stored response; None for the first who asks, who has the key from then on."""
+        _check(user, key, digest)
         now = self._clock().astimezone(UTC)
         with self._store.writing() as connection:
-            connection.execute(idempotency.delete().where(_over(now)))
+            self._forget_old(connection, now)
             row = connection.execute(select(idempotency).where(_at(user, key))).one_or_none()
+            mine = {"owner": user, "key": key, "digest": digest, "created": stamp(lambda: now)}
             if row is None:
-                mine = {"owner": user, "key": key, "digest": digest, "created": stamp(lambda: now)}
-                connection.execute(idempotency.insert().values(mine))
+                connection.execute(idempotency.insert().values(mine))  # under way: sealed by keep
                 return None
-            if row.digest != digest:
-                raise KeyReused(
-                    "This idempotency key was already used for another request.", fixes=("a new key",)
-                )
-            if row.body is None:
+            _check_same(row, digest)
+            if row.body is not None:
+                return str(row.body)
+            left = _left(row, now)
+            if left > timedelta(0):
                 raise AnswerInProgress(
                     "The same request is being answered right now.",
+                    wait=min(math.ceil(left.total_seconds()), _SOON),
                     fixes=("the same request, with the same key, in a moment",),
                 )
-            return str(row.body)
+            connection.execute(idempotency.update().where(_at(user, key)).values(created=mine["created"]))
+            return None
+
+    def renew(self, user: str, key: str) -> None:
+        """Still at work."""
+        here = (_at(user, key), idempotency.c.body.is_(None))
+        with self._store.writing() as connection:
+            connection.execute(idempotency.update().where(*here).values(created=stamp(self._clock)))
 
     def keep(self, user: str, key: str, digest: str, body: str) -> None:
-        """Store the response; the first one stays."""
+        """Store the response, and put it on record; the first one stays."""
         _check(user, key, digest)
         here, now = _at(user, key), stamp(self._clock)
         with self._store.writing() as connection:
             row = connection.execute(select(idempotency).where(here)).one_or_none()
             if row is None:
                 new = {"owner": user, "key": key, "digest": digest, "body": body, "created": now}
-                connection.execute(idempotency.insert().values(new))
+                _tell(connection, now, user, "kept", insert(connection, idempotency, new))
             elif row.digest == digest and row.body is None:
-                connection.execute(idempotency.update().where(here).values(body=body, created=now))
+                sealed = change(connection, idempotency, here, {"body": body, "created": now})
+                _tell(connection, now, user, "kept", sealed)
 
     def give_up(self, user: str, key: str) -> None:
         """There is no response, so the request may be sent again; one that was stored stays."""
         with self._store.writing() as connection:
             connection.execute(idempotency.delete().where(_at(user, key), idempotency.c.body.is_(None)))
 
+    def _forget_old(self, connection: Connection, now: datetime) -> None:
+        horizon = stamp(lambda: now - _KEPT)
+        sealed = remove(connection, idempotency, idempotency.c.created <= horizon)
+        if sealed:
+            _tell(connection, stamp(lambda: now), "", f"{len(sealed)} forgotten", sealed)
+
+
+def _tell(connection: Connection, at: str, user: str, what: str, sealed: Sealed) -> None:
+    append(
+        connection,
+        at=at,
+        kind="request",
+        dataset="",
+        analyst=user,
+        amount=0,
+        body=canonical({"what": f"response {what}"}),
+        sealed=sealed,
+    )
+
+
+def _check_same(row: Row[Any], digest: str) -> None:
+    if row.digest != digest:
+        raise KeyReused("This idempotency key was already used for another request.", fixes=("a new key",))
+
+
+def _left(row: Row[Any], now: datetime) -> timedelta:
+    """How long a request under way is believed to be at work, if nothing more is heard of it."""
+    return datetime.fromisoformat(row.created) + SILENCE - now
+
 
 def _at(user: str, key: str) -> ColumnElement[bool]:
     return and_(idempotency.c.owner == user, idempotency.c.key == key)
-
-
-def _over(now: datetime) -> ColumnElement[bool]:
-    abandoned = idempotency.c.created <= stamp(lambda: now - _PATIENCE)
-    old = idempotency.c.created <= stamp(lambda: now - _KEPT)
-    return or_(old, and_(idempotency.c.body.is_(None), abandoned))
 
 
 def _check(user: str, key: str, digest: str) -> None:

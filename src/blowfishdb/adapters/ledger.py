@@ -8,8 +8,8 @@ event, and each method one transaction, so a crash between two of them gives not
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, Self, final
 
@@ -17,6 +17,7 @@ from sqlalchemy import select
 
 from blowfishdb.adapters.clock import Clock, stamp, utc_now
 from blowfishdb.adapters.declarations import check_declared
+from blowfishdb.adapters.heads import Audited, Head
 from blowfishdb.adapters.ledger_audit import audit
 from blowfishdb.adapters.ledger_books import (
     check_affordable,
@@ -32,17 +33,28 @@ from blowfishdb.adapters.ledger_charges import (
     abandon,
     changed_within,
     charge_of,
+    charged_under,
+    check_not_charged,
     check_not_in_progress,
     enter,
     open_charge,
     read_charge,
+    under_way,
     unfinished,
 )
 from blowfishdb.adapters.ledger_events import NOTES, append, canonical, event_of
 from blowfishdb.adapters.ledger_promises import check_promises
-from blowfishdb.adapters.ledger_values import Budget, Charge, Event, Grant, State, StoredAnswer
+from blowfishdb.adapters.ledger_values import (
+    Budget,
+    Charge,
+    Event,
+    Grant,
+    RequestKey,
+    State,
+    StoredAnswer,
+)
 from blowfishdb.adapters.store import Store
-from blowfishdb.adapters.store_schema import accounts, budgets, charges, events
+from blowfishdb.adapters.store_schema import accounts, budgets, charges, events, heads
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import BudgetExhausted, InvalidEpsilon, InvalidInput, WorkspaceError
 
@@ -182,6 +194,7 @@ class Ledger:
         version: int | None = None,
         declared: int | None = None,
         losses: Mapping[int, Epsilon] | None = None,
+        key: RequestKey | None = None,
     ) -> Charge:
         """Hold ``amount`` for one question, or refuse and write nothing; free answers reserve zero.
 
@@ -189,12 +202,15 @@ class Ledger:
         With ``reading``, the mark of ``mark_reading`` is made in the same transaction: one durable commit
         instead of two, and nothing to give back. ``version`` is the policy that the amount was computed for,
         ``declared`` the version of the declaration whose rows are going to be read, and ``losses`` what the
-        answer costs under each earlier policy that is still kept.
+        answer costs under each earlier policy that is still kept. Under a ``key`` every part of a
+        request is charged once for ever.
         """
         _check_names(dataset=dataset, user=user, question=question)
         _check_amount(amount)
         text = _json("detail of a charge", detail)
         with self._store.writing() as connection:
+            if key is not None:
+                check_not_charged(connection, user, key)
             if once:
                 check_not_in_progress(connection, question, changed_within(self._clock(), _PATIENCE))
             if declared is not None:
@@ -212,7 +228,31 @@ class Ledger:
                 holder=self._holder,
                 state=State.READING if reading else State.RESERVED,
                 losses=losses or {},
+                key=key,
             )
+
+    def charged_under(
+        self, user: str, key: RequestKey, *, silence: timedelta | None = None
+    ) -> dict[int, StoredAnswer]:
+        """What was answered under a key, by part; refused while a part is under way, and if one was lost.
+
+        With ``silence``, a part of which nothing was heard for so long is taken for abandoned: it is lost.
+        """
+        with self._store.reading() as connection:
+            found = charged_under(connection, user, key)
+        left = [row for row in found.values() if row.state != State.SETTLED.value]
+        for row in left:
+            heard = datetime.fromisoformat(row.changed_at)
+            if silence is None or abs(self._clock() - heard) < silence:
+                raise under_way()
+        if left:
+            with self._store.writing() as connection:
+                for row in left:
+                    now = read_charge(connection, row.id)
+                    if now.state in (State.RESERVED.value, State.READING.value):
+                        abandon(connection, now, lambda: stamp(self._clock), restored=False)
+            return self.charged_under(user, key)
+        return {part: StoredAnswer(charge_of(row), row.answer) for part, row in found.items()}
 
     def mark_reading(self, charge: Charge) -> Charge:
         """Write down, durably, that the data is about to be read; from here on nothing is given back."""
@@ -240,6 +280,9 @@ class Ledger:
         left = select(charges).where(unfinished(), charges.c.holder != self._holder)
         if older_than is not None:
             left = left.where(~changed_within(self._clock(), older_than))
+        with self._store.reading() as connection:
+            if connection.execute(left.limit(1)).first() is None:
+                return []  # whoever only opens a workspace need not wait for its turn to write
         with self._store.writing() as connection:
             return [
                 abandon(connection, row, lambda: stamp(self._clock), restored)
@@ -303,10 +346,19 @@ class Ledger:
             row = connection.execute(rows.order_by(events.c.seq.desc()).limit(1)).one_or_none()
             return None if row is None else event_of(row)
 
+    def audit(self, since: Sequence[Head] = ()) -> Audited:
+        """What is wrong with the books, and what was looked at; they must extend every head in ``since``."""
+        with self._store.reading() as connection:
+            return audit(connection, since)
+
+    def head(self) -> Head:
+        """Where the books end; short enough to be kept elsewhere."""
+        with self._store.reading() as connection:
+            return Head(*connection.execute(select(heads.c.seq, heads.c.hash)).one())
+
     def verify(self) -> list[str]:
         """What is wrong with the books, in words; nothing if they are in order."""
-        with self._store.reading() as connection:
-            return audit(connection)
+        return list(self.audit().problems)
 
 
 def _check_names(**names: str) -> None:

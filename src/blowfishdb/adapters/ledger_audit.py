@@ -1,18 +1,22 @@
 """The audit: replay every event, and compare what must be true with what is stored.
 
 It finds what was changed without care: a row edited, removed or added by hand, a bug in the books. Someone
-who can write the database and recomputes every hash is not found; keep the last hash elsewhere for that.
+who can write the database and recomputes every hash is not found by it, nor is one who puts an older copy in
+its place; for that a head is kept elsewhere (``heads.py``), and the books must extend it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
 from sqlalchemy import Connection, select
 
-from blowfishdb.adapters.ledger_events import NOTES, Link, digest, link_of
+from blowfishdb.adapters.heads import Audited, Head
+from blowfishdb.adapters.ledger_events import FACTS, NOTES, Link, digest, link_of
 from blowfishdb.adapters.ledger_values import State
+from blowfishdb.adapters.seal_audit import SealReplay
 from blowfishdb.adapters.store_schema import (
     START,
     accounts,
@@ -25,14 +29,23 @@ from blowfishdb.adapters.store_schema import (
 )
 
 
-def audit(connection: Connection) -> list[str]:
-    """Everything that is wrong, in words."""
+def audit(connection: Connection, since: Sequence[Head] = ()) -> Audited:
+    """Everything that is wrong, in words, what was looked at, and whether the books extend earlier heads."""
     replay = _Replay()
-    replay.read_chain(connection)
+    head = replay.read_chain(connection, since)
     replay.compare_sums(connection)
     replay.compare_losses(connection)
     replay.compare_charges(connection)
-    return replay.problems
+    replay.problems += replay.facts.compare(connection)
+    checked = {
+        "events": head.number,
+        "budgets": len(replay.datasets),
+        "grants and sums of analysts": len(replay.analysts),
+        "charges and stored answers": len(replay.charges),
+        "promises that are kept or were withdrawn": len(replay.promises),
+        **replay.facts.checked,
+    }
+    return Audited(tuple(replay.problems), checked, head, replay.facts.since)
 
 
 @final
@@ -67,15 +80,18 @@ class _Replay:
     analysts: dict[tuple[str, str], _Sums] = field(default_factory=dict)
     granted: dict[str, int] = field(default_factory=dict)
     promises: dict[tuple[str, int], _Sums] = field(default_factory=dict)
-    withdrawn: set[tuple[str, int]] = field(default_factory=set)
+    withdrawn: dict[tuple[str, int], str] = field(default_factory=dict)
     losses: dict[int, dict[int, int]] = field(default_factory=dict)
     charges: dict[int, dict[str, Any]] = field(default_factory=dict)
+    facts: SealReplay = field(default_factory=SealReplay)
     problems: list[str] = field(default_factory=list)
 
     # --- events ---------------------------------------------------------------------------------
 
-    def read_chain(self, connection: Connection) -> None:
+    def read_chain(self, connection: Connection, since: Sequence[Head]) -> Head:
+        """Replay every event, and return where they end."""
         previous, number = START, 0
+        wanted = {head.number: head for head in since if head.number}
         for row in connection.execute(select(events).order_by(events.c.seq)):
             event = link_of(row)
             number += 1
@@ -87,15 +103,28 @@ class _Replay:
             if row.hash != event.seal(row.previous):
                 self.problems.append(f"Event {event.seq} was changed.")
             previous = row.hash
+            if not wanted.pop(number, Head(number, row.hash)).is_of(row.hash):
+                self.problems.append(
+                    f"Event {number} is another than it was: the books do not extend a head that was kept."
+                )
             try:
                 self._apply(event)
-            except (KeyError, ValueError, TypeError):
+            except (KeyError, ValueError, TypeError, AttributeError):
                 self.problems.append(f"Event {event.seq} cannot be understood.")
         head = connection.execute(select(heads.c.seq, heads.c.hash)).one_or_none()
         if head is None or (head.seq, head.hash) != (number, previous):
             self.problems.append("The end of the events is not where it was: some were cut off or added.")
+        self.problems += [
+            f"The books end at event {number}, but a head of event {kept} was kept: they were rolled back."
+            for kept in wanted
+        ]
+        return Head(number, previous)
 
     def _apply(self, event: Link) -> None:
+        self.facts.read(event)
+        if event.kind in FACTS:
+            self._note(event)
+            return
         dataset = self.datasets.setdefault(event.dataset, _Sums())
         if event.kind == "budget":
             dataset.limit = event.amount
@@ -110,7 +139,7 @@ class _Replay:
             facts = event.facts
             self.promises[event.dataset, facts["version"]] = _Sums(event.amount, spent=facts["spent"])
         elif event.kind == "withdrawn":
-            self.withdrawn.add((event.dataset, event.facts["version"]))
+            self.withdrawn[event.dataset, event.facts["version"]] = event.at
         elif event.kind in NOTES:
             self._note(event)
         elif event.kind == State.RESERVED.value:
@@ -128,7 +157,9 @@ class _Replay:
         facts = event.facts
         needed = {int(version): amount for version, amount in facts.pop("losses", {}).items()}
         self.losses[event.seq] = needed
-        kept = {version for name, version in self.promises.keys() - self.withdrawn if name == event.dataset}
+        kept = {
+            version for name, version in self.promises.keys() - self.withdrawn.keys() if name == event.dataset
+        }
         if needed.keys() != kept:
             self.problems.append(f"Event {event.seq} does not say what it costs under every kept promise.")
         self.charges[event.seq] = {
@@ -140,6 +171,7 @@ class _Replay:
             "changed_at": event.at,
             "answer": None,
             "reason": None,
+            **dict.fromkeys(("request", "asked", "part")),
             **facts,
         }
         self._book(event, held=event.amount)
@@ -196,10 +228,10 @@ class _Replay:
             if known is None or shown.get(name) != (*known.row, known.carried):
                 self.problems.append(f"The budget of '{name}' is not what its events add up to.")
         kept = {
-            (row.dataset, row.version): (row.total, row.spent, row.held, row.withdrawn is not None)
+            (row.dataset, row.version): (row.total, row.spent, row.held, row.withdrawn)
             for row in connection.execute(select(promises))
         }
-        added = {key: (*sums.row, key in self.withdrawn) for key, sums in self.promises.items()}
+        added = {key: (*sums.row, self.withdrawn.get(key)) for key, sums in self.promises.items()}
         for key in sorted(kept.keys() | added.keys()):
             if kept.get(key) != added.get(key):
                 self.problems.append(f"The promise {key[1]} of '{key[0]}' is not what its events add up to.")

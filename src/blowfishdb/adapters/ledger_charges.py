@@ -11,13 +11,14 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, select
 
 from blowfishdb.adapters.clock import stamp
+from blowfishdb.adapters.heads import Head
 from blowfishdb.adapters.ledger_books import book
 from blowfishdb.adapters.ledger_events import append, canonical, digest
 from blowfishdb.adapters.ledger_promises import end_losses, hold_losses
-from blowfishdb.adapters.ledger_values import Charge, State
-from blowfishdb.adapters.store_schema import charges
+from blowfishdb.adapters.ledger_values import Charge, RequestKey, State
+from blowfishdb.adapters.store_schema import charges, heads
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.errors import AnswerInProgress, WorkspaceError
+from blowfishdb.core.errors import AnswerInProgress, AnswerLost, KeyReused, WorkspaceError
 
 # --- reading ----------------------------------------------------------------------------------
 
@@ -72,6 +73,44 @@ def check_not_in_progress(connection: Connection, question: str, recently: Colum
         )
 
 
+def charged_under(connection: Connection, user: str, key: RequestKey) -> dict[int, Row[Any]]:
+    """What was charged under a key so far, by its part: settled, or still under way.
+
+    A charge that was lost is refused, every time in the same words. What was given back, or cost nothing and
+    was lost, does not count.
+    """
+    rows = select(charges).where(charges.c.request == key.digest(user), charges.c.state != State.VOID.value)
+    found = {}
+    for row in connection.execute(rows.order_by(charges.c.id)):
+        if row.asked != key.asked:
+            raise KeyReused(
+                "This idempotency key was already used for another request.", fixes=("a new key",)
+            )
+        if row.state == State.LOST.value and row.amount:
+            raise AnswerLost(
+                f"What was asked under this key was charged {Epsilon.from_nano(row.amount)} (no. {row.id}) "
+                "and its answer was lost while the data was being read. Nothing more is charged under it.",
+                fixes=("a new key, under which it is charged again",),
+            )
+        if row.state != State.LOST.value:
+            found[row.part] = row
+    return found
+
+
+def check_not_charged(connection: Connection, user: str, key: RequestKey) -> None:
+    """This part of a request has no charge yet; whoever comes second asks again and gets the answer."""
+    if key.part in charged_under(connection, user, key):
+        raise under_way()
+
+
+def under_way() -> AnswerInProgress:
+    """The same request, under the same key, is being answered."""
+    return AnswerInProgress(
+        "The same request is being answered right now. Nothing was charged for sending it again.",
+        fixes=("the same request, with the same key, in a moment",),
+    )
+
+
 # --- writing ----------------------------------------------------------------------------------
 
 
@@ -87,9 +126,14 @@ def open_charge(
     holder: str,
     state: State,
     losses: Mapping[int, Epsilon],
+    key: RequestKey | None = None,
 ) -> Charge:
     """A new charge that is reserved, or in one go under reading; its number is that of its first event."""
     facts: dict[str, object] = {"question": question, "detail": digest(detail), "holder": holder}
+    asked_under: dict[str, Any] = {}
+    if key is not None:
+        asked_under = {"request": key.digest(user), "asked": key.asked, "part": key.part}
+    facts |= asked_under
     if losses:
         facts["losses"] = {str(version): loss.nano for version, loss in losses.items()}
     number = append(
@@ -122,12 +166,16 @@ def open_charge(
         "state": state.value,
         "reserved_at": at,
         "changed_at": at,
+        **asked_under,
     }
     connection.execute(charges.insert().values(row))
     book(connection, dataset, user, held=amount.nano)
     hold_losses(connection, dataset, number, losses)
     moment = datetime.fromisoformat(at)
-    return Charge(number, dataset, user, amount, question, json.loads(detail), state, moment, moment)
+    head = Head(*connection.execute(select(heads.c.seq, heads.c.hash)).one())
+    return Charge(
+        number, dataset, user, amount, question, json.loads(detail), state, moment, moment, head=str(head)
+    )
 
 
 def enter(

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, final
@@ -18,8 +20,13 @@ from blowfishdb.adapters.store_schema import events, heads
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import WorkspaceError
 
+Sealed = list[dict[str, Any]]
+"""What an event says of rows outside the ledger (``seals.py``): which they are, and the seal of each."""
 NOTES: Final = ("policy", "preview")
 """Kinds of events that move no budget."""
+FACTS: Final = ("entry", "account", "token", "request", "covered")
+"""Kinds of events about rows outside the ledger."""
+_SALT, _SEALED = "salt", "sealed"
 
 
 def canonical(value: object) -> str:
@@ -35,7 +42,7 @@ def digest(text: str) -> str:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """One event as it is sealed: ``kind`` is budget, grant, a note, or the state that a charge entered."""
+    """One event as it is chained: ``kind`` is budget, grant, a note, or the state that a charge entered."""
 
     seq: int
     at: str
@@ -52,8 +59,18 @@ class Link:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The body, parsed."""
-        return dict(json.loads(self.body))
+        """What the event tells, without its salt and its seals."""
+        return {name: fact for name, fact in json.loads(self.body).items() if name not in (_SALT, _SEALED)}
+
+    @property
+    def salt(self) -> str:
+        """Random digits: without them nothing can be guessed from the hash. Older events have none."""
+        return str(json.loads(self.body).get(_SALT, ""))
+
+    @property
+    def sealed(self) -> Sealed:
+        """What it says of rows outside the ledger."""
+        return list(json.loads(self.body).get(_SEALED, ()))
 
 
 def append(
@@ -66,8 +83,12 @@ def append(
     amount: int,
     charge: int | None = None,
     body: str = "{}",
+    sealed: Sequence[dict[str, Any]] = (),
 ) -> int:
-    """Add an event behind the last, and return its number, which is also that of a charge it reserves."""
+    """Add an event behind the last, and return its number, which is also that of a charge it reserves.
+
+    ``sealed`` are the seals of the rows outside the ledger that were changed with it.
+    """
     head = connection.execute(select(heads.c.seq, heads.c.hash)).one()
     seq: int = head.seq + 1
     link = Link(
@@ -78,12 +99,17 @@ def append(
         analyst=analyst,
         charge=seq if kind == "reserved" else charge,
         amount=amount,
-        body=body,
+        body=_salted(body, sealed),
     )
-    sealed = link.seal(head.hash)
-    connection.execute(events.insert().values(**vars(link), previous=head.hash, hash=sealed))
-    connection.execute(heads.update().values(seq=seq, hash=sealed))
+    chained = link.seal(head.hash)
+    connection.execute(events.insert().values(**vars(link), previous=head.hash, hash=chained))
+    connection.execute(heads.update().values(seq=seq, hash=chained))
     return seq
+
+
+def _salted(body: str, sealed: Sequence[dict[str, Any]]) -> str:
+    told = {**json.loads(body), _SALT: secrets.token_hex(16)}
+    return canonical({**told, _SEALED: list(sealed)} if sealed else told)
 
 
 def link_of(row: Row[Any]) -> Link:
@@ -103,6 +129,7 @@ def link_of(row: Row[Any]) -> Link:
 def event_of(row: Row[Any]) -> Event:
     """A row of events in the words of the ledger."""
     try:
+        link = link_of(row)
         return Event(
             seq=row.seq,
             at=datetime.fromisoformat(row.at),
@@ -111,8 +138,10 @@ def event_of(row: Row[Any]) -> Event:
             analyst=row.analyst,
             charge=row.charge,
             amount=Epsilon.from_nano(row.amount),
-            facts=link_of(row).facts,
+            facts=link.facts,
             hash=row.hash,
+            salt=link.salt,
+            sealed=tuple(link.sealed),
         )
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, AttributeError):
         raise WorkspaceError(f"Event {row.seq} cannot be read.", fixes=("verify() to see why",)) from None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from typing import Any, Final, final
@@ -95,6 +96,23 @@ class Grant:
 
 @final
 @dataclass(frozen=True)
+class RequestKey:
+    """The key that a request was sent under, what was asked by its digest, and which part of a batch it is.
+
+    A key belongs to one user and one request; under it every part is charged once, whatever happens.
+    """
+
+    text: str
+    asked: str
+    part: int = 0
+
+    def digest(self, user: str) -> str:
+        """How the ledger knows the key of a user."""
+        return hashlib.sha256(f"{len(user)} {user} {self.text}".encode()).hexdigest()
+
+
+@final
+@dataclass(frozen=True)
 class Charge:
     """One entry of the ledger."""
 
@@ -108,6 +126,8 @@ class Charge:
     reserved_at: datetime
     changed_at: datetime
     reason: str | None = None
+    head: str = field(default="", compare=False)
+    """Where the books ended when it was reserved; known to the process that reserved it."""
 
 
 @final
@@ -133,3 +153,7 @@ class Event:
     amount: Epsilon
     facts: Mapping[str, Any]
     hash: str
+    salt: str = ""
+    """Part of what is hashed, so that nothing can be guessed from the hash alone."""
+    sealed: tuple[Mapping[str, Any], ...] = ()
+    """Seals of what was changed outside the ledger: declarations, policies, accounts, tokens, responses."""

@@ -7,13 +7,14 @@ from typing import final
 
 from sqlalchemy import func, select
 
+from blowfishdb.adapters.catalogue import enter_version
 from blowfishdb.adapters.clock import Clock, stamp, utc_now
 from blowfishdb.adapters.ledger_books import read_budget
 from blowfishdb.adapters.ledger_events import append, canonical
 from blowfishdb.adapters.ledger_promises import active_promises, newest_policy
 from blowfishdb.adapters.ledger_values import Promise
 from blowfishdb.adapters.store import Store
-from blowfishdb.adapters.store_schema import budgets, catalogue, charges, promises
+from blowfishdb.adapters.store_schema import budgets, charges, promises
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidInput, PolicyConflict
 
@@ -73,6 +74,7 @@ class Policies:
             if carried != budget.carried:
                 connection.execute(this.values(carried=carried.nano))
                 append(connection, at=at, kind="carried", dataset=dataset, analyst=by, amount=carried.nano)
+            sealed, entered = enter_version(connection, "policy", dataset, body, at=at)
             append(
                 connection,
                 at=at,
@@ -81,10 +83,9 @@ class Policies:
                 analyst=by,
                 amount=0,
                 body=canonical(dict(facts)),
+                sealed=sealed,
             )
-            entry = {"kind": "policy", "name": dataset, "version": version + 1, "body": body, "created": at}
-            connection.execute(catalogue.insert().values(entry))
-            return version + 1
+            return entered
 
     def withdraw(self, dataset: str, by: str, version: int) -> None:
         """Take an earlier promise back, for everyone to see: from now on answers need not fit under it."""

@@ -7,6 +7,7 @@ elsewhere with a lock on the row at the head of the event chain. A commit is on 
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 import threading
 import time
@@ -19,7 +20,7 @@ from typing import Any, Final, Self, final
 from sqlalchemy import URL, Connection, Engine, create_engine, event, func, inspect, select
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from blowfishdb.adapters.store_schema import SCHEMA_VERSION, START, heads, meta, metadata
+from blowfishdb.adapters.store_schema import SCHEMA_VERSION, SEAL_KEY, START, heads, meta, metadata, seals
 from blowfishdb.core.errors import WorkspaceError
 
 _PATIENCE: Final = 60.0  # seconds that a writer waits for its turn
@@ -175,16 +176,19 @@ class Store:
         metadata.create_all(connection)
         connection.execute(meta.insert().values(name="schema", value=str(SCHEMA_VERSION)))
         connection.execute(heads.insert().values(id=1, seq=0, hash=START))
+        connection.execute(seals.insert().values(place=SEAL_KEY, seal=secrets.token_hex(32)))
 
     def _upgrade(self) -> None:
         """All scripts in one transaction: an upgrade that fails leaves the workspace as it was."""
         from blowfishdb.adapters.migrations import upgrade
+        from blowfishdb.adapters.upgraded import sealed_again
 
         with self._alone(rebuilding=True) as connection:
             found = self._format(connection)
             if found is None or found == SCHEMA_VERSION:
                 return  # another process was faster
-            upgrade(connection, found, SCHEMA_VERSION)
+            with sealed_again(connection, found):
+                upgrade(connection, found, SCHEMA_VERSION)
             now = meta.update().where(meta.c.name == "schema").values(value=str(SCHEMA_VERSION))
             connection.execute(now)
             if self.sqlite and connection.exec_driver_sql("PRAGMA foreign_key_check").first() is not None:

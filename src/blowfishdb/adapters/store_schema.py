@@ -18,10 +18,12 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 """Counted up by every script in ``migrations/versions``."""
 START: Final = "0" * 64
 """What stands in front of the first event."""
+SEAL_KEY: Final = "key"
+"""Where the key of the seals stands among them."""
 
 metadata = MetaData()
 _NAME = String(255)
@@ -82,10 +84,15 @@ charges = Table(
     Column("changed_at", _MOMENT, nullable=False),
     Column("answer", Text),
     Column("reason", Text),
+    Column("request", _DIGEST),
+    Column("asked", _DIGEST),
+    Column("part", Integer),
+    Index("charges_by_request", "request", "part"),
     Index("charges_by_question", "question", "state", "id"),
     Index("charges_by_dataset", "dataset", "state", "id"),
 )
-"""``id`` is the number of the event that reserved the charge."""
+"""``id`` is the number of the event that reserved the charge. ``request`` is the digest of the key that it
+was asked under, ``asked`` that of what was asked, ``part`` its place in a batch; NULL without a key."""
 
 promises = Table(
     "promises",
@@ -126,6 +133,14 @@ events = Table(
     Column("hash", _DIGEST, nullable=False),
 )
 """What happened, in order; never updated, never deleted."""
+
+seals = Table(
+    "seals",
+    metadata,
+    Column("place", _DIGEST, primary_key=True),
+    Column("seal", _DIGEST, nullable=False),
+)
+"""The last seal of every row outside the ledger (``seals.py``), and at ``SEAL_KEY`` the key of them all."""
 
 catalogue = Table(
     "catalogue",

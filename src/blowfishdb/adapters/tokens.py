@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, final, get_args
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, select, true
 
 from blowfishdb.adapters.account_values import LONGEST_NAME, Account, account_of, known_name, unknown_user
 from blowfishdb.adapters.clock import Clock, stamp, utc_now
+from blowfishdb.adapters.ledger_events import Sealed, append, canonical
+from blowfishdb.adapters.seals import change, insert, remove
 from blowfishdb.adapters.store import Store
 from blowfishdb.adapters.store_schema import tokens, users
 from blowfishdb.core.errors import InvalidInput, NotFound
@@ -65,7 +67,7 @@ class Tokens:
             if owner is None or connection.execute(found).one_or_none() is None:
                 raise unknown_user(name)
             forgotten = stamp(lambda: now - _REMEMBERED)
-            connection.execute(tokens.delete().where(tokens.c.expires <= forgotten))
+            old = remove(connection, tokens, tokens.c.expires <= forgotten)
             made = Token(secrets.token_hex(16), owner, purpose, label, now, now + lifetime, True)
             row = {
                 "id": made.id,
@@ -76,7 +78,8 @@ class Tokens:
                 "created": stamp(lambda: made.created),
                 "expires": stamp(lambda: made.expires),
             }
-            connection.execute(tokens.insert().values(row))
+            new = insert(connection, tokens, row)
+            _tell(connection, stamp(lambda: now), owner, f"issued for {purpose}", [*old, *new])
         return text, made
 
     def who(self, text: str, *, purpose: Purpose | None = None) -> Account | None:
@@ -110,30 +113,49 @@ class Tokens:
         with self._store.writing() as connection:
             if connection.execute(select(tokens.c.id).where(mine)).one_or_none() is None:
                 raise NotFound("There is no such token.", fixes=("look at the list of tokens",))
-            ended = tokens.update().where(mine, tokens.c.ended.is_(None))
-            connection.execute(ended.values(ended=stamp(self._clock)))
+            _end(connection, mine, stamp(self._clock))
 
     def revoke_text(self, text: str) -> None:
         """End the token with this text, as on signing out; an unknown one is none."""
         if not _looks_like_one(text):
             return
-        mine = tokens.update().where(tokens.c.digest == _digest(text), tokens.c.ended.is_(None))
         with self._store.writing() as connection:
-            connection.execute(mine.values(ended=stamp(self._clock)))
+            _end(connection, tokens.c.digest == _digest(text), stamp(self._clock))
 
 
 def end_tokens(connection: Connection, owner: str, at: str, purpose: Purpose | None = None) -> None:
     """End all tokens of a user, or those for one purpose, in the transaction that is open."""
-    mine = tokens.update().where(tokens.c.owner == owner, tokens.c.ended.is_(None))
+    mine = tokens.c.owner == owner
     if purpose is not None:
-        mine = mine.where(tokens.c.purpose == purpose)
-    connection.execute(mine.values(ended=at))
+        mine &= tokens.c.purpose == purpose
+    _end(connection, mine, at)
 
 
 def end_all_tokens(store: Store, clock: Clock = utc_now) -> None:
     """End every token of a workspace."""
     with store.writing() as connection:
-        connection.execute(tokens.update().where(tokens.c.ended.is_(None)).values(ended=stamp(clock)))
+        _end(connection, true(), stamp(clock))
+
+
+def _end(connection: Connection, which: ColumnElement[bool], at: str) -> None:
+    """End those of the tokens that have not ended, with an event if there are any."""
+    sealed = change(connection, tokens, and_(which, tokens.c.ended.is_(None)), {"ended": at})
+    if sealed:
+        _tell(connection, at, "", f"{len(sealed)} ended", sealed)
+
+
+def _tell(connection: Connection, at: str, owner: str, what: str, sealed: Sealed) -> None:
+    """Every change of tokens is an event."""
+    append(
+        connection,
+        at=at,
+        kind="token",
+        dataset="",
+        analyst=owner,
+        amount=0,
+        body=canonical({"what": what}),
+        sealed=sealed,
+    )
 
 
 def csrf(text: str) -> str:

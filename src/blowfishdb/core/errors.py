@@ -164,7 +164,20 @@ class MaxCostExceeded(Refused):
 
 
 class AnswerInProgress(Refused):
-    """The very same question is being answered right now; soon its answer will be free."""
+    """The very same question is being answered right now; soon its answer will be free.
+
+    ``wait`` is the number of seconds after which it is worth asking again.
+    """
+
+    def __init__(self, message: str, *, wait: int = 1, fixes: tuple[str, ...] = ()) -> None:
+        self.wait = wait
+        super().__init__(message, fixes=fixes)
+
+
+class AnswerLost(Refused):
+    """What was asked under this key was charged, and its answer was lost; it is not charged a second time."""
+
+    charged = True
 
 
 class PolicyConflict(Refused):

@@ -16,6 +16,7 @@ import httpx
 import numpy as np
 
 from blowfishdb.adapters.backends import Cancellation
+from blowfishdb.adapters.heads import Audited, Head
 from blowfishdb.adapters.ledger import Budget, Event, Grant
 from blowfishdb.answers import Answer
 from blowfishdb.asking import Asking
@@ -310,13 +311,22 @@ class Remote(Gateway):
                 Epsilon(event["amount"]),
                 event["facts"],
                 event["hash"],
+                event["salt"],
+                tuple(event["sealed"]),
             )
             for event in found["events"]
         ]
 
-    def verify(self) -> list[str]:
-        """What is wrong with the ledger; empty if every charge and every hash adds up."""
-        return list(self._wire.get("/audit")["problems"])
+    def audit(self, *, since: Head | str | None = None) -> Audited:
+        """What is wrong with the books, and what was looked at; they must extend the head ``since``."""
+        query: dict[str, Any] = {"after": 2**53}  # no events: those are asked for by themselves
+        if since is not None:
+            query["since"] = str(since)
+        return Audited.from_plain(self._wire.get("/audit", query))
+
+    def head(self) -> Head:
+        """Where the books end."""
+        return Head.of(self._wire.get("/head")["head"])
 
 
 def connect(url: str, *, token: str) -> Remote:

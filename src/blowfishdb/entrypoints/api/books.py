@@ -11,7 +11,7 @@ from blowfishdb.adapters.ledger import Event
 from blowfishdb.entrypoints.api.access import Anyone, BookReader, Caller, watching
 from blowfishdb.entrypoints.api.metrics import Metrics
 from blowfishdb.entrypoints.api.server import server_of
-from blowfishdb.entrypoints.api.shapes import Audit, EventShown, Health
+from blowfishdb.entrypoints.api.shapes import Audit, EventShown, HeadShown, Health
 from blowfishdb.messages import plain_epsilon
 
 router: Final = APIRouter(tags=["Books"])
@@ -27,13 +27,22 @@ def audit(
     dataset: Annotated[str | None, Query(max_length=255)] = None,
     after: Annotated[int, Query(ge=0, le=2**53, description="Only events with a higher number.")] = 0,
     limit: Annotated[int | None, Query(ge=1, le=100_000)] = None,
+    since: Annotated[
+        str | None, Query(max_length=100, description="A head that was kept: the books must extend it.")
+    ] = None,
 ) -> Audit:
     """Every event of the ledger in order, and what is wrong with the whole of it, if anything."""
     if dataset is not None:
         caller.gateway.facts(dataset)
-    problems = caller.gateway.verify()
+    audited = caller.gateway.audit(since=since)
     events = [event for event in caller.gateway.events(dataset) if event.seq > after][:limit]
-    return Audit(verified=not problems, problems=problems, events=[_event(event) for event in events])
+    return Audit(**audited.to_plain(), events=[_event(event) for event in events])
+
+
+@router.get("/head", summary="Where the books end")
+def head(caller: BookReader) -> HeadShown:
+    """The number of the last event and its hash: to be kept elsewhere, for ``GET /audit?since=``."""
+    return HeadShown(head=str(caller.gateway.head()))
 
 
 @router.get("/health", summary="Is the server well?")
@@ -62,4 +71,6 @@ def _event(event: Event) -> EventShown:
         **plain_epsilon("amount", event.amount),
         facts=dict(event.facts),
         hash=event.hash,
+        salt=event.salt,
+        sealed=[dict(entry) for entry in event.sealed],
     )

@@ -256,15 +256,30 @@ class EventShown(BaseModel):
     nano_amount: int
     facts: Plain
     hash: str
+    salt: str = Field(description="Hashed with the rest, so that nothing can be guessed from the hash.")
+    sealed: list[Plain] = Field(description="Seals of what was changed outside the ledger.")
 
 
 @final
 class Audit(BaseModel):
-    """The books, and what is wrong with them."""
+    """The books, what is wrong with them, and what was looked at."""
 
     verified: bool
     problems: list[str]
+    checked: dict[str, int] = Field(description="How many of what were compared with the events.")
+    head: str = Field(description="The number of the last event and its hash, to be kept elsewhere.")
+    covered_since: str | None = Field(
+        description="Since when facts outside the ledger are on record; null: from the beginning."
+    )
+    witnessed: int | None = Field(description="With how many heads of the witness file it was compared.")
     events: list[EventShown]
+
+
+@final
+class HeadShown(BaseModel):
+    """Where the books end."""
+
+    head: str = Field(examples=["412:3f9a6c0e5d1b2a4f8e7c6b5a4f3e2d1c0b9a8f7e"])
 
 
 @final

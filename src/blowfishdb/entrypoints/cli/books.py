@@ -63,13 +63,15 @@ def explain(ctx: typer.Context, data: Data, _json: AsJson = False) -> None:
 
 def audit(
     ctx: typer.Context,
-    data: Annotated[
-        str, typer.Argument(metavar="DATA|all", help="A dataset, or all of them.", show_default=False)
-    ],
+    data: Annotated[str, typer.Argument(metavar="DATA|all", help="A dataset, or all of them.")] = _ALL,
     limit: Annotated[int, typer.Option(min=0, help="Show at most so many events, the newest.")] = _MANY,
+    head: Annotated[bool, typer.Option("--head", help="Print only where the books end, to keep it.")] = False,
+    since: Annotated[
+        str | None, typer.Option(metavar="HEAD", help="A head that was kept: the books must extend it.")
+    ] = None,
     _json: AsJson = False,
 ) -> None:
-    """Check that every charge and every hash adds up, and list what happened. Fails if they do not."""
+    """Check that every charge, hash and sealed fact adds up, and list what happened. Fails if they do not."""
     here = Here.of(ctx)
     with here.gateway() as gateway:
         from rich.text import Text
@@ -78,17 +80,24 @@ def audit(
 
         if data != _ALL:
             gateway.facts(data)
-        problems = gateway.verify()
+        if head:
+            said = str(gateway.head())
+            here.say({"head": said}, said)
+            return
+        audited = gateway.audit(since=since)
         events = gateway.events(None if data == _ALL else data)
-        plain = {
-            "verified": not problems,
-            "problems": problems,
-            "events": [plain_forms.event(happened) for happened in events],
-        }
-        verdict = [Text(problem, style="red") for problem in problems]
+        plain = {**audited.to_plain(), "events": [plain_forms.event(happened) for happened in events]}
+        verdict = [Text(problem, style="red") for problem in audited.problems]
         good = Text("The ledger verifies: every charge and every hash adds up.", style="green")
-        here.say(plain, _table(events[len(events) - min(limit, len(events)) :]), *(verdict or [good]))
-    if problems:
+        extends = [Text(f"The books extend the head {since}.", style="green")] if since else []
+        here.say(
+            plain,
+            _table(events[len(events) - min(limit, len(events)) :]),
+            *(verdict or [good, *extends]),
+            *audited.sentences,
+            f"Head, to be kept elsewhere: {audited.head}",
+        )
+    if audited.problems:
         raise typer.Exit(1)
 
 
@@ -125,6 +134,9 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel=ANALYST, epilog=examples("blowfishdb datasets"))(datasets)
     app.command(rich_help_panel=AUDITOR, epilog=examples("blowfishdb explain people"))(explain)
     app.command(
-        rich_help_panel=AUDITOR, epilog=examples("blowfishdb audit people", "blowfishdb audit all --json")
+        rich_help_panel=AUDITOR,
+        epilog=examples(
+            "blowfishdb audit people", "blowfishdb audit --head", "blowfishdb audit --since HEAD"
+        ),
     )(audit)
     app.command(rich_help_panel=CURATOR, epilog=examples("blowfishdb refresh people"))(refresh)

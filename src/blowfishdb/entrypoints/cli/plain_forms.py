@@ -38,6 +38,8 @@ def event(happened: Event) -> dict[str, Any]:
         **plain_epsilon("amount", happened.amount),
         "facts": dict(happened.facts),
         "hash": happened.hash,
+        "salt": happened.salt,
+        "sealed": [dict(entry) for entry in happened.sealed],
     }
 
 

@@ -30,6 +30,7 @@ _STATES: Final = {
     State.RESERVED: "held: reserved",
     State.VOID: "given back",
 }
+_ENTRIES: Final = {"dataset": "declaration of the data", "policy": "policy"}
 _KINDS: Final = {
     "budget": "budget set",
     "grant": "grant",
@@ -43,6 +44,7 @@ _KINDS: Final = {
     "settled": "answered",
     "lost": "no answer came out",
     "void": "charge given back",
+    "entry": "declaration",
 }
 
 
@@ -99,7 +101,8 @@ def audit_csv(dataset: str, caller: PageBookReader) -> Response:
     writer.writerow(names)
     for event in _books(caller, dataset).events:
         plain = event.model_dump(mode="json")
-        plain["facts"] = json.dumps(plain["facts"], sort_keys=True, ensure_ascii=False)
+        for name in ("facts", "sealed"):
+            plain[name] = json.dumps(plain[name], sort_keys=True, ensure_ascii=False)
         writer.writerow([_cell(plain[name]) for name in names])
     return _file(out.getvalue(), dataset, "csv", "text/csv; charset=utf-8")
 
@@ -144,6 +147,8 @@ def _said(event: EventShown) -> list[str]:
         return [versions, *change, *([past] if past else [])]
     if event.kind in ("promise", "withdrawn"):
         return [f"Version {facts.get('version')} of the policy."]
+    if event.kind == "entry":
+        return [f"Version {facts.get('version')} of the {_ENTRIES.get(str(facts.get('entry')), 'entry')}."]
     if event.kind == "grant":
         return [f"granted by {facts['by']}"] if facts.get("by") else []
     told = (str(facts[name]) for name in ("question", "reason") if facts.get(name))
