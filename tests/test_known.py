@@ -21,8 +21,8 @@ from blowfishdb.core.errors import InvalidInput, NotProven, PolicyConflict
 from blowfishdb.core.policy import Policy
 from blowfishdb.datasets import Dataset
 from blowfishdb.mechanisms import Best
-from blowfishdb.mechanisms.losses import measured_rows
 from blowfishdb.mechanisms.plan import Plan
+from blowfishdb.mechanisms.released_rows import measured_rows
 from blowfishdb.noise import secure
 from blowfishdb.planning import Planned, Planner
 from blowfishdb.workspace import Workspace

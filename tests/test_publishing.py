@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,6 +82,79 @@ def test_what_was_told_exactly_cannot_be_hidden_again(ws: Workspace) -> None:
     event = next(e for e in reversed(ws.events("salaries")) if e.kind == "policy")
     assert event.facts["past"]["epsilon"] is None
     assert ws.verify() == []
+
+
+# --- what is kept of an answer ------------------------------------------------------------------------------
+
+
+def everything_hidden() -> bf.Policy:
+    return bf.Policy(SALARIES, bf.graphs.Full(200).hide_presence())
+
+
+def test_totals_that_nobody_was_shown_are_not_known(ws: Workspace) -> None:
+    """A noisy histogram leaves the totals of its groups public, but it does not tell them."""
+    salaries = ws["salaries"].publish(groups(5))
+    ask(ws, "histogram", "0.1")
+    past = salaries.past(everything_hidden())
+    assert past.epsilon == bf.Epsilon("0.1")  # independent noise on every cell: no total is in it
+    salaries.publish(everything_hidden(), confirm=True)
+    for question in (salaries["salary"].histogram(width=5), salaries["salary"].count()):
+        quote = question.accurate_to(20).quote()
+        assert quote.epsilon > bf.Epsilon(0)
+        answer = question.accurate_to(20).ask()
+        assert not answer.exact.any()
+        assert answer.receipt.cost == quote.epsilon
+    assert ws.verify() == []
+
+
+def test_a_sum_that_was_told_exactly_is_not_a_histogram(ws: Workspace) -> None:
+    nothing = bf.Policy.by_column(SALARIES, {"salary": bf.graphs.Explicit(200, ())})
+    salaries = ws["salaries"].publish(nothing)
+    total = salaries["salary"].sum().accurate_to(1).ask()
+    assert total.exact.all()
+    salaries.publish(everything_hidden(), confirm=True)
+    assert salaries["salary"].histogram(width=50).accurate_to(100).quote().epsilon > bf.Epsilon(0)
+    assert not salaries["salary"].histogram(width=50).accurate_to(100).ask().exact.any()
+    assert salaries["salary"].sum().accurate_to(2).ask().values == pytest.approx(total.values)  # it was told
+    assert salaries["salary"].sum().accurate_to(2).ask().receipt.cost == bf.Epsilon(0)
+
+
+def test_a_total_that_was_shown_stays_known(ws: Workspace) -> None:
+    salaries = ws["salaries"].publish(groups(100))
+    halves = salaries["salary"].histogram(width=100).accurate_to(1).ask()
+    assert halves.exact.all()
+    assert salaries.past(everything_hidden()).epsilon is None
+    salaries.publish(everything_hidden(), confirm=True)
+    count = salaries["salary"].count().accurate_to(10).ask()
+    assert count.receipt.cost == bf.Epsilon(0)
+    assert count.values[0] == halves.values.sum()
+
+
+def test_what_an_older_version_stored_is_not_taken_for_known(ws: Workspace) -> None:
+    """Public totals were once stored with every answer; they count as lost, and answer nothing."""
+    from blowfishdb.adapters.store_schema import charges
+
+    salaries = ws["salaries"].publish(groups(5))
+    answer = ask(ws, "histogram", "0.1")
+    with ws.store.writing() as connection:
+        body = json.loads(connection.execute(charges.select()).one().answer)
+        release = body["release"]
+        assert release.pop("used")["kind"] == "intervals"
+        release["rows"] = {
+            "kind": "intervals",
+            "starts": [*range(200), *range(0, 200, 5)],
+            "stops": [*range(1, 201), *range(5, 201, 5)],
+        }
+        release["scales"].append("0")
+        release["which"] = [0] * 200 + [1] * 40
+        release["values"] += [25] * 40
+        connection.execute(charges.update().values(answer=json.dumps(body)))
+    assert salaries.past(everything_hidden()).epsilon is None
+    salaries.publish(everything_hidden(), confirm=True)
+    assert salaries["salary"].count().accurate_to(20).quote().epsilon > bf.Epsilon(0)
+    again = salaries["salary"].histogram(width=5).accurate_to(2000).ask()  # the noisy cells are still known
+    assert again.receipt.cost == bf.Epsilon(0)
+    assert again.raw == pytest.approx(answer.raw.reshape(40, 5).sum(axis=1))
 
 
 def test_a_looser_policy_leaves_the_stricter_promise_standing(ws: Workspace) -> None:

@@ -13,11 +13,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, final
 
+import numpy as np
+
 from blowfishdb.adapters.ledger import Charge, Ledger, State
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.policy import Policy
 from blowfishdb.core.protection import at_most, certainty
 from blowfishdb.core.reuse import StoredRelease
+from blowfishdb.core.reuse.rows import stacked
 from blowfishdb.mechanisms.given import FROM_KNOWN
 from blowfishdb.mechanisms.losses import ByDistance, ByRows, Kernel, Loss, Tightest
 from blowfishdb.mechanisms.total_loss import total_loss
@@ -116,6 +119,11 @@ def _kernel(
 
 
 def measured(plain: dict[str, object], people: int) -> ByRows:
-    """The kernel of rows with noise of their own, from their plain form."""
+    """The kernel of rows with noise of their own, and of exact ones, from their plain form."""
     release = StoredRelease.from_plain(plain)
-    return ByRows(release.axes, release.rows, release.distinct, release.which, people)
+    if release.used is None or not release.used.count:
+        return ByRows(release.axes, release.rows, release.distinct, release.which, people)
+    exact = np.full(release.used.count, len(release.distinct))
+    rows = stacked(release.rows, release.used)
+    which = np.concatenate((release.which, exact))
+    return ByRows(release.axes, rows, (*release.distinct, Fraction(0)), which, people)

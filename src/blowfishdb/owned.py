@@ -10,10 +10,12 @@ import json
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
+from scipy.sparse import csr_array, vstack
 
 from blowfishdb.adapters.ledger import Ledger
 from blowfishdb.core.accuracy import Accuracy
@@ -24,8 +26,8 @@ from blowfishdb.core.errors import NotProven, TooLarge
 from blowfishdb.core.projection import Projected
 from blowfishdb.core.reuse import Label, Offer, StoredRelease, cheapest, rows_of
 from blowfishdb.mechanisms.data_dependent import DataDependentPlan
-from blowfishdb.mechanisms.losses import measured_rows
 from blowfishdb.mechanisms.plan import Observation, Plan
+from blowfishdb.mechanisms.released_rows import ReleasedRows
 
 _MOST_BINS = 20_000  # beyond these, arithmetic on releases would take longer than a quote may
 _MOST_BOXES = 1_000
@@ -38,23 +40,28 @@ def stored_release(
 ) -> Any:
     """What was measured, as plain data; None where it is not a list of rows with noise of their own.
 
+    Of exact numbers only those that the answers show; that others were used is noted, without their values.
     A data-dependent plan chose its rows by what it had seen, so nothing can be promised of combining them.
     """
     if isinstance(plan, DataDependentPlan) or not _manageable(axes):
         return None
     try:
-        rows, scales = measured_rows(plan, epsilon)
+        released = ReleasedRows(plan, epsilon)
+        noisy, scales = released.noisy
+        exact, totals = released.shown(seen)
+        used = rows_of(released.used)
     except (NotProven, TooLarge):
         return None
-    values = np.asarray(seen.measured)[np.flatnonzero(plan.scales.floats() > 0)]
-    if seen.totals is not None:
-        values = np.concatenate((values, seen.totals))
-    if not values.size or rows.shape[0] != values.size:
+    values = np.concatenate((released.noisy_values(seen), totals))
+    rows = csr_array(vstack([noisy, exact]))
+    if rows.shape[0] != values.size or not (values.size or used.count):
         return None
-    distinct = {id(scale): scale for scale in scales}  # thousands of rows share a few objects
+    each = [*scales, *[Fraction(0)] * len(totals)]
+    distinct = {id(scale): scale for scale in each}  # thousands of rows share a few objects
     place = {key: index for index, key in enumerate(distinct)}
-    which = np.fromiter((place[id(scale)] for scale in scales), dtype=np.int64, count=len(scales))
-    return StoredRelease(axes, rows_of(rows), tuple(distinct.values()), which, values, number=0).to_plain()
+    which = np.fromiter((place[id(scale)] for scale in each), dtype=np.int64, count=len(each))
+    kept = StoredRelease(axes, rows_of(rows), tuple(distinct.values()), which, values, 0, used)
+    return kept.to_plain()
 
 
 @final
@@ -125,7 +132,8 @@ def _parsed(text: str, number: int) -> tuple[int, StoredRelease | None]:
     body = json.loads(text)
     plain = body["release"]
     snapshot = body["answer"]["receipt"]["snapshot"]
-    return snapshot, None if plain is None else StoredRelease.from_plain({**plain, "number": number})
+    release = None if plain is None else StoredRelease.from_plain({**plain, "number": number})
+    return snapshot, release if release is not None and release.rows.count else None
 
 
 def _combinable(releases: Sequence[StoredRelease], axes: tuple[Axis, ...]) -> list[StoredRelease]:

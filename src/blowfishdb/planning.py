@@ -20,7 +20,7 @@ from blowfishdb.core.errors import InvalidInput, NoGuarantee, NotProven
 from blowfishdb.core.policy import Policy
 from blowfishdb.core.projection import Projected, project
 from blowfishdb.core.questions import Release
-from blowfishdb.core.workloads import Histogram, Product, Workload
+from blowfishdb.core.workloads import one_per_cell
 from blowfishdb.mechanisms import DATA_DEPENDENT, NAMED, Best, DataDependentMechanism
 from blowfishdb.mechanisms.best import Choice
 from blowfishdb.mechanisms.data_dependent import DataDependentPlan
@@ -67,7 +67,7 @@ class Planned:
     def better(self, seen: Observation) -> FloatArray | None:
         """Noisy cells moved onto the counts that everyone knows; None where these say nothing of them."""
         refined, plan = self.problem.refined, self.choice.plan
-        cells = isinstance(plan, LaplaceOnWorkload) and _one_per_cell(plan.workload)
+        cells = isinstance(plan, LaplaceOnWorkload) and one_per_cell(plan.workload)
         if refined is None or not cells or plan.free:
             return None
         return better_cells(refined, np.asarray(seen.answers, dtype=np.float64), plan.exact)
@@ -147,12 +147,6 @@ class Planner:
         if isinstance(mechanism, DataDependentMechanism):
             return _data_dependent(mechanism, problem, per_row)
         return mechanism.for_epsilon(problem.workload, problem.graph, per_row)
-
-
-def _one_per_cell(workload: Workload) -> bool:
-    if isinstance(workload, Product):
-        return all(_one_per_cell(factor) for factor in workload.factors)
-    return isinstance(workload, Histogram)
 
 
 def named(name: str) -> Best | DataDependentMechanism:

@@ -17,7 +17,6 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
 
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.axis import Axis
@@ -28,14 +27,13 @@ from blowfishdb.core.policy import Policy
 from blowfishdb.core.reuse.rows import Intervals, Rows, rows_of
 from blowfishdb.core.stretch import stretch
 from blowfishdb.mechanisms.data_dependent import DataDependentPlan
-from blowfishdb.mechanisms.invariants import invariant_components
 from blowfishdb.mechanisms.plan import Plan
+from blowfishdb.mechanisms.released_rows import measured_rows
 from blowfishdb.mechanisms.strategy import Contrasts, SparseRows
 
 Loss = Fraction | float
 """A privacy loss: an exact fraction, or ``math.inf``."""
 
-_MOST_TOTALS = 20_000
 _FINE = 2**40
 """Where inverse scales have no smaller common unit they are rounded up to multiples of 1/2⁴⁰, so that a loss
 is never understated."""
@@ -160,17 +158,3 @@ def kernel_of(
         return bound
     which = np.arange(len(scales))
     return Tightest((ByRows(axes, rows_of(rows), tuple(scales), which, people), bound))
-
-
-def measured_rows(plan: Plan, epsilon: Epsilon) -> tuple[csr_array, list[Fraction]]:
-    """The rows that leave the trust boundary and their scales: noisy ones, then exact totals (scale 0)."""
-    rows, scales = plan.rows(epsilon=epsilon or Epsilon(1))
-    components = invariant_components(plan.graph)
-    if components is None:
-        return rows, scales
-    if components.count > _MOST_TOTALS:
-        raise TooLarge(f"{components.count:,} totals are not written out.")
-    labels = components.assignment()
-    ones = np.ones(labels.size, dtype=np.int64)
-    totals = csr_array((ones, (labels, np.arange(labels.size))), shape=(components.count, labels.size))
-    return csr_array(vstack([rows, totals])), [*scales, *[Fraction(0)] * components.count]

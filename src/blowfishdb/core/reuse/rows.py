@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from blowfishdb.core.arrays import ByContent, IntArray, integers
 from blowfishdb.core.bins import LIMIT
@@ -107,6 +107,21 @@ def rows_of(source: Workload | csr_array | Rows) -> Rows:
         return _shortest(Sparse.of(source))
     found = _known(source)
     return _shortest(Sparse.of(source.sparse(), source.denominator)) if found is None else found
+
+
+def stacked(first: Rows, second: Rows) -> Rows:
+    """The rows of both, one after the other."""
+    if isinstance(first, Intervals) and isinstance(second, Intervals):
+        starts, stops = ((first.starts, second.starts), (first.stops, second.stops))
+        return Intervals(first.size, np.concatenate(starts), np.concatenate(stops))
+    return rows_of(csr_array(vstack([first.sparse(), second.sparse()])))
+
+
+def chosen(rows: Rows, some: IntArray) -> Rows:
+    """Some of the rows."""
+    if isinstance(rows, Intervals):
+        return Intervals(rows.size, rows.starts[some], rows.stops[some])
+    return rows_of(csr_array(rows.sparse()[some]))
 
 
 def _known(workload: Workload) -> Intervals | None:

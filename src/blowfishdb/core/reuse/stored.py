@@ -1,8 +1,9 @@
 """StoredRelease: what left the trust boundary, as it left it (REUSE §1).
 
 Raw whole numbers before any least squares or tidying, with the rows that were measured and the exact scale of
-the noise on each. Everything that decides (variances, weights, what is owned) is a function of ``measured``,
-which holds no value; the values are touched last, to be returned.
+the noise on each; exact numbers only where the answers show them. Everything that decides (variances,
+weights, what is owned) is a function of ``measured``, which holds no value; the values are touched last, to
+be returned.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray, integers
 from blowfishdb.core.axis import Axis
 from blowfishdb.core.discrete_laplace import variance
 from blowfishdb.core.errors import InvalidInput, InvalidScale, SizeMismatch
-from blowfishdb.core.reuse.rows import Intervals, Rows, Sparse, rows_of
+from blowfishdb.core.reuse.rows import Intervals, Rows, Sparse, chosen, rows_of
 from blowfishdb.core.workloads import Workload
 
 Plain = dict[str, Any]
@@ -35,7 +36,8 @@ class StoredRelease:
     """Noisy answers to integer rows over the boxes of ``axes``; no axes at all means one box, everything.
 
     Row r has discrete Laplace noise of scale ``distinct[which[r]]``; a scale of 0 is an exact row, such as a
-    total that the policy makes public. ``number`` is the order in which releases were settled.
+    total that the policy makes public and the answers showed. ``number`` is the order in which releases were
+    settled.
     """
 
     axes: tuple[Axis, ...]
@@ -44,6 +46,8 @@ class StoredRelease:
     which: IntArray
     values: IntArray
     number: int
+    used: Rows | None = None
+    """Exact rows that the answers depend on. What was lost by them counts; their values are kept nowhere."""
 
     @classmethod
     def of(
@@ -67,6 +71,8 @@ class StoredRelease:
         boxes = math.prod(axis.bins.count for axis in self.axes)
         if self.rows.size != boxes:
             raise SizeMismatch(f"The rows speak of {self.rows.size:,} boxes, the axes of {boxes:,}.")
+        if self.used is not None and self.used.size != boxes:
+            raise SizeMismatch(f"The exact rows speak of {self.used.size:,} boxes, the axes of {boxes:,}.")
         if isinstance(self.rows, Sparse) and self.rows.denominator != 1:
             raise InvalidInput("Measured rows are whole numbers.")
         if len({axis.column for axis in self.axes}) < len(self.axes):
@@ -110,19 +116,22 @@ class StoredRelease:
         kept = np.flatnonzero(self.exact)
         if not kept.size:
             return None
-        rows: Rows = (
-            replace(self.rows, starts=self.rows.starts[kept], stops=self.rows.stops[kept])
-            if isinstance(self.rows, Intervals)
-            else rows_of(self.rows.sparse()[kept])
-        )
-        none = np.zeros(kept.size, dtype=np.int64)
+        none, rows = np.zeros(kept.size, dtype=np.int64), chosen(self.rows, kept)
         return StoredRelease(self.axes, rows, (Fraction(0),), none, self.values[kept], self.number)
+
+    def _noisy_part(self) -> StoredRelease:
+        """Without the values of exact rows, of which nobody noted whether the answers show them."""
+        kept, exact = np.flatnonzero(~self.exact), np.flatnonzero(self.exact)
+        rows, used = chosen(self.rows, kept), chosen(self.rows, exact)
+        which, values = self.which[kept], self.values[kept]
+        return StoredRelease(self.axes, rows, self.distinct, which, values, self.number, used)
 
     # --- plain data and back ---------------------------------------------------------------------------
 
     def to_plain(self) -> Plain:
         """The release as JSON-ready data."""
-        return {**self._measured(), "values": self.values.tolist(), "number": self.number}
+        used = None if self.used is None else _plain_rows(self.used)
+        return {**self._measured(), "values": self.values.tolist(), "number": self.number, "used": used}
 
     def _measured(self) -> Plain:
         uniform = len(self.distinct) == 1
@@ -138,15 +147,24 @@ class StoredRelease:
 
     @classmethod
     def from_plain(cls, stored: Mapping[str, Any]) -> StoredRelease:
-        """A release from its plain form, validated like anything new."""
+        """A release from its plain form, validated like anything new.
+
+        Once every public total was stored, whether or not it was shown. Such a release says nothing of what
+        was ``used``: its totals count as lost, and are not known.
+        """
         axes = tuple(
             Axis(a["column"], codec.attribute(a["attribute"]), codec.partition(a["bins"]))
             for a in stored["axes"]
         )
-        rows = _stored_rows(stored["rows"], math.prod(axis.bins.count for axis in axes))
+        boxes = math.prod(axis.bins.count for axis in axes)
+        rows = _stored_rows(stored["rows"], boxes)
         which = np.zeros(rows.count, dtype=np.int64) if stored["which"] is None else stored["which"]
         scales = tuple(Fraction(scale) for scale in stored["scales"])
-        return cls(axes, rows, scales, which, stored["values"], int(stored["number"]))
+        release = cls(axes, rows, scales, which, stored["values"], int(stored["number"]))
+        if "used" not in stored:
+            return release._noisy_part()
+        used = None if stored["used"] is None else _stored_rows(stored["used"], boxes)
+        return replace(release, used=used)
 
 
 def _plain_rows(rows: Rows) -> Plain:

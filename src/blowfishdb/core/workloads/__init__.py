@@ -1,7 +1,7 @@
 """Workloads: sets of counting questions, as implicit matrices."""
 
 from blowfishdb.core.workloads.base import Workload
-from blowfishdb.core.workloads.boxes import Marginals, Product, Rectangles
+from blowfishdb.core.workloads.boxes import Marginals, Product, Rectangles, one_per_cell
 from blowfishdb.core.workloads.general import Matrix, Predicates
 from blowfishdb.core.workloads.line import AllRanges, Cumulative, Histogram, Ranges, ValueSum
 from blowfishdb.core.workloads.selected import Selected
@@ -19,4 +19,5 @@ __all__ = [
     "Selected",
     "ValueSum",
     "Workload",
+    "one_per_cell",
 ]

@@ -280,6 +280,13 @@ class Marginals(Workload):
         return self if shape == self.shape else Marginals(shape, self.subsets)
 
 
+def one_per_cell(workload: Workload) -> bool:
+    """Whether the questions are the cells themselves, in their order."""
+    if isinstance(workload, Product):
+        return all(one_per_cell(factor) for factor in workload.factors)
+    return isinstance(workload, Histogram)
+
+
 def kronecker(matrices: Sequence[csr_array]) -> csr_array:
     """The Kronecker product of sparse matrices, last fastest."""
     product = matrices[0]
