@@ -68,7 +68,8 @@ class Terms:
 
 
 def _beta(confidence: object) -> float:
-    if isinstance(confidence, bool) or not isinstance(confidence, int | float):
+    number = isinstance(confidence, int | float) and not isinstance(confidence, bool)
+    if not number or not 0 <= confidence <= 1:  # type: ignore[operator]
         raise InvalidInput("A confidence is a number between 0 and 1.", fixes=("confidence 0.95",))
     return check_beta(float(1 - Fraction(repr(confidence))))
 

@@ -27,6 +27,7 @@ LARGEST_EPSILON = Epsilon(10**6)
 NO_PROMISE = "This mechanism promises no error beforehand: how far off it is depends on the data."
 """What is said wherever people look for an accuracy and none is promised."""
 
+_LARGEST_ALPHA = 1e300  # finite, also after a few multiplications
 _ROUNDING = 1e-12  # relative, against the analyst: far above float error, far below notice
 
 
@@ -53,7 +54,7 @@ def check_alpha(alpha: object) -> float:
     number = isinstance(alpha, (int, float, Fraction, np.integer, np.floating)) and not isinstance(
         alpha, bool
     )
-    if not number or not math.isfinite(alpha) or alpha <= 0:  # type: ignore[arg-type, operator]
+    if not number or not 0 < alpha <= _LARGEST_ALPHA:  # type: ignore[operator]
         raise InvalidAlpha(
             f"An accuracy must be a positive number of people, not {alpha!r}.",
             fixes=("ask for ±50, say",),

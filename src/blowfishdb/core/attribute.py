@@ -401,4 +401,7 @@ def check_choices(missing: object, outside: object) -> None:
 def check_cells(cells: int) -> None:
     """The cells can be numbered."""
     if cells > MOST_CELLS:
-        raise InvalidAttribute(f"{cells:,} cells are too many.", fixes=("a larger step", "narrower bounds"))
+        raise InvalidAttribute(
+            f"{f'{cells:,}' if cells < 10**30 else 'So many'} cells are too many.",
+            fixes=("a larger step", "narrower bounds"),
+        )

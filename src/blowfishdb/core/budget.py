@@ -19,6 +19,7 @@ import numpy as np
 from blowfishdb.core.errors import InvalidEpsilon
 
 NANO = 10**9
+_LARGEST = 10**15  # typed: far beyond what any ledger holds, and still a number to compute with
 _MOST_DIGITS = 400  # of a typed exponent: more would only serve to exhaust memory
 _SAFETY = Fraction(2**40 + 1, 2**40)  # outweighs the rounding of a float-derived ε
 
@@ -53,7 +54,10 @@ class Epsilon:
     nano: int
 
     def __init__(self, value: AnyEpsilon) -> None:
-        self._set(math.floor(_rational(value) * NANO), value)
+        exact = _rational(value)
+        if exact > _LARGEST and not isinstance(value, Fraction | Epsilon):
+            raise InvalidEpsilon("A privacy loss must be a number of reasonable size; so much hides nothing.")
+        self._set(math.floor(exact * NANO), value)
 
     def _set(self, nano: int, value: object) -> None:
         if nano < 0:

@@ -6,6 +6,10 @@ value from the data. Unless ``charged`` says otherwise, nothing was charged.
 
 from __future__ import annotations
 
+import re
+
+_LONG_WORD = re.compile(r"\S{300,}")
+
 
 class BlowfishError(Exception):
     """The root of every error that BlowfishDB raises on purpose.
@@ -17,12 +21,17 @@ class BlowfishError(Exception):
     charged: bool = False
 
     def __init__(self, message: str, *, fixes: tuple[str, ...] = ()) -> None:
-        self.message = message
+        self.message = _LONG_WORD.sub(_shortened, message)
         self.fixes = fixes
-        super().__init__(message)
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         return " ".join((self.message, *(f"Try: {fix}." for fix in self.fixes)))
+
+
+def _shortened(word: re.Match[str]) -> str:
+    """The ends of a word that nobody would read: thousands of digits, say, that someone typed."""
+    return f"{word[0][:40]}…{word[0][-20:]}"
 
 
 # --- what a user typed ------------------------------------------------------------------------

@@ -281,4 +281,7 @@ def _share(stored: object) -> float:
     found = plain(stored)
     if isinstance(found, bool) or not isinstance(found, int | float | Fraction | Decimal):
         raise InvalidInput("Shares are numbers between 0 and 1.")
-    return float(found)
+    try:
+        return float(found)
+    except (OverflowError, ValueError):
+        raise InvalidInput("Shares are numbers between 0 and 1.") from None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_, or_
 from typing import NoReturn, final
@@ -28,6 +28,9 @@ Truth = tuple[BoolArray, BoolArray]
 
 Spans = list[tuple[int, int]]
 """Increasing half-open intervals with gaps between them."""
+
+DEEPEST = 64
+"""Levels of a condition: those that people write have a few, and this many bound every walk through one."""
 
 
 class Predicate(ABC):
@@ -148,9 +151,10 @@ class And(Predicate):
     """Every part holds."""
 
     parts: tuple[Predicate, ...]
+    height: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        _check_parts(self.parts)
+        object.__setattr__(self, "height", _checked_height(self.parts))
 
     def atoms(self) -> Iterator[Atom]:
         return (atom for part in self.parts for atom in part.atoms())
@@ -169,9 +173,10 @@ class Or(Predicate):
     """At least one part holds."""
 
     parts: tuple[Predicate, ...]
+    height: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        _check_parts(self.parts)
+        object.__setattr__(self, "height", _checked_height(self.parts))
 
     def atoms(self) -> Iterator[Atom]:
         return (atom for part in self.parts for atom in part.atoms())
@@ -190,9 +195,10 @@ class Not(Predicate):
     """The part is false; unknown stays unknown."""
 
     part: Predicate
+    height: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        _check_parts((self.part,))
+        object.__setattr__(self, "height", _checked_height((self.part,)))
 
     def atoms(self) -> Iterator[Atom]:
         return self.part.atoms()
@@ -226,6 +232,15 @@ def _parts(predicate: object, kind: type[And] | type[Or]) -> tuple[Predicate, ..
         return predicate.parts
     _check_parts((predicate,))
     return (predicate,)  # type: ignore[return-value]
+
+
+def _checked_height(parts: tuple[Predicate, ...]) -> int:
+    """How many levels a combination has; functions that walk a condition call themselves as often."""
+    _check_parts(parts)
+    height = 1 + max(part.height if isinstance(part, And | Or | Not) else 0 for part in parts)
+    if height > DEEPEST:
+        raise InvalidPredicate("This condition is nested too deeply.", fixes=("a flatter one",))
+    return height
 
 
 def _check_parts(parts: object) -> None:

@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from blowfishdb.core.errors import InvalidInput, InvalidPredicate, NotFinite
+from blowfishdb.core.predicate import DEEPEST
 from blowfishdb.core.predicates import (
     And,
     Between,
@@ -30,8 +31,6 @@ from blowfishdb.core.predicates import (
 )
 from blowfishdb.core.values import moment, number
 from blowfishdb.core.values import plain as python_value
-
-_DEEPEST = 64  # a condition that people write is a few levels deep; this one bounds recursion
 
 
 def plain_value(value: object) -> Any:
@@ -98,7 +97,7 @@ def plain_condition(predicate: Predicate) -> dict[str, Any]:
 
 def condition_from(stored: object, depth: int = 0) -> Predicate:
     """A condition from its plain form."""
-    if depth > _DEEPEST:
+    if depth > DEEPEST:
         raise InvalidPredicate("This condition is nested too deeply.", fixes=("a flatter one",))
     if not isinstance(stored, Mapping):
         raise InvalidPredicate("A condition is an object with an 'op'.", fixes=('{"op": "everything"}',))

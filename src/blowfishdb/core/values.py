@@ -24,6 +24,7 @@ Number = int | float | str | Fraction | Decimal
 Value = bool | int | Fraction | str | date
 """What a cell of an attribute stands for (a ``datetime`` is a ``date``)."""
 
+_LONGEST_INTEGER = 3400  # bits, about as many as 1,000 digits; Python writes no more than 4,300 of them
 _LONGEST_EXPONENT = 1000  # "1e999999999" is short to type and fills the memory
 
 
@@ -61,6 +62,8 @@ def exact(value: object) -> Fraction | float | None:
         return Fraction(repr(value)) if math.isfinite(value) else value
     if isinstance(value, Decimal):
         return _from_decimal(value)
+    if isinstance(value, int) and value.bit_length() > _LONGEST_INTEGER:
+        return math.inf if value > 0 else -math.inf
     return Fraction(value) if isinstance(value, (int, Fraction)) else None
 
 
@@ -97,7 +100,8 @@ def number(value: object, what: str, error: type[InvalidInput]) -> Fraction:
     if parsed is None:
         raise error(f"{what} must be a number, not {value!r}.")
     if isinstance(parsed, float):
-        raise NotFinite(f"{what} must be a finite number, not {value}.")
+        long = isinstance(value, int)  # Python itself refuses to write it
+        raise NotFinite(f"{what} must be a finite number, not {'one so long' if long else value}.")
     return parsed
 
 

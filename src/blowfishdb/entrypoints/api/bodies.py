@@ -5,13 +5,15 @@ from __future__ import annotations
 from abc import ABC
 from typing import Any, Final, final
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic_core import PydanticCustomError
 
 from blowfishdb.adapters.accounts import Role
 
 Plain = dict[str, Any]
 Value = int | float | str | bool
 
+_DEEPEST: Final = 150  # a condition of 64 levels has 128 lists and objects
 _PRINTABLE: Final = r"^[^\x00-\x1f\x7f]+$"
 _NO_NULL: Final = r"^[^\x00]+$"
 
@@ -20,6 +22,18 @@ class Body(BaseModel, ABC):
     """A body; a field that nobody knows is more likely a typo than something to overlook."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _not_too_deep(cls, sent: Any) -> Any:
+        """What is nested deeper than anything we know how to read is not walked through."""
+        level = [sent] if isinstance(sent, dict | list) else []
+        for _ in range(_DEEPEST):
+            inner = [each.values() if isinstance(each, dict) else each for each in level]
+            level = [each for values in inner for each in values if isinstance(each, dict | list)]
+            if not level:
+                return sent
+        raise PydanticCustomError("too_deep", "it is nested too deeply")
 
 
 @final

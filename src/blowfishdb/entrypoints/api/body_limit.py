@@ -1,13 +1,16 @@
-"""How long a request may be; longer ones are refused before anything reads them."""
+"""How long a request and its address may be; longer ones are refused before anything reads them."""
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from blowfishdb.entrypoints.api.problems import problem
+
+_LONGEST_PATH: Final = 1_500  # a name in it has at most 255 characters
+_MOST_DIGITS: Final = 18
 
 
 @final
@@ -22,8 +25,12 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if len(scope["path"]) > _LONGEST_PATH:
+            detail = f"An address may have at most {_LONGEST_PATH:,} characters before its '?'."
+            await problem(414, "too-long", detail, fixes=("a shorter one",))(scope, receive, send)
+            return
         announced = Headers(scope=scope).get("Content-Length", "0")
-        if not announced.isdecimal() or int(announced) > self._longest:
+        if not _is_length(announced) or int(announced) > self._longest:
             await self._refuse(scope, receive, send)
             return
         received, refused, started = 0, False, False
@@ -59,3 +66,7 @@ class BodyLimit:
         headers = {"Connection": "close"}
         response = problem(413, "too-large", detail, fixes=fixes, headers=headers)
         await response(scope, receive, send)
+
+
+def _is_length(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS

@@ -294,6 +294,6 @@ def _number(typed: str, words: str, example: str, error: type[InvalidAlpha | Inv
         found = Decimal(_plain(typed))
     except InvalidOperation:
         raise error(f"{words} It cannot be read.", fixes=(example,)) from None
-    if not math.isfinite(float(found)):
+    if not found.is_finite() or not math.isfinite(float(found)):
         raise error(f"{words} It must be finite.", fixes=(example,))
     return found
