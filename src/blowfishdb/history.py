@@ -37,6 +37,8 @@ class History:
 
     kernels: tuple[Kernel, ...]
     last_charge: int
+    paid: Epsilon
+    """What was charged for it and cannot be given back."""
 
     def under(self, policy: Policy) -> Past:
         """What it lost between values that ``policy`` hides."""
@@ -96,7 +98,7 @@ def history(
 ) -> History:
     """Every charge as what it lost; ``policies`` by version, ``people``: the rows that one person can be in.
 
-    Charges without an answer count too, at the most that they could have told.
+    Charges without an answer count too, under way or lost, at the most that they could tell.
     """
     answers = {stored.charge.id: stored.answer for stored in ledger.answers(dataset)}
     charges = ledger.charges(dataset)
@@ -105,7 +107,8 @@ def history(
         for charge in charges
         if charge.state is not State.VOID and charge.detail.get("mechanism") not in _LOSE_NOTHING
     ]
-    return History(tuple(kernels), max((charge.id for charge in charges), default=0))
+    paid = (c.amount for c in charges if c.state not in (State.VOID, State.RESERVED))
+    return History(tuple(kernels), max((c.id for c in charges), default=0), sum(paid, Epsilon(0)))
 
 
 def _kernel(

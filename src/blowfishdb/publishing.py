@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, final
 
-from blowfishdb.adapters.ledger import Budget, Ledger
+from blowfishdb.adapters.ledger import Ledger
 from blowfishdb.adapters.policies import Policies
 from blowfishdb.core import codec
 from blowfishdb.core.budget import Epsilon
@@ -82,21 +82,25 @@ class Publishing:
         change, record, budget = self.propose(name, policy), self.records[name], self.ledger.budget(name)
         answered = self._history(record)
         past = answered.under(policy)
-        if budget.spent and not confirm:
+        relied_on = bool(budget.used)  # charges under way and lost ones are among them
+        matters = relied_on or bool(past.loss)
+        if matters and not confirm:
+            worth = f" worth {budget.spent}" if budget.spent else ""
             raise PolicyConflict(
-                f"Answers worth {budget.spent} were already given under the current policy, and they keep "
-                f"following it: what they told stays told. {past.sentence} {' '.join(change.sentences)}",
+                f"Answers{worth} were already given under the current policy, and they keep following it: "
+                f"what they told stays told. {past.sentence} {' '.join(change.sentences)}",
                 fixes=("publish with confirm=True, which is written into the ledger",),
             )
-        keep = bool(budget.spent) and change.loosens is not False and not withdraw
+        ends = relied_on and change.loosens is not False
         facts = {
             "from_version": record.policy_version,
             "to_version": record.policy_version + 1,
             "difference": list(change.sentences),
             "spent_before": str(budget.spent),
-            "confirmed": bool(budget.spent),
+            "paid": str(answered.paid),
+            "confirmed": matters,
             "past": past.to_plain(),
-            "kept": keep,
+            "kept": ends and not withdraw,
         }
         self.policies.publish(
             name,
@@ -104,8 +108,8 @@ class Publishing:
             json.dumps(codec.plain(policy)),
             facts,
             last_charge=answered.last_charge,
-            carried=_carried(past, budget),
-            keep=keep,
+            keep=ends and not withdraw,
+            withdraw=ends and withdraw,
         )
 
     def kept(self, name: str) -> list[Kept]:
@@ -125,10 +129,16 @@ class Publishing:
         """What earlier policies mean for the promise of today, in sentences."""
         said = []
         published = self.ledger.newest(name, "policy")
-        if published is not None and Epsilon(published.facts["spent_before"]):
+        if published is not None and _told_before(published.facts):
             version = published.facts["to_version"]
             at_first = f"Policy version {version} was published after answers had been given."
             said.append(f"{at_first} {published.facts.get('past', {}).get('sentence', '')}")
+        budget = self.ledger.budget(name)
+        if budget.used > budget.total:
+            said.append(
+                f"That is more than the budget of ε {budget.total:.3g}: nothing more is answered until a "
+                "larger one is promised."
+            )
         for kept in self.kept(name):
             rules = " ".join(sentences(kept.policy))
             said.append(f"Version {kept.version} of the policy is still promised as well: {rules}")
@@ -141,12 +151,8 @@ class Publishing:
         return history(self.ledger, record.name, policy, people=record.rows_per_person)
 
 
-def _carried(past: Past, budget: Budget) -> Epsilon:
-    """What the budget has to make good for answers under earlier policies, above what was spent on them.
-
-    Nothing if no budget could: then the curator confirmed what was lost, and the budget is for what comes.
-    """
-    used = budget.spent + budget.held
-    if past.epsilon is None or past.epsilon > budget.total or past.epsilon <= used:
-        return Epsilon(0)
-    return past.epsilon - used
+def _told_before(facts: Mapping[str, Any]) -> bool:
+    """Whether answers had been paid for, or had told apart what the policy hides, when it was published."""
+    past = facts.get("past")
+    lost = past is not None and (past["epsilon"] is None or bool(Epsilon(past["epsilon"])))
+    return lost or bool(Epsilon(facts["spent_before"]))

@@ -98,12 +98,14 @@ class Ledger:
             known = connection.execute(select(budgets).where(budgets.c.dataset == dataset)).one_or_none()
             if known is not None:
                 granted = sum_of_grants(connection, dataset) or Epsilon(0)
-                used = Epsilon.from_nano(known.spent + known.held + known.carried)
+                carried = known.carried if total.nano < known.total else 0  # a raise may not reach the past
+                used = Epsilon.from_nano(known.spent + known.held + carried)
                 needed = max(used, granted)
                 if total < needed:
                     raise InvalidInput(
                         f"The budget of '{dataset}' cannot become {total}: "
-                        f"{needed} of it is spent, held for questions under way, or granted.",
+                        f"{needed} of it is spent, held for questions under way, granted, or was lost by "
+                        "answers under earlier policies.",
                         fixes=(f"a budget of at least {needed}",),
                     )
             declare_budget(connection, dataset, total, by, at=stamp(self._clock))

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, select
 
 from blowfishdb.adapters.heads import Audited, Head
 from blowfishdb.adapters.ledger_events import FACTS, NOTES, Link, digest, link_of
+from blowfishdb.adapters.ledger_promises import carried_by
 from blowfishdb.adapters.ledger_values import State
 from blowfishdb.adapters.seal_audit import SealReplay
 from blowfishdb.adapters.store_schema import (
@@ -60,6 +61,11 @@ class _Sums:
 
     @property
     def exceeded(self) -> bool:
+        return self.spent + self.held > (self.limit or 0)
+
+    @property
+    def nothing_left(self) -> bool:
+        """Whether nothing could have been charged: the past counts too, and alone may be above the limit."""
         return self.spent + self.held + self.carried > (self.limit or 0)
 
     @property
@@ -149,7 +155,10 @@ class _Replay:
         self._check_limits(event)
 
     def _note(self, event: Link) -> None:
-        """Its facts can be read, and it moves nothing."""
+        """Its facts can be read, and it moves nothing; a policy says what was lost before it."""
+        carried = carried_by(event.facts) if event.kind == "policy" else None
+        if carried is not None:
+            self.datasets[event.dataset].carried = carried.nano
         if event.amount or event.charge is not None or not event.facts:
             self.problems.append(f"Event {event.seq} is a note that is not only a note.")
 
@@ -175,10 +184,12 @@ class _Replay:
             **facts,
         }
         self._book(event, held=event.amount)
+        if event.amount and self.datasets[event.dataset].nothing_left:
+            self.problems.append(f"Event {event.seq}: '{event.dataset}' used more than its budget.")
         for version, amount in needed.items():
             promise = self.promises[event.dataset, version]
             promise.add(amount, 0)
-            if promise.exceeded:
+            if amount and promise.exceeded:
                 self.problems.append(f"Event {event.seq}: policy version {version} lost more than promised.")
         mine = self.analysts[event.dataset, event.analyst]
         if event.dataset in self.granted and event.amount and mine.exceeded:

@@ -17,6 +17,18 @@ from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import BudgetExhausted, PolicyConflict
 
 
+def carried_by(facts: Mapping[str, Any]) -> Epsilon | None:
+    """What a budget has to make good for answers before a policy was published, above what they had cost.
+
+    Nothing if no budget could: an exact answer told apart what the policy hides, and the promise is about
+    answers from then on. None if the record of the policy does not say what was lost.
+    """
+    if "past" not in facts:
+        return None
+    lost, paid = facts["past"]["epsilon"], Epsilon(facts.get("paid", facts["spent_before"]))
+    return Epsilon(0) if lost is None or Epsilon(lost) <= paid else Epsilon(lost) - paid
+
+
 def active_promises(connection: Connection, dataset: str) -> list[Promise]:
     """The earlier policies of a dataset that nobody has withdrawn, oldest first."""
     rows = select(promises).where(promises.c.dataset == dataset, promises.c.withdrawn.is_(None))

@@ -60,9 +60,14 @@ class Budget:
     """What answers under earlier policies lost under this one, above what was spent on them."""
 
     @property
+    def used(self) -> Epsilon:
+        """What is spent, held for questions under way, or lost by answers under earlier policies."""
+        return self.spent + self.held + self.carried
+
+    @property
     def remaining(self) -> Epsilon:
-        """What can still be reserved."""
-        return self.total - self.spent - self.held - self.carried
+        """What can still be reserved; nothing while the past is larger than the total."""
+        return self.total - self.used if self.total > self.used else NOTHING
 
 
 @final
@@ -79,7 +84,8 @@ class Promise:
     @property
     def remaining(self) -> Epsilon:
         """What may still be lost under it."""
-        return self.total - self.spent - self.held
+        used = self.spent + self.held
+        return self.total - used if self.total > used else NOTHING
 
 
 @final

@@ -11,7 +11,7 @@ from blowfishdb.adapters.catalogue import enter_version
 from blowfishdb.adapters.clock import Clock, stamp, utc_now
 from blowfishdb.adapters.ledger_books import read_budget
 from blowfishdb.adapters.ledger_events import append, canonical
-from blowfishdb.adapters.ledger_promises import active_promises, newest_policy
+from blowfishdb.adapters.ledger_promises import active_promises, carried_by, newest_policy
 from blowfishdb.adapters.ledger_values import Promise
 from blowfishdb.adapters.store import Store
 from blowfishdb.adapters.store_schema import budgets, charges, promises
@@ -40,13 +40,14 @@ class Policies:
         facts: Mapping[str, object],
         *,
         last_charge: int,
-        carried: Epsilon,
         keep: bool,
+        withdraw: bool,
     ) -> int:
         """Make a policy the one that answers follow, and return its version.
 
-        ``carried`` is what the charges up to ``last_charge`` lost under it, above what was spent; it counts
-        against the budget. With ``keep`` the policy so far stays promised too.
+        ``facts`` say what the charges up to ``last_charge`` lost under it; what is above the price that was
+        paid for them counts against the budget, whatever its total. With ``keep`` the policy so far stays
+        promised too; with ``withdraw`` it is taken back, for everyone to see.
         """
         with self._store.writing() as connection:
             budget, version = read_budget(connection, dataset), newest_policy(connection, dataset)
@@ -57,9 +58,16 @@ class Policies:
                     f"A question about '{dataset}' was answered meanwhile, under the policy so far.",
                     fixes=("publish again, which counts it too",),
                 )
+            if version != facts["from_version"]:
+                raise PolicyConflict(
+                    f"Another policy of '{dataset}' was published meanwhile.",
+                    fixes=("look at what changes now, and publish again",),
+                )
             this = budgets.update().where(budgets.c.dataset == dataset)
+            if withdraw and budget.held:
+                raise _under_way(dataset)
             if keep:
-                used = budget.spent + budget.held + budget.carried
+                used = budget.used
                 row = {"dataset": dataset, "version": version, "total": budget.total.nano}
                 connection.execute(promises.insert().values({**row, "spent": used.nano, "held": 0}))
                 append(
@@ -71,6 +79,17 @@ class Policies:
                     amount=budget.total.nano,
                     body=canonical({"version": version, "spent": used.nano}),
                 )
+            if withdraw:
+                append(
+                    connection,
+                    at=at,
+                    kind="withdrawn",
+                    dataset=dataset,
+                    analyst=by,
+                    amount=0,
+                    body=canonical({"version": version}),
+                )
+            carried = carried_by(facts) or Epsilon(0)
             if carried != budget.carried:
                 connection.execute(this.values(carried=carried.nano))
                 append(connection, at=at, kind="carried", dataset=dataset, analyst=by, amount=carried.nano)
@@ -90,12 +109,14 @@ class Policies:
     def withdraw(self, dataset: str, by: str, version: int) -> None:
         """Take an earlier promise back, for everyone to see: from now on answers need not fit under it."""
         with self._store.writing() as connection:
-            kept = {promise.version for promise in active_promises(connection, dataset)}
+            kept = {promise.version: promise for promise in active_promises(connection, dataset)}
             if version not in kept:
                 raise InvalidInput(
                     f"Version {version} of the policy of '{dataset}' is not an earlier promise that is kept.",
                     fixes=tuple(f"version {number}" for number in sorted(kept)),
                 )
+            if kept[version].held:
+                raise _under_way(dataset)
             this = (promises.c.dataset == dataset) & (promises.c.version == version)
             at = stamp(self._clock)
             connection.execute(promises.update().where(this).values(withdrawn=at))
@@ -108,3 +129,11 @@ class Policies:
                 amount=0,
                 body=canonical({"version": version}),
             )
+
+
+def _under_way(dataset: str) -> PolicyConflict:
+    return PolicyConflict(
+        f"A question about '{dataset}' is being answered, and it was promised what is to be withdrawn. "
+        "Nothing was changed.",
+        fixes=("try again in a moment", "blowfishdb doctor, if it was left unfinished"),
+    )

@@ -18,7 +18,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 """Counted up by every script in ``migrations/versions``."""
 START: Final = "0" * 64
 """What stands in front of the first event."""
@@ -52,10 +52,11 @@ budgets = Table(
     Column("held", BigInteger, nullable=False),
     Column("carried", BigInteger, nullable=False, server_default="0"),
     CheckConstraint(
-        "spent >= 0 AND held >= 0 AND carried >= 0 AND spent + held + carried <= total", name="within_budget"
+        "spent >= 0 AND held >= 0 AND carried >= 0 AND spent + held <= total", name="within_budget"
     ),
 )
-"""``carried``: what answers under earlier policies lost under this one, above what was spent on them."""
+"""``carried``: what answers under earlier policies lost under this one, above what was spent on them. With it
+the budget may be exceeded, and then nothing is left."""
 
 accounts = Table(
     "accounts",
@@ -104,7 +105,7 @@ promises = Table(
     Column("held", BigInteger, nullable=False),
     Column("withdrawn", _MOMENT),
     PrimaryKeyConstraint("dataset", "version"),
-    CheckConstraint("spent >= 0 AND held >= 0 AND spent + held <= total", name="within_promise"),
+    CheckConstraint("spent >= 0 AND held >= 0", name="within_promise"),
 )
 """Earlier policies that are still kept, by their version, until someone withdraws them."""
 

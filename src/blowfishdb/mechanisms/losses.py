@@ -63,7 +63,9 @@ class ByRows(Kernel):
     people: int = 1
 
     def worst(self, policy: Policy) -> Loss:
-        graph = None if policy.constraints is not None else self._graph(policy)
+        if policy.constraints is not None:
+            return Fraction(0) if self._tells_nothing(policy) else math.inf
+        graph = self._graph(policy)
         if graph is None:
             return math.inf
         exact = np.flatnonzero(self.weights == 0)
@@ -74,6 +76,13 @@ class ByRows(Kernel):
             return Fraction(0)
         cost = self._strategy(noisy, self.weights[noisy]).cost(graph)
         return self.people * Fraction(int(cost), self.unit)
+
+    def _tells_nothing(self, policy: Policy) -> bool:
+        """Whether it only says how many rows there are, where that is the same for all neighbours."""
+        if policy.hides_presence or any(axis.attribute.may_drop for axis in self.axes):
+            return False
+        columns = self.rows.sparse().tocsc()
+        return bool((columns - columns[:, np.zeros(self.rows.size, dtype=np.int64)]).count_nonzero() == 0)
 
     def _graph(self, policy: Policy) -> PolicyGraph | None:
         """The policy over the boxes of the release; None where the columns are declared otherwise by now."""
