@@ -84,6 +84,144 @@ def test_what_was_told_exactly_cannot_be_hidden_again(ws: Workspace) -> None:
     assert ws.verify() == []
 
 
+# --- what counts as the past --------------------------------------------------------------------------------
+
+
+def test_what_was_told_for_nothing_counts_too(ws: Workspace) -> None:
+    """Exact answers are free, and they lose everything under a policy that hides what they told."""
+    salaries = ws["salaries"].publish(groups(100))
+    assert salaries["salary"].histogram(width=100).spend("0.1").ask().exact.all()
+    assert not ws.budget("salaries").spent
+    with pytest.raises(PolicyConflict, match="may be certain"):
+        salaries.publish(within(5))
+    salaries.publish(within(5), confirm=True)
+    assert "may be certain" in " ".join(salaries.guarantee().past)
+    salaries.publish(groups(50))  # nothing was lost under any of these two
+    assert salaries.kept == []
+
+
+def test_how_many_rows_there_are_may_be_told_under_any_policy_that_says_so(ws: Workspace) -> None:
+    salaries = ws["salaries"]
+    assert salaries["salary"].count().spend("0.1").ask().exact.all()
+    known = bf.Constraints(counts=[bf.col("salary") < 100])
+    salaries.publish(within(5)).publish(within(5).knowing(known)).publish(groups(10))
+    with pytest.raises(PolicyConflict):
+        salaries.publish(everything_hidden())
+
+
+def test_a_question_under_way_keeps_the_promise_that_it_was_asked_under(ws: Workspace) -> None:
+    salaries = ws["salaries"].publish(within(10))
+    version = ws.facts("salaries").policy_version
+    detail = {"mechanism": "Laplace", "alone": "1", "policy_version": version, "snapshot": 1}
+    charge = ws._ledger.reserve("salaries", ws.user, bf.Epsilon(1), "under way", detail, reading=True)
+    with pytest.raises(PolicyConflict):
+        salaries.publish(within(1))
+    with pytest.raises(PolicyConflict, match="is being answered"):
+        salaries.publish(within(1), confirm=True, withdraw=True)
+    salaries.publish(within(1), confirm=True)
+    (kept,) = salaries.kept
+    assert (kept.version, kept.remaining) == (version, bf.Epsilon(9))
+    ws._ledger.lose(charge, "killed")
+    assert salaries.past(within(10)).epsilon == bf.Epsilon(1)  # what it told may have been seen
+    assert salaries.past(within(20)).epsilon == bf.Epsilon(2)
+    assert [again.remaining for again in salaries.kept] == [kept.remaining]
+    assert ws.verify() == []
+
+
+def test_a_promise_is_not_withdrawn_under_a_question(ws: Workspace) -> None:
+    salaries = ws["salaries"].publish(within(10))
+    ask(ws, "histogram", "0.1")
+    salaries.publish(within(1), confirm=True)
+    (kept,) = salaries.kept
+    version = ws.facts("salaries").policy_version
+    detail = {"mechanism": "Laplace", "alone": "1", "policy_version": version, "snapshot": 1}
+    losses = {kept.version: bf.Epsilon(2)}
+    charge = ws._ledger.reserve(
+        "salaries", ws.user, bf.Epsilon(1), "under way", detail, reading=True, losses=losses
+    )
+    with pytest.raises(PolicyConflict, match="is being answered"):
+        salaries.withdraw(kept.version)
+    ws._ledger.lose(charge, "killed")
+    salaries.withdraw(kept.version)
+    assert salaries.kept == []
+    assert ws.verify() == []
+
+
+def dear_past(ws: Workspace) -> None:
+    """An answer at ε .4 that lost 20 between values within 50 of each other."""
+    ws["salaries"].publish(within(1))
+    ask(ws, "cumulative", "0.4")
+
+
+@pytest.mark.parametrize("first", ["budget", "policy"])
+def test_the_past_counts_whatever_the_budget_was(ws: Workspace, first: str) -> None:
+    dear_past(ws)
+    if first == "budget":
+        ws.set_budget("salaries", bf.Epsilon(30))
+    ws["salaries"].publish(within(50), confirm=True)
+    if first == "policy":
+        assert ws.budget("salaries").remaining == bf.Epsilon(0)
+        assert "nothing more is answered" in " ".join(ws["salaries"].guarantee().past)
+        with pytest.raises(BudgetExhausted):
+            ask(ws, "histogram", "0.1")
+        ws.set_budget("salaries", bf.Epsilon(15))  # still not enough
+        assert ws.budget("salaries").remaining == bf.Epsilon(0)
+        ws.set_budget("salaries", bf.Epsilon(30))
+    budget = ws.budget("salaries")
+    assert float(budget.carried) == pytest.approx(19.6, abs=1e-6)
+    assert float(budget.remaining) == pytest.approx(10, abs=1e-6)
+    with pytest.raises(InvalidInput, match="cannot become"):
+        ws.set_budget("salaries", bf.Epsilon(19))
+    ask(ws, "histogram", "9.9")
+    assert ws.verify() == []
+
+
+def test_a_kept_promise_whose_past_is_above_its_total_has_nothing_left(ws: Workspace) -> None:
+    dear_past(ws)
+    ws["salaries"].publish(within(50), confirm=True).publish(within(1), confirm=True)
+    (kept,) = ws["salaries"].kept
+    assert kept.remaining == bf.Epsilon(0)
+    assert ws.budget("salaries").remaining == bf.Epsilon("9.6")
+    with pytest.raises(BudgetExhausted, match="still promised"):
+        ask(ws, "histogram", "0.1")
+    assert ws["salaries"]["salary"].count().spend("0.1").ask().exact.all()  # it tells nothing that is hidden
+    assert ws.verify() == []
+
+
+def test_an_older_workspace_gets_its_past_back(ws: Workspace, tmp_path: Path) -> None:
+    from blowfishdb.adapters.store_schema import budgets, meta
+
+    dear_past(ws)
+    ws["salaries"].publish(within(50), confirm=True)
+    with ws.store.writing() as connection:  # as format 4 had it
+        connection.execute(budgets.update().values(carried=0))
+        connection.execute(meta.update().where(meta.c.name == "schema").values(value="4"))
+    with bf.open(tmp_path / "work.blowfish") as again:
+        assert float(again.budget("salaries").carried) == pytest.approx(19.6, abs=1e-6)
+        assert again.verify() == []
+
+
+def test_a_grant_does_not_reach_beyond_the_past(ws: Workspace) -> None:
+    dear_past(ws)
+    ws["salaries"].publish(within(50), confirm=True)
+    ws.grant("salaries", "ada", bf.Epsilon(5))
+    assert ws.as_user("ada").left("salaries") == bf.Epsilon(0)
+    with pytest.raises(BudgetExhausted):
+        ask(ws.as_user("ada"), "histogram", "0.1")
+
+
+def test_a_promise_that_ends_with_a_policy_leaves_an_event(ws: Workspace) -> None:
+    salaries = ws["salaries"].publish(within(10))
+    version = ws.facts("salaries").policy_version
+    ask(ws, "histogram", "0.1")
+    salaries.publish(within(1), confirm=True, withdraw=True)
+    (withdrawn,) = [event for event in ws.events("salaries") if event.kind == "withdrawn"]
+    assert withdrawn.facts["version"] == version
+    assert ws.verify() == []
+    salaries.publish(within(20), confirm=True, withdraw=True)  # hides more: nothing ends
+    assert sum(event.kind == "withdrawn" for event in ws.events("salaries")) == 1
+
+
 # --- what is kept of an answer ------------------------------------------------------------------------------
 
 

@@ -142,11 +142,17 @@ def publish(
         if not here.json:
             for part in _words(change, promised):
                 here.console().print(part)
-        spent = gateway.budget(data).spent
-        if spent:
+        budget, past = gateway.budget(data), gateway.past(data, draft)
+        if budget.used or past.loss:
+            worth = f" worth {loss(budget.spent)}" if budget.spent else ""
             typer.echo(
-                f"Answers worth {loss(spent)} were given under the current policy: that stays told. "
-                f"{gateway.past(data, draft).sentence}",
+                f"Answers{worth} were given under the current policy: that stays told. {past.sentence}",
+                err=True,
+            )
+        if past.epsilon is not None and past.epsilon > budget.total:
+            typer.echo(
+                f"That is more than the budget of {loss(budget.total)}: nothing more can be asked until a "
+                "larger one is set.",
                 err=True,
             )
         if not yes:
