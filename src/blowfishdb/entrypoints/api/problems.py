@@ -110,8 +110,9 @@ def problem(
 def problem_of(error: errors.BlowfishError, *, shown_places: bool, reference: str = "") -> JSONResponse:
     """The problem that an error of ours is.
 
-    Where rows are kept is for curators (``shown_places``); messages about a source or the workspace name
-    files and hosts, so others are told that it failed and what became of the charge.
+    Where rows are kept, and why reading them failed, is for curators (``shown_places``): messages about a
+    source or the workspace name files and hosts, and what fails may depend on the rows. Others are told that
+    it failed and what became of the charge, in the same words and under the same name whatever the reason.
     """
     status = status_of(error)
     name, detail, fixes = kebab(type(error).__name__), error.message, error.fixes
@@ -123,6 +124,8 @@ def problem_of(error: errors.BlowfishError, *, shown_places: bool, reference: st
     if names_places and not isinstance(error, errors.Cancelled) and not shown_places:
         money = "What it cost stays charged." if error.charged else "Nothing was charged."
         detail = f"The data could not be reached. {money}"
+        constant = errors.QueryFailed if error.charged else errors.SourceError
+        name, status = kebab(constant.__name__), status_of(constant(""))
         fixes = ("again in a moment", f"ask a curator, with the reference {reference}")
         more["reference"] = reference
     if isinstance(error, errors.BudgetExhausted) and error.needed is not None:
