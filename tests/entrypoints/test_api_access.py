@@ -305,3 +305,15 @@ def test_settings_are_checked_and_survive_being_told_to_a_worker() -> None:
     for wrong in ({"burst": 0}, {"session_hours": float("nan")}, {"longest_body": -1}):
         with pytest.raises(InvalidInput):
             Settings(**wrong)
+
+
+def test_the_description_of_the_interface_is_public_and_says_nothing_about_this_installation(
+    here: Running, tmp_path: Path
+) -> None:
+    with running(tmp_path, rows=50, budget="1") as other:
+        other.workspace.as_user("curator")["salaries"].budget.set("2")
+        for path in ("/api/openapi.json", "/api/docs", "/api/docs.css"):
+            answers = [client_of(each.app).get(path) for each in (here, other)]
+            assert [answer.status_code for answer in answers] == [200, 200]
+            assert answers[0].content == answers[1].content == here.curator.get(path).content
+            assert str(tmp_path) not in answers[1].text

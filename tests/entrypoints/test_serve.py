@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -109,6 +111,10 @@ def test_two_workers_share_one_workspace_and_one_set_of_numbers(
         ]
         assert {answer.status_code for answer in answers} == {200}
         assert len({json.dumps(answer.json()["values"]) for answer in answers}) == 1  # one answer, paid once
+        page = httpx.get(f"{url}/answers/{answers[0].json()['id']}", headers=headers, timeout=60).text
+        address = html.unescape(re.search(r'<img src="(/pictures[^"]*)"', page)[1])  # type: ignore[index]
+        pictures = [httpx.get(url + address, headers=headers, timeout=60) for _ in range(8)]
+        assert {picture.status_code for picture in pictures} == {200}  # whichever worker made the page
         budget = httpx.get(f"{url}/api/v1/datasets/salaries/budget", headers=headers).json()
         assert budget["spent"] == "0.125" and budget["held"] == "0"
         numbers = httpx.get(f"{url}/metrics", headers=headers).text

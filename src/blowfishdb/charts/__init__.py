@@ -12,7 +12,7 @@ from blowfishdb.charts.frame import ChartTable
 from blowfishdb.charts.graphs import graph_chart, graph_table
 from blowfishdb.charts.previews import preview_chart, preview_table
 from blowfishdb.charts.protection import protection_chart, protection_table
-from blowfishdb.charts.theme import DARK, LIGHT, Palette, png, svg, themed
+from blowfishdb.charts.theme import DARK, LIGHT, Palette, picture_of, png, svg, themed
 from blowfishdb.charts.tradeoffs import tradeoff_chart, tradeoff_table
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "comparison_table",
     "graph_chart",
     "graph_table",
+    "picture_of",
     "png",
     "preview_chart",
     "preview_table",

@@ -66,12 +66,20 @@ def themed(chart: Chart, *, dark: bool = False) -> Chart:
 
 def svg(chart: Any) -> str:
     """The chart as an SVG picture that screen readers announce by its description."""
+    return _svg(chart.to_dict())
+
+
+def _svg(spec: dict[str, Any]) -> str:
     import vl_convert
 
-    spec = chart.to_dict()
     words = html.escape(str(spec.get("description", "")))
     drawn = str(vl_convert.vegalite_to_svg(spec))
     return drawn.replace("<svg ", f'<svg role="img" aria-label="{words}" ', 1)
+
+
+def picture_of(specification: dict[str, Any], *, dark: bool = False) -> str:
+    """A specification without colours as an SVG picture in the colours of one theme."""
+    return _svg({**specification, "config": config(DARK if dark else LIGHT)})
 
 
 def png(chart: Any, *, scale: float = 2.0) -> bytes:

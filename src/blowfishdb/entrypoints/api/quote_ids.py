@@ -1,6 +1,6 @@
 """Quotes that can be taken up: everything that was quoted, signed, so that no server has to remember it.
 
-The key is made once for each workspace and kept in its catalogue; every worker signs with the same one.
+Every worker signs with the same key (``keys.py``).
 """
 
 from __future__ import annotations
@@ -10,20 +10,18 @@ import binascii
 import hashlib
 import hmac
 import json
-import secrets
 import zlib
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, final
 
-from blowfishdb.adapters.catalogue import Catalogue
 from blowfishdb.adapters.clock import Clock, utc_now
 from blowfishdb.adapters.store import Store
 from blowfishdb.core.codec import canonical
 from blowfishdb.core.errors import InvalidInput
+from blowfishdb.entrypoints.api.keys import key
 
 LIFETIME: Final = timedelta(hours=1)
-_KIND, _NAME = "key", "quotes"
 
 
 @final
@@ -44,7 +42,7 @@ class QuoteIds:
     """Signs quotes and opens what it signed."""
 
     def __init__(self, store: Store, clock: Clock = utc_now) -> None:
-        self._catalogue = Catalogue(store)
+        self._store = store
         self._clock = clock
 
     def sign(
@@ -72,15 +70,7 @@ class QuoteIds:
         return quoted
 
     def _seal(self, body: bytes) -> bytes:
-        return hmac.new(self._key(), body, hashlib.sha256).digest()
-
-    def _key(self) -> bytes:
-        """The first one that any worker entered; later ones do not count."""
-        if (stored := self._catalogue.get(_KIND, _NAME, 1)) is None:
-            self._catalogue.put(_KIND, _NAME, secrets.token_hex(32))
-            stored = self._catalogue.get(_KIND, _NAME, 1)
-            assert stored is not None
-        return bytes.fromhex(stored)
+        return hmac.new(key(self._store, "quotes"), body, hashlib.sha256).digest()
 
 
 def _text(data: bytes) -> str:

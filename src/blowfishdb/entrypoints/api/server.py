@@ -12,6 +12,7 @@ from starlette.requests import HTTPConnection
 from blowfishdb.adapters.accounts import Accounts, Limits
 from blowfishdb.adapters.idempotency import Idempotency
 from blowfishdb.adapters.tokens import Tokens
+from blowfishdb.entrypoints.api.keys import key
 from blowfishdb.entrypoints.api.rates import Rates
 from blowfishdb.entrypoints.api.settings import Settings
 from blowfishdb.workspace import Workspace
@@ -39,6 +40,7 @@ class Server:
     def open(cls, place: str | Path, settings: Settings, hasher: PasswordHash | None = None) -> Server:
         """Open a workspace; what its last process left unfinished long ago is ended."""
         workspace = Workspace(place, user=SYSTEM)
+        key(workspace.store, "quotes")  # made now, so that the first quote need not write
         limits = Limits(settings.wrong_passwords, timedelta(minutes=settings.wrong_password_minutes))
         return cls(
             workspace,

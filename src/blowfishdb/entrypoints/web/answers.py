@@ -107,6 +107,7 @@ def answer_page(request: Request, number: int, caller: PageReader, raw: bool = F
             id="answer",
             width=_WIDTH,
             headed=False,
+            elsewhere=f"/api/v1/answers/{number}.svg",
         ),
         words=_accuracy(answer),
         policy=_policy(caller, answer),

@@ -32,6 +32,8 @@ class Figure:
     width: int
     headed: bool
     draw: Drawing = field(repr=False)
+    elsewhere: str | None = None
+    """Where else it can be had as a picture."""
 
     @property
     def drawn(self) -> bool:
@@ -47,6 +49,11 @@ class Figure:
     def words(self) -> str:
         """What it promises."""
         return _lines(self._heading, "subtitle")
+
+    @property
+    def specification(self) -> dict[str, Any]:
+        """What is drawn, with its title, for the width that was asked for."""
+        return {} if self._specifications is None else self._specifications[0]
 
     @property
     def wide(self) -> str:
@@ -87,9 +94,10 @@ def figure(
     id: str,  # noqa: A002
     width: int = WIDE,
     headed: bool = True,
+    elsewhere: str | None = None,
 ) -> Figure:
     """A chart and its table twin; ``id`` is unique on its page. Not ``headed`` if the page says its title."""
-    return Figure(id, table, width, headed, draw)
+    return Figure(id, table, width, headed, draw, elsewhere)
 
 
 def _specification(chart: Any) -> dict[str, Any]:

@@ -160,7 +160,7 @@ def _around(request: Request, caller: Caller | None, dataset: str | None) -> dic
         "tabs": _tabs(path, caller, dataset),
         "meter": meter(caller, dataset),
         "theme": theme if theme in THEMES else None,
-        "picture": lambda figure: picture_address(figure, caller),
+        "picture": lambda figure: picture_address(figure, caller, server_of(request).workspace.store),
         "here": path + query if request.method == "GET" else "/",
     }
 

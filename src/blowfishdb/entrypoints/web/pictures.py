@@ -2,72 +2,80 @@
 
 A page names an address for each of its charts inside ``<noscript>``. Only a browser that runs no scripts asks
 for it, and only then is the picture made: from the very figure of the page, so that a noisy draw is not drawn
-anew. The latest figures are kept in memory for that, each under a name that nobody can guess and for the one
-who saw its page.
+anew. The address itself carries the figure, encrypted for the one who saw the page: whichever worker is asked
+can draw it, nothing is kept, and whoever reads addresses in a log reads nothing.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
 import secrets
-import threading
-from collections import OrderedDict
-from typing import Final, final
+import zlib
+from typing import Any, Final
 
-from fastapi import APIRouter, Response
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from fastapi import APIRouter, Request, Response
 
-from blowfishdb.charts import svg, themed
+from blowfishdb.adapters.store import Store
+from blowfishdb.charts import picture_of
 from blowfishdb.core.errors import NotFound
 from blowfishdb.entrypoints.api.access import Caller
+from blowfishdb.entrypoints.api.keys import key
+from blowfishdb.entrypoints.api.server import server_of
 from blowfishdb.entrypoints.web.figures import Figure
 from blowfishdb.entrypoints.web.gates import PageVisitor
 
 router: Final = APIRouter(include_in_schema=False)
 
-_MOST: Final = 256
+_LONGEST: Final = 7_000  # characters; servers in front take addresses of 8,000
+_NONCE: Final = 12
+_EVERYONE: Final = b"everyone"
 _HEADERS: Final = {
     "Cache-Control": "private, no-store",
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
 }
 
 
-@final
-class Shelf:
-    """The figures of the latest pages; the oldest leave first."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._kept: OrderedDict[str, tuple[str | None, Figure]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def put(self, figure: Figure, owner: str | None) -> str:
-        """Keep a figure; its name."""
-        name = secrets.token_urlsafe(16)
-        with self._lock:
-            self._kept[name] = (owner, figure)
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
-        return name
-
-    def get(self, name: str, owner: str | None) -> Figure:
-        """The figure; for its owner only."""
-        with self._lock:
-            found = self._kept.get(name)
-        if found is None or found[0] not in (None, owner):
-            raise NotFound("This picture is kept no longer.", fixes=("load its page again",))
-        return found[1]
+def picture_address(figure: Figure, caller: Caller | None, store: Store) -> str | None:
+    """Where the picture of a figure can be had, for ``&dark=true`` to follow; None if nowhere."""
+    body = zlib.compress(json.dumps(figure.specification, separators=(",", ":")).encode(), 9)
+    nonce = secrets.token_bytes(_NONCE)
+    sealed = nonce + AESGCM(key(store, "pictures")).encrypt(nonce, body, _reader(caller))
+    text = base64.urlsafe_b64encode(sealed).decode().rstrip("=")
+    if len(text) <= _LONGEST:
+        return f"/pictures?of={text}"
+    return None if figure.elsewhere is None else f"{figure.elsewhere}?"
 
 
-_SHELF: Final = Shelf(_MOST)
+@router.get("/pictures")
+def picture(request: Request, caller: PageVisitor, of: str = "", dark: bool = False) -> Response:
+    """The picture of a figure on a page that the caller has seen."""
+    specification = _opened(of, caller, server_of(request).workspace.store)
+    return Response(picture_of(specification, dark=dark), media_type="image/svg+xml", headers=_HEADERS)
 
 
-def picture_address(figure: Figure, caller: Caller | None) -> str:
-    """Where the picture of a figure can be had for a while."""
-    return f"/pictures/{_SHELF.put(figure, None if caller is None else caller.name)}"
+def _opened(text: str, caller: Caller | None, store: Store) -> dict[str, Any]:
+    try:
+        sealed = base64.urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
+    except (ValueError, binascii.Error):
+        raise _unknown() from None
+    cipher = AESGCM(key(store, "pictures"))
+    for reader in (_reader(caller), _EVERYONE):
+        try:
+            body = cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], reader)
+        except (InvalidTag, ValueError):
+            continue
+        found: dict[str, Any] = json.loads(zlib.decompress(body))  # we packed it ourselves
+        return found
+    raise _unknown()
 
 
-@router.get("/pictures/{name}")
-def picture(name: str, caller: PageVisitor, dark: bool = False) -> Response:
-    """The picture of a figure on a page that the caller has just seen."""
-    figure = _SHELF.get(name, None if caller is None else caller.name)
-    drawn = svg(themed(figure.draw(figure.width), dark=dark))
-    return Response(drawn, media_type="image/svg+xml", headers=_HEADERS)
+def _reader(caller: Caller | None) -> bytes:
+    return _EVERYONE if caller is None else b"user:" + caller.name.encode()
+
+
+def _unknown() -> NotFound:
+    return NotFound("There is no such picture for you.", fixes=("load its page again",))
