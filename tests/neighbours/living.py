@@ -17,7 +17,7 @@ from typing import Any
 from unittest import mock
 
 from blowfishdb.answers import Answer
-from blowfishdb.core.errors import BlowfishError
+from blowfishdb.core.errors import BlowfishError, PolicyConflict
 from blowfishdb.datasets import Dataset
 from blowfishdb.mechanisms import Best, Laplace, Ordered
 from blowfishdb.noise import seeded
@@ -49,6 +49,7 @@ class Side:
     watch: Watch
     beliefs: Beliefs
     first: bool
+    asked_to_confirm: bool = False
 
     def does(self, step: Step, world: World) -> Any:
         """What a step shows to those who may see it."""
@@ -94,7 +95,14 @@ class Side:
     def _publish(self, step: Publish, world: World) -> Any:
         policy = world.promises[step.which].policy(world.columns)
         said = [self.dataset.past(policy).to_plain(), self.dataset.propose(policy).to_plain()]
-        self.dataset.publish(policy, confirm=step.confirm, withdraw=step.withdraw)
+        self.asked_to_confirm = False
+        try:
+            self.dataset.publish(policy, withdraw=step.withdraw)
+        except PolicyConflict as conflict:
+            self.asked_to_confirm = True
+            said.append(observing.refused(conflict))
+            if step.confirm:
+                self.dataset.publish(policy, confirm=True, withdraw=step.withdraw)
         return said
 
     def _seen(self, question: Question, world: World, answer: Answer) -> Any:
@@ -283,7 +291,7 @@ class Life:
         said = [event for event in self.one.workspace.events(self.one.dataset.name) if event.kind == "policy"]
         if said[-1].facts["past"]["epsilon"] is None:
             self.endless.add(version)
-        if isinstance(step, Publish) and not step.confirm:
+        if not self.one.asked_to_confirm:
             assert not self._lost(version), f"published without a word after a loss, at {step}"
 
     def _lost(self, version: int) -> Loss:

@@ -120,8 +120,9 @@ class Question:
             first, last = self.detail
             return np.array([sum(first <= record[self.places[0]] <= last for record in kept)])
         if self.kind == "sum":
-            column = asked[0]
-            return np.array([float(sum(column.value(record[self.places[0]]) for record in kept))])
+            column, place = asked[0], self.places[0]
+            values = (column.value(record[place]) for record in kept if record[place] < column.size)
+            return np.array([float(sum(values))])
         if self.kind not in ("histogram", "cumulative"):
             return None
         table = np.zeros([self._bins(column) for column in asked])

@@ -9,16 +9,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from tests.neighbours.living import Arena, arena
-from tests.neighbours.questions import REACH, SPEND
-from tests.neighbours.worlds import PLACES, Scope, World, worlds
+from tests.neighbours.worlds import AT_ONCE, PLACES, TERMS, Scope, World, worlds
 
 WORLDS = 60
-ONE_POLICY = Scope(
-    places=tuple(PLACES),
-    terms=(*SPEND, *REACH),
-    policies=1,
-    kinds=("ask", "ask", "batch", "batch", "budget", "refresh"),
-)
+NOW = Scope(AT_ONCE, places=tuple(PLACES), terms=TERMS)
 QUIETLY = settings(
     suppress_health_check=list(HealthCheck),
     database=None,
@@ -34,6 +28,6 @@ def place() -> Iterator[Arena]:
 
 
 @settings(QUIETLY, max_examples=WORLDS)
-@given(world=worlds(ONE_POLICY))
+@given(world=worlds(NOW))
 def test_neighbours(place: Arena, world: World) -> None:
     place.live(world)
