@@ -5,7 +5,6 @@ Every part is drawn by itself, so that all of them meet each other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
@@ -108,7 +107,7 @@ class Scope:
     terms: tuple[Terms, ...] = SPEND
 
 
-PLACES: Sequence[Place] = (
+PLACES: tuple[Place, ...] = (
     *[Place("sqlite")] * 7,
     Place("sqlite", collation="NOCASE"),
     *[Place("duckdb")] * 2,
@@ -117,7 +116,7 @@ PLACES: Sequence[Place] = (
     Place("parquet"),
 )
 TERMS = (*SPEND, *SPEND, *REACH)
-EVERYTHING = Scope(places=tuple(PLACES), terms=TERMS)
+EVERYTHING = Scope(places=PLACES, terms=TERMS)
 
 
 @st.composite
