@@ -27,7 +27,7 @@ from blowfishdb.records import DatasetRecord
 from blowfishdb.workspace import Workspace
 from tests.neighbours import observing
 from tests.neighbours.believing import Beliefs, truth_of
-from tests.neighbours.losing import Loss, added, lost, most
+from tests.neighbours.losing import Loss, added, joined_pairs, lost, most
 from tests.neighbours.promises import Promise, domain_of
 from tests.neighbours.questions import Question
 from tests.neighbours.rows import Rows, joined
@@ -130,7 +130,7 @@ class Side:
     def _seen(self, question: Question, world: World, answer: Answer) -> Any:
         truth = truth_of(question, world, self.first)
         if truth is not None:
-            self.beliefs.hear(question, answer, truth)
+            self.beliefs.hear(question, world, answer, truth)
         return observing.seen(answer)
 
     def books(self) -> Any:
@@ -180,6 +180,7 @@ class Arena:
     def live(self, world: World) -> Life:
         """Both databases of a world, one step after the other, compared on the way."""
         name = f"people{next(self._numbers)}"
+        self.watch.taken()  # of a world that ended early
         sides = []
         with watching(self.watch) as watch:
             doors = self._fresh()
@@ -294,12 +295,12 @@ class Life:
             released.append(side.watch.taken())
         self.loss = added([self.loss, lost(*released)])
         self.releases += released[0]
-        self._published(step)
         differs = shown[0] != shown[1]
         if hidden and not self.told:
             assert not differs, f"differs and is free, at {step}:\n{observing.difference(*shown)}"
         if differs:
             self.told, self.loss = True, math.inf
+        self._published(step, before)
         self._audit(step, before)
 
     def _hidden(self) -> bool:
@@ -310,7 +311,7 @@ class Life:
         promise, world = self.versions.get(version, EVERYTHING_HIDDEN), self.world
         return joined(promise, world.columns, world.one, world.other, world.people)
 
-    def _published(self, step: Step) -> None:
+    def _published(self, step: Step, before: Accounts) -> None:
         """Which policy is in force now, and whether it is said that what it hides is told already."""
         overtaken = isinstance(step, Ask) and step.meanwhile is not None
         if not overtaken and not isinstance(step, Publish):
@@ -324,8 +325,19 @@ class Life:
         said = [event for event in self.one.workspace.events(self.one.dataset.name) if event.kind == "policy"]
         if said[-1].facts["past"]["epsilon"] is None:
             self.endless.add(version)
+        if not (isinstance(step, Publish) and step.withdraw):
+            self._kept(version, before)
         if not self.one.asked_to_confirm:
             assert not self._lost(version), f"published without a word after a loss, at {step}"
+
+    def _kept(self, version: int, before: Accounts) -> None:
+        """What was promised, and is not hidden any more, still binds once something was lost under it."""
+        hidden = set(joined_pairs(self.versions[version], self.world.columns))
+        in_force = accounts(self.one, set()).used
+        for earlier in before.used.keys() - in_force.keys():
+            promised = joined_pairs(self.versions.get(earlier, EVERYTHING_HIDDEN), self.world.columns)
+            forgotten = bool(self._lost(earlier)) and not hidden.issuperset(promised)
+            assert not forgotten, f"version {earlier} was promised and binds no longer"
 
     def _lost(self, version: int) -> Loss:
         """What was lost under a version: between the two databases, and between the worst there can be."""

@@ -1,4 +1,4 @@
-"""How many worlds: in tests a fixed number, always the same; in audits other ones, for as long as it is told."""
+"""How many worlds: in tests a fixed number, always the same; in audits others, for as long as it is told."""
 
 from __future__ import annotations
 

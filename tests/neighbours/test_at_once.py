@@ -7,7 +7,7 @@ from tests.neighbours.living import arena
 from tests.neighbours.runs import live_through
 from tests.neighbours.worlds import AT_ONCE, PLACES, TERMS, Scope
 
-WORLDS = 6
+WORLDS = 60
 
 
 def test_neighbours() -> None:

@@ -8,10 +8,10 @@ from tests.neighbours.living import arena
 from tests.neighbours.rows import Rows
 from tests.neighbours.runs import live_through
 from tests.neighbours.sources import TABLE, Located, Place, create, insert
-from tests.neighbours.worlds import AT_ONCE, IN_TIME, TERMS, Scope, World
+from tests.neighbours.worlds import AT_ONCE, TERMS, Scope, World
 from tests.postgres import Server
 
-WORLDS = 6
+WORLDS = 10
 
 
 def test_neighbours(postgres: Server) -> None:
@@ -23,5 +23,5 @@ def test_neighbours(postgres: Server) -> None:
         return Located(postgres.url(schema), TABLE)
 
     with arena(put=put) as place:
-        scope = Scope(AT_ONCE + IN_TIME, places=(Place("postgres"),), terms=TERMS)
+        scope = Scope(AT_ONCE, places=(Place("postgres"),), terms=TERMS)
         live_through(place, scope, WORLDS, share=0.1)

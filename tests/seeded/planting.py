@@ -49,22 +49,26 @@ def modules() -> tuple[ModuleType, ...]:
 
 
 def located(symbol: str) -> tuple[Any, str, Any]:
-    """Who owns the function, its name there, and the function as it is kept there."""
-    first, _, rest = symbol.partition(".")
+    """Who owns the function, its name there, and the function as it is kept there.
+
+    Where several share a name, ``encode/_ends`` is the one beside ``encode``.
+    """
+    beside, _, named = symbol.rpartition("/")
+    first, _, rest = named.partition(".")
     owners = {
         id(found): found
         for module in modules()
         if (found := vars(module).get(first)) is not None
         and getattr(found, "__module__", "").startswith("blowfishdb")
         and getattr(found, "__qualname__", first) == first
+        and (not rest or rest in vars(found))
+        and (not beside or beside in vars(sys.modules[found.__module__]))
     }
     if len(owners) != 1:
-        raise Moved(f"{len(owners)} things are called {first}")
+        raise Moved(f"{len(owners)} things are called {symbol}")
     (owner,) = owners.values()
     if not rest:
         return sys.modules[owner.__module__], first, owner
-    if rest not in vars(owner):
-        raise Moved(f"{first} has no {rest} of its own")
     return owner, rest, vars(owner)[rest]
 
 
