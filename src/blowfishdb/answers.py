@@ -136,7 +136,8 @@ class Answer:
         """What the bins along each axis are of."""
         if self.places is not None:
             return ("cluster",)
-        return self.axes if len(self.axes) == len(self.labels) else ("answer",)
+        one_number = self.kind == "count" or len(self.axes) != len(self.labels)
+        return ("answer",) if one_number else self.axes
 
     def to_arrow(self) -> Any:
         """A pyarrow table."""

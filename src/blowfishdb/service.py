@@ -26,7 +26,7 @@ from blowfishdb.adapters.backends import Backend, Cancellation
 from blowfishdb.adapters.copies.kind import SourceKind
 from blowfishdb.adapters.ledger import Charge, Ledger, StoredAnswer
 from blowfishdb.advice import affordable, cheaper, what_is_left
-from blowfishdb.answering import Ready, ReadyClusters, ReadyCounts, answer_of, ready_of
+from blowfishdb.answering import Ready, ReadyClusters, ReadyCounts, answer_of, named_anew, ready_of
 from blowfishdb.answers import Answer, Receipt
 from blowfishdb.clustering import PlannedClusters, plan_clusters
 from blowfishdb.core.budget import Epsilon
@@ -186,6 +186,8 @@ class Service:
         if stored is None:
             return None
         answer = read_answer(stored)
+        if isinstance(problem, Projected) and answer.kind != request.counts.kind.name:
+            answer = named_anew(answer, request, problem)
         return replace(answer, receipt=replace(answer.receipt, cost=Epsilon(0)))
 
     def _pay(

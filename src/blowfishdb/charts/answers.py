@@ -81,9 +81,7 @@ def answer_table(answer: Answer) -> ChartTable:
         )
     )
     ends = () if answer.band is None else ("noise interval from", "to")
-    headings = answer.axes if len(answer.axes) == len(answer.labels) else ("answer",)
-    if answer.kind in _UNITS:
-        headings = ("answer",)
+    headings = ("answer",) if answer.kind in _UNITS else answer.headings
     return ChartTable(
         f"{headline(answer.receipt.question)}. {promise(answer)}",
         (*headings, value_title(answer), *ends, "exact"),

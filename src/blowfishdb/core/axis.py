@@ -61,6 +61,8 @@ def _labels(attribute: Attribute, bins: Bins) -> tuple[str, ...]:
             return attribute.label(first)
         if not bins.contiguous:
             return ", ".join(attribute.label(int(cell)) for cell in bins.members(number))
+        if attribute.has_missing_cell and last == attribute.value_count:  # "0–99, missing"
+            return f"{label(number, first, last - 1)}, {attribute.label(last)}"
         ends = (attribute.lower(first), attribute.upper(last))
         return "–".join(text(end, grouped=grouped) for end in ends)
 

@@ -10,17 +10,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
-from functools import reduce
 from typing import Any, final
 
 from blowfishdb.core import questions
 from blowfishdb.core.axis import Axis
-from blowfishdb.core.bins import whole_bin
 from blowfishdb.core.cluster_question import USUAL_ITERATIONS, ClusterQuestion, cluster_axes
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidBins, InvalidInput, InvalidWorkload
 from blowfishdb.core.predicate_codec import condition_from, plain_condition, plain_value, value_from
-from blowfishdb.core.predicates import Everything, Predicate, col
+from blowfishdb.core.predicates import Everything, Predicate
 from blowfishdb.core.questions import Kind, Question
 from blowfishdb.core.values import plain
 
@@ -182,13 +180,10 @@ class QuestionForm:
     def _total(self, domain: Domain) -> Question:
         """How many rows have a value in the columns; if none is named, in one that drops no row."""
         keeping = (name for name, attribute in domain.columns if not attribute.may_drop)
-        names = [column.name for column in self.columns] or [next(keeping, domain.names[0])]
-        axes = tuple(Axis(name, domain[name], whole_bin(domain[name].size)) for name in names)
-        lost = [
-            col(column.name).is_missing() for column in self.columns if domain[column.name].has_missing_cell
-        ]
-        with_values = reduce(lambda form, missing: form.only(~missing), lost, self)
-        return Question(questions.Histogram(), axes, with_values.where)
+        named = tuple(column.name for column in self.columns)
+        along = named or (next(keeping, domain.names[0]),)
+        axes = tuple(questions.Count.axis(name, domain[name], named=bool(named)) for name in along)
+        return Question(questions.Count(named), axes, self.where)
 
     @property
     def cut_into_bins(self) -> bool:

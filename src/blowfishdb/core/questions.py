@@ -18,7 +18,9 @@ import numpy as np
 
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.arrays import BoolArray, FloatArray, whole
+from blowfishdb.core.attribute import Attribute
 from blowfishdb.core.axis import Axis
+from blowfishdb.core.bins import Bins, whole_bin
 from blowfishdb.core.errors import InvalidInput, InvalidWorkload
 from blowfishdb.core.predicates import Everything, Predicate
 from blowfishdb.core.tidy import tidy_counts, tidy_cumulative
@@ -89,6 +91,10 @@ class Kind(ABC):
         """The accuracy of the answer when the linear answers are within ±``alpha``."""
         return alpha
 
+    def of(self, axes: tuple[Axis, ...]) -> tuple[str, ...]:
+        """The columns that the answer is about, as it names them."""
+        return tuple(axis.column for axis in axes)
+
     @abstractmethod
     def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
         """The answer that people see."""
@@ -110,6 +116,46 @@ class Histogram(Kind):
 
     def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
         return _counts(release, tuple(axis.labels() for axis in axes))
+
+
+@final
+@dataclass(frozen=True)
+class Count(Kind):
+    """How many rows there are, or how many have a value in each of the ``named`` columns.
+
+    Rows are counted along some column even if none is named: one that drops no row, where there is one. What
+    has a cell for missing values counts them among the rows, but not among the values of a named column.
+    """
+
+    named: tuple[str, ...] = ()
+    name: str = field(default="count", init=False)
+    binned: bool = field(default=False, init=False)
+
+    @staticmethod
+    def axis(column: str, attribute: Attribute, *, named: bool) -> Axis:
+        """All cells in one bin; missing values in another if the column is named."""
+        if not named or not attribute.has_missing_cell:
+            return Axis(column, attribute, whole_bin(attribute.size))
+        return Axis(column, attribute, Bins.edges(attribute.size, [0, attribute.value_count]))
+
+    def workload(self, axes: tuple[Axis, ...]) -> Workload:
+        alone = (axis.bins.count == 1 for axis in axes)
+        return _product([HistogramRows(1) if one else RangeRows(2, [0], [0]) for one in alone])
+
+    def of(self, axes: tuple[Axis, ...]) -> tuple[str, ...]:
+        return self.named
+
+    def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
+        return _counts(release, ((self.rows(axes),),))
+
+    def rows(self, axes: tuple[Axis, ...]) -> str:
+        """Which rows are counted, in words."""
+        columns = self.named or tuple(axis.column for axis in axes if axis.attribute.may_drop)
+        return f"rows with a value of {' and '.join(columns)}" if columns else "rows"
+
+    def identity(self) -> list[object]:
+        """Without a column it is the histogram with one bin; with one, its missing values do not count."""
+        return ["count" if self.named else "histogram"]
 
 
 @final
@@ -348,12 +394,15 @@ class Question:
 
     def describe(self) -> str:
         """The question in words."""
-        cut = self.kind.binned and any(axis.bins.count > 1 for axis in self.axes)
-        named = (f"{a.column} ({a.value_bins:,} bins)" if cut else a.column for a in self.axes)
-        of = " and ".join(named)
         where = "" if isinstance(self.where, Everything) else f" where {self.where}"
-        counted = self.kind.binned and not cut
-        return f"number of rows{where}" if counted else f"{self.kind.title} of {of}{where}"
+        if isinstance(self.kind, Count):
+            return f"number of {self.kind.rows(self.axes)}{where}"
+        named = (_bins(axis) if self.kind.binned else axis.column for axis in self.axes)
+        return f"{self.kind.title} of {' and '.join(named)}{where}"
+
+
+def _bins(axis: Axis) -> str:
+    return f"{axis.column} ({axis.value_bins:,} bin{'' if axis.value_bins == 1 else 's'})"
 
 
 # --- readings that kinds share -------------------------------------------------------------------
