@@ -124,7 +124,7 @@ def test_every_kind_becomes_its_question():
         "cumulative": (QuestionForm("cumulative", age), questions.Cumulative()),
         "ranges": (QuestionForm("ranges", age, bounds=((0, 5),)), questions.Ranges(((0, 5),))),
         "quantiles": (QuestionForm("quantiles", age, shares=(0.5,)), questions.Quantiles((0.5,))),
-        "count": (QuestionForm("count", age), questions.Histogram()),
+        "count": (QuestionForm("count", age), questions.Count(("age",))),
         "sum": (QuestionForm("sum", age), questions.Sum()),
         "mean": (QuestionForm("mean", age), questions.Sum(rows=7)),
         "top": (QuestionForm("top", age, count=3), questions.Top(3)),
