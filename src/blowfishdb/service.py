@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, final
 
 from blowfishdb.adapters.backends import Backend, Cancellation
@@ -229,15 +230,10 @@ class Service:
 
     def _tell(self, planned: Planned, request: Request, dataset: DatasetRecord) -> Answer:
         """What everyone knows already, on record like every other answer; no row is read."""
-        nothing = dict.fromkeys(self.promises(dataset.name), Epsilon(0))
         plan, problem = planned.choice.plan, planned.problem
-        charge = self._reserve(request, dataset, problem, {"mechanism": plan.name}, Epsilon(0), nothing)
-        with self._committed(charge):
-            seen = plan.observe((), epsilon=Epsilon(1), noise=self.noise)
-            receipt = _receipt(request, dataset, charge, plan.name, "", planned.known)
-            answer = answer_of(request, problem, planned.promise, planned.released(seen), receipt)
-            self.ledger.settle(charge, _body(answer, None))
-        return answer
+        seen = plan.observe((), epsilon=Epsilon(1), noise=self.noise)
+        made = partial(answer_of, request, problem, planned.promise, planned.released(seen))
+        return self._record(made, request, dataset, problem, plan.name, planned.known)
 
     def _offer(
         self,
@@ -258,17 +254,34 @@ class Service:
     def _give(self, offer: Offer, request: Request, dataset: DatasetRecord, problem: Projected) -> Answer:
         """The free answer, on record like every other."""
         assert request.terms.accuracy is not None
+        needed = request.counts.kind.requirement(request.terms.accuracy, problem.axes)
+        combination = offer.combination
+        release = Release(combination.values(), combination.exact, offer.alpha, needed.simultaneous)
+        shown = request.counts.kind.promised(offer.alpha, problem.axes)
+        promise = Promise(offer.alpha, shown, needed.beta, needed.simultaneous)
+        made = partial(answer_of, request, problem, promise, release, interval=offer.label.value)
+        return self._record(made, request, dataset, problem, FROM_STORED)
+
+    def _record(
+        self,
+        made: Callable[[Receipt], Answer],
+        request: Request,
+        dataset: DatasetRecord,
+        problem: Projected,
+        mechanism: str,
+        known: str = "",
+    ) -> Answer:
+        """An answer for which no row is read: on record without the mark that one is."""
         nothing = dict.fromkeys(self.promises(dataset.name), Epsilon(0))
-        charge = self._reserve(request, dataset, problem, {"mechanism": FROM_STORED}, Epsilon(0), nothing)
-        with self._committed(charge):
-            needed = request.counts.kind.requirement(request.terms.accuracy, problem.axes)
-            combination = offer.combination
-            release = Release(combination.values(), combination.exact, offer.alpha, needed.simultaneous)
-            shown = request.counts.kind.promised(offer.alpha, problem.axes)
-            promise = Promise(offer.alpha, shown, needed.beta, needed.simultaneous)
-            receipt = _receipt(request, dataset, charge, FROM_STORED, "")
-            answer = answer_of(request, problem, promise, release, receipt, interval=offer.label.value)
+        how = {"mechanism": mechanism}
+        charge = self._reserve(request, dataset, problem, how, Epsilon(0), nothing, reading=False)
+        try:
+            answer = made(_receipt(request, dataset, charge, mechanism, "", known))
             self.ledger.settle(charge, _body(answer, None))
+        except BaseException:
+            with suppress(WorkspaceError):
+                self.ledger.void(charge)
+            raise
         return answer
 
     def _losses(self, dataset: DatasetRecord, ready: Ready) -> dict[int, Epsilon]:
@@ -295,8 +308,10 @@ class Service:
         how: Mapping[str, str],
         amount: Epsilon,
         losses: Mapping[int, Epsilon],
+        *,
+        reading: bool = True,
     ) -> Charge:
-        """Step 4, up to the durable mark that the data is about to be read."""
+        """Step 4, up to the durable mark that the data is about to be read, if it is."""
         detail = {
             "question": request.question.describe(),
             **how,
@@ -311,7 +326,7 @@ class Service:
             name,
             detail,
             once=True,
-            reading=True,
+            reading=reading,
             version=dataset.policy_version,
             declared=dataset.version,
             losses=losses,
