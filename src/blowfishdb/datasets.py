@@ -8,7 +8,7 @@ from typing import Any, final
 
 from blowfishdb.adapters.ledger import Budget, Grant
 from blowfishdb.answers import Answer
-from blowfishdb.asking import Asking, Columns, asking
+from blowfishdb.asking import Asking, Columns
 from blowfishdb.core.attribute import Attribute
 from blowfishdb.core.budget import AnyEpsilon, Epsilon
 from blowfishdb.core.domain import Domain
@@ -164,7 +164,7 @@ class Dataset:
 
         schema = self.schema
         read = parse_question(form, schema) if isinstance(form, str) else form
-        return asking(self.gateway, self.name, schema, read.only(self.condition))
+        return Asking(self.gateway, self.name, schema, read.only(self.condition))
 
     def sql(self, text: str) -> Asking:
         """The question that a SELECT asks; ``WITH ERROR 50 CONFIDENCE 0.95`` states its accuracy."""

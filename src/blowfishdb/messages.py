@@ -12,6 +12,7 @@ from blowfishdb.answers import Answer
 from blowfishdb.core.accuracy import NO_PROMISE, Accuracy, check_beta
 from blowfishdb.core.budget import AnyEpsilon, Epsilon, positive
 from blowfishdb.core.cluster_question import ClusterQuestion
+from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidInput, NoGuarantee
 from blowfishdb.core.forms import QuestionForm
 from blowfishdb.core.questions import Question
@@ -102,6 +103,17 @@ class Request:
                 fixes=("ask for a histogram of the same columns",),
             )
         return self.question
+
+
+def number_of_rows(request: Request, domain: Domain) -> Request:
+    """How many rows a question is about, as a question of its own."""
+    form = request.form.counting(domain)
+    return replace(request, form=form, question=form.question(domain), terms=Terms().spending(1))
+
+
+def over_rows(request: Request, domain: Domain, rows: int) -> Request:
+    """A mean over so many rows."""
+    return replace(request, question=request.form.question(domain, rows=rows))
 
 
 @final

@@ -30,6 +30,7 @@ from blowfishdb.advice import affordable, cheaper, what_is_left
 from blowfishdb.answering import Ready, ReadyClusters, ReadyCounts, answer_of, named_anew, ready_of
 from blowfishdb.answers import Answer, Receipt
 from blowfishdb.clustering import PlannedClusters, plan_clusters
+from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.cluster_projection import ClusterProblem
 from blowfishdb.core.cluster_question import ClusterQuestion
@@ -37,6 +38,7 @@ from blowfishdb.core.errors import (
     BlowfishError,
     BudgetExhausted,
     MaxCostExceeded,
+    NotProven,
     PolicyConflict,
     WorkspaceError,
 )
@@ -47,7 +49,7 @@ from blowfishdb.core.questions import Release
 from blowfishdb.core.reuse import Offer
 from blowfishdb.history import FROM_STORED, Past
 from blowfishdb.identity import identity
-from blowfishdb.messages import Alternative, Fit, Progress, Quote, Request
+from blowfishdb.messages import Alternative, Fit, Progress, Quote, Request, number_of_rows, over_rows
 from blowfishdb.owned import Owned
 from blowfishdb.planning import Planned, Planner, Promise
 from blowfishdb.records import DatasetRecord
@@ -70,7 +72,33 @@ class Service:
 
     def plan(self, request: Request) -> Planned | PlannedClusters:
         """Steps 1 to 3: the small problem, the mechanism, the price."""
-        return self._plan(request, self.datasets(request.dataset))
+        return self._plan(self.counted(request), self.datasets(request.dataset))
+
+    def counted(self, request: Request, *, ask: bool = False) -> Request:
+        """The question with the number of rows that a mean is over, which must be public and on record.
+
+        If it is not on record it is asked for, which is free, or, without ``ask``, the request comes back as
+        it is and cannot be priced: a quote touches nothing.
+        """
+        if request.form.kind != "mean":
+            return request
+        dataset = self.datasets(request.dataset)
+        total = number_of_rows(request, dataset.domain)
+        planned = self.planner.plan(total, dataset.policy, dataset.rows_per_person)
+        if planned.cost:
+            raise NotProven(
+                "The number of these rows is not public, so a mean cannot be promised from a sum alone.",
+                fixes=("ask for the sum and the count", "ask for the mean of all rows"),
+            )
+        known = self._stored(total, dataset, planned.problem)
+        if known is None and ask:
+            known = self.ask(total)
+        if known is not None:
+            return over_rows(request, dataset.domain, int(known.values[0]))
+        exactly = self.owned.offer(dataset.name, dataset.snapshot, planned.problem, Accuracy(0.5, 0.05))
+        if exactly is None or not exactly.combination.exact.all():
+            return request
+        return over_rows(request, dataset.domain, int(exactly.combination.values()[0]))
 
     def _plan(self, request: Request, dataset: DatasetRecord) -> Planned | PlannedClusters:
         if isinstance(request.question, ClusterQuestion):
@@ -78,8 +106,8 @@ class Service:
         return self.planner.plan(request, dataset.policy, dataset.rows_per_person)
 
     def quote(self, request: Request) -> Quote:
-        """Steps 1 to 3: what the answer would cost. Free; the data is not touched."""
-        dataset = self.datasets(request.dataset)
+        """Steps 1 to 3: what the answer would cost. Free; the data is not touched, and nothing is written."""
+        dataset, request = self.datasets(request.dataset), self.counted(request)
         planned = self._plan(request, dataset)
         known = self.ledger.answer(identity(request, dataset, planned.problem)) is not None
         offer = None
@@ -121,7 +149,7 @@ class Service:
         ``together``: questions that were settled on together with this one, before any answer.
         ``progress`` is told how many of the statements have been answered.
         """
-        dataset = self.datasets(request.dataset)
+        dataset, request = self.datasets(request.dataset), self.counted(request, ask=True)
         if isinstance(request.question, ClusterQuestion):
             clusters = plan_clusters(request.question, request, dataset.policy, dataset.rows_per_person)
             stored = self._stored(request, dataset, clusters.problem)
@@ -147,6 +175,7 @@ class Service:
         pays for what it loses together, pair by pair. Never dearer than one by one; refused as a whole if
         that could exceed ``max_cost`` or the budget.
         """
+        requests = [self.counted(request, ask=True) for request in requests]
         costs = [self.quote(request).epsilon for request in requests]
         order = sorted(range(len(requests)), key=lambda place: (-costs[place].nano, place))
         due = self._due_together([requests[place] for place in order if costs[place]])

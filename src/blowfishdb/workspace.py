@@ -227,7 +227,7 @@ class Workspace(Gateway):
         """What a question costs under each policy; reads no data."""
         return tradeoff(
             self._service.planner,
-            request,
+            self._service.counted(request),
             policies,
             rows_per_person=self._records[request.dataset].rows_per_person,
             at_epsilon=at_epsilon,
@@ -238,7 +238,7 @@ class Workspace(Gateway):
     def preview(self, request: Request, *, policy: Policy | None = None, stand_in: bool = False) -> Preview:
         """The true answer beside a noisy one, for the curator."""
         self._ready(request.dataset)
-        return preview(self._service, request, policy=policy, stand_in=stand_in)
+        return preview(self._service, self._service.counted(request), policy=policy, stand_in=stand_in)
 
     # --- budgets --------------------------------------------------------------------------------
 

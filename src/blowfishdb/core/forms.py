@@ -146,7 +146,7 @@ class QuestionForm:
             object.__setattr__(self, "iterations", USUAL_ITERATIONS)
 
     def question(self, domain: Domain, *, rows: int | None = None) -> Question | ClusterQuestion:
-        """The question on declared columns; a mean needs the public number of ``rows``."""
+        """The question on declared columns; a mean has a price only with the public number of ``rows``."""
         return self._clusters(domain) if self.kind == "clusters" else self._counts(domain, rows)
 
     def _clusters(self, domain: Domain) -> ClusterQuestion:
@@ -163,7 +163,7 @@ class QuestionForm:
             "ranges": lambda: questions.Ranges(self.bounds),
             "quantiles": lambda: questions.Quantiles(self.shares),
             "sum": questions.Sum,
-            "mean": lambda: questions.Sum(rows=rows),
+            "mean": lambda: questions.Sum(rows, mean=True),
             "top": lambda: questions.Top(self.count or 0),
             "above": lambda: questions.Above(0.0 if self.limit is None else self.limit),
         }
@@ -173,7 +173,7 @@ class QuestionForm:
     def check(self, domain: Domain) -> None:
         """Whatever cannot be asked of these columns is refused; nothing is written out."""
         self.where.check(domain)
-        question = self.question(domain, rows=1)
+        question = self.question(domain)
         if isinstance(question, Question):
             question.kind.workload(question.axes)
 
@@ -190,10 +190,11 @@ class QuestionForm:
         """Whether bins are part of this kind of question."""
         return self.kind not in _UNCUT
 
-    def counting(self) -> QuestionForm:
-        """The number of rows that this question is about."""
-        bare = tuple(ColumnForm(column.name) for column in self.columns)
-        return QuestionForm("count", bare, self.where)
+    def counting(self, domain: Domain) -> QuestionForm:
+        """The number of rows that this question is about: all, but for those without a value."""
+        named = [column.name for column in self.columns]
+        partial = [name for name in named if domain[name].may_drop or domain[name].has_missing_cell]
+        return QuestionForm("count", tuple(map(ColumnForm, partial)), self.where)
 
     def only(self, condition: Predicate) -> QuestionForm:
         """The same question about the rows that also satisfy ``condition``."""

@@ -21,7 +21,7 @@ from blowfishdb.core.arrays import BoolArray, FloatArray, whole
 from blowfishdb.core.attribute import Attribute
 from blowfishdb.core.axis import Axis
 from blowfishdb.core.bins import Bins, whole_bin
-from blowfishdb.core.errors import InvalidInput, InvalidWorkload
+from blowfishdb.core.errors import InvalidInput, InvalidWorkload, NotCounted
 from blowfishdb.core.predicates import Everything, Predicate
 from blowfishdb.core.tidy import tidy_counts, tidy_cumulative
 from blowfishdb.core.values import Value, text
@@ -253,9 +253,13 @@ class Quantiles(Kind):
 @final
 @dataclass(frozen=True)
 class Sum(Kind):
-    """The sum of a numeric column in its own units, or its mean over a public number of ``rows``."""
+    """The sum of a numeric column in its own units, or its ``mean`` over a public number of ``rows``.
+
+    A mean without ``rows`` can be checked and described, but has no price yet.
+    """
 
     rows: int | None = None
+    mean: bool = False
     needs_order: bool = field(default=True, init=False)
     columns: int | None = field(default=1, init=False)
     binned: bool = field(default=False, init=False)
@@ -263,10 +267,11 @@ class Sum(Kind):
     def __post_init__(self) -> None:
         if self.rows is not None and whole(self.rows, "The number of rows", InvalidWorkload) < 1:
             raise InvalidWorkload("A mean of no rows does not exist.")
+        object.__setattr__(self, "mean", self.mean or self.rows is not None)
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        return "sum" if self.rows is None else "mean"
+        return "mean" if self.mean else "sum"
 
     def workload(self, axes: tuple[Axis, ...]) -> Workload:
         (axis,) = axes
@@ -276,6 +281,11 @@ class Sum(Kind):
 
     def _unit(self, axes: tuple[Axis, ...]) -> float:
         """What one unit of the whole-number sum is worth in the answer."""
+        if self.mean and self.rows is None:
+            raise NotCounted(
+                "A mean needs the number of rows. It is public, but nobody has asked for it yet.",
+                fixes=("ask for count() first: it is exact and free",),
+            )
         return float(_units(axes[0])[0] / (self.rows or 1))
 
     def requirement(self, accuracy: Accuracy, axes: tuple[Axis, ...]) -> Accuracy:
