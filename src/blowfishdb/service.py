@@ -49,7 +49,16 @@ from blowfishdb.core.questions import Release
 from blowfishdb.core.reuse import Offer
 from blowfishdb.history import FROM_STORED, Past
 from blowfishdb.identity import identity
-from blowfishdb.messages import Alternative, Fit, Progress, Quote, Request, number_of_rows, over_rows
+from blowfishdb.messages import (
+    Alternative,
+    Fit,
+    Progress,
+    Quote,
+    Request,
+    in_usual_bins,
+    number_of_rows,
+    over_rows,
+)
 from blowfishdb.owned import Owned
 from blowfishdb.planning import Planned, Planner, Promise
 from blowfishdb.records import DatasetRecord
@@ -72,16 +81,20 @@ class Service:
 
     def plan(self, request: Request) -> Planned | PlannedClusters:
         """Steps 1 to 3: the small problem, the mechanism, the price."""
-        return self._plan(self.counted(request), self.datasets(request.dataset))
+        return self._plan(self.resolved(request), self.datasets(request.dataset))
 
-    def counted(self, request: Request, *, ask: bool = False) -> Request:
-        """The question with the number of rows that a mean is over, which must be public and on record.
+    def resolved(self, request: Request, *, ask: bool = False) -> Request:
+        """The question with what its price depends on: the bins of quantiles, the rows of a mean."""
+        if request.form.kind == "quantiles":
+            return in_usual_bins(request, self.datasets(request.dataset).policy)
+        return self._counted(request, ask=ask) if request.form.kind == "mean" else request
+
+    def _counted(self, request: Request, *, ask: bool) -> Request:
+        """A mean with the number of its rows, which must be public and on record.
 
         If it is not on record it is asked for, which is free, or, without ``ask``, the request comes back as
         it is and cannot be priced: a quote touches nothing.
         """
-        if request.form.kind != "mean":
-            return request
         dataset = self.datasets(request.dataset)
         total = number_of_rows(request, dataset.domain)
         planned = self.planner.plan(total, dataset.policy, dataset.rows_per_person)
@@ -107,7 +120,7 @@ class Service:
 
     def quote(self, request: Request) -> Quote:
         """Steps 1 to 3: what the answer would cost. Free; the data is not touched, and nothing is written."""
-        dataset, request = self.datasets(request.dataset), self.counted(request)
+        dataset, request = self.datasets(request.dataset), self.resolved(request)
         planned = self._plan(request, dataset)
         known = self.ledger.answer(identity(request, dataset, planned.problem)) is not None
         offer = None
@@ -119,6 +132,7 @@ class Service:
         return Quote(
             dataset=dataset.name,
             question=request.question.describe(),
+            kind=request.form.kind,
             epsilon=Epsilon(0) if owned else planned.cost,
             alpha=promise and promise.alpha,
             beta=promise and promise.beta,
@@ -149,7 +163,7 @@ class Service:
         ``together``: questions that were settled on together with this one, before any answer.
         ``progress`` is told how many of the statements have been answered.
         """
-        dataset, request = self.datasets(request.dataset), self.counted(request, ask=True)
+        dataset, request = self.datasets(request.dataset), self.resolved(request, ask=True)
         if isinstance(request.question, ClusterQuestion):
             clusters = plan_clusters(request.question, request, dataset.policy, dataset.rows_per_person)
             stored = self._stored(request, dataset, clusters.problem)
@@ -175,7 +189,7 @@ class Service:
         pays for what it loses together, pair by pair. Never dearer than one by one; refused as a whole if
         that could exceed ``max_cost`` or the budget.
         """
-        requests = [self.counted(request, ask=True) for request in requests]
+        requests = [self.resolved(request, ask=True) for request in requests]
         costs = [self.quote(request).epsilon for request in requests]
         order = sorted(range(len(requests)), key=lambda place: (-costs[place].nano, place))
         due = self._due_together([requests[place] for place in order if costs[place]])

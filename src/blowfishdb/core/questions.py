@@ -16,6 +16,7 @@ from typing import final
 
 import numpy as np
 
+from blowfishdb.core import quantiles
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.arrays import BoolArray, FloatArray, whole
 from blowfishdb.core.attribute import Attribute
@@ -23,6 +24,7 @@ from blowfishdb.core.axis import Axis
 from blowfishdb.core.bins import Bins, whole_bin
 from blowfishdb.core.errors import InvalidInput, InvalidWorkload, NotCounted
 from blowfishdb.core.predicates import Everything, Predicate
+from blowfishdb.core.promises import sentence
 from blowfishdb.core.tidy import tidy_counts, tidy_cumulative
 from blowfishdb.core.values import Value, text
 from blowfishdb.core.workloads import Cumulative as CumulativeRows
@@ -94,6 +96,11 @@ class Kind(ABC):
     def of(self, axes: tuple[Axis, ...]) -> tuple[str, ...]:
         """The columns that the answer is about, as it names them."""
         return tuple(axis.column for axis in axes)
+
+    @final
+    def promise(self, alpha: float | None, beta: float | None, simultaneous: bool) -> str:
+        """What is promised about an answer of this kind, in one sentence."""
+        return sentence(self.name, alpha, beta, simultaneous)
 
     @abstractmethod
     def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
@@ -195,7 +202,7 @@ class Ranges(Kind):
         (axis,) = axes
         if not self.bounds:
             raise InvalidWorkload("Ranges need at least one pair of bounds.", fixes=("[(0, 9_999)]",))
-        ends = np.array([[axis.attribute.cell(value) for value in pair] for pair in self.bounds])
+        ends = np.array([axis.attribute.cells_between(*pair) for pair in self.bounds])
         cut = axis.bins.assign(ends)
         aligned = (axis.bins.first(cut[:, 0]) == ends[:, 0]) & (axis.bins.last(cut[:, 1]) == ends[:, 1])
         if not aligned.all():
@@ -213,7 +220,10 @@ class Ranges(Kind):
 @final
 @dataclass(frozen=True)
 class Quantiles(Kind):
-    """The values below which given shares of the rows lie; accuracy counts people (rank)."""
+    """The values below which given shares of the rows lie; accuracy counts people (rank).
+
+    What is promised of the values is their intervals (``core.quantiles``), and of all of them at once.
+    """
 
     shares: tuple[float, ...]
     name: str = field(default="quantiles", init=False)
@@ -230,24 +240,25 @@ class Quantiles(Kind):
         return "median" if self.shares == (0.5,) else f"quantiles {named}{' …' * (len(self.shares) > 3)}"
 
     def workload(self, axes: tuple[Axis, ...]) -> Workload:
-        _number(axes[0].attribute.lower(0))  # refused here rather than when the counts are read and paid for
+        quantiles.in_units(axes[0].attribute.lower(0))  # refused before the counts are read and paid for
         return _prefixes(axes[0])
 
+    def requirement(self, accuracy: Accuracy, axes: tuple[Axis, ...]) -> Accuracy:
+        """The whole curve at once: which of its places a quantile is read from is not known beforehand."""
+        return replace(accuracy, simultaneous=True)
+
     def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
-        """The first bin at which the tidy curve, or the edge of its band, reaches the share."""
+        """Where the tidy curve reaches the share, between the bins at which the edges of its band do."""
         (axis,) = axes
-        curve = _increasing(replace(release, simultaneous=True), ((),))
-        total = curve.values[-1]
-        middle, low, high = (
-            None if line is None else np.array([_reached(line, share * total, axis) for share in self.shares])
-            for line in (curve.values, curve.high, curve.low)
-        )
-        assert middle is not None
-        labels = (tuple(f"{100 * share:g} %" for share in self.shares),)
-        return Reading(labels, middle, low, high, np.full(len(self.shares), bool(release.exact.all())))
+        curve, labels = _increasing(release, ((),)), (tuple(f"{100 * share:g} %" for share in self.shares),)
+        values = quantiles.middle(curve.values, self.shares, axis)
+        if curve.low is None or curve.high is None:
+            return Reading(labels, values, None, None, np.zeros(len(values), dtype=np.bool_))
+        low, high = quantiles.ends(curve.low, curve.high, self.shares, axis)
+        return Reading(labels, values, low, high, (low == high) & bool(release.exact.all()))
 
     def identity(self) -> list[object]:
-        return [self.name, list(self.shares)]
+        return [self.name, list(self.shares), "intervals of whole bins"]
 
 
 @final
@@ -458,21 +469,10 @@ def _picked(release: Release, axis: Axis, chosen: np.ndarray[tuple[int], np.dtyp
     return Reading(labels, every.values[chosen], low, high, every.exact[chosen])
 
 
-def _reached(curve: FloatArray, rank: float, axis: Axis) -> float:
-    index = min(int(np.searchsorted(curve, rank)), curve.size - 1)
-    return _number(axis.attribute.upper(int(axis.bins.last(index))))
-
-
-def _number(value: Value) -> float:
-    if isinstance(value, int | Fraction):
-        return float(value)
-    raise InvalidWorkload("Quantiles and sums are for columns of numbers.", fixes=("ask for a cumulative",))
-
-
 def _units(axis: Axis) -> tuple[Fraction, Fraction, Fraction]:
     """The largest unit in which all values of a column are whole, its lowest value, and its step."""
     lowest, second = (axis.attribute.lower(min(cell, axis.attribute.value_count - 1)) for cell in (0, 1))
-    _number(lowest)
+    quantiles.in_units(lowest)
     first = Fraction(lowest)  # type: ignore[arg-type]
     step = Fraction(second) - first or Fraction(1)  # type: ignore[arg-type]
     common = math.lcm(first.denominator, step.denominator)
