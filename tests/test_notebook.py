@@ -16,6 +16,7 @@ from blowfishdb.messages import Alternative, Quote
 QUOTE = Quote(
     dataset="salaries",
     question="histogram of age (2 bins)",
+    kind="histogram",
     epsilon=Epsilon("0.118"),
     alpha=50.0,
     beta=0.05,
@@ -109,7 +110,7 @@ def test_an_answer_shows_values_intervals_and_receipt() -> None:
         "exact",
     ):
         assert words in page
-    assert "In 95 of 100 runs each value is within 50 of the truth." in page
+    assert "In 95 of 100 runs each bar is within 50 people of the truth." in page
     assert "Charged ε 0.118. Laplace, policy v2, answer 7." in page
 
 

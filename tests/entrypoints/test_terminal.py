@@ -101,6 +101,7 @@ def quote(**changes: object) -> Quote:
     said = {
         "dataset": "people",
         "question": "histogram of age (4 bins)",
+        "kind": "histogram",
         "epsilon": Epsilon("0.1"),
         "alpha": 50.0,
         "beta": 0.05,
