@@ -1,7 +1,7 @@
 """What stands beside a number is what was counted: every cut of every column, against a count by hand.
 
-A cut inside a cell is refused, in each of the ways to write one; whatever is not refused counts exactly the rows
-that its label, or its condition, speaks of.
+A cut inside a cell is refused, in each of the ways to write one; whatever is not refused counts exactly the
+rows that its label, or its condition, speaks of.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _end(values: list[Any], word: str, *, last: bool) -> Any:
 
 def cuts(name: str) -> Iterator[QuestionForm]:
     """Every way to write bins and ranges."""
-    attribute, values = COLUMNS[name]
+    _, values = COLUMNS[name]
     widths: list[Any] = [1, 2, 3, 5, 7, 10, 14, 20, 25, Fraction(1, 4), Fraction(1, 2), Fraction(3, 10), 1000]
     widths += [timedelta(days=1), timedelta(days=7), timedelta(hours=3), timedelta(minutes=30)]
     for kind in ("histogram", "cumulative"):

@@ -1,4 +1,5 @@
-"""Every door says what is promised in the same words: Python, notebook, terminal, charts, exports, REST, pages."""
+"""Every door says what is promised in the same words: Python, notebook, terminal, charts, exports, REST,
+pages."""
 
 from __future__ import annotations
 
@@ -63,14 +64,14 @@ SAID: dict[str, tuple[str, dict[str, Any], str]] = {
     "top": (
         "top(region, 2)",
         {"error": 80},
-        f"{RUNS} no bin is listed that is more than 80 people short of the last place, and none is missed that "
-        "is more than 80 above it.",
+        f"{RUNS} no bin is listed that is more than 80 people short of the last place, and none is missed "
+        "that is more than 80 above it.",
     ),
     "above": (
         "above(region, 100)",
         {"error": 80},
-        f"{RUNS} no bin is listed that is more than 80 people below the limit, and none is missed that is more "
-        "than 80 above it.",
+        f"{RUNS} no bin is listed that is more than 80 people below the limit, and none is missed that is "
+        "more than 80 above it.",
     ),
     "clusters": ("clusters(age, k=2)", {"epsilon": "1"}, NO_PROMISE),
     "adaptive": ("histogram(salary, bins=20)", {"epsilon": "1", "mechanism": "adaptive"}, NO_PROMISE),

@@ -25,7 +25,6 @@ from blowfishdb.core.errors import (
     InvalidValue,
     InvalidWorkload,
     NotFinite,
-    ReversedBounds,
     TooLarge,
 )
 from blowfishdb.core.values import Value, as_column, is_null, text
@@ -197,7 +196,7 @@ class Attribute(ABC):
         """The first and the last cell of the values from ``low`` to ``high``, which are ends of cells."""
         (first, _), (last, stop) = (self._typed(end) for end in (low, high))
         if stop <= first or last < first:
-            raise ReversedBounds(f"The range from {low} to {high} ends before it begins.")
+            raise InvalidWorkload(f"The range from {low} to {high} ends before it begins.")
         width = self.ticks_per_cell
         if first % width == 0 and (stop % width == 0 or stop == self.ticks):
             return first // width, ceil_div(stop, width) - 1
