@@ -81,7 +81,7 @@ def test_exact_counts_leave_a_quantile_somewhere_in_its_bin(people: Dataset) -> 
     truth = true_quantiles(SALARIES)
     assert reading.low is not None and reading.high is not None and not reading.exact.any()
     assert (reading.low == truth // 10_000 * 10_000).all() and (reading.high == reading.low + 9_999).all()
-    assert (np.abs(reading.values - truth) < 3_000).all()
+    assert (np.abs(reading.values - truth)[1:-1] < 1_000).all()  # the ends lie anywhere in their bins
 
 
 class TestPublicRule:
