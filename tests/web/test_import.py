@@ -48,7 +48,7 @@ def test_a_file_becomes_a_dataset(page_for: PageFor, web: Site, scripts: bool) -
     assert facts.domain.names == ("income", "joined", "team", "remote")
     assert facts.domain["income"] == Integer(0, 99_999)
     assert isinstance(facts.domain["joined"], Date)
-    assert facts.domain["team"] == Category(["blue", "green", "red"])
+    assert facts.domain["team"] == Category(["blue", "green", "red"], missing="none")
     assert facts.domain["remote"] == Boolean()
 
 

@@ -55,14 +55,24 @@ class Rows:
         self, *values: exp.Expr, distinct: bool = False, most: int | None = None
     ) -> list[tuple[Any, ...]]:
         """The values for every row; a failure is told without the database's words, which may quote data."""
-        if self._fetch is None:
-            raise SourceError(f"{self.engine.title} is not read for a proposal.")
+        statement = self._statement(*values)
+        return self._fetched(statement.distinct(copy=False) if distinct else statement, most)
+
+    def counts(self, value: exp.Expr, *, most: int) -> list[tuple[Any, int]]:
+        """How many rows have each of the first ``most`` different values."""
+        statement = self._statement(value, exp.Count(this=exp.Star()))
+        grouped = statement.group_by(statement.expressions[0].this.copy(), copy=False)
+        return [(found, int(count)) for found, count in self._fetched(grouped, most)]
+
+    def _statement(self, *values: exp.Expr) -> exp.Select:
         named = [exp.alias_(value, f"v{i}", quoted=True) for i, value in enumerate(values)]
         statement = exp.Select(expressions=named).transform(self.engine.adapt, copy=False)
         assert isinstance(statement, exp.Select)
-        statement = statement.from_(self.source.relation(), copy=False)
-        if distinct:
-            statement = statement.distinct(copy=False)
+        return statement.from_(self.source.relation(), copy=False)
+
+    def _fetched(self, statement: exp.Select, most: int | None) -> list[tuple[Any, ...]]:
+        if self._fetch is None:
+            raise SourceError(f"{self.engine.title} is not read for a proposal.")
         if most is not None:
             statement = statement.limit(most, copy=False)
         try:

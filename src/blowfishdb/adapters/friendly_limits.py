@@ -12,6 +12,7 @@ from blowfishdb.core.dates import Date
 from blowfishdb.core.domain import Integer, Real
 
 _CELLS: Final = 10_000  # more cells than that are seldom wanted, and always possible
+_WHOLE: Final = 2_000_000  # whole numbers are told apart as long as there are no more of them
 _PARTS: Final = 10  # bounds are multiples of about a tenth of the range
 _FINEST: Final = 6  # decimal places
 _YEAR: Final = timedelta(days=366)
@@ -20,8 +21,11 @@ _FEW_DAYS: Final = timedelta(days=2)
 
 
 def integers(low: int, high: int) -> Integer:
-    """Whole numbers around those found, in cells of 1, 10, 100 … numbers."""
-    first, last, step = _around(Fraction(low), Fraction(high), Fraction(1))
+    """Whole numbers around those found, each by itself; in cells of 10, 100 … only where they are millions.
+
+    A million cells cost no more than ten, and a sum over cells of one number is a sum of numbers.
+    """
+    first, last, step = _around(Fraction(low), Fraction(high), Fraction(1), _WHOLE)
     return Integer(int(first), int(last), int(step))
 
 
@@ -51,14 +55,16 @@ def _whole_months(first: date, last: date, unit: str) -> Date:
     return Date(first.replace(day=1), end, unit)  # type: ignore[arg-type]
 
 
-def _around(low: Fraction, high: Fraction, finest: Fraction) -> tuple[Fraction, Fraction, Fraction]:
+def _around(
+    low: Fraction, high: Fraction, finest: Fraction, cells: int = _CELLS
+) -> tuple[Fraction, Fraction, Fraction]:
     """Round bounds outside, and a power of ten that divides them.
 
     Bounds are multiples of 1, 2 or 5 times a power of ten that is not smaller than the grid, so they are
     multiples of the grid, too.
     """
     length = high - low or abs(high)
-    grid = max(finest, _power(length / _CELLS)) if length else finest
+    grid = max(finest, _power(length / cells)) if length else finest
     unit = max(_round_up(length / _PARTS), grid)
     first, last = math.floor(low / unit) * unit, math.ceil(high / unit) * unit
     return first, last if last > first else first + unit, grid

@@ -6,7 +6,7 @@ of them can be read as: whole numbers, numbers, dates, booleans, or else categor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -21,6 +21,9 @@ from blowfishdb.core.domain import Boolean, Category
 
 MOST_VALUES: Final = 100
 """A column of texts with more different values than this is not proposed as a category."""
+RARE: Final = 10
+"""A category that fewer rows have is not proposed by name: it could tell who they are."""
+OTHER: Final = "other"
 _NEARLY_ALL: Final = Fraction(95, 100)
 _ENOUGH: Final = 20  # among fewer rows, different values say little
 _SAMPLE: Final = 1000
@@ -32,9 +35,13 @@ _MANY: Final = f"It has more than {MOST_VALUES} different texts: list those that
 _OTHER: Final = "This type cannot be counted: convert it in a view, or leave it out."
 _UNKNOWN: Final = "It was not read: type its limits yourself."
 _UNREADABLE: Final = "It could not be read: declare it yourself, or leave it out."
-_SOME_MISSING: Final = "Some values are missing: say how they count."
+_SOME_MISSING: Final = "Some values are missing: is it secret who has none?"
+_SOME_RARE: Final = (
+    f"Values of fewer than {{rare}} rows are folded into '{OTHER}': list those that may be known."
+)
 _SOME_OTHER: Final = "Some values cannot be read as this type, and count as missing."
-_CHECK: Final = "The limits follow the data: replace or confirm them."
+_CHECK: Final = "The limits follow the data, rounded outward: replace or confirm them."
+_LISTED: Final = "The values are those of the data: replace or confirm them."
 _BOTH: Final = "False and True."
 
 
@@ -46,13 +53,18 @@ class Guess:
     attribute: Attribute | None
     note: str
     looks_like_id: bool = False
+    rare: tuple[str, ...] = ()
+    """Values that so few rows have that they are folded into another, for the curator to look at."""
 
 
-def guess(rows: Rows, column: SqlColumn, measured: Measured | None) -> Guess:
-    """The best declaration that can be proposed; without measures, a boolean is the only one."""
+def guess(rows: Rows, column: SqlColumn, measured: Measured | None, rare: int = RARE) -> Guess:
+    """The best declaration that can be proposed; without measures, a boolean is the only one.
+
+    Where values are missing, a secret cell of their own is proposed, until the curator says otherwise.
+    """
     named = _named_like_id(column.name)
     if column.kind is Kind.BOOLEAN:
-        return Guess(Boolean(), _BOTH)
+        return Guess(Boolean(), _BOTH) if measured is None else _booleans(measured)
     if column.kind is Kind.OTHER:
         identifier = column.type.upper() == "UUID"
         return Guess(None, _ID if identifier else _OTHER, identifier or named)
@@ -63,8 +75,8 @@ def guess(rows: Rows, column: SqlColumn, measured: Measured | None) -> Guess:
     elif column.kind in DATES:
         made = _of_dates(column, measured)
     else:
-        made = _of_texts(rows, column, measured)
-    return Guess(made.attribute, _ID_NAME, True) if named and not made.looks_like_id else made
+        made = _of_texts(rows, column, measured, rare)
+    return Guess(made.attribute, _ID_NAME, True, made.rare) if named and not made.looks_like_id else made
 
 
 def _named_like_id(name: str) -> bool:
@@ -77,10 +89,19 @@ def _all_different(measured: Measured) -> bool:
     return measured.present >= _ENOUGH and measured.different >= _NEARLY_ALL * measured.present
 
 
-def _notes(first: str, measured: Measured, read: int | None = None) -> str:
-    partly = read is not None and read < measured.present
-    missing = measured.present < measured.rows
+def _notes(first: str, measured: Measured, read: int) -> str:
+    partly, missing = read < measured.present, read < measured.rows
     return " ".join((first, *([_SOME_OTHER] if partly else []), *([_SOME_MISSING] if missing else [])))
+
+
+def _declared(attribute: Attribute, note: str, measured: Measured, read: int) -> Guess:
+    """A proposal for a column of which so many values could be ``read``."""
+    rule = "value" if read < measured.rows else "none"
+    return Guess(replace(attribute, missing=rule), _notes(note, measured, read))  # type: ignore[type-var]
+
+
+def _booleans(measured: Measured) -> Guess:
+    return _declared(Boolean(), _BOTH, measured, measured.present)
 
 
 # --- numbers ----------------------------------------------------------------------------------
@@ -93,17 +114,17 @@ def _of_numbers(rows: Rows, column: SqlColumn, measured: Measured) -> Guess:
     declared_broken = column.kind is Kind.FLOAT or (column.kind is Kind.DECIMAL and column.scale > 0)
     whole = not measured.fractions and not declared_broken
     if "BOOL" in column.type.upper() and whole and found.low >= 0 and found.high <= 1:
-        return Guess(Boolean(), _notes(_BOTH, measured))
+        return _booleans(measured)
     return _numeric(rows, column, measured, found, whole)
 
 
 def _numeric(rows: Rows, column: SqlColumn, measured: Measured, found: Extent, whole: bool) -> Guess:
     low, high = _exact(found.low), _exact(found.high)
-    note = _notes(_CHECK, measured, found.count)
     if not whole:
-        return Guess(friendly_limits.reals(low, high, _places(rows, column)), note)
-    attribute = friendly_limits.integers(int(low), int(high))
-    return Guess(attribute, _ID, True) if _all_different(measured) else Guess(attribute, note)
+        reals = friendly_limits.reals(low, high, _places(rows, column))
+        return _declared(reals, _CHECK, measured, found.count)
+    made = _declared(friendly_limits.integers(int(low), int(high)), _CHECK, measured, found.count)
+    return Guess(made.attribute, _ID, True) if _all_different(measured) else made
 
 
 def _exact(value: Any) -> Fraction:
@@ -131,10 +152,10 @@ def _of_dates(column: SqlColumn, measured: Measured) -> Guess:
 def _dated(measured: Measured, found: Extent, timed: bool) -> Guess:
     first, last = (date.fromisoformat(str(each)[:10]) for each in (found.low, found.high))
     make = friendly_limits.dates if timed else friendly_limits.days
-    return Guess(make(first, last), _notes(_CHECK, measured, found.count))
+    return _declared(make(first, last), _CHECK, measured, found.count)
 
 
-def _of_texts(rows: Rows, column: SqlColumn, measured: Measured) -> Guess:
+def _of_texts(rows: Rows, column: SqlColumn, measured: Measured, rare: int) -> Guess:
     """Texts such as 02139 are codes, whatever number they look like."""
     if not measured.present:
         return Guess(None, _EMPTY)
@@ -144,14 +165,25 @@ def _of_texts(rows: Rows, column: SqlColumn, measured: Measured) -> Guess:
     if days is not None and _enough(days, measured):
         return _dated(measured, days, measured.timed > 0)
     if measured.truths == measured.present:
-        return Guess(Boolean(), _notes(_BOTH, measured))
+        return _booleans(measured)
     if _all_different(measured):
         return Guess(None, _ID, True)
     if measured.different > MOST_VALUES:
         return Guess(None, _MANY)
-    found = rows.select(column.engine.text(column), distinct=True, most=MOST_VALUES + 2)
-    values = sorted(str(value) for (value,) in found if value is not None)
-    return Guess(Category(values), _notes(_CHECK, measured))
+    return _listed(rows, column, measured, rare)
+
+
+def _listed(rows: Rows, column: SqlColumn, measured: Measured, rare: int) -> Guess:
+    """A category; what fewer than ``rare`` rows have counts as "other", which is listed last."""
+    found = rows.counts(column.engine.text(column), most=MOST_VALUES + 2)
+    values = {str(value): count for value, count in found if value is not None}
+    few = sorted(value for value, count in values.items() if count < rare and value != OTHER)
+    kept = sorted(value for value in values if value not in few and value != OTHER)
+    if not few:
+        return _declared(Category(sorted(values)), _LISTED, measured, measured.present)
+    note = f"{_LISTED} {_SOME_RARE.format(rare=rare)}"
+    folding = Category([*kept, OTHER], outside="clamp")
+    return replace(_declared(folding, note, measured, measured.present), rare=tuple(few))
 
 
 def _enough(found: Extent, measured: Measured) -> bool:

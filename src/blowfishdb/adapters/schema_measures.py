@@ -22,7 +22,6 @@ from blowfishdb.core.errors import SourceError
 
 DATES: Final = (Kind.DATE, Kind.MOMENT, Kind.FINE_MOMENT)
 NUMBERS: Final = (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL, Kind.NUMBER)
-_UNMEASURED: Final = (Kind.BOOLEAN, Kind.OTHER)
 _TOGETHER: Final = 16  # columns in one statement
 _LARGEST: Final = 300  # powers of ten beyond which a float is taken for infinite
 
@@ -60,7 +59,7 @@ class Measured:
 def measure(rows: Rows, columns: Iterable[SqlColumn]) -> dict[str, Measured]:
     """Every column that could be read, by name."""
     found: dict[str, Measured] = {}
-    for part in _parts(column for column in columns if column.kind not in _UNMEASURED):
+    for part in _parts(column for column in columns if column.kind is not Kind.OTHER):
         try:
             found |= _measured(rows, part)
         except SourceError:  # one of them cannot be read: each for itself
@@ -117,6 +116,8 @@ def _aggregates(column: SqlColumn) -> dict[str, SqlExpr]:
         "present": exp.Count(this=column.ref),
         "different": exp.Count(this=exp.Distinct(expressions=[column.ref])),
     }
+    if column.kind is Kind.BOOLEAN:
+        return asked
     number = None if column.kind in DATES else as_number(column)
     day = None if column.kind in NUMBERS else _as_day(column)
     if number is not None:

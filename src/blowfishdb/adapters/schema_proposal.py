@@ -16,7 +16,7 @@ from blowfishdb.adapters.backends.duckdb_files import is_text_file
 from blowfishdb.adapters.copies.dialect import Dialect
 from blowfishdb.adapters.copies.text_files import find_dialect
 from blowfishdb.adapters.curator_rows import Rows, opened_rows
-from blowfishdb.adapters.schema_guess import Guess, guess
+from blowfishdb.adapters.schema_guess import RARE, Guess, guess
 from blowfishdb.adapters.schema_measures import Measured, measure
 from blowfishdb.adapters.sql_encode import encode
 from blowfishdb.adapters.sql_engine import SqlColumn
@@ -27,8 +27,8 @@ from blowfishdb.core.errors import EmptyDomain, InvalidAttribute, SourceError, U
 
 TIMEOUT: Final = 600.0
 WARNING: Final = (
-    "These limits and values were taken from the data, and can reveal its extreme and rare values. "
-    "Replace them by what was known beforehand, or confirm that they may be known."
+    "These limits (rounded outward) and values were taken from the data, and can reveal its extreme and rare "
+    "values. Replace them by what was known beforehand, or confirm that they may be known."
 )
 _UNREADABLE: Final = Guess(None, "It could not be read: declare it yourself, or leave it out.")
 _REFUSED: Final = Guess(None, "Its values do not fit what the database can count: convert it in a view.")
@@ -48,7 +48,14 @@ class ProposedColumn:
     attribute: Attribute | None = field(repr=False)
     note: str
     looks_like_id: bool
+    rare: tuple[str, ...] = field(default=(), repr=False)
+    """Values of so few rows that they are folded into "other" unless the curator lists them."""
     proposed: bool = field(default=True, init=False)
+
+    @property
+    def some_missing(self) -> bool:
+        """Whether values are missing, so that the curator has to say whether that is secret."""
+        return self.attribute is not None and self.attribute.has_missing_cell
 
     def to_plain(self) -> dict[str, Any]:
         """As JSON-ready data; the attribute in the form that ``codec.attribute`` reads."""
@@ -59,6 +66,8 @@ class ProposedColumn:
             "words": None if self.attribute is None else self.attribute.describe(),
             "note": self.note,
             "looks_like_id": self.looks_like_id,
+            "rare": list(self.rare),
+            "some_missing": self.some_missing,
             "proposed": self.proposed,
         }
 
@@ -122,12 +131,14 @@ def propose(
     view: str | None = None,
     dialect: Mapping[str, Any] | None = None,
     timeout: float = TIMEOUT,
+    rare: int = RARE,
 ) -> Proposal:
     """Look at every column of a source, and say how it could be declared.
 
     ``location``, ``table`` and ``view`` are as for adding a dataset. Of Spark only files on this machine are
     read; for other sources of Spark the proposal knows types, but no limits. How a file of texts is written
-    is found, unless ``dialect`` says it, and is part of the proposal.
+    is found, unless ``dialect`` says it, and is part of the proposal. Texts of fewer than ``rare`` rows are
+    not proposed by name.
     """
     said = None if dialect is None else Dialect.from_plain(dialect)
     if said is None and isinstance(location, str | Path) and is_text_file(location):
@@ -135,18 +146,18 @@ def propose(
     with opened_rows(location, table=table, view=view, dialect=said, timeout=timeout) as rows:
         columns = rows.columns.values()
         measured = measure(rows, columns) if rows.readable else {}
-        found = tuple(_column(rows, column, measured.get(column.name)) for column in columns)
+        found = tuple(_column(rows, column, measured.get(column.name), rare) for column in columns)
         return Proposal(found, rows.source.table, rows.source.view, said)
 
 
-def _column(rows: Rows, column: SqlColumn, measured: Measured | None) -> ProposedColumn:
+def _column(rows: Rows, column: SqlColumn, measured: Measured | None, rare: int) -> ProposedColumn:
     """A column that cannot be read, or would be refused later, does not spoil the proposal of the others."""
     try:
-        made = guess(rows, column, measured)
+        made = guess(rows, column, measured, rare)
         if made.attribute is not None:
             encode(column, made.attribute, "unused")
     except SourceError:
         made = _UNREADABLE
     except InvalidAttribute:
         made = _REFUSED
-    return ProposedColumn(column.name, column.type, made.attribute, made.note, made.looks_like_id)
+    return ProposedColumn(column.name, column.type, made.attribute, made.note, made.looks_like_id, made.rare)

@@ -97,6 +97,12 @@ class Located(Body, ABC):
 class Place(Located):
     """A source to look at."""
 
+    rare: int = Field(
+        default=10,
+        ge=1,
+        description="Texts that fewer rows have are not proposed by name but count as 'other'.",
+    )
+
 
 @final
 class NewDataset(Located):

@@ -9,6 +9,7 @@ from typing import Final
 from fastapi import APIRouter, Response
 
 from blowfishdb.core import codec
+from blowfishdb.core.attribute import Attribute
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidInput, SourceError
 from blowfishdb.core.policy_words import sentences
@@ -17,6 +18,7 @@ from blowfishdb.entrypoints.api.bodies import NewDataset, Place, Plain, SchemaCh
 from blowfishdb.entrypoints.api.reading import read
 from blowfishdb.entrypoints.api.shapes import DatasetList, DatasetShown, DatasetSummary, Schema
 from blowfishdb.gateway import Gateway
+from blowfishdb.missing_prices import missing_prices
 
 router: Final = APIRouter(tags=["Datasets"])
 
@@ -59,7 +61,19 @@ def proposal(body: Place, caller: Curator) -> Plain:
     from blowfishdb.adapters.schema_proposal import propose
 
     with typed_place():
-        return propose(body.source, table=body.table, view=body.view).to_plain()
+        found = propose(body.source, table=body.table, view=body.view, rare=body.rare)
+    plain = found.to_plain()
+    for column, said in zip(found.columns, plain["columns"], strict=True):
+        said["missing_prices"] = _prices(column.attribute) if column.some_missing else None
+    return plain
+
+
+def _prices(attribute: Attribute | None) -> Plain | None:
+    """What a usual question costs if it is public who has no value, and if it is secret."""
+    if attribute is None:
+        return None
+    found = missing_prices(attribute)
+    return {"question": found.question, "public": str(found.public), "secret": str(found.secret)}
 
 
 @router.get("/datasets/{dataset}", summary="One dataset")

@@ -28,9 +28,11 @@ class Kind(StrEnum):
 class Missing(StrEnum):
     """What becomes of a missing value."""
 
-    clamp = "clamp"
-    drop = "drop"
+    none = "none"
     value = "value"
+    public = "public"
+    drop = "drop"
+    clamp = "clamp"
 
 
 class Outside(StrEnum):

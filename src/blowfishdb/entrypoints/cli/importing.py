@@ -9,7 +9,7 @@ import typer
 
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.entrypoints.cli import prompts
-from blowfishdb.entrypoints.cli.declarations import Declaration, domain_file
+from blowfishdb.entrypoints.cli.declarations import Declaration, Missing, domain_file
 from blowfishdb.entrypoints.cli.here import AsJson, Here
 from blowfishdb.entrypoints.cli.panels import CURATOR, examples
 
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 _TAKE: Final = "yes"
 _LEAVE: Final = "no"
+_MISSING: Final = {
+    "secret": Missing.value,
+    "public": Missing.public,
+    "drop": Missing.drop,
+    "lowest": Missing.clamp,
+}
 _OTHERWISE: Final = "--accept, if the limits may be known, or --domain FILE"
 
 
@@ -50,6 +56,10 @@ def import_source(
     accept: Annotated[
         bool, typer.Option("--accept", help="Take all proposed limits without asking: they become known.")
     ] = False,
+    rare: Annotated[
+        int,
+        typer.Option(min=1, help="Texts that fewer rows have are not proposed by name but count as 'other'."),
+    ] = 10,
     domain: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Columns from a YAML or JSON file; the data is not looked at."),
@@ -58,7 +68,9 @@ def import_source(
 ) -> None:
     """Add a dataset. Its limits are proposed from the data, and you confirm each of them."""
     here = Here.of(ctx)
-    declared = domain_file(domain) if domain is not None else _proposed(here, source, table, view, accept)
+    declared = (
+        domain_file(domain) if domain is not None else _proposed(here, source, table, view, accept, rare)
+    )
     with here.gateway(create=True) as gateway:
         gateway.add_dataset(
             name,
@@ -77,7 +89,9 @@ def import_source(
         )
 
 
-def _proposed(here: Here, source: str, table: str | None, view: str | None, accept: bool) -> Domain:
+def _proposed(
+    here: Here, source: str, table: str | None, view: str | None, accept: bool, rare: int
+) -> Domain:
     if here.is_server:
         raise InvalidInput(
             "A server does not propose limits here, because the rows are on its side.",
@@ -88,9 +102,9 @@ def _proposed(here: Here, source: str, table: str | None, view: str | None, acce
     screen = here.console(stderr=True)
     if screen.is_terminal:
         with screen.status("Looking at the columns …"):
-            proposal = propose(source, table=table, view=view)
+            proposal = propose(source, table=table, view=view, rare=rare)
     else:
-        proposal = propose(source, table=table, view=view)
+        proposal = propose(source, table=table, view=view, rare=rare)
     if not here.json:
         here.console().print(_table(proposal))
     typer.secho(proposal.warning, fg=typer.colors.YELLOW, err=True)
@@ -127,11 +141,26 @@ def _answer(column: ProposedColumn) -> Attribute | None:
         if typed.lower() in (_LEAVE, "n"):
             return None
         if typed.lower() in (_TAKE, "y") and column.attribute is not None:
-            return column.attribute
+            return _missing_said(column, column.attribute)
         try:
-            return Declaration(limits=typed).over(column.attribute)
+            return _missing_said(column, Declaration(limits=typed).over(column.attribute))
         except InvalidInput as error:
             typer.secho(str(error), fg=typer.colors.RED, err=True)
+
+
+def _missing_said(column: ProposedColumn, attribute: Attribute) -> Attribute:
+    """Where values are missing: whether that is secret, with what either costs."""
+    if not column.some_missing:
+        return attribute
+    from blowfishdb.missing_prices import missing_prices
+
+    typer.echo(f"Some values of '{column.name}' are missing. {missing_prices(attribute)}", err=True)
+    question = f"Is it secret who has no {column.name}? ({', '.join(_MISSING)})"
+    while True:
+        typed = prompts.ask(question, default="secret", otherwise=_OTHERWISE).lower()
+        if typed in _MISSING:
+            return Declaration(missing=_MISSING[typed]).over(attribute)
+        typer.secho(f"One of {', '.join(_MISSING)}.", fg=typer.colors.RED, err=True)
 
 
 def register(app: typer.Typer) -> None:

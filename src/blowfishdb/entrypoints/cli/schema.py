@@ -46,7 +46,8 @@ def set_column(
     missing: Annotated[
         Missing | None,
         typer.Option(
-            help="Missing values: the lowest value, a dropped row, or a value of their own.",
+            help="Missing values: there are none; a secret (value) or a public place of their own; a dropped "
+            "row; the lowest value (clamp).",
             show_default=False,
         ),
     ] = None,

@@ -11,6 +11,7 @@ from typing import Any, Final, final, get_args
 
 from starlette.datastructures import FormData
 
+from blowfishdb.adapters.schema_guess import OTHER
 from blowfishdb.adapters.schema_proposal import Proposal, ProposedColumn
 from blowfishdb.core import codec
 from blowfishdb.core.attribute import Attribute
@@ -18,6 +19,7 @@ from blowfishdb.core.dates import Unit
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.entrypoints.api.reading import read
 from blowfishdb.entrypoints.web.forms import text, ticked
+from blowfishdb.missing_prices import missing_prices
 
 KINDS: Final = (
     ("integer", "whole numbers"),
@@ -28,9 +30,17 @@ KINDS: Final = (
 )
 UNITS: Final = tuple((unit, f"one {unit}") for unit in get_args(Unit))
 MISSING: Final = (
-    ("clamp", "count as the lowest value"),
+    ("none", "there are none"),
+    ("value", "a place of their own; who has none is secret"),
+    ("public", "a place of their own; who has none is not secret"),
     ("drop", "the row is left out"),
-    ("value", "a value of their own"),
+    ("clamp", "count as the lowest value, and every answer says so"),
+)
+SOME_MISSING: Final = (
+    ("value", "Yes, secret: a place of their own, as hidden as the values"),
+    ("public", "No, everyone may know who has none: their number is exact and free"),
+    ("drop", "Leave these rows out of questions about this column"),
+    ("clamp", "Count them as the lowest value (the last one of a list); every answer says so"),
 )
 OUTSIDE: Final = (("clamp", "count as the nearest limit"), ("drop", "the row is left out"))
 _MOST_COLUMNS: Final = 2_000
@@ -56,6 +66,11 @@ class ColumnForm:
     outside: str = ""
     confirmed: bool = False
     problem: str = ""
+    some: bool = False
+    """Whether values are missing, so that there is a question about them."""
+    prices: str = ""
+    rare: str = ""
+    """Values that are folded into "other" because few rows have them, one on each line."""
 
     @classmethod
     def proposed(cls, column: ProposedColumn) -> ColumnForm:
@@ -76,6 +91,9 @@ class ColumnForm:
             ordered=bool(said.get("ordered", False)),
             missing=said["missing"],
             outside=said["outside"],
+            some=column.some_missing,
+            prices=str(missing_prices(column.attribute)) if column.some_missing else "",
+            rare="\n".join(column.rare),
         )
 
     @classmethod
@@ -100,6 +118,9 @@ class ColumnForm:
             missing=of("missing"),
             outside=of("outside"),
             confirmed=ticked(form, f"confirmed-{number}"),
+            some=ticked(form, f"some-{number}"),
+            prices=of("prices"),
+            rare=of("rare").replace("\r\n", "\n"),
         )
 
     def attribute(self) -> Attribute:
@@ -117,7 +138,9 @@ class ColumnForm:
             elif self.step:
                 said["step" if whole else "grid"] = _whole(self.step) if whole else self.step.replace(",", "")
         if self.kind == "category":
-            said |= {"values": [line.strip() for line in self.values.splitlines() if line.strip()]}
+            listed = [line.strip() for line in self.values.splitlines() if line.strip()]
+            folded = bool(self.rare) and self.outside == "clamp" and OTHER in listed
+            said |= {"values": [*(v for v in listed if v != OTHER), OTHER] if folded else listed}
             said["ordered"] = self.ordered
         said |= {
             name: given for name, given in (("missing", self.missing), ("outside", self.outside)) if given

@@ -175,6 +175,7 @@ def _columns_page(
         kinds=column_form.KINDS,
         units=column_form.UNITS,
         missing=column_form.MISSING,
+        some_missing=column_form.SOME_MISSING,
         outside=column_form.OUTSIDE,
     )
 
