@@ -157,7 +157,7 @@ class TestPreview:
             for node in ast.walk(ast.parse(path.read_text()))
             if isinstance(node, ast.ImportFrom) and node.module == "blowfishdb.mechanisms.curator_view"
         ]
-        assert sorted(importing) == ["known_check.py", "preview.py"]
+        assert sorted(importing) == ["known_check.py", "missing_check.py", "preview.py"]
 
 
 class TestTerms:

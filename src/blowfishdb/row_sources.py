@@ -25,6 +25,7 @@ from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import BlowfishError, InvalidInput, PolicyConflict, SourceError
 from blowfishdb.core.policy import Policy
+from blowfishdb.missing_check import check_none_missing
 from blowfishdb.records import DatasetRecord, Records, declared_source, is_copied, place
 
 _LOG: Final = logging.getLogger("blowfishdb.copies")
@@ -132,6 +133,7 @@ class RowSources:
             _check_no_dialect(dialect)
             if source is not None:
                 raise InvalidInput("Rows in a database are read where they are.", fixes=("refresh()",))
+            self._check(record)
             self._records.replace(replace(record, snapshot=record.snapshot + 1), by)
             return
         if source is None and not record.location:
@@ -207,11 +209,13 @@ class RowSources:
         return record.location if record.copy is None else self.copies.checked(record.copy)
 
     def _check(self, record: DatasetRecord) -> None:
-        backend = open_backend(self._place(record), record.domain, source=record.source)
+        rows = self._place(record)
+        backend = open_backend(rows, record.domain, source=record.source)
         try:
             backend.check()
         finally:
             backend.close()
+        check_none_missing(record.domain, lambda domain: open_backend(rows, domain, source=record.source))
 
     def _enter_copy(
         self, record: DatasetRecord, copy: RowsCopy, dialect: Dialect | None, by: str, *, snapshot: int

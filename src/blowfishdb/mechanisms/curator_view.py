@@ -1,7 +1,8 @@
 """The curator's view: true answers, for the one person who may see the data anyway.
 
 Besides the place where noise is added, this is the only one that opens a ``Secret``. It is imported by
-``blowfishdb.preview`` and ``blowfishdb.known_check`` and by nothing else; a test checks that.
+``blowfishdb.preview``, ``blowfishdb.known_check`` and ``blowfishdb.missing_check`` and by nothing else; a
+test checks that.
 """
 
 from __future__ import annotations
@@ -23,3 +24,8 @@ def true_answers(workload: Workload, counts: Secret[IntArray]) -> FloatArray:
 def true_counts(known: KnownCells, counts: Secret[IntArray]) -> IntArray:
     """How many rows the first known thing really counts, row by row of it."""
     return counted(known, counts.reveal())[0]
+
+
+def some_rows(cell: int, counts: Secret[IntArray]) -> bool:
+    """Whether any row is in a cell."""
+    return bool(counts.reveal()[cell])
