@@ -12,7 +12,6 @@ import numpy as np
 
 from blowfishdb.core.arrays import BoolArray, FloatArray
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.promises import EXACT, brief, ranks_alone, sentence
 
 
 @final
@@ -88,27 +87,13 @@ class Answer:
     """The question as plain data, so that it can be asked again."""
     places: Places | None = None
     """Of clusters only."""
+    notes: tuple[str, ...] = ()
+    """As what values count that are missing or outside the declared ones, column by column."""
 
     @property
     def number(self) -> int:
         """The number under which it is stored; 0 for a preview."""
         return int(self.receipt.charge) if self.receipt.charge.isdecimal() else 0
-
-    @property
-    def promise(self) -> str:
-        """What is promised about the values, in the one sentence that every door prints."""
-        if len(self.exact) and bool(self.exact.all()):
-            return EXACT
-        if self.kind == "quantiles" and self.band is None and self.beta is not None:
-            return ranks_alone(self.alpha, self.beta)
-        return sentence(self.kind, self.alpha, self.beta, self.simultaneous)
-
-    @property
-    def brief(self) -> str:
-        """The same in a line of a table."""
-        if len(self.exact) and bool(self.exact.all()):
-            return "exact"
-        return brief(self.kind, self.alpha, self.beta, self.simultaneous, len(self.values))
 
     @property
     def band(self) -> tuple[FloatArray, FloatArray] | None:
@@ -153,8 +138,7 @@ class Answer:
         """What the bins along each axis are of."""
         if self.places is not None:
             return ("cluster",)
-        one_number = self.kind == "count" or len(self.axes) != len(self.labels)
-        return ("answer",) if one_number else self.axes
+        return self.axes if len(self.axes) == len(self.labels) else ("answer",)
 
     def to_arrow(self) -> Any:
         """A pyarrow table."""
@@ -189,21 +173,20 @@ class Answer:
             field.name: _to_plain(getattr(self.receipt, field.name))
             for field in dataclasses.fields(self.receipt)
         }
-        return {**body, "promise": self.promise}
+        return body
 
     @classmethod
     def from_plain(cls, stored: Mapping[str, Any]) -> Answer:
         """An answer from storage."""
-        body = {name: value for name, value in stored.items() if name != "promise"}
+        body = dict(stored)
         receipt = dict(body.pop("receipt"))
         for name in ("epsilon", "cost"):
             receipt[name] = Epsilon(receipt[name])
-        if body["kind"] == "quantiles" and "promise" not in stored:  # its interval named upper ends of bins
-            body["low"] = body["high"] = None
         for name in ("values", "raw", "low", "high"):
             body[name] = None if body[name] is None else np.array(body[name], dtype=np.float64)
         body["exact"] = np.array(body["exact"], dtype=np.bool_)
         body["labels"] = tuple(tuple(axis) for axis in body["labels"])
+        body["notes"] = tuple(body.get("notes", ()))
         body["axes"] = tuple(body["axes"])
         if body.get("places") is not None:
             body["places"] = Places.from_plain(body["places"])

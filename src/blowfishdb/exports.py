@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 
 from blowfishdb.answers import Answer
+from blowfishdb.core.accuracy import NO_PROMISE
 from blowfishdb.core.errors import InvalidInput
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
@@ -47,8 +48,13 @@ def _stem(answer: Answer) -> str:
 
 
 def _csv(answer: Answer, _: bool) -> bytes:
-    """One row for each bin. Numbers are written in full, so that reading them gives the same numbers."""
+    """One row for each bin. Numbers are written in full, so that reading them gives the same numbers.
+
+    What the declarations fold into values is said in a column of its own, because a table has no other place.
+    """
     columns = answer.columns()
+    if answer.notes:
+        columns["note" if "note" not in columns else "notes"] = [" ".join(answer.notes)] * len(answer.values)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(_safe(name) for name in columns)
@@ -83,14 +89,15 @@ def _table(answer: Answer) -> Any:
         "mechanism": answer.receipt.mechanism,
         "policy_version": str(answer.receipt.policy_version),
         "settled": answer.receipt.settled,
+        **({"notes": "\n".join(answer.notes)} if answer.notes else {}),
     }
     return answer.to_arrow().replace_schema_metadata({f"blowfishdb.{k}": v for k, v in facts.items()})
 
 
 def _accuracy(answer: Answer) -> dict[str, str]:
     if answer.alpha is None:
-        return {"accuracy": answer.promise}
-    said = {"accuracy": answer.promise, "alpha": repr(answer.alpha), "beta": repr(answer.beta)}
+        return {"accuracy": NO_PROMISE}
+    said = {"alpha": repr(answer.alpha), "beta": repr(answer.beta)}
     return {**said, "simultaneous": str(answer.simultaneous).lower()}
 
 
@@ -172,10 +179,11 @@ def _receipt(answer: Answer) -> list[tuple[str, str]]:
         ("Question", receipt.question),
         ("Privacy loss ε", str(receipt.epsilon)),
         ("Mechanism", receipt.mechanism),
-        ("Accuracy", answer.promise),
+        *([("Accuracy", NO_PROMISE)] if answer.alpha is None else []),
         ("Policy", f"version {receipt.policy_version}: {receipt.policy}"),
         ("Snapshot", str(receipt.snapshot)),
         ("Answered", receipt.settled),
+        *(("Note", note) for note in answer.notes),
     ]
 
 

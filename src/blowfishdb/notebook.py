@@ -6,6 +6,8 @@ import itertools
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from blowfishdb.core.accuracy import NO_PROMISE
+
 if TYPE_CHECKING:
     from blowfishdb.answers import Answer, Places
     from blowfishdb.messages import Quote
@@ -27,7 +29,7 @@ def answer_html(answer: Answer) -> str:
     charged = (
         f"Charged {paid}. {receipt.mechanism}, policy v{receipt.policy_version}, answer {receipt.charge}."
     )
-    notes = [*more, answer.promise, charged]
+    notes = [*more, _promise(answer.alpha, answer.beta, answer.simultaneous), *answer.notes, charged]
     return _part(
         f"{receipt.question} of {receipt.dataset}", _table(headings, rows, len(answer.labels)), notes
     )
@@ -44,16 +46,17 @@ def _clusters(answer: Answer, places: Places) -> tuple[list[str], list[list[str]
 
 def quote_html(quote: Quote) -> str:
     """The price, what it promises, and what else could be asked."""
-    price = "already answered, costs nothing" if quote.owned else f"costs ε {quote.epsilon:.3g}"
+    price = "already owned, costs nothing" if quote.owned else f"costs ε {quote.epsilon:.3g}"
     if not quote.owned and not quote.epsilon:
-        price = "free"
+        price = "exact and free: the policy does not hide this answer"
     facts = [["price", price], ["left", f"ε {quote.remaining:.3g}"]]
     if not quote.owned and quote.dividend is not None and quote.affordable is not None:
         plain = f"ε {quote.plain_epsilon:.3g}, {quote.dividend:.2g} times as much"
         facts += [["affordable", f"{quote.affordable:,} times"], ["plain differential privacy", plain]]
     facts += [["cheaper", f"±{a.alpha:g} for ε {a.epsilon:.3g}"] for a in quote.alternatives]
     notes = [
-        quote.promise,
+        _promise(quote.alpha, quote.beta, quote.simultaneous),
+        *quote.notes,
         f"{quote.mechanism}. {quote.explanation}",
         "A quote is free and reads no data.",
     ]
@@ -68,6 +71,13 @@ def _intervals(answer: Answer) -> list[str]:
     low, high = answer.band
     ends = zip(low, high, exact, strict=False)
     return ["exact" if known else f"{_number(lo)} … {_number(hi)}" for lo, hi, known in ends]
+
+
+def _promise(alpha: float | None, beta: float | None, simultaneous: bool) -> str:
+    if alpha is None or beta is None:
+        return NO_PROMISE
+    every = "every value" if simultaneous else "each value"
+    return f"In {100 * (1 - beta):g} of 100 runs {every} is within {alpha:,.6g} of the truth."
 
 
 def _number(value: float) -> str:

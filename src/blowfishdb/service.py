@@ -20,17 +20,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, final
 
 from blowfishdb.adapters.backends import Backend, Cancellation
 from blowfishdb.adapters.copies.kind import SourceKind
 from blowfishdb.adapters.ledger import Charge, Ledger, StoredAnswer
 from blowfishdb.advice import affordable, cheaper, what_is_left
-from blowfishdb.answering import Ready, ReadyClusters, ReadyCounts, answer_of, named_anew, ready_of
+from blowfishdb.answering import Ready, ReadyClusters, ReadyCounts, answer_of, ready_of
 from blowfishdb.answers import Answer, Receipt
 from blowfishdb.clustering import PlannedClusters, plan_clusters
-from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.cluster_projection import ClusterProblem
 from blowfishdb.core.cluster_question import ClusterQuestion
@@ -38,7 +36,6 @@ from blowfishdb.core.errors import (
     BlowfishError,
     BudgetExhausted,
     MaxCostExceeded,
-    NotProven,
     PolicyConflict,
     WorkspaceError,
 )
@@ -49,16 +46,7 @@ from blowfishdb.core.questions import Release
 from blowfishdb.core.reuse import Offer
 from blowfishdb.history import FROM_STORED, Past
 from blowfishdb.identity import identity
-from blowfishdb.messages import (
-    Alternative,
-    Fit,
-    Progress,
-    Quote,
-    Request,
-    in_usual_bins,
-    number_of_rows,
-    over_rows,
-)
+from blowfishdb.messages import Alternative, Fit, Progress, Quote, Request
 from blowfishdb.owned import Owned
 from blowfishdb.planning import Planned, Planner, Promise
 from blowfishdb.records import DatasetRecord
@@ -81,37 +69,7 @@ class Service:
 
     def plan(self, request: Request) -> Planned | PlannedClusters:
         """Steps 1 to 3: the small problem, the mechanism, the price."""
-        return self._plan(self.resolved(request), self.datasets(request.dataset))
-
-    def resolved(self, request: Request, *, ask: bool = False) -> Request:
-        """The question with what its price depends on: the bins of quantiles, the rows of a mean."""
-        if request.form.kind == "quantiles":
-            return in_usual_bins(request, self.datasets(request.dataset).policy)
-        return self._counted(request, ask=ask) if request.form.kind == "mean" else request
-
-    def _counted(self, request: Request, *, ask: bool) -> Request:
-        """A mean with the number of its rows, which must be public and on record.
-
-        If it is not on record it is asked for, which is free, or, without ``ask``, the request comes back as
-        it is and cannot be priced: a quote touches nothing.
-        """
-        dataset = self.datasets(request.dataset)
-        total = number_of_rows(request, dataset.domain)
-        planned = self.planner.plan(total, dataset.policy, dataset.rows_per_person)
-        if planned.cost:
-            raise NotProven(
-                "The number of these rows is not public, so a mean cannot be promised from a sum alone.",
-                fixes=("ask for the sum and the count", "ask for the mean of all rows"),
-            )
-        known = self._stored(total, dataset, planned.problem)
-        if known is None and ask:
-            known = self.ask(total)
-        if known is not None:
-            return over_rows(request, dataset.domain, int(known.values[0]))
-        exactly = self.owned.offer(dataset.name, dataset.snapshot, planned.problem, Accuracy(0.5, 0.05))
-        if exactly is None or not exactly.combination.exact.all():
-            return request
-        return over_rows(request, dataset.domain, int(exactly.combination.values()[0]))
+        return self._plan(request, self.datasets(request.dataset))
 
     def _plan(self, request: Request, dataset: DatasetRecord) -> Planned | PlannedClusters:
         if isinstance(request.question, ClusterQuestion):
@@ -119,8 +77,8 @@ class Service:
         return self.planner.plan(request, dataset.policy, dataset.rows_per_person)
 
     def quote(self, request: Request) -> Quote:
-        """Steps 1 to 3: what the answer would cost. Free; the data is not touched, and nothing is written."""
-        dataset, request = self.datasets(request.dataset), self.resolved(request)
+        """Steps 1 to 3: what the answer would cost. Free; the data is not touched."""
+        dataset = self.datasets(request.dataset)
         planned = self._plan(request, dataset)
         known = self.ledger.answer(identity(request, dataset, planned.problem)) is not None
         offer = None
@@ -132,7 +90,6 @@ class Service:
         return Quote(
             dataset=dataset.name,
             question=request.question.describe(),
-            kind=request.form.kind,
             epsilon=Epsilon(0) if owned else planned.cost,
             alpha=promise and promise.alpha,
             beta=promise and promise.beta,
@@ -146,6 +103,7 @@ class Service:
             owned=owned,
             alternatives=() if owned else self._cheaper(request, dataset, planned),
             fits=() if owned or planned.cost <= left else self._fits(request, dataset, planned, left),
+            notes=planned.problem.notes,
         )
 
     def ask(
@@ -163,7 +121,7 @@ class Service:
         ``together``: questions that were settled on together with this one, before any answer.
         ``progress`` is told how many of the statements have been answered.
         """
-        dataset, request = self.datasets(request.dataset), self.resolved(request, ask=True)
+        dataset = self.datasets(request.dataset)
         if isinstance(request.question, ClusterQuestion):
             clusters = plan_clusters(request.question, request, dataset.policy, dataset.rows_per_person)
             stored = self._stored(request, dataset, clusters.problem)
@@ -189,7 +147,6 @@ class Service:
         pays for what it loses together, pair by pair. Never dearer than one by one; refused as a whole if
         that could exceed ``max_cost`` or the budget.
         """
-        requests = [self.resolved(request, ask=True) for request in requests]
         costs = [self.quote(request).epsilon for request in requests]
         order = sorted(range(len(requests)), key=lambda place: (-costs[place].nano, place))
         due = self._due_together([requests[place] for place in order if costs[place]])
@@ -230,8 +187,6 @@ class Service:
         if stored is None:
             return None
         answer = read_answer(stored)
-        if isinstance(problem, Projected) and answer.kind != request.counts.kind.name:
-            answer = named_anew(answer, request, problem)
         return replace(answer, receipt=replace(answer.receipt, cost=Epsilon(0)))
 
     def _pay(
@@ -273,10 +228,15 @@ class Service:
 
     def _tell(self, planned: Planned, request: Request, dataset: DatasetRecord) -> Answer:
         """What everyone knows already, on record like every other answer; no row is read."""
+        nothing = dict.fromkeys(self.promises(dataset.name), Epsilon(0))
         plan, problem = planned.choice.plan, planned.problem
-        seen = plan.observe((), epsilon=Epsilon(1), noise=self.noise)
-        made = partial(answer_of, request, problem, planned.promise, planned.released(seen))
-        return self._record(made, request, dataset, problem, plan.name, planned.known)
+        charge = self._reserve(request, dataset, problem, {"mechanism": plan.name}, Epsilon(0), nothing)
+        with self._committed(charge):
+            seen = plan.observe((), epsilon=Epsilon(1), noise=self.noise)
+            receipt = _receipt(request, dataset, charge, plan.name, "", planned.known)
+            answer = answer_of(request, problem, planned.promise, planned.released(seen), receipt)
+            self.ledger.settle(charge, _body(answer, None))
+        return answer
 
     def _offer(
         self,
@@ -297,34 +257,17 @@ class Service:
     def _give(self, offer: Offer, request: Request, dataset: DatasetRecord, problem: Projected) -> Answer:
         """The free answer, on record like every other."""
         assert request.terms.accuracy is not None
-        needed = request.counts.kind.requirement(request.terms.accuracy, problem.axes)
-        combination = offer.combination
-        release = Release(combination.values(), combination.exact, offer.alpha, needed.simultaneous)
-        shown = request.counts.kind.promised(offer.alpha, problem.axes)
-        promise = Promise(offer.alpha, shown, needed.beta, needed.simultaneous)
-        made = partial(answer_of, request, problem, promise, release, interval=offer.label.value)
-        return self._record(made, request, dataset, problem, FROM_STORED)
-
-    def _record(
-        self,
-        made: Callable[[Receipt], Answer],
-        request: Request,
-        dataset: DatasetRecord,
-        problem: Projected,
-        mechanism: str,
-        known: str = "",
-    ) -> Answer:
-        """An answer for which no row is read: on record without the mark that one is."""
         nothing = dict.fromkeys(self.promises(dataset.name), Epsilon(0))
-        how = {"mechanism": mechanism}
-        charge = self._reserve(request, dataset, problem, how, Epsilon(0), nothing, reading=False)
-        try:
-            answer = made(_receipt(request, dataset, charge, mechanism, "", known))
+        charge = self._reserve(request, dataset, problem, {"mechanism": FROM_STORED}, Epsilon(0), nothing)
+        with self._committed(charge):
+            needed = request.counts.kind.requirement(request.terms.accuracy, problem.axes)
+            combination = offer.combination
+            release = Release(combination.values(), combination.exact, offer.alpha, needed.simultaneous)
+            shown = request.counts.kind.promised(offer.alpha, problem.axes)
+            promise = Promise(offer.alpha, shown, needed.beta, needed.simultaneous)
+            receipt = _receipt(request, dataset, charge, FROM_STORED, "")
+            answer = answer_of(request, problem, promise, release, receipt, interval=offer.label.value)
             self.ledger.settle(charge, _body(answer, None))
-        except BaseException:
-            with suppress(WorkspaceError):
-                self.ledger.void(charge)
-            raise
         return answer
 
     def _losses(self, dataset: DatasetRecord, ready: Ready) -> dict[int, Epsilon]:
@@ -351,10 +294,8 @@ class Service:
         how: Mapping[str, str],
         amount: Epsilon,
         losses: Mapping[int, Epsilon],
-        *,
-        reading: bool = True,
     ) -> Charge:
-        """Step 4, up to the durable mark that the data is about to be read, if it is."""
+        """Step 4, up to the durable mark that the data is about to be read."""
         detail = {
             "question": request.question.describe(),
             **how,
@@ -369,7 +310,7 @@ class Service:
             name,
             detail,
             once=True,
-            reading=reading,
+            reading=True,
             version=dataset.policy_version,
             declared=dataset.version,
             losses=losses,

@@ -252,7 +252,7 @@ def test_integer_cells_of_ten() -> None:
     assert dropping.encode([-5, 0, 25, 26, 29, math.inf]).tolist() == [-1, 0, 2, -1, -1, -1]
     assert age.describe() == (
         "whole numbers from 0 to 25 in cells of 10; values outside are clamped; "
-        "none is missing (one that turns up later counts as 0)"
+        "none is missing (a later one counts as 0)"
     )
 
 

@@ -197,7 +197,7 @@ class _Replay:
 
     def _move(self, event: Link, state: State) -> None:
         known = self.charges[event.charge or 0]
-        if not state.follows(State(known["state"]), known["amount"]):
+        if state.before is None or known["state"] != state.before.value:
             self.problems.append(
                 f"Event {event.seq}: a charge that was {known['state']} became {state.value}."
             )

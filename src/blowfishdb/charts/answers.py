@@ -25,6 +25,7 @@ from blowfishdb.charts.frame import (
     rounded,
 )
 from blowfishdb.charts.heat import heat_map
+from blowfishdb.core.accuracy import NO_PROMISE
 from blowfishdb.core.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def answer_chart(
         drawn = cluster_chart(answer, answer.places, under=under, width=width)
         return finished(drawn, answer.receipt.question, promise(answer), width=width)
     series = _series(answer)
-    words = promise(answer)
+    words = " ".join((promise(answer), *answer.notes))
     if series.stride > 1:
         words += f" Each place stands for {series.stride:,} neighbouring bins."
     shown = raw and series.stride == 1 and len(answer.raw) == len(series.values)
@@ -80,17 +81,37 @@ def answer_table(answer: Answer) -> ChartTable:
         )
     )
     ends = () if answer.band is None else ("noise interval from", "to")
-    headings = ("answer",) if answer.kind in _UNITS else answer.headings
+    headings = answer.axes if len(answer.axes) == len(answer.labels) else ("answer",)
+    if answer.kind in _UNITS:
+        headings = ("answer",)
     return ChartTable(
-        f"{headline(answer.receipt.question)}. {promise(answer)}",
+        " ".join((f"{headline(answer.receipt.question)}. {promise(answer)}", *answer.notes)),
         (*headings, value_title(answer), *ends, "exact"),
         rows,
     )
 
 
 def promise(answer: Answer) -> str:
-    """What the noise interval means and what it cost, in words."""
-    return f"{answer.promise} ε\u00a0=\u00a0{epsilon_text(answer.receipt.epsilon)}."
+    """What the noise interval means, in words."""
+    cost = f"ε\u00a0=\u00a0{epsilon_text(answer.receipt.epsilon)}."
+    if bool(answer.exact.all()) and len(answer.exact):
+        return f"Exact: the policy does not hide this. {cost}"
+    if answer.alpha is None or answer.beta is None:
+        return f"{NO_PROMISE} {cost}"
+    runs, alpha = (
+        f"{100 * (1 - answer.beta):.4g} of 100 runs",
+        number_text(answer.alpha, digits(answer.alpha)),
+    )
+    if answer.kind == "top":
+        return f"In {runs} no bin is listed or missed that is more than {alpha} people out of place. {cost}"
+    if answer.kind == "above":
+        return f"In {runs} no bin is listed or missed that is more than {alpha} people off the limit. {cost}"
+    if answer.kind == "quantiles":
+        return f"In {runs} every value is within {alpha} people of its rank. {cost}"
+    if answer.kind in _UNITS:
+        return f"In {runs} the {answer.kind} is within {alpha} of the truth. {cost}"
+    every = "every bar" if answer.simultaneous else "each bar"
+    return f"In {runs} {every} is within {alpha} people of the truth. {cost}"
 
 
 def _scale(answer: Answer) -> float:

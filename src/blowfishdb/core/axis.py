@@ -34,6 +34,12 @@ class Axis:
         """The bins that hold values; a bin for missing ones comes after them."""
         return self.bins.count - self.attribute.has_missing_cell
 
+    @property
+    def note(self) -> str | None:
+        """What the declaration makes of values that it does not list, where that shows in the bins."""
+        alone = self.bins.count == 1 and not self.attribute.may_drop
+        return None if alone else self.attribute.folded(self.column)
+
     def labels(self) -> tuple[str, ...]:
         """Each bin in words."""
         return _labels(self.attribute, self.bins)

@@ -52,6 +52,11 @@ class ClusterProblem:
     query: ClusterQuery
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What becomes of values that are not declared, for every column that the rows are read by."""
+        return CellQuery(self.query.columns).notes
+
+    @property
     def limits(self) -> tuple[tuple[float, float], ...]:
         """The lowest and the highest declared value of every column."""
         ends = [

@@ -49,6 +49,11 @@ class CellQuery:
         """The number of boxes."""
         return math.prod(self.shape)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What becomes of values that are not declared, for every column that the rows are read by."""
+        return tuple(note for axis in self.axes if (note := axis.note))
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -62,6 +67,11 @@ class Projected:
     """The axes of the answer, in the order of the domain."""
     refined: Refined | None = None
     """What is known over these cells; then the graph alone says too little about neighbours."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What becomes of values that are not declared."""
+        return self.cells.notes
 
 
 def project(question: Question, policy: Policy) -> Projected:

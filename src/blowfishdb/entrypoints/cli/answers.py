@@ -46,16 +46,17 @@ def log(
 
 def _table(found: list[Answer]) -> Table:
     from blowfishdb.entrypoints.terminal import grid
-    from blowfishdb.entrypoints.terminal.figures import loss
+    from blowfishdb.entrypoints.terminal.figures import loss, significant
 
-    table = grid("id", "dataset", "question", "accuracy", "ε", "policy", "settled", right=(0, 4), wrap=(2, 3))
+    table = grid("id", "dataset", "question", "±", "on", "ε", "policy", "settled", right=(0, 3, 5), wrap=(2,))
     for answer in found:
         receipt = answer.receipt
         table.add_row(
             f"{answer.number}",
             receipt.dataset,
             receipt.question,
-            answer.brief,
+            "not promised" if answer.alpha is None else significant(answer.alpha),
+            "" if answer.alpha is None else "all" if answer.simultaneous else "each",
             loss(receipt.epsilon),
             f"v{receipt.policy_version}",
             receipt.settled[:10],

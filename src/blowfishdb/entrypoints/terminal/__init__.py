@@ -4,6 +4,7 @@ from blowfishdb.entrypoints.terminal.charts import answer_chart
 from blowfishdb.entrypoints.terminal.prices import (
     budget_line,
     budget_table,
+    promise,
     quote_panel,
     receipt_line,
     receipt_table,
@@ -18,6 +19,7 @@ __all__ = [
     "console",
     "grid",
     "listed",
+    "promise",
     "quote_panel",
     "receipt_line",
     "receipt_table",
