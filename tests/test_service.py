@@ -372,7 +372,14 @@ class TestWhereRowsComeFrom:
             csv = workspace.add_dataset("csv", tmp_path / "rows.csv", domain=self.DOMAIN)
             lite = workspace.add_dataset("lite", tmp_path / "rows.sqlite", domain=self.DOMAIN, table="a")
             select = "SELECT value FROM a WHERE id < 10"
-            view = workspace.add_dataset("view", tmp_path / "rows.sqlite", domain=self.DOMAIN, view=select)
+            view = workspace.add_dataset(
+                "view",
+                tmp_path / "rows.sqlite",
+                domain=self.DOMAIN,
+                view=select,
+                public=["id"],
+                same_rows=True,
+            )
             for dataset, rows in ((csv, 40), (lite, 30), (view, 10)):
                 assert dataset.count().spend(1).ask().values.tolist() == [rows]
 

@@ -45,6 +45,10 @@ class Facts:
     policy_version: int
     snapshot: int
     rows_per_person: int
+    public: tuple[str, ...] = ()
+    """Declared columns that no policy may hide."""
+    rows_vary: bool = False
+    """Whether hidden values decide which rows there are; then every policy hides presence."""
 
     def to_plain(self) -> dict[str, Any]:
         """JSON-ready data."""
@@ -56,6 +60,8 @@ class Facts:
             "policy_version": self.policy_version,
             "snapshot": self.snapshot,
             "rows_per_person": self.rows_per_person,
+            "public": list(self.public),
+            "rows_vary": self.rows_vary,
         }
 
     @classmethod
@@ -65,7 +71,14 @@ class Facts:
         known = codec.constraints(said.get("known") or {})
         policy = Policy(domain, codec.graph(said["policy"]), known)
         return cls(
-            said["name"], domain, policy, said["policy_version"], said["snapshot"], said["rows_per_person"]
+            said["name"],
+            domain,
+            policy,
+            said["policy_version"],
+            said["snapshot"],
+            said["rows_per_person"],
+            tuple(said.get("public", ())),
+            bool(said.get("rows_vary", False)),
         )
 
 
@@ -105,6 +118,9 @@ class Gateway(ABC):
         row_key: str | None = None,
         kind: str | None = None,
         dialect: Mapping[str, Any] | None = None,
+        public: Sequence[str] = (),
+        rows_vary: bool | None = None,
+        same_rows: bool = False,
     ) -> Dataset:
         """Declare a dataset: where its rows are and which values they may hold."""
 

@@ -68,6 +68,7 @@ class Publishing:
                 f"This policy is about other columns than '{name}' declares.",
                 fixes=("build it from dataset.schema",),
             )
+        record.rules.check(policy)
         if policy.constraints is not None:
             with suppress(TooLarge):  # so many answers that only the data can tell
                 check_consistent(policy.constraints, policy.domain)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, final
@@ -24,6 +24,7 @@ from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidInput, UnknownDataset
 from blowfishdb.core.policy import Policy
+from blowfishdb.core.row_rules import RowRules
 
 
 @final
@@ -47,6 +48,13 @@ class DatasetRecord:
     version: int = 0
     """Of this declaration; what was planned under one never reads the rows of another."""
     policy_version: int = 0
+    shared: tuple[str, ...] = ()
+    """Datasets that had the same rows when this one was declared; the curator confirmed that they add up."""
+
+    @property
+    def rules(self) -> RowRules:
+        """What the rows demand of every policy over them."""
+        return _rules(self.source, self.domain)
 
     @property
     def rows_per_person(self) -> int:
@@ -84,6 +92,11 @@ class Records:
             found = self._read[versions] = self._version(*versions)
         return found
 
+    def every(self) -> list[DatasetRecord]:
+        """All datasets, those that were deleted included."""
+        found = {name: self._catalogue.versions(name) for name in self._catalogue.names(DATASET)}
+        return [self._version(name, new[DATASET], new.get(POLICY, 0)) for name, new in found.items()]
+
     def is_taken(self, name: str) -> bool:
         """Whether a dataset has this name, or had it."""
         return DATASET in self._catalogue.versions(name)
@@ -96,7 +109,7 @@ class Records:
 
     def redeclare(self, record: DatasetRecord, domain: Domain, by: str) -> None:
         """Enter other columns; the policy for the earlier ones means nothing any more."""
-        policy = Policy.whole_record(domain)
+        policy = _rules(record.source, domain).first_policy(domain)
         changed = replace(record, domain=domain, policy=policy)
         self._declarations.redeclare(
             record.name, by, _body(changed), _policy_body(policy), over=record.version
@@ -150,6 +163,7 @@ class Records:
             dialect=None if stored.get("dialect") is None else Dialect.from_plain(stored["dialect"]),
             version=version,
             policy_version=policy_version,
+            shared=tuple(stored.get("shared", ())),
         )
 
     def _unknown(self, name: str, *, deleted: bool) -> UnknownDataset:
@@ -173,6 +187,7 @@ def _body(record: DatasetRecord) -> str:
             "kind": None if record.kind is None else record.kind.value,
             "copy": None if record.copy is None else record.copy.to_plain(),
             "dialect": None if record.dialect is None else record.dialect.to_plain(),
+            "shared": list(record.shared),
         }
     )
 
@@ -197,6 +212,8 @@ def declared_source(
     person: str | None,
     rows_per_person: int,
     row_key: str | None,
+    public: Sequence[str] = (),
+    rows_vary: bool | None = None,
 ) -> Source | None:
     """Which rows of a location are meant, and whose they are; None for the only table there."""
     if person is None and (rows_per_person != 1 or row_key is not None):
@@ -207,12 +224,15 @@ def declared_source(
     if view is not None and table is not None:
         raise InvalidInput("The rows come from a table or from a view, not from both.")
     if view is not None:
-        return Source.of_view(view, dialect_of(location), unit=unit)
+        made = Source.of_view(view, dialect_of(location), unit=unit)
+        return replace(made, public=tuple(public), rows_vary=rows_vary)
     if table is None and unit is not None and is_copied(location):
         table = table_name(Path(location))
     if table is None and unit is not None:
         raise InvalidInput("Name the table whose rows belong to people.", fixes=("table='visits'",))
-    return None if table is None else Source.of_table(table, unit=unit)
+    if table is None:
+        return None
+    return Source(table=table, unit=unit, public=tuple(public), rows_vary=rows_vary)
 
 
 def place(source: str | Path) -> str:
@@ -222,9 +242,27 @@ def place(source: str | Path) -> str:
 
 def _plain_source(source: Source) -> dict[str, object]:
     unit = None if source.unit is None else asdict(source.unit)
-    return {"table": source.table, "view": source.view, "dialect": source.dialect, "unit": unit}
+    return {
+        "table": source.table,
+        "view": source.view,
+        "dialect": source.dialect,
+        "unit": unit,
+        "public": list(source.public),
+        "rows_vary": source.rows_vary,
+    }
 
 
 def _stored_source(stored: Mapping[str, Any]) -> Source:
     unit = None if stored["unit"] is None else Unit(**stored["unit"])
-    return Source(table=stored["table"], view=stored["view"], dialect=stored["dialect"], unit=unit)
+    return Source(
+        table=stored["table"],
+        view=stored["view"],
+        dialect=stored["dialect"],
+        unit=unit,
+        public=tuple(stored.get("public", ())),
+        rows_vary=stored.get("rows_vary"),
+    )
+
+
+def _rules(source: Source | None, domain: Domain) -> RowRules:
+    return RowRules() if source is None else source.rules(domain)

@@ -14,12 +14,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, final
 
+from blowfishdb import declaring
 from blowfishdb.adapters.backends import Backend, open_backend
 from blowfishdb.adapters.backends.duckdb_files import is_text_file
 from blowfishdb.adapters.copies.dialect import Dialect
 from blowfishdb.adapters.copies.folder import Copies, RowsCopy
 from blowfishdb.adapters.copies.kind import SourceKind
 from blowfishdb.adapters.copies.text_files import find_dialect
+from blowfishdb.adapters.curator_checks import check_rows
 from blowfishdb.adapters.declarations import name_taken
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain import Domain
@@ -41,6 +43,9 @@ class RowsOf:
     person: str | None = None
     rows_per_person: int = 1
     row_key: str | None = None
+    public: tuple[str, ...] = ()
+    rows_vary: bool | None = None
+    same_rows: bool = False
 
 
 @final
@@ -76,7 +81,7 @@ class RowSources:
         total: Epsilon,
         kind: SourceKind | None = None,
         dialect: Dialect | None = None,
-    ) -> None:
+    ) -> DatasetRecord:
         """Read a file once, check that the columns are there, and enter all of it in one step."""
         if self._records.is_taken(name):
             raise name_taken(name, deleted=name not in self._records.names())
@@ -84,10 +89,9 @@ class RowSources:
         kind = _kind_of(location, kind)
         if kind is not SourceKind.COPY:
             _check_no_dialect(dialect)
-            self._enter_declared(name, location, None, None, domain, which, by, total, kind)
-            return
+            return self._enter_declared(name, location, None, None, domain, which, by, total, kind)
         with self._taken(location or source, dialect) as (copy, found):
-            self._enter_declared(name, location, copy, found, domain, which, by, total, kind)
+            return self._enter_declared(name, location, copy, found, domain, which, by, total, kind)
 
     def _enter_declared(
         self,
@@ -100,7 +104,7 @@ class RowSources:
         by: str,
         total: Epsilon,
         kind: SourceKind,
-    ) -> None:
+    ) -> DatasetRecord:
         read_from = location if copy is None else str(self.copies.path(copy))
         where = declared_source(
             read_from,
@@ -109,14 +113,37 @@ class RowSources:
             person=which.person,
             rows_per_person=which.rows_per_person,
             row_key=which.row_key,
+            public=which.public,
+            rows_vary=which.rows_vary,
         )
         policy = Policy.whole_record(domain)
         record = DatasetRecord(name, location, where, domain, policy, kind=kind, copy=copy, dialect=dialect)
-        self._check(record)
+        shared = declaring.sharing(self._records.every(), record)
+        declaring.check_shared(shared, which.same_rows)
+        record = replace(self._settled(record, which), shared=tuple(shared))
         self._records.declare(record, by, total)
+        return record
+
+    def _settled(self, record: DatasetRecord, which: RowsOf) -> DatasetRecord:
+        """With everything said about its rows that has to be, and the policy that it begins with."""
+        place = self._place(record)
+        backend = open_backend(place, record.domain, source=record.source)
+        try:
+            backend.check()
+            where = declaring.settled_source(
+                backend, record.source, record.domain, public=which.public, rows_vary=which.rows_vary
+            )
+        finally:
+            backend.close()
+        if where is not None:
+            check_rows(place, where)
+        settled = replace(record, source=where)
+        return replace(settled, policy=settled.rules.first_policy(record.domain))
 
     def redeclare(self, record: DatasetRecord, domain: Domain, *, by: str) -> None:
         """Declare other columns of the same rows."""
+        if record.source is not None:
+            record.source.check_rules(domain)
         self._check(replace(record, domain=domain))
         self._records.redeclare(record, domain, by)
 
@@ -192,7 +219,7 @@ class RowSources:
         key = (record.name, record.version)
         with self._opening:
             if key not in self._open:
-                opened = open_backend(self._place(record), record.domain, source=record.source)
+                opened = self._opened(record)
                 self._retire(record.name)
                 self._open[key] = opened
             return self._open[key]
@@ -207,6 +234,15 @@ class RowSources:
 
     def _place(self, record: DatasetRecord) -> str | Path:
         return record.location if record.copy is None else self.copies.checked(record.copy)
+
+    def _opened(self, record: DatasetRecord) -> Backend:
+        opened = open_backend(self._place(record), record.domain, source=record.source)
+        try:
+            declaring.check_found_view(record, opened)
+        except BaseException:
+            opened.close()
+            raise
+        return opened
 
     def _check(self, record: DatasetRecord) -> None:
         rows = self._place(record)

@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self, final
 
+from blowfishdb import declaring
 from blowfishdb.adapters import backup as backups
 from blowfishdb.adapters.backends import Cancellation
 from blowfishdb.adapters.copies.dialect import Dialect
@@ -64,7 +65,7 @@ class Workspace(Gateway):
         self._policies = Policies(self.store)
         self._publishing = Publishing(self._ledger, self._policies, self._records)
         self._service = Service(
-            self._records.__getitem__,
+            self._askable,
             self._rows.backend,
             self._ledger,
             Owned(self._ledger),
@@ -107,8 +108,16 @@ class Workspace(Gateway):
     def facts(self, name: str) -> Facts:
         """The columns and the policy of a dataset."""
         record = self._records[name]
+        rules = declaring.rules_of(record)
         return Facts(
-            name, record.domain, record.policy, record.policy_version, record.snapshot, record.rows_per_person
+            name,
+            record.domain,
+            record.policy,
+            record.policy_version,
+            record.snapshot,
+            record.rows_per_person,
+            tuple(sorted(rules.public)),
+            rules.vary,
         )
 
     def add_dataset(
@@ -124,30 +133,41 @@ class Workspace(Gateway):
         row_key: str | None = None,
         kind: str | None = None,
         dialect: Mapping[str, Any] | None = None,
+        public: Sequence[str] = (),
+        rows_vary: bool | None = None,
+        same_rows: bool = False,
     ) -> Dataset:
         """Declare a dataset: where its rows are and which values they may hold.
 
         ``source`` is a path (DuckDB, SQLite, CSV, Parquet), a database address, or a pandas, Arrow or Polars
         table. The rows are those of ``table``, or of ``view``, a SELECT over several tables. With ``person``,
-        the column that says whose row it is, at most ``rows_per_person`` rows count for each. Everything
-        about a record stays hidden until a policy says otherwise, and the budget is 1.
+        the column that says whose row it is, at most ``rows_per_person`` rows count for each, by ``row_key``.
+        Everything about a record stays hidden until a policy says otherwise, and the budget is 1.
 
         Files of rows and tables in memory are read once, now, into a copy beside the workspace. How a CSV
         file is written (``dialect``) is found if it is not said, and kept for ``refresh``. Rows in a database
         stay there: ``kind`` says whether they are left as they are ("frozen") or may change ("live").
+
+        ``public`` names columns that no policy may hide, such as those by which a view leaves out rows;
+        ``rows_vary`` says of a view in the database whether hidden values decide which rows it has. Rows that
+        are in another dataset already need ``same_rows=True``: the promises add up.
         """
         if not isinstance(name, str) or not name.strip():
             raise InvalidInput("A dataset needs a name.")
-        self._rows.declare(
+        which = RowsOf(table, view, person, rows_per_person, row_key, tuple(public), rows_vary, same_rows)
+        made = self._rows.declare(
             name,
             source,
             domain,
-            RowsOf(table, view, person, rows_per_person, row_key),
+            which,
             by=self.user,
             total=DEFAULT_BUDGET,
             kind=None if kind is None else SourceKind.read(kind),
             dialect=None if dialect is None else Dialect.from_plain(dialect),
         )
+        if made.shared or public or rows_vary is not None:
+            facts = {"public": list(public), "rows_vary": rows_vary, "same_rows_as": list(made.shared)}
+            self._ledger.note(name, self.user, "source", facts)
         return self[name]
 
     def redeclare(self, name: str, domain: Domain) -> None:
@@ -213,7 +233,7 @@ class Workspace(Gateway):
         record = self._records[name]
         total = self._ledger.budget(name).total
         promised = guarantee(record.policy, total, rows_per_person=record.rows_per_person)
-        return replace(promised, past=self._publishing.remembered(name))
+        return replace(promised, past=self._publishing.remembered(name), about=self._about(record, total))
 
     def tradeoff(
         self,
@@ -317,6 +337,20 @@ class Workspace(Gateway):
     def head(self) -> Head:
         """Where the books end: the number of the last event and its hash, to be kept elsewhere."""
         return self._ledger.head()
+
+    # --- where rows are -------------------------------------------------------------------------
+
+    def _askable(self, name: str) -> DatasetRecord:
+        return declaring.askable(self._records[name])
+
+    def _about(self, record: DatasetRecord, total: Epsilon) -> tuple[str, ...]:
+        """A dataset that was deleted told what it told."""
+        current = set(self._records.names())
+        others = []
+        for name in declaring.sharing(self._records.every(), record):
+            budget = self._ledger.budget(name)
+            others.append((name, budget.total if name in current else budget.spent))
+        return declaring.about(record.name, declaring.rules_of(record), others, total)
 
 
 def open_workspace(path: str | Path, user: str | None = None) -> Workspace:

@@ -6,6 +6,7 @@ import math
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -217,7 +218,9 @@ def endless(dialect: str) -> Source:
     met = 1_500 if dialect == "spark" else ROWS
     product = f"SELECT (a.v + b.v) % 10 AS v FROM people AS a JOIN people AS b ON b.k < {met}"
     source = Source.of_view("SELECT v FROM people", dialect)
-    object.__setattr__(source, "_select", sqlglot.parse_one(product, dialect=dialect))
+    assert source.read is not None
+    endless = replace(source.read, query=sqlglot.parse_one(product, dialect=dialect))
+    vars(source)["read"] = endless
     return source
 
 

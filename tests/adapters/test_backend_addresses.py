@@ -120,7 +120,9 @@ def test_a_working_connection_does_not_show_it(
     monkeypatch.setenv("SECRET_1", PASSWORD)
     caplog.set_level(logging.DEBUG)
     schema.make({"v": ("INTEGER", [1]), "word": ("VARCHAR", ["x"])}, NUMBER).close()
-    view = Source.of_view("SELECT CAST(word AS INTEGER) AS v FROM people", "postgres")
+    with schema.server.connect(schema.schema) as admin:
+        admin.execute("CREATE VIEW failing AS SELECT CAST(word AS INTEGER) AS v FROM people")
+    view = Source.of_table("failing")
     address = schema.server.url(schema.schema, password=written) + f"&sslpassword={written}"
     with closing(open_backend(address, NUMBER, source=view)) as backend:
         prepared = backend.prepare(EACH)

@@ -101,8 +101,10 @@ def _silent(error: BaseException | None, *secrets: str) -> None:
 
 
 def test_a_failure_says_nothing_about_the_data(schema: PostgresSchema) -> None:
-    view = Source.of_view("SELECT CAST(word AS INTEGER) AS v FROM people", "postgres")
-    backend = schema.make({"word": ("VARCHAR", ["hunter2"])}, NUMBER, view)
+    schema.make({"word": ("VARCHAR", ["hunter2"])}, NUMBER).close()
+    with schema.server.connect(schema.schema) as admin:
+        admin.execute("CREATE VIEW failing AS SELECT CAST(word AS INTEGER) AS v FROM people")
+    backend = open_backend(schema.server.url(schema.schema), NUMBER, source=Source.of_table("failing"))
     with closing(backend), pytest.raises(QueryFailed, match="could not answer") as caught:
         backend.prepare(EACH).count()
     _silent(caught.value, "hunter2")
@@ -116,7 +118,9 @@ def test_a_lost_connection(schema: PostgresSchema) -> None:
         backend.prepare(EACH)  # an idle connection that was lost is replaced
         assert counts(backend, EACH) == [1] * 10
 
-        slow = Source.of_view("SELECT v FROM people WHERE pg_sleep(20) IS NOT NULL", "postgres")
+        with schema.server.connect(schema.schema) as admin:
+            admin.execute("CREATE VIEW slow AS SELECT v FROM people WHERE pg_sleep(20) IS NOT NULL")
+        slow = Source.of_table("slow")
         with closing(SqlDatabase(schema.server.url(schema.schema), NUMBER, slow)) as waiting:
 
             def cut() -> None:

@@ -28,6 +28,7 @@ from blowfishdb.adapters.sql_source import Source
 from blowfishdb.core.domain import Boolean, Category, Date, Domain, Integer, Real
 from blowfishdb.core.errors import (
     InvalidAttribute,
+    InvalidInput,
     QueryFailed,
     SecretLeak,
     SizeMismatch,
@@ -293,7 +294,8 @@ def test_a_statement_that_takes_too_long_is_interrupted(path: Path) -> None:
     with duckdb.connect(str(path)) as connection:
         connection.execute("CREATE TABLE a AS SELECT range AS v FROM range(300_000)")
         connection.execute("CREATE TABLE b AS SELECT range AS w FROM range(300_000)")
-    endless = Source.of_view("SELECT (a.v * b.w) % 10 AS v FROM a CROSS JOIN b")
+        connection.execute("CREATE VIEW endless AS SELECT (a.v * b.w) % 10 AS v FROM a CROSS JOIN b")
+    endless = Source.of_table("endless")
     with closing(DuckDB(path, NUMBER, endless, timeout=0.2)) as backend:
         backend.prepare(EACH)
         with pytest.raises(QueryFailed, match=r"longer than 0.2 seconds") as caught:
@@ -305,8 +307,8 @@ def test_a_statement_that_takes_too_long_is_interrupted(path: Path) -> None:
 def test_a_failure_says_nothing_about_the_data(path: Path) -> None:
     with duckdb.connect(str(path)) as connection:
         connection.execute("CREATE TABLE s AS SELECT 'hunter2' AS word")
-    view = Source.of_view("SELECT CAST(word AS INTEGER) AS v FROM s")
-    with closing(DuckDB(path, NUMBER, view)) as backend:
+        connection.execute("CREATE VIEW failing AS SELECT CAST(word AS INTEGER) AS v FROM s")
+    with closing(DuckDB(path, NUMBER, Source.of_table("failing"))) as backend:
         with pytest.raises(duckdb.Error, match="hunter2"), backend._cursor() as cursor:
             cursor.execute("SELECT CAST(word AS INTEGER) FROM s").fetchall()
         with pytest.raises(QueryFailed, match="ConversionException") as caught:
@@ -347,7 +349,9 @@ def test_any_file_name(tmp_path: Path, name: str) -> None:
 def test_a_file_reaches_no_other_file(tmp_path: Path) -> None:
     _parquet(tmp_path / "open.parquet", "SELECT 1 AS v")
     _parquet(tmp_path / "closed.parquet", "SELECT 2 AS v")
-    other = Source.of_view(f"SELECT v FROM read_parquet('{tmp_path}/closed.parquet')")
+    with pytest.raises(InvalidInput, match="anything but tables"):
+        Source.of_view(f"SELECT v FROM read_parquet('{tmp_path}/closed.parquet')")
+    other = Source.of_view(f"SELECT v FROM '{tmp_path}/closed.parquet'")
     with pytest.raises(SourceError):
         DuckDB(tmp_path / "open.parquet", NUMBER, other)
     same = Source.of_view("SELECT v FROM open")

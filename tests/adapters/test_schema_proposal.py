@@ -178,11 +178,10 @@ def test_a_table_or_a_view(location: object) -> None:
         propose(location, table="people", view="SELECT age FROM people")
     if "spark" in str(location)[:5] or hasattr(location, "schema"):
         return
-    age = "CAST(age AS INTEGER)"
-    view = f'SELECT {age} + 1 AS older, region AS "from" FROM people WHERE {age} > 50'
+    view = 'SELECT age AS years, region AS "from" FROM people WHERE region IS NOT NULL'
     proposal = propose(location, view=view)
     assert {c.name: c.attribute for c in proposal.columns} == {
-        "older": Integer(50, 95),
+        "years": EXPECTED["age"],
         "from": EXPECTED["region"],
     }
     assert (proposal.table, proposal.view) == (None, view)
@@ -263,8 +262,8 @@ def test_a_column_that_fails_does_not_spoil_the_others(tmp_path: Path) -> None:
     path = tmp_path / "odd.duckdb"
     with duckdb.connect(str(path)) as made:
         made.execute("CREATE TABLE t AS SELECT range AS v, 'hunter2' AS word FROM range(30)")
-    view = "SELECT v % 5 AS v, CAST(word AS INTEGER) AS bad FROM t"
-    found = by_name(propose(str(path), view=view))
+        made.execute("CREATE VIEW failing AS SELECT v % 5 AS v, CAST(word AS INTEGER) AS bad FROM t")
+    found = by_name(propose(str(path), table="failing"))
     assert found["v"].attribute == Integer(0, 4)
     assert found["bad"].attribute is None and "could not be read" in found["bad"].note
     assert "hunter2" not in repr(found)
@@ -356,8 +355,13 @@ def test_nothing_is_written(tmp_path: Path) -> None:
 
 # --- no way here for an analyst ---------------------------------------------------------------
 
-CURATORS_ONLY = ("schema_proposal", "schema_guess", "schema_measures", "curator_rows")
-MAY_LEAD_HERE = {"workspace.py", "datasets.py", *(f"adapters/{name}.py" for name in CURATORS_ONLY)}
+CURATORS_ONLY = ("schema_proposal", "schema_guess", "schema_measures", "curator_rows", "curator_checks")
+MAY_LEAD_HERE = {
+    "workspace.py",
+    "datasets.py",
+    "row_sources.py",
+    *(f"adapters/{name}.py" for name in CURATORS_ONLY),
+}
 
 
 def imported(path: Path) -> set[str]:

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
+import duckdb
 import httpx
 import pytest
 
@@ -50,9 +51,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("served")
     place = make_workspace(folder)
     with Workspace(place, user="curator") as workspace:
-        workspace.add_dataset(
-            "slow", folder / "salaries.duckdb", domain=bf.Domain(age=bf.Integer(0, 99)), view=SLOW
-        )
+        with duckdb.connect(str(folder / "slow.duckdb")) as made:
+            made.execute(f"CREATE VIEW slow AS {SLOW}")
+        domain = bf.Domain(age=bf.Integer(0, 99))
+        workspace.add_dataset("slow", folder / "slow.duckdb", domain=domain, table="slow", rows_vary=False)
     return place
 
 

@@ -71,10 +71,19 @@ class Rows:
         return statement.from_(self.source.relation(), copy=False)
 
     def _fetched(self, statement: exp.Select, most: int | None) -> list[tuple[Any, ...]]:
-        if self._fetch is None:
-            raise SourceError(f"{self.engine.title} is not read for a proposal.")
         if most is not None:
             statement = statement.limit(most, copy=False)
+        return self._run(statement)
+
+    def count(self, rows: exp.Select) -> int:
+        """How many rows a SELECT has."""
+        counted = exp.Select(expressions=[exp.Count(this=exp.Star())]).from_(rows.subquery("counted"))
+        ((number,),) = self._run(counted)
+        return int(number)
+
+    def _run(self, statement: exp.Select) -> list[tuple[Any, ...]]:
+        if self._fetch is None:
+            raise SourceError(f"{self.engine.title} is not read for a proposal.")
         try:
             return self._fetch(statement.sql(dialect=self.engine.dialect))
         except Exception as error:
@@ -124,6 +133,13 @@ def _looked_at(place: object, table: str | None, view: str | None, timeout: floa
     source = Source.of_table(table) if table is not None else None
     if view is not None:
         source = Source.of_view(view, dialect_of(place))
+    with reading_rows(place, source, timeout=timeout) as rows:
+        yield rows
+
+
+@contextmanager
+def reading_rows(place: object, source: Source | None, *, timeout: float) -> Iterator[Rows]:
+    """Look at a source of the place, and let go of it in the end."""
     backend = open_backend(place, _UNDECLARED, source=source, timeout=timeout)
     try:
         assert isinstance(backend, DeclaredBackend)

@@ -22,7 +22,7 @@ from blowfishdb.core.errors import WorkspaceError
 
 Sealed = list[dict[str, Any]]
 """What an event says of rows outside the ledger (``seals.py``): which they are, and the seal of each."""
-NOTES: Final = ("policy", "preview")
+NOTES: Final = ("policy", "preview", "source")
 """Kinds of events that move no budget."""
 FACTS: Final = ("entry", "account", "token", "request", "covered")
 """Kinds of events about rows outside the ledger."""

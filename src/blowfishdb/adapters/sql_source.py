@@ -3,46 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Self, final
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from blowfishdb.adapters.sql_engine import Engine, SqlColumn
 from blowfishdb.adapters.sql_unit import Unit
 from blowfishdb.adapters.sql_values import RESERVED, SOURCE
+from blowfishdb.adapters.sql_view import Names, View, read_view, statement
+from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidInput
-
-_REFUSED: tuple[tuple[type, str], ...] = (
-    (exp.AggFunc, "aggregates"),
-    (exp.Group, "GROUP BY"),
-    (exp.Window, "window functions"),
-    (exp.Distinct, "DISTINCT"),
-    (exp.Limit, "LIMIT"),
-    (exp.Offset, "OFFSET"),
-    (exp.Fetch, "FETCH"),
-    (exp.Except, "EXCEPT"),
-    (exp.Intersect, "INTERSECT"),
-    (exp.TableSample, "samples"),
-    (exp.Rand, "random functions"),
-    (exp.Uuid, "random functions"),
-    (exp.Command, "commands"),
-    (exp.DML, "changes of data"),
-    (exp.Into, "INTO"),
-)
-_RANDOM = {"random", "rand", "uuid", "gen_random_uuid", "uuidv4", "uuidv7", "setseed", "nextval", "newid"}
+from blowfishdb.core.row_rules import RowRules
 
 
 @final
 @dataclass(frozen=True)
 class Source:
-    """A table by name, or a view: a SELECT that makes each of its rows from one row of a person.
+    """A table by name, or a view: a SELECT that makes each of its rows from one row of each of its tables.
 
     The names of tables are taken literally and quoted. A view is written by the curator, in the words of the
-    database; it may choose, rename, convert and join columns. A ``unit`` says whose rows they are, and how
-    many of them count for one person.
+    database; it may choose, rename, compare and join columns. A ``unit`` says whose rows they are, and how
+    many of them count for one person. ``public`` names columns that no policy may hide. ``rows_vary`` says
+    whether hidden values decide which rows there are; None: what the view itself tells.
     """
 
     table: str | None = None
@@ -50,17 +34,15 @@ class Source:
     view: str | None = None
     dialect: str = "duckdb"
     unit: Unit | None = None
-    _select: exp.Query | None = field(init=False, repr=False, compare=False, default=None)
+    public: tuple[str, ...] = ()
+    rows_vary: bool | None = None
 
     def __post_init__(self) -> None:
         if (self.table is None) == (self.view is None):
             raise InvalidInput("A source is either a table or a view.", fixes=("Source.of_table('people')",))
         if self.table is not None and not self.table.strip():
             raise InvalidInput("The name of the table is empty.")
-        if self.view is not None:
-            object.__setattr__(self, "_select", _parse(self.view, self.dialect))
-        names = [table.name for table in self.relation().find_all(exp.Table)]
-        if any(name.lower().startswith(RESERVED) for name in names):
+        if any(name.lower().startswith(RESERVED) for name in self.table_names):
             raise InvalidInput(
                 f"Table names that begin with {RESERVED} are reserved.", fixes=("rename the table",)
             )
@@ -72,8 +54,23 @@ class Source:
 
     @classmethod
     def of_view(cls, select: str, dialect: str = "duckdb", *, unit: Unit | None = None) -> Self:
-        """A SELECT statement."""
-        return cls(view=select, dialect=dialect, unit=unit)
+        """A SELECT statement, of which everything is allowed; one from an older store is only found out to
+        be refused when rows are asked for."""
+        made = cls(view=select, dialect=dialect, unit=unit)
+        _ = made.read
+        return made
+
+    @cached_property
+    def read(self) -> View | None:
+        """The view, as far as it is allowed; None for a table."""
+        return None if self.view is None else read_view(self.view, self.dialect)
+
+    @cached_property
+    def table_names(self) -> tuple[str, ...]:
+        """The tables that rows come from, without their schemas."""
+        if self.view is None:
+            return (self.table or "",)
+        return tuple(table.name for table in statement(self.view, self.dialect).find_all(exp.Table))
 
     @property
     def name(self) -> str:
@@ -87,8 +84,8 @@ class Source:
     def relation(self) -> exp.Table | exp.Subquery:
         """What stands behind FROM, with the rows of everyone."""
         alias = exp.TableAlias(this=exp.to_identifier(SOURCE, quoted=True))
-        if self._select is not None:
-            return exp.Subquery(this=self._select.copy(), alias=alias)
+        if self.read is not None:
+            return exp.Subquery(this=self.read.query.copy(), alias=alias)
         db = None if self.schema is None else exp.to_identifier(self.schema, quoted=True)
         return exp.Table(this=exp.to_identifier(self.table, quoted=True), db=db, alias=alias)
 
@@ -98,36 +95,74 @@ class Source:
             return self.relation()
         return self.unit.limit(self.relation(), types, engine)
 
+    # --- what its rows demand of policies ---------------------------------------------------------
 
-def _parse(text: str, dialect: str) -> exp.Query:
-    """A row of a view must come from one row of a person, or sensitivities would not hold."""
-    try:
-        statements = sqlglot.parse(text, dialect=dialect)
-    except SqlglotError:
-        raise InvalidInput("The view is not SQL that can be read.", fixes=("SELECT * FROM people",)) from None
-    if len(statements) != 1 or not isinstance(statements[0], exp.Query):
-        raise InvalidInput("A view is one SELECT statement.", fixes=("SELECT * FROM people",))
-    view = statements[0]
-    for node in view.walk():
-        found = _refused(node)
-        if found is not None:
+    def rules(self, domain: Domain) -> RowRules:
+        """Which declared columns no policy may hide, and whether rows come and go with hidden values.
+
+        Whose row it is and its key are the same whatever a person hides; so is what is declared public.
+        """
+        known = self._known()
+        kept = {name for name in domain if self._made_from(name) & known}
+        return RowRules(frozenset(kept), self._varies(known))
+
+    def check_rules(self, domain: Domain) -> None:
+        """Whose row it is, its key, and what leaves rows out must not be something that a policy may hide."""
+        stated = Names(map(_plain_name, self.public))
+        for column, what in self._ids():
+            hidden = [
+                name
+                for name in domain
+                if self._made_from(name) & self._made_from(column)
+                and not self._made_from(name) & self._made_from(column) <= stated
+            ]
+            if hidden:
+                raise InvalidInput(
+                    f"The column {hidden[0]!r} is declared, so a policy hides it, and it is also {what}: "
+                    "where its value changes, other rows would count.",
+                    fixes=(f"leave {hidden[0]!r} out of the columns", f"public=[{hidden[0]!r}]"),
+                )
+        view, known = self.read, self._known()
+        decided = Names() if view is None else view.conditions - known
+        if self.rows_vary is False and decided:
             raise InvalidInput(
-                f"A view may not use {found}: one person's change could then move other people's rows.",
-                fixes=("only choose, rename, convert and join columns",),
+                f"The view leaves out rows by {_listed(decided)}, so its rows do vary with hidden values.",
+                fixes=(f"public={sorted(decided)!r}, if nobody's value in it is a secret", "no WHERE"),
             )
-    tables = [
-        (table.catalog.lower(), table.db.lower(), table.name.lower())
-        for table in view.find_all(exp.Table)
-        if table.name
-    ]
-    if len(set(tables)) < len(tables):
-        raise InvalidInput("A view may use a table only once: a row could meet others of its own table.")
-    return view
+        if self.unit is not None and self._varies(known):
+            raise InvalidInput(
+                "At most so many rows of each person count, and they are chosen before anything is left out; "
+                "this source leaves out rows by values that may be hidden.",
+                fixes=("public=[…] with the columns in WHERE and ON", "a filter in the question instead"),
+            )
+
+    def _ids(self) -> list[tuple[str, str]]:
+        if self.unit is None:
+            return []
+        key = [] if self.unit.key is None else [(self.unit.key, "the key that tells rows apart")]
+        return [(self.unit.person, "what says whose row it is"), *key]
+
+    def _made_from(self, column: str) -> Names:
+        return Names({column.lower()}) if self.read is None else self.read.made_from(column)
+
+    def _known(self) -> Names:
+        """The columns of tables that no policy can hide."""
+        ids = Names().union(*(self._made_from(column) for column, _ in self._ids()))
+        return ids | Names(map(_plain_name, self.public))
+
+    def _varies(self, known: Names) -> bool:
+        if self.rows_vary is not None:
+            return self.rows_vary
+        if self.read is None:
+            return False
+        several = self.read.lookups if self.unit is not None else Names()
+        return bool((self.read.conditions | self.read.matches | several) - known)
 
 
-def _refused(node: exp.Expr) -> str | None:
-    if isinstance(node, exp.Anonymous) and node.name.lower() in _RANDOM:
-        return "random functions"
-    if isinstance(node, exp.Union) and node.args.get("distinct"):
-        return "UNION without ALL"
-    return next((words for kind, words in _REFUSED if isinstance(node, kind)), None)
+def _plain_name(name: str) -> str:
+    """A column without the name of its table in front."""
+    return name.rpartition(".")[2].lower()
+
+
+def _listed(names: Names) -> str:
+    return ", ".join(repr(name) for name in sorted(names))

@@ -59,7 +59,7 @@ class Guarantee:
     """A promise in words. ``together`` is about several columns, ``presence`` about being in the data.
 
     ``known`` says how the promise changes because of what everyone knows already, ``past`` what answers under
-    earlier policies mean for it.
+    earlier policies mean for it, ``about`` which rows it is about.
     """
 
     budget: Epsilon
@@ -70,6 +70,7 @@ class Guarantee:
     not_hidden: tuple[str, ...]
     known: str = ""
     past: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if whole(self.rows_per_person, "The number of rows per person", InvalidInput) < 1:
@@ -94,7 +95,15 @@ class Guarantee:
     def paragraphs(self) -> tuple[str, ...]:
         """The whole guarantee, to be read from top to bottom."""
         last = f"{self.exposure} {self.assumption}".strip()
-        said = (*map(str, self.clauses), self.together, self.presence, self.known, *self.past, last)
+        said = (
+            *map(str, self.clauses),
+            self.together,
+            self.presence,
+            self.known,
+            *self.past,
+            *self.about,
+            last,
+        )
         return tuple(text for text in said if text)
 
     def to_plain(self) -> dict[str, Any]:
@@ -125,6 +134,7 @@ class Guarantee:
             tuple(stored["not_hidden"]),
             stored.get("known", ""),
             tuple(stored.get("past", ())),
+            tuple(stored.get("about", ())),
         )
 
 

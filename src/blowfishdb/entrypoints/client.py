@@ -91,6 +91,9 @@ class Remote(Gateway):
         row_key: str | None = None,
         kind: str | None = None,
         dialect: Mapping[str, Any] | None = None,
+        public: Sequence[str] = (),
+        rows_vary: bool | None = None,
+        same_rows: bool = False,
     ) -> Dataset:
         """Declare a dataset; ``source`` is a path on the server or a database address."""
         if not isinstance(source, str | Path):
@@ -109,6 +112,9 @@ class Remote(Gateway):
             "row_key": row_key,
             "kind": kind,
             "dialect": None if dialect is None else dict(dialect),
+            "public": list(public),
+            "rows_vary": rows_vary,
+            "same_rows": same_rows,
         }
         self._wire.send("POST", "/datasets", {key: value for key, value in body.items() if value is not None})
         return self[name]
@@ -119,7 +125,7 @@ class Remote(Gateway):
         if dropped:
             raise errors.InvalidInput(
                 f"A server keeps the columns that it knows: {', '.join(sorted(dropped))}.",
-                fixes=("declare the same rows under another name",),
+                fixes=("leave the others as they are",),
             )
         self._wire.send("PATCH", _at(name, "schema"), {"columns": codec.plain(domain)})
 

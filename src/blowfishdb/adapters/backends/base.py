@@ -6,6 +6,7 @@ from typing import Protocol
 
 from blowfishdb.adapters.backends.prepared import Prepared
 from blowfishdb.adapters.backends.prepared_clusters import PreparedClusters
+from blowfishdb.adapters.sql_source import Source
 from blowfishdb.core.cluster_projection import ClusterQuery
 from blowfishdb.core.projection import CellQuery
 
@@ -16,6 +17,8 @@ class Backend(Protocol):
     Implementations are safe to share between threads and never write to the database.
     """
 
+    source: Source
+
     def check(self) -> None:
         """The source is there, and has every declared column in a fitting type."""
 
@@ -25,6 +28,9 @@ class Backend(Protocol):
 
     def prepare_clusters(self, query: ClusterQuery) -> PreparedClusters:
         """The same for clusters: what they are asked about, ready for one statement per round."""
+
+    def views(self) -> list[str]:
+        """The tables of the source that are views in the database, or at least not known to be tables."""
 
     def columns(self) -> dict[str, str]:
         """The columns of the source and their types in the database's own words, for the curator."""

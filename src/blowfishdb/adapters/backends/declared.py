@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
+from sqlglot import exp
+
 from blowfishdb.adapters.backends.prepared import Prepared
 from blowfishdb.adapters.backends.prepared_clusters import PreparedClusters
 from blowfishdb.adapters.backends.running import Brake
@@ -89,6 +91,15 @@ class DeclaredBackend(ABC):
         return PreparedClusters(self._described().clusters(query), self._run, self.timeout)
 
     @final
+    def views(self) -> list[str]:
+        """The tables of the source that are views in the database, or at least not known to be tables."""
+        read, relation = self.source.read, self.source.relation()
+        tables = (
+            read.tables if read is not None else [each for each in [relation] if isinstance(each, exp.Table)]
+        )
+        return [table.name for table in tables if not self._is_table(table)]
+
+    @final
     def columns(self) -> dict[str, str]:
         """Columns and types."""
         return self._types()
@@ -100,6 +111,10 @@ class DeclaredBackend(ABC):
     @abstractmethod
     def _types(self) -> dict[str, str]:
         """The type of each column of the source, in the database's own words, without reading a row."""
+
+    @abstractmethod
+    def _is_table(self, table: exp.Table) -> bool:
+        """Whether a name means a table that holds its rows itself, rather than a view of others."""
 
     @abstractmethod
     def _run(self, statement: Aggregate, brake: Brake) -> IntArray:

@@ -12,15 +12,17 @@ import numpy as np
 from sqlglot import exp
 
 from blowfishdb.adapters.backends.declared import DeclaredBackend, closed, listed, only_table
-from blowfishdb.adapters.backends.duckdb_files import connect
+from blowfishdb.adapters.backends.duckdb_files import connect, holds_rows
 from blowfishdb.adapters.backends.duckdb_memory import connect_to_table
 from blowfishdb.adapters.backends.running import Brake
 from blowfishdb.adapters.sql import Aggregate
 from blowfishdb.adapters.sql_duckdb import DUCKDB
+from blowfishdb.adapters.sql_engine import SqlColumn
 from blowfishdb.adapters.sql_source import Source
+from blowfishdb.adapters.sql_view_types import check_types
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.domain import Domain
-from blowfishdb.core.errors import SourceError, SourceMissing
+from blowfishdb.core.errors import InvalidInput, SourceError, SourceMissing
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -87,18 +89,33 @@ class DuckDB(DeclaredBackend):
 
     # --- metadata -------------------------------------------------------------------------------
 
+    def _describe(self, select: exp.Query) -> list[SqlColumn]:
+        with self._cursor() as cursor:
+            return _described(
+                cursor.execute(exp.Describe(this=select).sql(dialect=DUCKDB.dialect)).fetchall()
+            )
+
     def _tables(self) -> list[str]:
         with self._cursor() as cursor:
             return [str(row[0]) for row in cursor.execute("SHOW TABLES").fetchall()]
+
+    def _is_table(self, table: exp.Table) -> bool:
+        """Files of rows and tables in memory are views or copies of our own making."""
+        if self.path is None or holds_rows(self.path):
+            return True
+        with self._cursor() as cursor:
+            rows = cursor.execute("SELECT schema_name, table_name FROM duckdb_tables()").fetchall()
+        schema = table.db or self.source.schema or "main"
+        return (schema.lower(), table.name.lower()) in {(row[0].lower(), row[1].lower()) for row in rows}
 
     def _types(self) -> dict[str, str]:
         select = exp.select("*").from_(self.source.relation())
         failure = ""
         try:
-            with self._cursor() as cursor:
-                rows = cursor.execute(exp.Describe(this=select).sql(dialect=DUCKDB.dialect)).fetchall()
-            return {str(row[0]): str(row[1]) for row in rows}
-        except SourceError:
+            if self.source.read is not None:
+                check_types(self.source.read, self._describe)
+            return {column.name: column.type for column in self._describe(select)}
+        except (SourceError, InvalidInput):
             raise
         except Exception as error:
             failure = type(error).__name__
@@ -114,6 +131,10 @@ class DuckDB(DeclaredBackend):
             f"DuckDB cannot read {self.source.name} of {self._name} ({failure}).",
             fixes=("open the dataset again if the file has changed", "check the names in the view"),
         )
+
+
+def _described(rows: list[tuple[Any, ...]]) -> list[SqlColumn]:
+    return [SqlColumn(str(row[0]), str(row[1]), DUCKDB) for row in rows]
 
 
 def _array(values: Any) -> np.ndarray[Any, Any]:

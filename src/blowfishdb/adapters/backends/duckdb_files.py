@@ -59,7 +59,7 @@ def _database(path: Path) -> DuckDBPyConnection:
     import duckdb
 
     try:
-        return reliable(duckdb.connect(str(path), read_only=True, config=SAFE))
+        return _with_known_functions(reliable(duckdb.connect(str(path), read_only=True, config=SAFE)), path)
     except duckdb.Error as error:
         words = str(error).lower()
     if "lock" in words or "different configuration" in words:
@@ -72,6 +72,19 @@ def _database(path: Path) -> DuckDBPyConnection:
         f"'{path}' is not a DuckDB database, is damaged, or was written by a newer version.",
         fixes=("a DuckDB, CSV or Parquet file", "pip install --upgrade duckdb"),
     )
+
+
+def _with_known_functions(connection: DuckDBPyConnection, path: Path) -> DuckDBPyConnection:
+    """A file may bring functions along; one with the name of DuckDB's own would be taken in its place."""
+    listed = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE internal = "
+    own = {name.lower() for (name,) in connection.execute(f"{listed} false").fetchall()}
+    if own and own & {name.lower() for (name,) in connection.execute(f"{listed} true").fetchall()}:
+        connection.close()
+        raise SourceError(
+            f"'{path}' defines functions under names of DuckDB's own, so it is not known what is counted.",
+            fixes=("DROP MACRO in the file", "a file with the tables alone"),
+        )
+    return connection
 
 
 def reliable(connection: DuckDBPyConnection) -> DuckDBPyConnection:

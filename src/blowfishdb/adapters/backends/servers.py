@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection
 from sqlalchemy.engine import URL
+from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
 from blowfishdb.adapters.sql_engine import Engine
@@ -99,6 +100,16 @@ def _postgres_types(connection: Connection, description: Sequence[Any]) -> Types
         )
         own = {number: "TEXT" if kind == "e" else name for number, kind, name in found}
     return {column.name: own.get(int(column.type_code), column.type_display) for column in description}
+
+
+def is_postgres_table(connection: Connection, table: exp.Table) -> bool:
+    """A table that shows all of its rows to everyone who may read it: no view, and no row security."""
+    name = exp.Table(this=table.this.copy(), db=table.args.get("db")).sql(dialect="postgres")
+    kind = exp.Literal.string(name).sql(dialect="postgres")
+    found = connection.exec_driver_sql(
+        f"SELECT relkind::text, relrowsecurity FROM pg_class WHERE oid = to_regclass({kind})"  # noqa: S608
+    ).first()
+    return found is not None and found[0] in ("r", "p") and not found[1]
 
 
 POSTGRES_SERVER = Server(

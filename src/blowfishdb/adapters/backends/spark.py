@@ -38,6 +38,7 @@ _LOCAL_SETTINGS = {
 _SESSION_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.variable.substitute": "false",  # a text such as ${x} is a text
+    "spark.sql.ansi.enabled": "false",  # what cannot be computed is NULL, rather than a failure
 }
 _STARTING = threading.Lock()
 
@@ -94,6 +95,17 @@ class Spark(DeclaredBackend):
         return statement.fold_rows(rows)
 
     # --- metadata -------------------------------------------------------------------------------
+
+    def _is_table(self, table: exp.Table) -> bool:
+        """The files of this place are a view of our own making."""
+        if self.path is not None and table.name == table_name(Path(self.path)) and not table.db:
+            return True
+        try:
+            found = self._open().catalog.getTable(f"{table.db}.{table.name}" if table.db else table.name)
+            return found.tableType in ("MANAGED", "EXTERNAL")
+        except Exception as error:
+            failure = type(error).__name__
+        raise SourceMissing(f"Spark cannot read {self.source.name} ({failure}).", fixes=("another table",))
 
     def _types(self) -> dict[str, str]:
         session = self._open()

@@ -21,7 +21,9 @@ from blowfishdb.adapters.backends import addresses, servers
 from blowfishdb.adapters.backends.declared import DeclaredBackend, closed, listed, only_table
 from blowfishdb.adapters.backends.running import Brake
 from blowfishdb.adapters.sql import Aggregate
+from blowfishdb.adapters.sql_engine import SqlColumn
 from blowfishdb.adapters.sql_source import Source
+from blowfishdb.adapters.sql_view_types import check_types
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidInput, SourceCorrupt, SourceError, SourceMissing
@@ -152,6 +154,20 @@ class SqlDatabase(DeclaredBackend):
             failure, damaged = type(error).__name__, "not a database" in str(error)
         raise self._unreachable(failure, damaged)
 
+    def _is_table(self, table: exp.Table) -> bool:
+        try:
+            with self._transaction() as connection:
+                if self._server is servers.POSTGRES_SERVER:
+                    return servers.is_postgres_table(connection, table)
+                names = inspect(connection).get_table_names(table.db or self.source.schema)
+        except SourceError:
+            raise
+        except Exception as error:
+            failure = type(error).__name__
+        else:
+            return table.name.lower() in {name.lower() for name in names}
+        raise self._unreachable(failure, False)
+
     def _types(self) -> dict[str, str]:
         try:
             with self._transaction() as connection:
@@ -181,14 +197,24 @@ class SqlDatabase(DeclaredBackend):
                 )
             found = inspect(connection).get_columns(source.table, source.schema)
             return {str(column["name"]): str(column["type"]) for column in found}
-        select = exp.select("*").from_(source.relation()).limit(0).sql(dialect=server.engine.dialect)
-        result = connection.exec_driver_sql(select)
-        description = result.cursor.description if result.cursor is not None else ()
-        result.close()
-        types = server.describe(connection, description)
+        if source.read is not None:
+            check_types(source.read, lambda query: self._columns_of(connection, query))
+        select = exp.select("*").from_(source.relation())
+        types = {column.name: column.type for column in self._columns_of(connection, select)}
         if server is servers.SQLITE_SERVER and source.table is not None:
             types |= servers.sqlite_table_types(connection, source.table)
         return types
+
+    def _columns_of(self, connection: Connection, query: exp.Query) -> list[SqlColumn]:
+        """What a SELECT returns, from one that returns nothing."""
+        assert self._server.describe is not None
+        engine = self._server.engine
+        nothing = exp.select("*").from_(query.subquery("described", copy=True)).limit(0)
+        result = connection.exec_driver_sql(nothing.sql(dialect=engine.dialect))
+        description = result.cursor.description if result.cursor is not None else ()
+        result.close()
+        types = self._server.describe(connection, description)
+        return [SqlColumn(name, text, engine) for name, text in types.items()]
 
     def _unreachable(self, failure: str, damaged: bool) -> SourceError:
         if damaged:

@@ -122,6 +122,20 @@ class NewDataset(Located):
         max_length=255,
         description="A column that never changes and decides which of them count.",
     )
+    public: list[str] = Field(
+        default=[],
+        max_length=1_000,
+        description="Columns that no policy may hide, such as those in WHERE of the view.",
+    )
+    rows_vary: bool | None = Field(
+        default=None,
+        description="Whether values that may be hidden decide which rows there are. A view in the database "
+        "needs an answer; every policy then hides presence, if they do.",
+    )
+    same_rows: bool = Field(
+        default=False,
+        description="Confirms that these rows are in another dataset already, and that the promises add up.",
+    )
 
 
 @final

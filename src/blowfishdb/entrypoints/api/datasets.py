@@ -46,6 +46,9 @@ def add_dataset(body: NewDataset, caller: Curator, response: Response) -> Datase
             person=body.person,
             rows_per_person=body.rows_per_person,
             row_key=body.row_key,
+            public=body.public,
+            rows_vary=body.rows_vary,
+            same_rows=body.same_rows,
         )
     response.headers["Location"] = f"/api/v1/datasets/{body.name}".replace(" ", "%20")
     return shown(caller.gateway, body.name)

@@ -98,6 +98,8 @@ class DatasetShown(BaseModel):
     policy_version: int
     snapshot: int
     rows_per_person: int
+    public: list[str]
+    rows_vary: bool
     columns_in_words: list[str]
     policy_in_words: list[str]
 

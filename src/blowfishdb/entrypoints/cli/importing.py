@@ -53,6 +53,22 @@ def import_source(
     row_key: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="A column by which the rows of a person are ordered.")
     ] = None,
+    public: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="A column that no policy may hide, such as one in WHERE."),
+    ] = None,
+    rows_vary: Annotated[
+        bool | None,
+        typer.Option(
+            "--rows-vary/--rows-fixed",
+            help="Whether hidden values decide which rows a view in the database has.",
+            show_default=False,
+        ),
+    ] = None,
+    same_rows: Annotated[
+        bool,
+        typer.Option("--same-rows", help="The rows are in another dataset too, and the promises add up."),
+    ] = False,
     accept: Annotated[
         bool, typer.Option("--accept", help="Take all proposed limits without asking: they become known.")
     ] = False,
@@ -81,6 +97,9 @@ def import_source(
             person=person,
             rows_per_person=rows_per_person,
             row_key=row_key,
+            public=public or (),
+            rows_vary=rows_vary,
+            same_rows=same_rows,
         )
         here.say(
             gateway.facts(name).to_plain(),

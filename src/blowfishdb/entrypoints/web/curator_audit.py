@@ -39,6 +39,7 @@ _KINDS: Final = {
     "promise": "promise kept",
     "withdrawn": "promise withdrawn",
     "preview": "curator looked",
+    "source": "rows declared",
     "reserved": "charge reserved",
     "reading": "reading begins",
     "settled": "answered",

@@ -1,0 +1,118 @@
+"""Declaring a dataset: what its curator has to say about the rows before anything is asked of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from blowfishdb.adapters.backends import Backend
+from blowfishdb.adapters.backends.overlap import same_rows as overlap
+from blowfishdb.adapters.sql_source import Source
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.domain import Domain
+from blowfishdb.core.errors import InvalidInput, PolicyConflict, SourceError
+from blowfishdb.core.row_rules import RowRules
+from blowfishdb.records import DatasetRecord
+
+
+def settled_source(
+    backend: Backend, source: Source | None, domain: Domain, *, public: Sequence[str], rows_vary: bool | None
+) -> Source | None:
+    """The source with everything said that has to be; None for the only table of a place.
+
+    A view in the database can be anything, so its curator is asked what its rows are.
+    """
+    views = backend.views()
+    if views and rows_vary is None:
+        raise InvalidInput(
+            f"'{views[0]}' is a view in the database, or something else that shows rows of other tables. Say "
+            "whether values that may be hidden decide which rows it has. In both cases each of its rows must "
+            "be made from one row of a person: without DISTINCT, GROUP BY, LIMIT and the like.",
+            fixes=(
+                "rows_vary=True: they do, or may; how many rows there are is then hidden",
+                "rows_vary=False: they do not; how many rows there are may then be known",
+            ),
+        )
+    if source is None and (public or rows_vary is not None):
+        source = replace(backend.source, public=tuple(public), rows_vary=rows_vary)
+    if source is not None:
+        source.check_rules(domain)
+    return source
+
+
+def sharing(records: Iterable[DatasetRecord], record: DatasetRecord) -> list[str]:
+    """The other datasets that have the same rows, as far as can be seen."""
+    return [each.name for each in records if each.name != record.name and _overlap(each, record)]
+
+
+def _overlap(one: DatasetRecord, other: DatasetRecord) -> bool:
+    if one.copy is not None and other.copy is not None and one.copy.sha256 == other.copy.sha256:
+        return True
+    return overlap((one.location, one.source), (other.location, other.source))
+
+
+def check_shared(others: Sequence[str], confirmed: bool) -> None:
+    """Two budgets for one row are one larger budget, and somebody has to say so."""
+    if others and not confirmed:
+        named = ", ".join(f"'{name}'" for name in others)
+        raise InvalidInput(
+            f"These rows are already in {named}. Each dataset has a budget of its own, so whoever is in both "
+            "can lose as much as both together.",
+            fixes=(
+                f"ask about '{others[0]}' instead",
+                "confirm that the promises add up: same_rows=True, which is written into the ledger",
+            ),
+        )
+
+
+def askable(record: DatasetRecord) -> DatasetRecord:
+    """The dataset, if its policy bears its rows; one that an older version declared may not."""
+    if not _readable(record):
+        raise SourceError(
+            f"The rows of '{record.name}' come from a view of a kind that no longer gives answers.",
+            fixes=("ask the curator to declare it anew",),
+        )
+    record.rules.check(record.policy)
+    return record
+
+
+def rules_of(record: DatasetRecord) -> RowRules:
+    """What the rows demand of a policy; the most, where it cannot be told any more."""
+    return record.rules if _readable(record) else RowRules(vary=True)
+
+
+def _readable(record: DatasetRecord) -> bool:
+    try:
+        _ = record.rules
+    except InvalidInput:
+        return False
+    return True
+
+
+def check_found_view(record: DatasetRecord, backend: Backend) -> None:
+    """A view in the database about which nothing was said counts as one whose rows come and go."""
+    said = record.source is not None and record.source.rows_vary is not None
+    if not said and not record.policy.hides_presence and backend.views():
+        raise PolicyConflict(
+            f"The rows of '{record.name}' come from a view in the database, so how many there are must not "
+            "be known until its curator says what they depend on.",
+            fixes=("publish a policy that hides presence", "declare the dataset anew with rows_vary=False"),
+        )
+
+
+def about(name: str, rules: RowRules, others: Sequence[tuple[str, Epsilon]], own: Epsilon) -> tuple[str, ...]:
+    """What a guarantee is about, in sentences."""
+    said = [f"This promise is about the rows of '{name}', and about what is asked of this dataset."]
+    if rules.vary:
+        said.append("Hidden values decide which rows it has, so how many there are is hidden as well.")
+    if rules.public:
+        listed = ", ".join(f"'{column}'" for column in sorted(rules.public))
+        said.append(f"It never hides {listed}, which decides which rows there are or whose they are.")
+    if others:
+        total = sum((epsilon for _, epsilon in others), own)
+        named = ", ".join(f"'{other}' (ε {epsilon})" for other, epsilon in others)
+        said.append(
+            f"The same rows are also in {named}, with budgets of their own: whoever is in all of them can "
+            f"lose up to ε {total} in all."
+        )
+    return tuple(said)
