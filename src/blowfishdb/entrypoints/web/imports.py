@@ -49,6 +49,9 @@ class SourceForm:
     person: str = ""
     rows_per_person: str = "1"
     row_key: str = ""
+    public: str = ""
+    rows_vary: str = ""
+    same_rows: str = ""
 
     @classmethod
     def sent(cls, form: FormData) -> SourceForm:
@@ -62,6 +65,9 @@ class SourceForm:
             person=text(form, "person"),
             rows_per_person=text(form, "rows_per_person") or "1",
             row_key=text(form, "row_key"),
+            public=text(form, "public"),
+            rows_vary=text(form, "rows_vary"),
+            same_rows=text(form, "same_rows"),
         )
 
     def body(self, domain: Domain) -> NewDataset:
@@ -75,6 +81,9 @@ class SourceForm:
                 person=self.person or None,
                 rows_per_person=int(self.rows_per_person) if self.rows_per_person.isdecimal() else 0,
                 row_key=self.row_key or None,
+                public=[name.strip() for name in self.public.split(",") if name.strip()],
+                rows_vary={"vary": True, "fixed": False}.get(self.rows_vary),
+                same_rows=bool(self.same_rows),
                 domain=codec.plain(domain),
             )
         except ValidationError as error:
