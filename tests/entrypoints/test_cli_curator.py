@@ -22,9 +22,12 @@ def test_import_takes_everything_that_a_source_may_need(tmp_path: Path) -> None:
     source, shell = str(write_people(tmp_path / "people.csv", 200)), Shell(tmp_path / "w.blowfish")
     many = ("--person", "id", "--rows-per-person", "3", "--row-key", "joined", "--accept", "--json")
     facts = shell.must("import", source, "--name", "several", "--table", "people", *many).json
-    assert facts["rows_per_person"] == 3 and "id" not in facts["domain"]
+    assert facts["rows_per_person"] == 3 and not {"id", "joined"} & set(facts["domain"])
     view = ("--view", "SELECT age, region FROM people WHERE region = 'west'", "--accept", "--json")
-    assert list(shell.must("import", source, "--name", "young", *view).json["domain"]) == ["age", "region"]
+    refused = shell("import", source, "--name", "young", *view)
+    assert refused.code == 2 and "already in 'several'" in refused.err
+    young = shell.must("import", source, "--name", "young", "--same-rows", "--public", "region", *view).json
+    assert list(young["domain"]) == ["age", "region"] and young["public"] == ["region"]
     assert [each["name"] for each in shell.must("datasets", "--json").json["datasets"]] == [
         "several",
         "young",
@@ -48,7 +51,8 @@ def test_columns_from_a_file(shell: Shell, tmp_path: Path) -> None:
     shown = shell.must("schema", "show", "people", "--json")
     again = tmp_path / "again.json"
     again.write_text(shown.out)
-    shell.must("import", str(tmp_path / "people.csv"), "--name", "again", "--domain", str(again))
+    people = str(tmp_path / "people.csv")
+    shell.must("import", people, "--name", "again", "--domain", str(again), "--same-rows")
     assert shell.must("schema", "show", "again", "--json").json["domain"] == shown.json["domain"]
     for broken in ("[1, 2]", "age: {kind: integer}", "age: {kind: elephant}", "a: b: c"):
         again.write_text(broken)

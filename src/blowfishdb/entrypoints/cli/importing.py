@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -84,8 +86,9 @@ def import_source(
 ) -> None:
     """Add a dataset. Its limits are proposed from the data, and you confirm each of them."""
     here = Here.of(ctx)
+    ids = {person, row_key} - set(public or ())  # no policy can hide them, so they are no columns
     declared = (
-        domain_file(domain) if domain is not None else _proposed(here, source, table, view, accept, rare)
+        domain_file(domain) if domain is not None else _proposed(here, source, table, view, accept, rare, ids)
     )
     with here.gateway(create=True) as gateway:
         gateway.add_dataset(
@@ -109,7 +112,13 @@ def import_source(
 
 
 def _proposed(
-    here: Here, source: str, table: str | None, view: str | None, accept: bool, rare: int
+    here: Here,
+    source: str,
+    table: str | None,
+    view: str | None,
+    accept: bool,
+    rare: int,
+    ids: Set[str | None],
 ) -> Domain:
     if here.is_server:
         raise InvalidInput(
@@ -124,6 +133,7 @@ def _proposed(
             proposal = propose(source, table=table, view=view, rare=rare)
     else:
         proposal = propose(source, table=table, view=view, rare=rare)
+    proposal = replace(proposal, columns=tuple(each for each in proposal.columns if each.name not in ids))
     if not here.json:
         here.console().print(_table(proposal))
     typer.secho(proposal.warning, fg=typer.colors.YELLOW, err=True)
