@@ -125,7 +125,9 @@ def asked_for_the_first_time(
 
         def fresh(ask_about: AskAbout) -> Asking:
             number = next(_numbers)
-            added = workspace.add_dataset(f"people {number}", people.location, domain=domain, table="people")
+            added = workspace.add_dataset(
+                f"people {number}", people.location, domain=domain, table="people", same_rows=True
+            )
             added.budget.set(1_000)
             if policy is not None:
                 added.publish(policy)

@@ -58,9 +58,9 @@ def workspace(folder: Path, clients: int, rows: int) -> tuple[Path, str]:
     with Workspace(place, user="curator") as made:
         for client in range(clients):
             name = f"salaries-{client}"
-            made.add_dataset(name, folder / "salaries.duckdb", domain=domain, table="salaries").publish(
-                policy
-            )
+            made.add_dataset(
+                name, folder / "salaries.duckdb", domain=domain, table="salaries", same_rows=True
+            ).publish(policy)
             made[name].budget.set(10**6)
         Accounts(made.store).add("analyst", Role.ANALYST, None)
         return place, Tokens(made.store).issue("analyst", purpose="api", lifetime=timedelta(hours=1))[0]

@@ -150,7 +150,7 @@ class TestPrices:
         assert people.gateway.budget("people").spent == before
 
     def test_what_is_not_proven_names_what_is(self, workspace: Workspace) -> None:
-        hidden = workspace.add_dataset("presence", ROWS, domain=DOMAIN)
+        hidden = workspace.add_dataset("presence", ROWS, domain=DOMAIN, same_rows=True)
         graph = {"salary": bf.graphs.Threshold(100_000, 20_000)}
         hidden.publish(bf.Policy.by_column(DOMAIN, graph, hide_presence=True))
         asking = hidden["salary"].cumulative(width=5_000).spend(EPSILON)
@@ -175,9 +175,10 @@ class TestPrices:
         assert found.mechanism == "Policy tree" and "Taken by a public rule" in str(found)
 
     def test_rows_per_person_divide_epsilon(self, workspace: Workspace) -> None:
-        plenty = pa.table({"person": np.arange(5_000) // 5, "salary": SALARIES, "age": AGES})
+        people = {"person": np.arange(5_000) // 5, "visit": np.arange(5_000)}
+        plenty = pa.table({**people, "salary": SALARIES, "age": AGES})
         dataset = workspace.add_dataset(
-            "visits", plenty, domain=DOMAIN, person="person", rows_per_person=5, row_key="salary"
+            "visits", plenty, domain=DOMAIN, person="person", rows_per_person=5, row_key="visit"
         )
         asking = adaptive(dataset["salary"].cumulative(width=5_000), "1")
         planned = workspace._service.plan(asking.request())

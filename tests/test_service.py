@@ -398,7 +398,9 @@ class TestWhereRowsComeFrom:
                 rows_per_person=3,
                 row_key="visit",
             )
-            each = workspace.add_dataset("rows", tmp_path / "v.duckdb", domain=self.DOMAIN, table="visits")
+            each = workspace.add_dataset(
+                "rows", tmp_path / "v.duckdb", domain=self.DOMAIN, table="visits", same_rows=True
+            )
             assert people.count().spend(1).ask().values.tolist() == [6]
             assert each.count().spend(1).ask().values.tolist() == [11]
             three, one = (d["value"].histogram().accurate_to(20).quote().epsilon for d in (people, each))
