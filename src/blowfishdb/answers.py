@@ -34,6 +34,9 @@ class Receipt:
     """What this asking cost: ε the first time, nothing when a stored answer is returned."""
     known: str = ""
     """What counts that everyone knows did to the price or the noise, in words; empty where none are known."""
+    head: str = ""
+    """Where the books ended when the charge was reserved: the number of an event and its hash. Whoever keeps
+    the receipt can be shown that the books extend it; empty on receipts of older versions."""
 
 
 @final

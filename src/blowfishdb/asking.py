@@ -12,9 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, final
 
 from blowfishdb.adapters.backends import Cancellation
+from blowfishdb.adapters.ledger_values import RequestKey
 from blowfishdb.answers import Answer
 from blowfishdb.core.budget import AnyEpsilon, Epsilon
 from blowfishdb.core.cluster_question import USUAL_ITERATIONS
+from blowfishdb.core.codec import digest
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import NotProven
 from blowfishdb.core.forms import ColumnForm, QuestionForm
@@ -171,15 +173,27 @@ class Asking:
         max_cost: AnyEpsilon | None = None,
         cancel: Cancellation | None = None,
         progress: Progress | None = None,
+        key: str | RequestKey | None = None,
     ) -> Answer:
-        """The answer, charged once; ``progress`` is told how many rounds are done, and how many there are."""
-        limit = None if max_cost is None else Epsilon(max_cost)
-        return self.answering.ask(self.request(), max_cost=limit, cancel=cancel, progress=progress)
+        """The answer, charged once; ``progress`` is told how many rounds are done, and how many there are.
 
-    def request(self) -> Request:
+        Under a ``key`` of your own it is charged once for ever: sent again, also after a crash, it brings the
+        same answer, or the same refusal if that was lost.
+        """
+        limit = None if max_cost is None else Epsilon(max_cost)
+        request = self.request(self.keyed(key))
+        return self.answering.ask(request, max_cost=limit, cancel=cancel, progress=progress)
+
+    def keyed(self, key: str | RequestKey | None) -> RequestKey | None:
+        """A key, for this very question."""
+        if not isinstance(key, str):
+            return key
+        return RequestKey(key, digest({"dataset": self.dataset, **self.to_plain()}))
+
+    def request(self, key: RequestKey | None = None) -> Request:
         """The question on its terms, as the service takes it."""
         question = self.form.question(self.domain, rows=self.rows)
-        return Request(self.dataset, self.form, question, self.terms, self.answering.user)
+        return Request(self.dataset, self.form, question, self.terms, self.answering.user, key)
 
     def to_plain(self) -> dict[str, Any]:
         """The question and its terms as JSON-ready data."""

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 from blowfishdb.adapters.ledger import Budget, Grant
+from blowfishdb.adapters.ledger_values import RequestKey
 from blowfishdb.answers import Answer
 from blowfishdb.asking import Asking, Columns, asking
 from blowfishdb.core.attribute import Attribute
 from blowfishdb.core.budget import AnyEpsilon, Epsilon
+from blowfishdb.core.codec import digest
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.forms import QuestionForm
@@ -210,10 +212,17 @@ class Batch:
         """At most this much; free, like every quote."""
         return sum((question.quote().epsilon for question in self.questions), Epsilon(0))
 
-    def ask(self, *, max_cost: AnyEpsilon | None = None) -> list[Answer]:
-        """The answers, in the order of the questions."""
+    def ask(self, *, max_cost: AnyEpsilon | None = None, key: str | RequestKey | None = None) -> list[Answer]:
+        """The answers, in the order of the questions; under a ``key`` each is charged once for ever."""
         limit = None if max_cost is None else Epsilon(max_cost)
-        return self.gateway.ask_all([question.request() for question in self.questions], max_cost=limit)
+        if isinstance(key, str):
+            said = [{"dataset": question.dataset, **question.to_plain()} for question in self.questions]
+            key = RequestKey(key, digest(said))
+        requests = [
+            question.request(None if key is None else replace(key, part=part))
+            for part, question in enumerate(self.questions)
+        ]
+        return self.gateway.ask_all(requests, max_cost=limit)
 
 
 @final

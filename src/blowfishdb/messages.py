@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final
 
-from blowfishdb.adapters.ledger_values import Budget
+from blowfishdb.adapters.ledger_values import Budget, RequestKey
 from blowfishdb.answers import Answer
 from blowfishdb.core.accuracy import NO_PROMISE, Accuracy, check_beta
 from blowfishdb.core.budget import AnyEpsilon, Epsilon, positive
@@ -84,6 +84,8 @@ class Request:
     question: Question | ClusterQuestion
     terms: Terms
     user: str
+    key: RequestKey | None = None
+    """Under which it is charged once, however often it is sent; without one, as often as it is asked anew."""
 
     def __post_init__(self) -> None:
         if self.terms.accuracy is None and self.terms.epsilon is None:

@@ -121,6 +121,9 @@ class Service:
         ``together``: questions that were settled on together with this one, before any answer.
         ``progress`` is told how many of the statements have been answered.
         """
+        earlier = self.asked_before(request)
+        if earlier is not None:
+            return earlier
         dataset = self.datasets(request.dataset)
         if isinstance(request.question, ClusterQuestion):
             clusters = plan_clusters(request.question, request, dataset.policy, dataset.rows_per_person)
@@ -147,10 +150,15 @@ class Service:
         pays for what it loses together, pair by pair. Never dearer than one by one; refused as a whole if
         that could exceed ``max_cost`` or the budget.
         """
-        costs = [self.quote(request).epsilon for request in requests]
+        before = [self.asked_before(request) for request in requests]
+        paid = sum((answer.receipt.epsilon for answer in before if answer is not None), Epsilon(0))
+        costs = [
+            self.quote(request).epsilon if answer is None else Epsilon(0)
+            for request, answer in zip(requests, before, strict=True)
+        ]
         order = sorted(range(len(requests)), key=lambda place: (-costs[place].nano, place))
         due = self._due_together([requests[place] for place in order if costs[place]])
-        _check_cost(sum(due.values(), Epsilon(0)), max_cost)
+        _check_cost(sum(due.values(), paid), max_cost)
         for name, needed in due.items():
             left = self.ledger.left(name, requests[0].user)
             if needed > left:
@@ -176,6 +184,13 @@ class Service:
             kernel = ready.kernel(dataset.policy, dataset.rows_per_person)
             due[dataset.name] += together.due(dataset, kernel, ready.planned.cost)
         return due
+
+    def asked_before(self, request: Request) -> Answer | None:
+        """What the ledger has for the key of a request: its answer, or the refusal that it stays with."""
+        if request.key is None:
+            return None
+        found = self.ledger.charged_under(request.user, request.key).get(request.key.part)
+        return None if found is None else read_answer(found)
 
     # --- steps ----------------------------------------------------------------------------------
 
@@ -314,6 +329,7 @@ class Service:
             version=dataset.policy_version,
             declared=dataset.version,
             losses=losses,
+            key=request.key,
         )
 
     @contextmanager
@@ -381,6 +397,7 @@ def _receipt(
         sql=statement,
         cost=charge.amount,
         known=known,
+        head=charge.head,
     )
 
 

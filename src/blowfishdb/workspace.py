@@ -19,6 +19,7 @@ from blowfishdb.adapters.copies.kind import SourceKind
 from blowfishdb.adapters.declarations import already_asked
 from blowfishdb.adapters.heads import Audited, Head
 from blowfishdb.adapters.ledger import Budget, Event, Grant, Ledger
+from blowfishdb.adapters.ledger_values import RequestKey
 from blowfishdb.adapters.policies import Policies
 from blowfishdb.adapters.store import Store
 from blowfishdb.answers import Answer
@@ -313,6 +314,14 @@ class Workspace(Gateway):
         for dataset in {request.dataset for request in requests}:
             self._ready(dataset)
         return self._service.ask_all(requests, max_cost=max_cost)
+
+    def answered_under(self, key: RequestKey, *, silence: timedelta) -> dict[int, Answer]:
+        """What was answered under a key, by part; refused while a part is under way, and if one was lost.
+
+        A part of which nothing was heard for ``silence`` is taken for abandoned, and is lost.
+        """
+        found = self._ledger.charged_under(self.user, key, silence=silence)
+        return {part: read_answer(stored) for part, stored in found.items()}
 
     def answers(self, dataset: str | None = None) -> list[Answer]:
         """Every stored answer, oldest first."""

@@ -269,7 +269,8 @@ class Remote(Gateway):
         body = _asked(request)
         if max_cost is not None:
             body["max_cost"] = str(max_cost)
-        answer = _answer(self._wire.once(_at(request.dataset, "answers"), body, cancel))
+        key = None if request.key is None else request.key.text
+        answer = _answer(self._wire.once(_at(request.dataset, "answers"), body, cancel, key))
         if progress is not None:  # of what happens in between a server says nothing
             progress(1, 1)
         return answer
@@ -285,7 +286,9 @@ class Remote(Gateway):
         }
         if max_cost is not None:
             body["max_cost"] = str(max_cost)
-        return [_answer(found) for found in self._wire.once("/batches", body, None)["answers"]]
+        keys = {request.key.text for request in requests if request.key is not None}
+        sent = self._wire.once("/batches", body, None, *keys)
+        return [_answer(found) for found in sent["answers"]]
 
     def answers(self, dataset: str | None = None) -> list[Answer]:
         """Every stored answer, oldest first."""

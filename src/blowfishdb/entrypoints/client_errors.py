@@ -37,7 +37,7 @@ def _made(
 ) -> errors.BlowfishError:
     if issubclass(kind, errors.BudgetExhausted):
         return kind(words, needed=said.get("needed"), left=said.get("left"), fixes=fixes)
-    if issubclass(kind, errors.TooManyAttempts):
+    if issubclass(kind, errors.TooManyAttempts | errors.AnswerInProgress):
         wait = headers.get("Retry-After", "")
         return kind(words, wait=int(wait) if wait.isdecimal() else 1, fixes=fixes)
     return kind(words, fixes=fixes)

@@ -59,9 +59,15 @@ class Wire:
         """A change, sent once."""
         return self._reply(lambda: self._http.request(method, path, json=body))
 
-    def once(self, path: str, body: Mapping[str, Any], cancel: Cancellation | None = None) -> Any:
+    def once(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        cancel: Cancellation | None = None,
+        key: str | None = None,
+    ) -> Any:
         """A question, under one key; again if the connection is lost, because a key is charged once."""
-        key = uuid.uuid4().hex
+        key = key or uuid.uuid4().hex
         lost: list[httpx.TransportError] = []
         until = time.monotonic() + _PATIENCE
         with self._cancelled_by(cancel, key):

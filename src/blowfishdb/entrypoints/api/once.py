@@ -2,18 +2,24 @@
 
 The first response is kept and sent again byte for byte, so that trying again after a lost connection is
 never charged twice. A refusal that charged nothing is not kept: the request may come again under its key.
+After a crash there may be no response: then the ledger says what was charged under the key. What was settled
+is sent, what was lost is refused every time, and nothing is charged a second time.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Annotated, Any, Final
 
 from fastapi import Header, Request, Response
 from fastapi.responses import JSONResponse
 
 from blowfishdb.adapters.backends import Cancellation
+from blowfishdb.adapters.idempotency import SILENCE
+from blowfishdb.adapters.ledger_values import RequestKey
+from blowfishdb.answers import Answer
 from blowfishdb.core.codec import digest
 from blowfishdb.core.errors import BlowfishError
 from blowfishdb.entrypoints.api import problems
@@ -32,18 +38,30 @@ def answered_once(
     request: Request,
     key: str | None,
     said: Mapping[str, Any],
-    respond: Callable[[Cancellation | None], JSONResponse],
+    respond: Callable[[Cancellation | None, RequestKey | None], JSONResponse],
+    recall: Callable[[Answer], JSONResponse] | None = None,
 ) -> Response:
-    """What ``respond`` answers to ``said``, or what it answered when this key came before."""
+    """What ``respond`` answers to ``said``, or what it answered when this key came before.
+
+    ``recall`` makes the response of one answer; of several, ``respond`` finds those that are there.
+    """
     if key is None:
-        return respond(None)
-    memory, name = caller.server.idempotency, digest(said)
-    kept = memory.once(caller.name, key, name)
+        return respond(None, None)
+    memory, sent = caller.server.idempotency, RequestKey(key, digest(said))
+    kept = memory.kept(caller.name, key, sent.asked)
+    if kept is None:
+        found = _recalled(caller, sent)
+        if recall is not None and 0 in found:
+            kept = _kept(recall(found[0]))
+            memory.keep(caller.name, key, sent.asked, kept)
+        else:
+            kept = memory.once(caller.name, key, sent.asked)
     if kept is not None:
         return _replayed(kept)
     try:
-        with RunningQuestions(caller.gateway.store).running(caller.name, key) as cancel:
-            response = respond(cancel)
+        running = RunningQuestions(caller.gateway.store)
+        with running.running(caller.name, key, lambda: memory.renew(caller.name, key)) as cancel:
+            response = respond(cancel, sent)
     except BlowfishError as error:
         if not error.charged:
             memory.give_up(caller.name, key)
@@ -57,8 +75,14 @@ def answered_once(
     if response.status_code == 409:  # the policy changed: nothing was done that could be repeated
         memory.give_up(caller.name, key)
     else:
-        memory.keep(caller.name, key, name, _kept(response))
+        memory.keep(caller.name, key, sent.asked, _kept(response))
     return response
+
+
+def _recalled(caller: Caller, sent: RequestKey) -> dict[int, Answer]:
+    """What the ledger has under a key; a charge that nobody works on any more is lost, and so refused."""
+    alive = caller.server.idempotency.alive(caller.name, sent.text)
+    return caller.gateway.answered_under(sent, silence=timedelta.max if alive else SILENCE)
 
 
 def _kept(response: Response) -> str:

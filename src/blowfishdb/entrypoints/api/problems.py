@@ -32,6 +32,7 @@ STATUS: Final[tuple[tuple[type[errors.BlowfishError], int], ...]] = (
     (errors.TooManyAttempts, 429),
     (errors.PolicyConflict, 409),
     (errors.AnswerInProgress, 409),
+    (errors.AnswerLost, 410),
     (errors.Refused, 422),
     (errors.SourceMissing, 503),
     (errors.SourceError, 502),
@@ -130,7 +131,7 @@ def problem_of(error: errors.BlowfishError, *, shown_places: bool, reference: st
         more["reference"] = reference
     if isinstance(error, errors.BudgetExhausted) and error.needed is not None:
         more |= {"needed": error.needed, "left": error.left}
-    if isinstance(error, errors.TooManyAttempts):
+    if isinstance(error, errors.TooManyAttempts | errors.AnswerInProgress):
         headers["Retry-After"] = str(error.wait)
     if status == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="blowfishdb"'

@@ -9,6 +9,8 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from blowfishdb.adapters.backends import Cancellation
+from blowfishdb.adapters.ledger_values import RequestKey
+from blowfishdb.answers import Answer
 from blowfishdb.asking import Asking
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.entrypoints.api import budgets, problems
@@ -35,16 +37,15 @@ def explain(dataset: str, body: Asked, caller: Asker) -> dict[str, Any]:
     return source.explain(body.asking(source, explaining=True)).to_plain()
 
 
-@router.post("/datasets/{dataset}/answers", summary="Ask", responses=problems.documented(402))
+@router.post("/datasets/{dataset}/answers", summary="Ask", responses=problems.documented(402, 410))
 def ask(dataset: str, body: Asks, caller: Asker, request: Request, key: Key = None) -> Response:
     """The answer to a quote or to a question, charged once. A refusal comes before any row is read."""
     asks = _Answering(dataset, body, caller)
-    return answered_once(
-        caller, request, key, {"dataset": dataset, **body.model_dump(mode="json")}, asks.respond
-    )
+    said = {"dataset": dataset, **body.model_dump(mode="json")}
+    return answered_once(caller, request, key, said, asks.respond, asks.recall)
 
 
-@router.post("/batches", summary="Ask several questions as one", responses=problems.documented(402))
+@router.post("/batches", summary="Ask several questions as one", responses=problems.documented(402, 410))
 def batch(body: BatchOf, caller: Asker, request: Request, key: Key = None) -> Response:
     """Questions that are settled on before any of them is answered, at most for the sum of their quotes.
 
@@ -52,9 +53,9 @@ def batch(body: BatchOf, caller: Asker, request: Request, key: Key = None) -> Re
     """
     said = body.model_dump(mode="json")
 
-    def respond(_: Cancellation | None) -> JSONResponse:
+    def respond(_: Cancellation | None, sent: RequestKey | None) -> JSONResponse:
         asked = [one.asking(caller.gateway[one.dataset]) for one in body.questions]
-        answers = caller.gateway.batch(*asked).ask(max_cost=body.max_cost)
+        answers = caller.gateway.batch(*asked).ask(max_cost=body.max_cost, key=sent)
         found = {"answers": [answer_body(answer, caller) for answer in answers]}
         return JSONResponse(found, headers={"Cache-Control": "no-store"})
 
@@ -83,7 +84,7 @@ class _Answering:
     body: Asks
     caller: Caller
 
-    def respond(self, cancel: Cancellation | None) -> JSONResponse:
+    def respond(self, cancel: Cancellation | None, sent: RequestKey | None) -> JSONResponse:
         """The answer, or the new price if the policy was changed since the quote."""
         source = self.caller.gateway[self.dataset]
         limit = None if self.body.max_cost is None else Epsilon(self.body.max_cost)
@@ -96,7 +97,10 @@ class _Answering:
             if source.gateway.facts(self.dataset).policy_version != quoted.policy_version:
                 return _policy_changed(_quoted(asked.asking(source), asked, self.caller))
         asking = asked.asking(source)
-        answer = asking.ask(max_cost=limit, cancel=cancel)
+        return self.recall(asking.ask(max_cost=limit, cancel=cancel, key=sent))
+
+    def recall(self, answer: Answer) -> JSONResponse:
+        """An answer as it is sent, now or again."""
         body = {
             **answer_body(answer, self.caller),
             "budget": budgets.shown(self.caller.gateway, self.dataset),

@@ -1,0 +1,106 @@
+"""A warm process that forks servers and kills them while they answer: `python -m tests.engine.keyed`.
+
+Every line on its input is a request under a key, every line on its output the stages that it reached.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from blowfishdb.adapters.idempotency import Idempotency
+from blowfishdb.adapters.ledger import Ledger
+from blowfishdb.entrypoints.api.app import create_app
+from tests.entrypoints.server import CHEAP, SETTINGS, client_of
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Send ``body`` to ``path`` under ``key``, and die when a stage is reached for the nth time."""
+
+    workspace: str
+    token: str
+    path: str
+    body: dict[str, Any]
+    key: str
+    at: str
+    nth: int = 1
+
+
+def _child(sent: Sent, report: Callable[[str], None]) -> None:
+    seen = Counter[str]()
+
+    def reach(stage: str) -> None:
+        seen[stage] += 1
+        report(stage)
+        if (stage, seen[stage]) == (sent.at, sent.nth):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def around(owner: type, name: str, before: str, after: str) -> None:
+        inner = getattr(owner, name)
+
+        def wrapped(*args: Any, **options: Any) -> Any:
+            reach(before)
+            result = inner(*args, **options)
+            reach(after)
+            return result
+
+        setattr(owner, name, wrapped)
+
+    around(Ledger, "reserve", "reserve", "reading")
+    around(Ledger, "settle", "settle", "settled")
+    around(Idempotency, "keep", "keep", "kept")
+    app = create_app(sent.workspace, settings=SETTINGS, hasher=CHEAP)
+    client = client_of(app, sent.token)
+    response = client.post(sent.path, json=sent.body, headers={"Idempotency-Key": sent.key})
+    report(f"{response.status_code}")
+
+
+def run(sent: Sent) -> list[str]:
+    """Fork, and read what the child said until it died."""
+    source, sink = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.close(source)
+            _child(sent, lambda stage: os.write(sink, f"{stage}\n".encode()) and None)
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    os.close(sink)
+    heard = b""
+    while more := os.read(source, 1 << 16):
+        heard += more
+    os.close(source)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code not in (0, -signal.SIGKILL):
+        raise RuntimeError(f"The child ended with {code}.")
+    return heard.decode().split()
+
+
+def main() -> None:
+    """One line after the other."""
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    for line in sys.stdin:
+        sys.stdout.write(json.dumps(run(Sent(**json.loads(line)))) + "\n")
+        sys.stdout.flush()
+
+
+def to_line(sent: Sent) -> str:
+    """A job as a line."""
+    return json.dumps(asdict(sent)) + "\n"
+
+
+if __name__ == "__main__":
+    main()
