@@ -283,7 +283,7 @@ class Ledger:
         if older_than is not None:
             left = left.where(~changed_within(self._clock(), older_than))
         with self._store.reading() as connection:
-            if connection.execute(left.limit(1)).first() is None:
+            if self._store.read_only or connection.execute(left.limit(1)).first() is None:
                 return []  # whoever only opens a workspace need not wait for its turn to write
         with self._store.writing() as connection:
             return [

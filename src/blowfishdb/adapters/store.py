@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Self, final
+from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, func, inspect, select
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -40,12 +41,15 @@ class Store:
         self._process = os.getpid()
         self._file: tuple[int, int] | None = None
         self.name = name
+        self.read_only = False
+        """Whether it is a file that may only be read, as a backup on a medium that cannot be written."""
 
     @classmethod
     def open(cls, path_or_url: str | Path) -> Self:
         """Open it, and create what is missing."""
         engine, name = _engine(path_or_url)
         store = cls(engine, name)
+        store.read_only = "mode" in engine.url.query
         try:
             store._prepare()
             store._file = store._identity()
@@ -57,6 +61,7 @@ class Store:
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction that has the turn to write: all of it happens, or nothing."""
+        self._check_writable()
         self._leave_parent()
         self._check_there()
         with self._turn, self._explained(), self._engine.connect() as connection:
@@ -107,6 +112,8 @@ class Store:
     @property
     def file(self) -> Path | None:
         """The file that it is, in full; None for a database elsewhere."""
+        if self.read_only:
+            return Path(self.name)
         path = self._engine.url.database if self.sqlite else None
         return Path(path).resolve() if path and path != ":memory:" else None
 
@@ -116,6 +123,13 @@ class Store:
             self._engine.dispose(close=False)
             self._turn = threading.Lock()
             self._process = os.getpid()
+
+    def _check_writable(self) -> None:
+        if self.read_only:
+            raise WorkspaceError(
+                f"'{self.name}' may only be read here, so nothing can be changed or charged.",
+                fixes=("blowfishdb restore PATH INTO, to make a workspace of a backup",),
+            )
 
     def _check_there(self) -> None:
         """A file that was removed can still be written; what is charged there would be forgotten."""
@@ -140,6 +154,11 @@ class Store:
         """Make a new workspace, upgrade an older one, refuse a newer one; most are neither."""
         with self.reading() as connection:
             found = self._format(connection)
+        if self.read_only and (found is None or found < SCHEMA_VERSION):
+            raise WorkspaceError(
+                f"'{self.name}' may only be read here, and it has an older format, which must be upgraded.",
+                fixes=("blowfishdb restore PATH INTO, where it can be written",),
+            )
         if found is None:
             with self._alone() as connection:
                 if self._format(connection) is None:
@@ -246,12 +265,29 @@ def _engine(path_or_url: str | Path) -> tuple[Engine, str]:
             )
         if path.is_dir():
             raise WorkspaceError(f"'{path}' is a folder.", fixes=(f"the file {path / 'workspace.db'}",))
-        address = URL.create("sqlite", database=str(path))
+        address = _read_only_address(path) or URL.create("sqlite", database=str(path))
         engine, name = create_engine(address, pool_timeout=_PATIENCE, hide_parameters=True), str(path)
     if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", _configure)
+        read_only = "mode" in engine.url.query
+        event.listen(engine, "connect", _configure_for_reading if read_only else _configure)
         event.listen(engine, "begin", _begin)
     return engine, name
+
+
+def _read_only_address(path: Path) -> URL | None:
+    """The address of a file that is there and cannot be written; None for every other one."""
+    if not path.is_file() or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+        return None
+    query = {"mode": "ro", "uri": "true"}
+    wal = path.with_name(path.name + "-wal")
+    if not (wal.exists() and wal.stat().st_size):
+        query["immutable"] = "1"  # nobody is writing it, and SQLite makes no files beside it
+    return URL.create("sqlite", database=f"file:{quote(str(path.resolve()))}", query=query)
+
+
+def _configure_for_reading(connection: sqlite3.Connection, _: object) -> None:
+    connection.isolation_level = None
+    connection.execute("PRAGMA query_only = ON").close()
 
 
 def _configure(connection: sqlite3.Connection, _: object) -> None:
