@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from blowfishdb.adapters.backends import Cancellation
@@ -255,8 +256,11 @@ class Gateway(ABC):
         """Everything that happened, in order, as the hash chain has it."""
 
     @abstractmethod
-    def audit(self, *, since: Head | str | None = None) -> Audited:
-        """What is wrong with the books, and what was looked at; they must extend the head ``since``."""
+    def audit(self, *, since: Head | str | None = None, witness: str | Path | None = None) -> Audited:
+        """What is wrong with the books, and what was looked at.
+
+        They must extend the head ``since``, and every head of the file ``witness``.
+        """
 
     @abstractmethod
     def head(self) -> Head:

@@ -22,6 +22,7 @@ from blowfishdb.adapters.ledger import Budget, Event, Grant, Ledger
 from blowfishdb.adapters.ledger_values import RequestKey
 from blowfishdb.adapters.policies import Policies
 from blowfishdb.adapters.store import Store
+from blowfishdb.adapters.witness import Watch, Witness
 from blowfishdb.answers import Answer
 from blowfishdb.asking import Asking
 from blowfishdb.core.budget import Epsilon
@@ -338,10 +339,24 @@ class Workspace(Gateway):
         """Everything that happened, in order, as the hash chain has it."""
         return self._ledger.events(dataset)
 
-    def audit(self, *, since: Head | str | None = None) -> Audited:
-        """What is wrong with the books, and what was looked at; they must extend the head ``since``."""
-        kept = since if isinstance(since, Head | None) else Head.of(since)
-        return self._ledger.audit(() if kept is None else (kept,))
+    def audit(self, *, since: Head | str | None = None, witness: str | Path | None = None) -> Audited:
+        """What is wrong with the books, and what was looked at.
+
+        They must extend the head ``since``, and every head of the file ``witness``.
+        """
+        return self.audited([] if since is None else [Head.of(str(since))], witness)
+
+    def audited(self, since: Sequence[Head], witness: str | Path | None = None) -> Audited:
+        """The same, for any number of heads that were kept."""
+        seen = [] if witness is None else Witness(witness).heads()
+        audited = self._ledger.audit([*seen, *since])
+        return audited if witness is None else replace(audited, witnessed=len(seen))
+
+    def watch(self, witness: str | Path) -> Watch:
+        """Write every new head into a file outside the workspace, until ``end``; refused if it disagrees."""
+        watch = Watch(self._ledger, Witness(witness))
+        watch.start()
+        return watch
 
     def head(self) -> Head:
         """Where the books end: the number of the last event and its hash, to be kept elsewhere."""

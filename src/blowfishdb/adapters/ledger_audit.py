@@ -97,7 +97,10 @@ class _Replay:
     def read_chain(self, connection: Connection, since: Sequence[Head]) -> Head:
         """Replay every event, and return where they end."""
         previous, number = START, 0
-        wanted = {head.number: head for head in since if head.number}
+        wanted: dict[int, list[Head]] = {}
+        for kept in since:
+            if kept.number:
+                wanted.setdefault(kept.number, []).append(kept)
         for row in connection.execute(select(events).order_by(events.c.seq)):
             event = link_of(row)
             number += 1
@@ -109,7 +112,7 @@ class _Replay:
             if row.hash != event.seal(row.previous):
                 self.problems.append(f"Event {event.seq} was changed.")
             previous = row.hash
-            if not wanted.pop(number, Head(number, row.hash)).is_of(row.hash):
+            if not all(kept.is_of(row.hash) for kept in wanted.pop(number, ())):
                 self.problems.append(
                     f"Event {number} is another than it was: the books do not extend a head that was kept."
                 )
@@ -121,8 +124,8 @@ class _Replay:
         if head is None or (head.seq, head.hash) != (number, previous):
             self.problems.append("The end of the events is not where it was: some were cut off or added.")
         self.problems += [
-            f"The books end at event {number}, but a head of event {kept} was kept: they were rolled back."
-            for kept in wanted
+            f"The books end at event {number}, but a head of event {gone} was kept: they were rolled back."
+            for gone in sorted(wanted)[:3]
         ]
         return Head(number, previous)
 

@@ -7,6 +7,7 @@ is asked carries a key of its own, so that trying again after a lost connection 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self, final
@@ -18,6 +19,7 @@ import numpy as np
 from blowfishdb.adapters.backends import Cancellation
 from blowfishdb.adapters.heads import Audited, Head
 from blowfishdb.adapters.ledger import Budget, Event, Grant
+from blowfishdb.adapters.witness import Witness
 from blowfishdb.answers import Answer
 from blowfishdb.asking import Asking
 from blowfishdb.core import codec, errors
@@ -326,12 +328,16 @@ class Remote(Gateway):
             for event in found["events"]
         ]
 
-    def audit(self, *, since: Head | str | None = None) -> Audited:
-        """What is wrong with the books, and what was looked at; they must extend the head ``since``."""
+    def audit(self, *, since: Head | str | None = None, witness: str | Path | None = None) -> Audited:
+        """What is wrong with the books, and what was looked at.
+
+        They must extend the head ``since``, and every head of the file ``witness`` beside this process.
+        """
+        seen = [] if witness is None else Witness(witness).heads()
+        heads = [*seen[-1:], *(() if since is None else (since,))]  # the newest covers those before it
         query: dict[str, Any] = {"after": 2**53}  # no events: those are asked for by themselves
-        if since is not None:
-            query["since"] = str(since)
-        return Audited.from_plain(self._wire.get("/audit", query))
+        found = Audited.from_plain(self._wire.get("/audit", query | {"since": [str(head) for head in heads]}))
+        return found if witness is None else replace(found, witnessed=len(seen))
 
     def head(self) -> Head:
         """Where the books end."""

@@ -64,7 +64,7 @@ class Check:
         return {"name": self.name, "state": self.state.value, "found": self.found, "todo": self.todo}
 
 
-def checks(workspace: str) -> Iterator[Check]:
+def checks(workspace: str, witness: Path | None = None) -> Iterator[Check]:
     """Every check, one after the other; the workspace is only looked at if it is there."""
     yield _python()
     yield _packages()
@@ -76,7 +76,7 @@ def checks(workspace: str) -> Iterator[Check]:
     yield _guarded("noise", _noise, "do not answer questions on this machine; report it with this output")
     yield from _optional()
     yield _guarded(
-        "workspace", lambda: _workspace(workspace), "restore a backup: blowfishdb restore PATH INTO"
+        "workspace", lambda: _workspace(workspace, witness), "restore a backup: blowfishdb restore PATH INTO"
     )
 
 
@@ -215,7 +215,7 @@ def _tool(name: str, package: str | None, programs: tuple[str, ...], todo: str) 
     return Check(name, State.OK, "available")
 
 
-def _workspace(place: str) -> Check:
+def _workspace(place: str, witness: Path | None) -> Check:
     if place.startswith(("http://", "https://")):
         return Check("workspace", State.WARN, "it is behind a server", "run doctor where the workspace is")
     if "://" not in place and not Path(place).exists():
@@ -225,7 +225,11 @@ def _workspace(place: str) -> Check:
     from blowfishdb.workspace import Workspace
 
     with Workspace(place) as workspace:
-        problems, count = workspace.verify(), len(workspace.datasets())
-    if problems:
-        return Check("workspace", State.FAIL, problems[0], "restore a backup: blowfishdb restore PATH INTO")
-    return Check("workspace", State.OK, f"{count} dataset{'' if count == 1 else 's'}; every hash adds up")
+        audited, count = workspace.audit(witness=witness), len(workspace.datasets())
+    if audited.problems:
+        todo = "restore a backup: blowfishdb restore PATH INTO"
+        return Check("workspace", State.FAIL, audited.problems[0], todo)
+    found = f"{count} dataset{'' if count == 1 else 's'}; every hash adds up"
+    if audited.witnessed is not None:
+        found += f", and extends {audited.witnessed:,} heads of the witness file"
+    return Check("workspace", State.OK, found)

@@ -99,4 +99,4 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     if app.state.server.settings.warm_up:
         warm_up()
     yield
-    app.state.server.workspace.close()
+    app.state.server.close()

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
+from blowfishdb.adapters.heads import Audited, Head
 from blowfishdb.adapters.ledger import Event
 from blowfishdb.entrypoints.api.access import Anyone, BookReader, Caller, watching
 from blowfishdb.entrypoints.api.metrics import Metrics
@@ -28,13 +29,13 @@ def audit(
     after: Annotated[int, Query(ge=0, le=2**53, description="Only events with a higher number.")] = 0,
     limit: Annotated[int | None, Query(ge=1, le=100_000)] = None,
     since: Annotated[
-        str | None, Query(max_length=100, description="A head that was kept: the books must extend it.")
-    ] = None,
+        list[str], Query(max_length=1_000, description="Heads that were kept: the books must extend them.")
+    ] = [],  # noqa: B006 (FastAPI copies it)
 ) -> Audit:
     """Every event of the ledger in order, and what is wrong with the whole of it, if anything."""
     if dataset is not None:
         caller.gateway.facts(dataset)
-    audited = caller.gateway.audit(since=since)
+    audited = _audited(caller, [Head.of(text) for text in since])
     events = [event for event in caller.gateway.events(dataset) if event.seq > after][:limit]
     return Audit(**audited.to_plain(), events=[_event(event) for event in events])
 
@@ -58,6 +59,12 @@ def metrics(request: Request, _: Watching) -> Response:
     """Requests by route, and budgets; for programs on this machine, curators and auditors."""
     numbers: Metrics = request.app.state.metrics
     return Response(numbers.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _audited(caller: Caller, since: list[Head]) -> Audited:
+    """Compared with what the server's own witness file says, too."""
+    witness = caller.server.settings.witness
+    return caller.gateway.audited(since, witness or None)
 
 
 def _event(event: Event) -> EventShown:

@@ -30,7 +30,7 @@ class RunningQuestions:
         self._scratch = Scratch(store)
 
     @contextmanager
-    def running(self, user: str, key: str, beat: Callable[[], None]) -> Iterator[Cancellation]:
+    def running(self, user: str, key: str, beat: Callable[[], None] = lambda: None) -> Iterator[Cancellation]:
         """While inside, whoever calls ``stop`` with the same names cancels the question.
 
         ``beat`` is called every few seconds, to tell others that somebody is still at work.

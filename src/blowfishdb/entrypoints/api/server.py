@@ -12,6 +12,7 @@ from starlette.requests import HTTPConnection
 from blowfishdb.adapters.accounts import Accounts, Limits
 from blowfishdb.adapters.idempotency import Idempotency
 from blowfishdb.adapters.tokens import Tokens
+from blowfishdb.adapters.witness import Watch
 from blowfishdb.entrypoints.api.keys import key
 from blowfishdb.entrypoints.api.rates import Rates
 from blowfishdb.entrypoints.api.settings import Settings
@@ -35,11 +36,13 @@ class Server:
     idempotency: Idempotency
     rates: Rates
     settings: Settings
+    watch: Watch | None = None
 
     @classmethod
     def open(cls, place: str | Path, settings: Settings, hasher: PasswordHash | None = None) -> Server:
         """Open a workspace; what its last process left unfinished long ago is ended."""
         workspace = Workspace(place, user=SYSTEM)
+        watch = workspace.watch(settings.witness) if settings.witness else None  # before anything is written
         key(workspace.store, "quotes")  # made now, so that the first quote need not write
         limits = Limits(settings.wrong_passwords, timedelta(minutes=settings.wrong_password_minutes))
         return cls(
@@ -49,7 +52,14 @@ class Server:
             Idempotency(workspace.store),
             Rates(settings.requests_per_second, settings.burst),
             settings,
+            watch,
         )
+
+    def close(self) -> None:
+        """Let go of the workspace, and write down where its books end."""
+        if self.watch is not None:
+            self.watch.end()
+        self.workspace.close()
 
 
 def server_of(connection: HTTPConnection) -> Server:

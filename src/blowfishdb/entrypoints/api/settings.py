@@ -17,7 +17,8 @@ class Settings:
 
     ``https`` says that people reach it through TLS: cookies are then marked Secure and browsers are told to
     stay with TLS. A caller may send ``requests_per_second`` on average and ``burst`` at once. ``demo`` lets
-    people on this machine choose a role without a password, and is for the demonstration only.
+    people on this machine choose a role without a password, and is for the demonstration only. ``witness``
+    is a file outside the workspace into which every new head of the books is written.
     """
 
     session_hours: float = 12
@@ -31,6 +32,7 @@ class Settings:
     loopback_metrics: bool = True
     warm_up: bool = True
     demo: bool = False
+    witness: str = ""
 
     def __post_init__(self) -> None:
         positive = {

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blowfishdb.entrypoints.cli.here import AsJson, Data, Here
+from blowfishdb.entrypoints.cli.here import AsJson, Data, Here, WitnessFile
 from blowfishdb.entrypoints.cli.panels import ANALYST, AUDITOR, CURATOR, examples
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ def audit(
     since: Annotated[
         str | None, typer.Option(metavar="HEAD", help="A head that was kept: the books must extend it.")
     ] = None,
+    witness: WitnessFile = None,
     _json: AsJson = False,
 ) -> None:
     """Check that every charge, hash and sealed fact adds up, and list what happened. Fails if they do not."""
@@ -84,7 +85,7 @@ def audit(
             said = str(gateway.head())
             here.say({"head": said}, said)
             return
-        audited = gateway.audit(since=since)
+        audited = gateway.audit(since=since, witness=witness)
         events = gateway.events(None if data == _ALL else data)
         plain = {**audited.to_plain(), "events": [plain_forms.event(happened) for happened in events]}
         verdict = [Text(problem, style="red") for problem in audited.problems]

@@ -145,4 +145,13 @@ AsJson = Annotated[
     bool, typer.Option("--json", help="Machine-readable output with stable keys.", callback=_speak_json)
 ]
 Data = Annotated[str, typer.Argument(metavar="DATA", help="The name of a dataset.", show_default=False)]
+WitnessFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--witness",
+        metavar="FILE",
+        envvar="BLOWFISHDB_WITNESS",
+        help="A file outside the workspace with heads of its books.",
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]

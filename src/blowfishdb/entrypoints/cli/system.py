@@ -9,7 +9,7 @@ import typer
 
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.entrypoints.cli import prompts
-from blowfishdb.entrypoints.cli.here import AsJson, Here, Yes
+from blowfishdb.entrypoints.cli.here import AsJson, Here, WitnessFile, Yes
 from blowfishdb.entrypoints.cli.panels import SYSTEM, examples
 
 if TYPE_CHECKING:
@@ -60,9 +60,11 @@ def serve(
             help="A server in front whose X-Forwarded-For counts; this machine with --https-behind-proxy.",
         ),
     ] = None,
+    witness: WitnessFile = None,
     _json: AsJson = False,
 ) -> None:
     """Serve the workspace to browsers and programs until Ctrl-C."""
+    from blowfishdb.entrypoints.api.settings import Settings
     from blowfishdb.entrypoints.tls import Doors
 
     here = Here.of(ctx)
@@ -76,7 +78,8 @@ def serve(
         here.say({**told, "https": doors.https})
     from blowfishdb.entrypoints.serve import serve as run
 
-    run(here.workspace, host, port, workers, open_browser, doors=doors)
+    settings = Settings(witness="" if witness is None else str(witness.resolve()))
+    run(here.workspace, host, port, workers, open_browser, settings, doors)
 
 
 def backup(ctx: typer.Context, path: Place, _json: AsJson = False) -> None:
@@ -128,7 +131,7 @@ def delete(
     here.say({"path": str(path), "deleted": True}, f"'{path}' is gone.")
 
 
-def doctor(ctx: typer.Context, _json: AsJson = False) -> None:
+def doctor(ctx: typer.Context, witness: WitnessFile = None, _json: AsJson = False) -> None:
     """Check this installation, its noise and the workspace. Fails if something must be mended."""
     from rich.text import Text
 
@@ -138,7 +141,7 @@ def doctor(ctx: typer.Context, _json: AsJson = False) -> None:
     here = Here.of(ctx)
     colours = {State.OK: "green", State.WARN: "yellow", State.FAIL: "bold red"}
     table = grid("", "check", "found", wrap=(2,))
-    found = list(checks(here.workspace))
+    found = list(checks(here.workspace, witness))
     for check in found:
         table.add_row(
             Text(check.state.value, style=colours[check.state]), check.name, check.found, check.todo

@@ -13,6 +13,7 @@ from fastapi import APIRouter, Request, Response
 
 from blowfishdb.adapters.ledger_values import State
 from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.errors import InvalidInput
 from blowfishdb.entrypoints.api.access import Caller
 from blowfishdb.entrypoints.api.books import audit
 from blowfishdb.entrypoints.api.shapes import Audit, EventShown
@@ -57,9 +58,10 @@ def audit_page(
     kind: str = "",
     who: str = "",
     page: str = "1",
+    since: str = "",
 ) -> Response:
     """Whether every hash and every sum adds up, charges by state, and the newest events first."""
-    books = _books(caller, dataset)
+    books, refused = _compared(caller, dataset, since)
     chosen = [
         event
         for event in reversed(books.events)
@@ -83,6 +85,9 @@ def audit_page(
         page=number,
         pages=pages,
         charges=_by_state(books.events),
+        since=since[:100],
+        extends=not refused,
+        refused=refused,
     )
 
 
@@ -108,8 +113,18 @@ def audit_csv(dataset: str, caller: PageBookReader) -> Response:
     return _file(out.getvalue(), dataset, "csv", "text/csv; charset=utf-8")
 
 
-def _books(caller: Caller, dataset: str) -> Audit:
-    return audit(caller, dataset=dataset, after=0, limit=None)
+def _books(caller: Caller, dataset: str, since: str = "") -> Audit:
+    return audit(caller, dataset=dataset, after=0, limit=None, since=[since] if since else [])
+
+
+def _compared(caller: Caller, dataset: str, since: str) -> tuple[Audit, str]:
+    """The books, and what is wrong with them if they must extend a head; nothing if they do."""
+    try:
+        books = _books(caller, dataset, since)
+    except InvalidInput as refusal:
+        return _books(caller, dataset), refusal.message
+    wrong = [problem for problem in books.problems if "head" in problem]
+    return books, wrong[0] if wrong else ""
 
 
 def _cell(value: object) -> object:
