@@ -238,7 +238,7 @@ REFUSED = [
     (
         "SELECT region, AVG(salary) FROM {d} WHERE age > 3 OR age < 2 GROUP BY region",
         "each group",
-        "mean(salary) where (age > 3 or age < 2) and region = 'north'",
+        "sum(salary) where (age > 3 or age < 2) and region = 'north'",
     ),
     ("SELECT BIN(age, 5), AVG(salary) FROM {d} GROUP BY 1", "each group", "histogram(age, width=5)"),
     ("SELECT region, COUNT(*) FROM {d} GROUP BY region LIMIT 3", "fullest", "top(region, 3)"),
