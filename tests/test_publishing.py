@@ -218,6 +218,12 @@ def test_a_promise_that_ends_with_a_policy_leaves_an_event(ws: Workspace) -> Non
     (withdrawn,) = [event for event in ws.events("salaries") if event.kind == "withdrawn"]
     assert withdrawn.facts["version"] == version
     assert ws.verify() == []
+    told = salaries.guarantee().history
+    today = withdrawn.at.date().isoformat()
+    assert told[0] == f"{today}: All answers together may cost at most ε 1."
+    assert f"{today}: The promise of version {version} of the policy was withdrawn." in told
+    assert told[-1].startswith(f"{today}: Version {version + 1} of the policy was published.")
+    assert "Counting all answers so far" in told[-1]
     salaries.publish(within(20), confirm=True, withdraw=True)  # hides more: nothing ends
     assert sum(event.kind == "withdrawn" for event in ws.events("salaries")) == 1
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from blowfishdb.core.accuracy import Accuracy
@@ -30,13 +30,22 @@ def cheaper(
 
 
 def affordable(
-    planner: Planner, request: Request, planned: Planned, policy: Policy, rows_per_person: int, left: Epsilon
+    planner: Planner,
+    request: Request,
+    planned: Planned,
+    policy: Policy,
+    rows_per_person: int,
+    left: Epsilon,
+    fitting: Callable[[Request, Planned], bool],
 ) -> tuple[Fit, ...]:
-    """What fits into the budget that is left: a larger error, wider bins, or another decision."""
+    """What fits into the budget that is left: a larger error, wider bins, or another decision.
+
+    ``left`` is what may be spent in the planned way, ``fitting`` says of another one whether it may be taken.
+    """
     if request.terms.accuracy is None:
-        return what_is_left(left, *_wider_bins(planner, request, policy, rows_per_person, left))
+        return what_is_left(left, *_wider_bins(planner, request, policy, rows_per_person, fitting))
     fits = [*_larger_error(request, request.terms.accuracy, planned, rows_per_person, left)]
-    fits += [*_wider_bins(planner, request, policy, rows_per_person, left)]
+    fits += [*_wider_bins(planner, request, policy, rows_per_person, fitting)]
     return (*fits, *_ANYWAY)
 
 
@@ -68,7 +77,11 @@ def _rounded_up(alpha: float) -> float:
 
 
 def _wider_bins(
-    planner: Planner, request: Request, policy: Policy, rows_per_person: int, left: Epsilon
+    planner: Planner,
+    request: Request,
+    policy: Policy,
+    rows_per_person: int,
+    fitting: Callable[[Request, Planned], bool],
 ) -> Iterator[Fit]:
     """The finest of a few coarser cuts that fits."""
     for times in _COARSER:
@@ -76,10 +89,10 @@ def _wider_bins(
         if coarser is None:
             return
         try:
-            cost = planner.plan(coarser, policy, rows_per_person).cost
+            fits = fitting(coarser, planner.plan(coarser, policy, rows_per_person))
         except BlowfishError:
             return
-        if cost <= left:
+        if fits:
             bins = coarser.form.columns[0].bins
             yield Fit(f"{bins:,} bins", bins=bins)
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -143,6 +144,46 @@ class Fit:
 
 @final
 @dataclass(frozen=True)
+class UnderPromise:
+    """What an answer costs under an earlier policy that is still promised, and what that one has left."""
+
+    version: int
+    epsilon: Epsilon | None
+    """None where it would tell apart exactly what that policy hides: no budget reaches."""
+    remaining: Epsilon
+
+    @property
+    def affordable(self) -> int | None:
+        """How many such answers it allows; None for any number."""
+        if self.epsilon is None:
+            return 0
+        return self.remaining // self.epsilon if self.epsilon else None
+
+    @property
+    def words(self) -> str:
+        """What binds, by name."""
+        still = f"Version {self.version} of the policy is still promised"
+        if self.epsilon is None:
+            return f"{still}, and this answer would tell apart exactly what it hides: it is refused."
+        return (
+            f"{still}: under it this answer costs ε {self.epsilon:.3g}, and ε {self.remaining:.3g} is left."
+        )
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-ready data."""
+        cost = None if self.epsilon is None else str(self.epsilon)
+        left = str(self.remaining)
+        return {"version": self.version, "epsilon": cost, "remaining": left, "words": self.words}
+
+    @classmethod
+    def from_plain(cls, said: Mapping[str, Any]) -> UnderPromise:
+        """From its plain form."""
+        cost = None if said["epsilon"] is None else Epsilon(said["epsilon"])
+        return cls(said["version"], cost, Epsilon(said["remaining"]))
+
+
+@final
+@dataclass(frozen=True)
 class Quote:
     """What a question would cost. Free, and computed without touching the data."""
 
@@ -165,6 +206,8 @@ class Quote:
     """What the budget still allows, where it does not allow this."""
     notes: tuple[str, ...] = ()
     """As what values count that are missing or outside the declared ones, column by column."""
+    promises: tuple[UnderPromise, ...] = ()
+    """What the answer costs under every earlier policy that is still promised."""
 
     @property
     def dividend(self) -> float | None:
@@ -173,17 +216,30 @@ class Quote:
 
     @property
     def affordable(self) -> int | None:
-        """How many such answers the remaining budget allows; None if they are free."""
-        return self.remaining // self.epsilon if self.epsilon else None
+        """How many such answers the budget and every kept promise allow; None for any number."""
+        each = [
+            self.remaining // self.epsilon if self.epsilon else None,
+            *(p.affordable for p in self.promises),
+        ]
+        return min((times for times in each if times is not None), default=None)
+
+    @property
+    def binding(self) -> UnderPromise | None:
+        """The earlier promise that allows fewest such answers, if it allows fewer than the budget does."""
+        own = self.remaining // self.epsilon if self.epsilon else math.inf
+        limited = [promise for promise in self.promises if promise.affordable is not None]
+        least = min(limited, key=lambda promise: promise.affordable or 0, default=None)
+        return least if least is not None and (least.affordable or 0) < own else None
 
     def __str__(self) -> str:
         every = "all answers at once" if self.simultaneous else "each answer"
+        bound = "" if self.binding is None else f" {self.binding.words}"
         cost = "already owned, costs nothing" if self.owned else f"costs ε = {self.epsilon:.3g}"
         if self.alpha is None or self.beta is None:
-            return f"{self.question} of {self.dataset}: {cost}. {NO_PROMISE}"
+            return f"{self.question} of {self.dataset}: {cost}. {NO_PROMISE}{bound}"
         return (
             f"{self.question} of {self.dataset}: within ±{self.alpha:g} on {every}, "
-            f"{100 * (1 - self.beta):g} times in 100; {cost}"
+            f"{100 * (1 - self.beta):g} times in 100; {cost}{'.' if bound else ''}{bound}"
         )
 
     def _repr_html_(self) -> str:
@@ -213,6 +269,8 @@ class Quote:
             "alternatives": [alternative.to_plain() for alternative in self.alternatives],
             "fits": [fit.to_plain() for fit in self.fits],
             "notes": list(self.notes),
+            "promises": [promise.to_plain() for promise in self.promises],
+            "binding": None if self.binding is None else self.binding.to_plain(),
         }
 
     @classmethod
@@ -226,6 +284,7 @@ class Quote:
             alternatives=tuple(Alternative(a["alpha"], Epsilon(a["epsilon"])) for a in said["alternatives"]),
             fits=tuple(map(Fit.from_plain, said["fits"])),
             notes=tuple(said.get("notes", ())),
+            promises=tuple(map(UnderPromise.from_plain, said.get("promises", ()))),
         )
 
 

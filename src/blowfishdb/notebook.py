@@ -53,6 +53,8 @@ def quote_html(quote: Quote) -> str:
     if not quote.owned and quote.dividend is not None and quote.affordable is not None:
         plain = f"ε {quote.plain_epsilon:.3g}, {quote.dividend:.2g} times as much"
         facts += [["affordable", f"{quote.affordable:,} times"], ["plain differential privacy", plain]]
+    if quote.binding is not None:
+        facts.append(["an earlier promise", quote.binding.words])
     facts += [["cheaper", f"±{a.alpha:g} for ε {a.epsilon:.3g}"] for a in quote.alternatives]
     notes = [
         _promise(quote.alpha, quote.beta, quote.simultaneous),

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, final
 
-from blowfishdb.adapters.ledger import Ledger
+from blowfishdb.adapters.ledger import Event, Ledger
 from blowfishdb.adapters.policies import Policies
 from blowfishdb.core import codec
 from blowfishdb.core.budget import Epsilon
@@ -122,10 +122,6 @@ class Publishing:
             found.append(Kept(promise.version, policy, promise.total, promise.remaining))
         return found
 
-    def promises(self, name: str) -> Mapping[int, Policy]:
-        """The same by version, for whoever prices answers."""
-        return {kept.version: kept.policy for kept in self.kept(name)}
-
     def remembered(self, name: str) -> tuple[str, ...]:
         """What earlier policies mean for the promise of today, in sentences."""
         said = []
@@ -145,11 +141,28 @@ class Publishing:
             said.append(f"Version {kept.version} of the policy is still promised as well: {rules}")
         return tuple(said)
 
+    def promised(self, name: str) -> tuple[str, ...]:
+        """Everything that was ever promised or taken back, in dated sentences, oldest first."""
+        steps = self.ledger.events(name, kinds=("budget", "policy", "promise", "withdrawn"))
+        return tuple(f"{event.at.date().isoformat()}: {_step(event)}" for event in steps)
+
     def _history(self, record: DatasetRecord) -> History:
         def policy(version: int) -> Policy | None:
             return self.records.policy(record.name, version)
 
         return history(self.ledger, record.name, policy, people=record.rows_per_person)
+
+
+def _step(event: Event) -> str:
+    if event.kind == "budget":
+        return f"All answers together may cost at most ε {event.amount}."
+    if event.kind == "promise":
+        return f"Version {event.facts['version']} of the policy stays promised beside the one that follows."
+    if event.kind == "withdrawn":
+        return f"The promise of version {event.facts['version']} of the policy was withdrawn."
+    said = " ".join(event.facts["difference"])
+    past = event.facts["past"]["sentence"] if "past" in event.facts and _told_before(event.facts) else ""
+    return f"Version {event.facts['to_version']} of the policy was published. {said} {past}".strip()
 
 
 def _told_before(facts: Mapping[str, Any]) -> bool:

@@ -36,7 +36,6 @@ from blowfishdb.core.errors import (
     BlowfishError,
     BudgetExhausted,
     MaxCostExceeded,
-    PolicyConflict,
     WorkspaceError,
 )
 from blowfishdb.core.noise import Noise
@@ -46,9 +45,11 @@ from blowfishdb.core.questions import Release
 from blowfishdb.core.reuse import Offer
 from blowfishdb.history import FROM_STORED, Past
 from blowfishdb.identity import identity
-from blowfishdb.messages import Alternative, Fit, Progress, Quote, Request
+from blowfishdb.keeping import check_promises, room_for, told_apart
+from blowfishdb.messages import Alternative, Fit, Progress, Quote, Request, UnderPromise
 from blowfishdb.owned import Owned
 from blowfishdb.planning import Planned, Planner, Promise
+from blowfishdb.publishing import Kept
 from blowfishdb.records import DatasetRecord
 from blowfishdb.together import Together
 
@@ -64,8 +65,8 @@ class Service:
     owned: Owned
     noise: Noise
     planner: Planner
-    promises: Callable[[str], Mapping[int, Policy]]
-    """Earlier policies of a dataset that are still kept, by version."""
+    promises: Callable[[str], Sequence[Kept]]
+    """Earlier policies of a dataset that are still kept, oldest first."""
 
     def plan(self, request: Request) -> Planned | PlannedClusters:
         """Steps 1 to 3: the small problem, the mechanism, the price."""
@@ -85,8 +86,11 @@ class Service:
         if isinstance(planned, Planned) and not known and not planned.given:
             offer = self._offer(request, dataset, planned.problem)
         owned = known or offer is not None
+        known_to_all = isinstance(planned, Planned) and planned.given
         promise = planned.promise
         left = self.ledger.left(dataset.name, request.user)
+        kept = () if owned or known_to_all else self._under_promises(dataset, ready_of(request, planned))
+        room = room_for(planned.cost, left, kept)
         return Quote(
             dataset=dataset.name,
             question=request.question.describe(),
@@ -102,8 +106,9 @@ class Service:
             remaining=left,
             owned=owned,
             alternatives=() if owned else self._cheaper(request, dataset, planned),
-            fits=() if owned or planned.cost <= left else self._fits(request, dataset, planned, left),
+            fits=() if owned or planned.cost <= room else self._fits(request, dataset, planned, room),
             notes=planned.problem.notes,
+            promises=kept,
         )
 
     def ask(
@@ -152,10 +157,11 @@ class Service:
         """
         before = [self.asked_before(request) for request in requests]
         paid = sum((answer.receipt.epsilon for answer in before if answer is not None), Epsilon(0))
-        costs = [
-            self.quote(request).epsilon if answer is None else Epsilon(0)
+        quotes = [
+            self.quote(request) if answer is None else None
             for request, answer in zip(requests, before, strict=True)
         ]
+        costs = [Epsilon(0) if quote is None else quote.epsilon for quote in quotes]
         order = sorted(range(len(requests)), key=lambda place: (-costs[place].nano, place))
         due = self._due_together([requests[place] for place in order if costs[place]])
         _check_cost(sum(due.values(), paid), max_cost)
@@ -168,6 +174,7 @@ class Service:
                     left=left,
                     fixes=("fewer questions at once", "larger errors", "ask the curator for more"),
                 )
+        check_promises([quote for quote in quotes if quote is not None])
         answers, together = {}, Together()
         for place in order:
             answers[place] = self.ask(requests[place], together=together)
@@ -243,7 +250,7 @@ class Service:
 
     def _tell(self, planned: Planned, request: Request, dataset: DatasetRecord) -> Answer:
         """What everyone knows already, on record like every other answer; no row is read."""
-        nothing = dict.fromkeys(self.promises(dataset.name), Epsilon(0))
+        nothing = {kept.version: Epsilon(0) for kept in self.promises(dataset.name)}
         plan, problem = planned.choice.plan, planned.problem
         charge = self._reserve(request, dataset, problem, {"mechanism": plan.name}, Epsilon(0), nothing)
         with self._committed(charge):
@@ -272,7 +279,7 @@ class Service:
     def _give(self, offer: Offer, request: Request, dataset: DatasetRecord, problem: Projected) -> Answer:
         """The free answer, on record like every other."""
         assert request.terms.accuracy is not None
-        nothing = dict.fromkeys(self.promises(dataset.name), Epsilon(0))
+        nothing = {kept.version: Epsilon(0) for kept in self.promises(dataset.name)}
         charge = self._reserve(request, dataset, problem, {"mechanism": FROM_STORED}, Epsilon(0), nothing)
         with self._committed(charge):
             needed = request.counts.kind.requirement(request.terms.accuracy, problem.axes)
@@ -287,19 +294,22 @@ class Service:
 
     def _losses(self, dataset: DatasetRecord, ready: Ready) -> dict[int, Epsilon]:
         """What the answer costs under every earlier policy that is still kept."""
+        losses = {}
+        for kept in self._under_promises(dataset, ready):
+            if kept.epsilon is None:
+                raise told_apart(kept.version)
+            losses[kept.version] = kept.epsilon
+        return losses
+
+    def _under_promises(self, dataset: DatasetRecord, ready: Ready) -> tuple[UnderPromise, ...]:
+        """The same, with what each of them has left; None where it would be exact."""
         kept = self.promises(dataset.name)
-        if not kept:
-            return {}
-        kernel = ready.kernel(dataset.policy, dataset.rows_per_person)
-        losses = {version: Past.of((kernel,), policy).epsilon for version, policy in kept.items()}
-        for version, loss in losses.items():
-            if loss is None:
-                raise PolicyConflict(
-                    f"This answer would tell apart exactly what version {version} of the policy hides, and "
-                    "that version is still promised. Nothing was charged.",
-                    fixes=("ask the curator to withdraw the earlier promise",),
-                )
-        return {version: loss for version, loss in losses.items() if loss is not None}
+        kernel = ready.kernel(dataset.policy, dataset.rows_per_person) if kept else None
+        return tuple(
+            UnderPromise(one.version, Past.of((kernel,), one.policy).epsilon, one.remaining)
+            for one in kept
+            if kernel is not None
+        )
 
     def _reserve(
         self,
@@ -341,8 +351,10 @@ class Service:
             yield
         except BudgetExhausted as refusal:
             left = self.ledger.left(dataset.name, request.user)
-            if planned.cost > left:  # otherwise it is an earlier promise that does not reach
-                refusal.fixes = tuple(fit.words for fit in self._fits(request, dataset, planned, left))
+            kept = self._under_promises(dataset, ready_of(request, planned))
+            room = room_for(planned.cost, left, kept)
+            fits = tuple(fit.words for fit in self._fits(request, dataset, planned, room))
+            refusal.fixes = fits if planned.cost > left else tuple(dict.fromkeys((*fits, *refusal.fixes)))
             raise
 
     def _fits(
@@ -350,7 +362,12 @@ class Service:
     ) -> tuple[Fit, ...]:
         if isinstance(planned, PlannedClusters):
             return what_is_left(left)
-        return affordable(self.planner, request, planned, dataset.policy, dataset.rows_per_person, left)
+
+        def fits(other: Request, cheaper: Planned) -> bool:
+            kept = self._under_promises(dataset, ready_of(other, cheaper))
+            return room_for(cheaper.cost, self.ledger.left(dataset.name, request.user), kept) >= cheaper.cost
+
+        return affordable(self.planner, request, planned, dataset.policy, dataset.rows_per_person, left, fits)
 
     def _cheaper(
         self, request: Request, dataset: DatasetRecord, planned: Planned | PlannedClusters

@@ -73,7 +73,7 @@ class Workspace(Gateway):
             Owned(self._ledger),
             secure(),
             Planner(Best()),
-            self._publishing.promises,
+            self._publishing.kept,
         )
 
     def as_user(self, user: str) -> Workspace:
@@ -235,7 +235,12 @@ class Workspace(Gateway):
         record = self._records[name]
         total = self._ledger.budget(name).total
         promised = guarantee(record.policy, total, rows_per_person=record.rows_per_person)
-        return replace(promised, past=self._publishing.remembered(name), about=self._about(record, total))
+        return replace(
+            promised,
+            past=self._publishing.remembered(name),
+            about=self._about(record, total),
+            history=self._publishing.promised(name),
+        )
 
     def tradeoff(
         self,

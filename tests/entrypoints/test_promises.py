@@ -42,6 +42,12 @@ def test_over_http(here: Running) -> None:
         f"{SALARIES}/answers", json={"question": "cumulative(salary, width=100)", "epsilon": "1"}
     )
     assert asked.status_code == 402 and not asked.json()["charged"]
+    priced = ok(
+        here.analyst.post(
+            f"{SALARIES}/quotes", json={"question": "cumulative(salary, width=100)", "epsilon": "1"}
+        )
+    )
+    assert priced["affordable"] == 0 and priced["binding"]["version"] == version
     assert f"version {version}" in asked.json()["detail"].lower()
     assert here.analyst.post(f"{SALARIES}/policy/withdraw", json={"version": version}).status_code == 403
     assert here.curator.post(f"{SALARIES}/policy/withdraw", json={"version": 77}).status_code == 422
@@ -64,6 +70,7 @@ def test_the_guarantee_speaks_of_it(here: Running) -> None:
     )
     ok(here.curator.put(f"{SALARIES}/policy", json=loosened(1)))
     ok(here.curator.post(f"{SALARIES}/policy/publish", json={"confirm": True}))
+    assert "stays promised" in " ".join(ok(here.analyst.get(f"{SALARIES}/guarantee"))["history"])
     told = " ".join(ok(here.analyst.get(f"{SALARIES}/guarantee"))["past"])
     assert "still promised" in told
     assert "Counting all answers so far" in told

@@ -8,7 +8,7 @@ event, and each method one transaction, so a crash between two of them gives not
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, Self, final
@@ -333,11 +333,13 @@ class Ledger:
         with self._store.reading() as connection:
             return [StoredAnswer(charge_of(row), row.answer) for row in connection.execute(rows)]
 
-    def events(self, dataset: str | None = None) -> list[Event]:
-        """Everything that was ever entered, oldest first, with the hashes that chain it."""
+    def events(self, dataset: str | None = None, *, kinds: Collection[str] = ()) -> list[Event]:
+        """Everything that was ever entered, oldest first, with the hashes that chain it; or some kinds."""
         rows = select(events).order_by(events.c.seq)
         if dataset is not None:
             rows = rows.where(events.c.dataset == dataset)
+        if kinds:
+            rows = rows.where(events.c.kind.in_(kinds))
         with self._store.reading() as connection:
             return [event_of(row) for row in connection.execute(rows)]
 

@@ -59,7 +59,8 @@ class Guarantee:
     """A promise in words. ``together`` is about several columns, ``presence`` about being in the data.
 
     ``known`` says how the promise changes because of what everyone knows already, ``past`` what answers under
-    earlier policies mean for it, ``about`` which rows it is about.
+    earlier policies mean for it, ``about`` which rows it is about, ``history`` what was promised when, one
+    dated sentence for each step.
     """
 
     budget: Epsilon
@@ -71,6 +72,7 @@ class Guarantee:
     known: str = ""
     past: tuple[str, ...] = ()
     about: tuple[str, ...] = ()
+    history: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if whole(self.rows_per_person, "The number of rows per person", InvalidInput) < 1:
@@ -135,6 +137,7 @@ class Guarantee:
             stored.get("known", ""),
             tuple(stored.get("past", ())),
             tuple(stored.get("about", ())),
+            tuple(stored.get("history", ())),
         )
 
 

@@ -58,6 +58,7 @@ def explain(ctx: typer.Context, data: Data, _json: AsJson = False) -> None:
             plain,
             Framed("What is hidden", listed(said)),
             Framed("What is promised", listed(promised.paragraphs), "green"),
+            Framed("What was promised when", listed(promised.history)),
         )
 
 

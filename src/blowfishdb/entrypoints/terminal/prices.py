@@ -48,6 +48,8 @@ def quote_panel(quote: Quote) -> RenderableType:
             for other in quote.alternatives
         ]
     lines += [Text(note) for note in quote.notes]
+    if quote.binding is not None:
+        lines.append(Text(quote.binding.words, style="bold"))
     lines.append(Text(f"{quote.mechanism}. {quote.explanation}", style="dim"))
     return Framed(f"QUOTE, free: {quote.question}", Group(*lines))
 

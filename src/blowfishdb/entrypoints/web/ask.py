@@ -146,7 +146,8 @@ class _Price:
 
     plain: dict[str, Any]
     state: str
-    """``owned``, ``free``, ``payable``, ``short`` (it does not fit) or ``exhausted`` (nothing is left)."""
+    """``owned``, ``free``, ``payable``, ``short`` (it does not fit), ``bound`` (not under an earlier promise)
+    or ``exhausted`` (nothing is left)."""
     share: str
     cheaper: tuple[tuple[str, str, str], ...]
     fits: tuple[tuple[str, str | None], ...]
@@ -161,7 +162,9 @@ class _Price:
             if draft.mode == "form"
         )
         fits = tuple((fit.words, draft.fitted(fit)) for fit in map(Fit.from_plain, quote["fits"]))
-        return cls(quote, _state(quote["owned"], cost, left), _share(cost, total), cheaper, fits)
+        bound = quote["binding"] is not None and quote["affordable"] == 0
+        state = "bound" if bound else _state(quote["owned"], cost, left)
+        return cls(quote, state, _share(cost, total), cheaper, fits)
 
 
 def _state(owned: bool, cost: Epsilon, left: Epsilon) -> str:
