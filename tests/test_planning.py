@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import blowfishdb as bf
+from blowfishdb.adapters.backends.prepared import Prepared
 from blowfishdb.answers import Answer
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.datasets import Dataset
@@ -38,7 +39,7 @@ def people(tmp_path: Path) -> Iterator[Dataset]:
 
 @pytest.fixture
 def untouched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Workspace, "_backend", lambda *_: pytest.fail("the data was touched"))
+    monkeypatch.setattr(Prepared, "count", lambda *_: pytest.fail("the data was touched"))
 
 
 class TestAdvice:
