@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from blowfishdb.adapters.backends import Backend
+from blowfishdb.adapters.backends.overlap import is_own
 from blowfishdb.adapters.backends.overlap import same_rows as overlap
 from blowfishdb.adapters.sql_source import Source
 from blowfishdb.core.budget import Epsilon
@@ -13,6 +14,15 @@ from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidInput, PolicyConflict, SourceError
 from blowfishdb.core.row_rules import RowRules
 from blowfishdb.records import DatasetRecord
+
+
+def check_not_own(location: str, store: str) -> None:
+    """The books are no rows: they hold what everyone asked, and hashes of passwords."""
+    if is_own(location, store):
+        raise InvalidInput(
+            "This is the workspace itself, or a file or database that belongs to it.",
+            fixes=("a file or database with the rows",),
+        )
 
 
 def settled_source(

@@ -17,6 +17,7 @@ from typing import Final, final
 from blowfishdb import declaring
 from blowfishdb.adapters.backends import Backend, open_backend
 from blowfishdb.adapters.backends.duckdb_files import is_text_file
+from blowfishdb.adapters.backends.files import check_file
 from blowfishdb.adapters.copies.dialect import Dialect
 from blowfishdb.adapters.copies.folder import Copies, RowsCopy
 from blowfishdb.adapters.copies.kind import SourceKind
@@ -263,6 +264,8 @@ class RowSources:
     @contextmanager
     def _taken(self, source: object, dialect: Dialect | None) -> Iterator[tuple[RowsCopy, Dialect | None]]:
         """A new copy, which is erased unless all that follows goes well."""
+        if isinstance(source, str | Path):
+            check_file(Path(source))
         if isinstance(source, str | Path) and is_text_file(source):
             dialect = dialect or find_dialect(Path(source))
         else:

@@ -156,6 +156,8 @@ class Workspace(Gateway):
         """
         if not isinstance(name, str) or not name.strip():
             raise InvalidInput("A dataset needs a name.")
+        if isinstance(source, str | Path):
+            declaring.check_not_own(str(source), self.store.name)
         which = RowsOf(table, view, person, rows_per_person, row_key, tuple(public), rows_vary, same_rows)
         made = self._rows.declare(
             name,

@@ -30,10 +30,10 @@ def schema(postgres: Server) -> Iterator[PostgresSchema]:
 
 
 def test_a_variable_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SECRET_1", "p@ss/w:rd%20${HOME}?")
-    monkeypatch.setenv("WHERE_IT_IS", "db.example")
+    monkeypatch.setenv("BLOWFISHDB_SOURCE_SECRET_1", "p@ss/w:rd%20${HOME}?")
+    monkeypatch.setenv("BLOWFISHDB_SOURCE_WHERE_IT_IS", "db.example")
     url = parse_url(
-        "postgresql://reader:${SECRET_1}@${WHERE_IT_IS}:5432/a${SECRET_1}?sslpassword=${SECRET_1}&n=1"
+        "postgresql://reader:${BLOWFISHDB_SOURCE_SECRET_1}@${BLOWFISHDB_SOURCE_WHERE_IT_IS}:5432/a${BLOWFISHDB_SOURCE_SECRET_1}?sslpassword=${BLOWFISHDB_SOURCE_SECRET_1}&n=1"
     )
     full = expanded(url)
     assert (full.username, full.password, full.host) == ("reader", "p@ss/w:rd%20${HOME}?", "db.example")
@@ -45,9 +45,14 @@ def test_a_variable_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_variable_that_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("NO_SUCH_SECRET", raising=False)
-    for address in ("postgresql://u:${NO_SUCH_SECRET}@h/d", "sqlite:///${NO_SUCH_SECRET}/data.db"):
-        with pytest.raises(SourceError, match=r"variable NO_SUCH_SECRET, which is not set") as caught:
+    monkeypatch.delenv("BLOWFISHDB_SOURCE_NO_SUCH_SECRET", raising=False)
+    for address in (
+        "postgresql://u:${BLOWFISHDB_SOURCE_NO_SUCH_SECRET}@h/d",
+        "sqlite:///${BLOWFISHDB_SOURCE_NO_SUCH_SECRET}/data.db",
+    ):
+        with pytest.raises(
+            SourceError, match=r"variable BLOWFISHDB_SOURCE_NO_SUCH_SECRET, which is not set"
+        ) as caught:
             open_backend(address, NUMBER)
         assert not caught.value.charged
 
@@ -55,8 +60,8 @@ def test_a_variable_that_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_variable_in_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = SqliteFile(tmp_path)
     place.make(TEN, NUMBER).close()
-    monkeypatch.setenv("DATA_FOLDER", str(tmp_path))
-    with closing(open_backend("sqlite:///${DATA_FOLDER}/people.sqlite", NUMBER)) as backend:
+    monkeypatch.setenv("BLOWFISHDB_SOURCE_DATA_FOLDER", str(tmp_path))
+    with closing(open_backend("sqlite:///${BLOWFISHDB_SOURCE_DATA_FOLDER}/people.sqlite", NUMBER)) as backend:
         assert counts(backend, EACH) == [1] * 10
 
 
@@ -64,16 +69,18 @@ def test_a_variable_is_looked_up_when_a_connection_is_opened(
     schema: PostgresSchema, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schema.make(TEN, NUMBER).close()
-    address = schema.server.url(schema.schema, password="${SECRET_1}").replace("tester", "${READER}")
-    monkeypatch.setenv("SECRET_1", PASSWORD)
-    monkeypatch.setenv("READER", "tester")
+    address = schema.server.url(schema.schema, password="${BLOWFISHDB_SOURCE_SECRET_1}").replace(
+        "tester", "${BLOWFISHDB_SOURCE_READER}"
+    )
+    monkeypatch.setenv("BLOWFISHDB_SOURCE_SECRET_1", PASSWORD)
+    monkeypatch.setenv("BLOWFISHDB_SOURCE_READER", "tester")
     with closing(open_backend(address, NUMBER)) as backend:
         assert counts(backend, EACH) == [1] * 10
-        monkeypatch.setenv("READER", "nobody-of-this-name")
+        monkeypatch.setenv("BLOWFISHDB_SOURCE_READER", "nobody-of-this-name")
         backend._pool.dispose()  # type: ignore[attr-defined]
         with pytest.raises(SourceError, match="cannot be reached"):
             backend.check()
-        monkeypatch.setenv("READER", "tester")
+        monkeypatch.setenv("BLOWFISHDB_SOURCE_READER", "tester")
         assert counts(backend, EACH) == [1] * 10
 
 
@@ -100,24 +107,24 @@ def _says(error: BaseException | None) -> str:
         f"nosuchdatabase://u:{PASSWORD}@127.0.0.1/db",
         f"oracle://u:{PASSWORD}@127.0.0.1/db",
         f"://u:{PASSWORD}",
-        "postgresql://u:${SECRET_1}@127.0.0.1:1/db",
+        "postgresql://u:${BLOWFISHDB_SOURCE_SECRET_1}@127.0.0.1:1/db",
     ],
 )
 def test_a_failure_does_not_show_it(
     address: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv("SECRET_1", PASSWORD)
+    monkeypatch.setenv("BLOWFISHDB_SOURCE_SECRET_1", PASSWORD)
     caplog.set_level(logging.DEBUG)
     with pytest.raises(BlowfishError) as caught:
         open_backend(address, NUMBER)
     assert PASSWORD not in _says(caught.value) + caplog.text
 
 
-@pytest.mark.parametrize("written", [PASSWORD, "${SECRET_1}"])
+@pytest.mark.parametrize("written", [PASSWORD, "${BLOWFISHDB_SOURCE_SECRET_1}"])
 def test_a_working_connection_does_not_show_it(
     written: str, schema: PostgresSchema, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv("SECRET_1", PASSWORD)
+    monkeypatch.setenv("BLOWFISHDB_SOURCE_SECRET_1", PASSWORD)
     caplog.set_level(logging.DEBUG)
     schema.make({"v": ("INTEGER", [1]), "word": ("VARCHAR", ["x"])}, NUMBER).close()
     with schema.server.connect(schema.schema) as admin:

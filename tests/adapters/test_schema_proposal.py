@@ -333,10 +333,10 @@ def test_nothing_from_the_data_is_shown_by_accident(proposal: Proposal) -> None:
 
 
 def test_failures_say_nothing_about_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PROPOSAL_PASSWORD", "correct-horse")
+    monkeypatch.setenv("BLOWFISHDB_SOURCE_PASSWORD", "correct-horse")
     for place in (
         "postgresql://u:correct-horse@127.0.0.1:1/db",
-        "postgresql://u:${PROPOSAL_PASSWORD}@127.0.0.1:1/db",
+        "postgresql://u:${BLOWFISHDB_SOURCE_PASSWORD}@127.0.0.1:1/db",
     ):
         with pytest.raises(SourceError) as caught:
             propose(place)

@@ -189,7 +189,7 @@ def _database(location: str, timeout: float) -> Iterator[Fetch]:
     else:
         url = addresses.parse_url(location)
         sqlite = servers.server_of(url) is servers.SQLITE_SERVER
-        path = addresses.sqlite_path(addresses.expanded(url)) if sqlite else None
+        path = addresses.sqlite_path(url) if sqlite else None
     if path is None:
         with _server(location, timeout) as fetch:
             yield fetch

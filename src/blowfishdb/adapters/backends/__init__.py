@@ -8,6 +8,7 @@ from blowfishdb.adapters.backends.base import Backend
 from blowfishdb.adapters.backends.cancellation import Cancellation
 from blowfishdb.adapters.backends.duckdb import DuckDB
 from blowfishdb.adapters.backends.duckdb_memory import is_table
+from blowfishdb.adapters.backends.files import check_file
 from blowfishdb.adapters.sql_source import Source
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidInput, SourceMissing
@@ -24,8 +25,8 @@ def open_backend(
 
     Addresses are ``postgresql://…``, ``sqlite:///…``, ``mysql://…``, ``trino://…`` and other databases that
     SQLAlchemy reaches, ``spark://host:port/path`` and ``spark-local://path``; those of SQLAlchemy may name
-    environment variables, as in ``postgresql://reader:${PGPASSWORD}@host/db``. A path is a DuckDB, SQLite,
-    CSV or Parquet file or a folder of Parquet files.
+    environment variables, as in ``postgresql://reader:${BLOWFISHDB_SOURCE_PASSWORD}@host/db``. A path is a
+    DuckDB, SQLite or Parquet file or a folder of Parquet files.
     """
     if not isinstance(location, (str, Path)):
         if not is_table(location):
@@ -42,7 +43,7 @@ def open_backend(
     scheme, found, rest = str(location).partition("://")
     if isinstance(location, str) and found and Path(location).exists() is False:
         if scheme == "duckdb":
-            return DuckDB(rest.removeprefix("/"), domain, source, timeout=timeout)
+            return _at_path(Path(rest.removeprefix("/")), domain, source, timeout)
         return _at_address(scheme, location, domain, source, timeout)
     return _at_path(Path(location), domain, source, timeout)
 
@@ -60,6 +61,7 @@ def _at_address(scheme: str, location: str, domain: Domain, source: Source | Non
 def _at_path(path: Path, domain: Domain, source: Source | None, timeout: float) -> Backend:
     from blowfishdb.adapters.backends.servers import is_sqlite
 
+    check_file(path)
     if not is_sqlite(path):
         return DuckDB(path, domain, source, timeout=timeout)
     from sqlalchemy.engine import URL

@@ -12,7 +12,9 @@ from sqlalchemy.exc import ArgumentError
 
 from blowfishdb.core.errors import InvalidInput, SourceError, SourceMissing
 
-_REFERENCE = re.compile(r"\$\{(\w+)\}")
+_REFERENCE = re.compile(r"\$\{(\w*)\}")
+VARIABLES = "BLOWFISHDB_SOURCE_"
+"""How the names of variables begin that an address may name: no other secret of the process can be sent."""
 
 
 def parse_url(location: str) -> URL:
@@ -26,12 +28,12 @@ def parse_url(location: str) -> URL:
 
 def unreadable() -> InvalidInput:
     """An address that cannot be read is not repeated, because it may hold a password."""
-    fix = "postgresql://user:${PGPASSWORD}@host:5432/database"
+    fix = f"postgresql://user:${{{VARIABLES}PASSWORD}}@host:5432/database"
     return InvalidInput("This is not the address of a database.", fixes=(fix,))
 
 
 def expanded(url: URL) -> URL:
-    """The address with the values of the variables that it names, such as ``${PGPASSWORD}``.
+    """The address with the values of the variables that it names, such as ``${BLOWFISHDB_SOURCE_PW}``.
 
     For the moment of connecting only: what is kept and shown names the variable. Values are taken as they
     are, whatever signs they contain.
@@ -56,6 +58,11 @@ def _filled(text: str) -> str:
 
 def _value(reference: re.Match[str]) -> str:
     name = reference[1]
+    if not name.startswith(VARIABLES):
+        raise InvalidInput(
+            f"An address names variables that begin with {VARIABLES}, and no others.",
+            fixes=(f"${{{VARIABLES}PASSWORD}}, set where BlowfishDB is started",),
+        )
     value = os.environ.get(name)
     if value is None:
         raise SourceError(
@@ -69,7 +76,8 @@ def sqlite_path(url: URL) -> Path:
     """The file of an SQLite address."""
     if not url.database or url.database == ":memory:":
         raise SourceMissing("An SQLite address needs a file.", fixes=("sqlite:///people.sqlite",))
-    path = Path(url.database)
+    path = Path(expanded(url).database or "")
     if not path.is_file():
-        raise SourceMissing(f"There is no file '{path}'.", fixes=("check the path and the working folder",))
+        shown = url.database  # as it was written: a variable stays a variable
+        raise SourceMissing(f"There is no file '{shown}'.", fixes=("check the path and the working folder",))
     return path

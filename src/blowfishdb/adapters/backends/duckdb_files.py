@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,10 @@ from blowfishdb.core.errors import SourceCorrupt, SourceError, SourceMissing
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-SAFE: dict[str, str | bool | int | float | list[str]] = {
+Config = dict[str, str | bool | int | float | list[str]]
+SAFE: Config = {
     "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
     "python_enable_replacements": False,
 }
 TEXT_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".csv.zst", ".tsv.zst")
@@ -59,7 +62,7 @@ def _database(path: Path) -> DuckDBPyConnection:
     import duckdb
 
     try:
-        return _with_known_functions(reliable(duckdb.connect(str(path), read_only=True, config=SAFE)), path)
+        return _with_known_functions(duckdb.connect(str(path), read_only=True, config=_closed()), path)
     except duckdb.Error as error:
         words = str(error).lower()
     if "lock" in words or "different configuration" in words:
@@ -87,11 +90,32 @@ def _with_known_functions(connection: DuckDBPyConnection, path: Path) -> DuckDBP
     return connection
 
 
-def reliable(connection: DuckDBPyConnection) -> DuckDBPyConnection:
-    """Turn off an optimisation that makes TRY_CAST fail on CSV files (duckdb issue 23818), if present."""
+@cache
+def _closed() -> Config:
+    """For a database file: whatever its views call, no other file and no address can be reached."""
+    import duckdb
+
+    with duckdb.connect(":memory:", config=SAFE) as connection:
+        unreliable = _unreliable(connection)
+    return {
+        **SAFE,
+        "enable_external_access": False,
+        **({"disabled_optimizers": unreliable} if unreliable else {}),
+        "lock_configuration": True,
+    }
+
+
+def _unreliable(connection: DuckDBPyConnection) -> str:
+    """An optimisation that makes TRY_CAST fail on CSV files (duckdb issue 23818), if present."""
     known = connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
-    if ("type_pushdown",) in known:
-        connection.execute("SET disabled_optimizers = 'type_pushdown'")
+    return "type_pushdown" if ("type_pushdown",) in known else ""
+
+
+def reliable(connection: DuckDBPyConnection) -> DuckDBPyConnection:
+    """The connection without that optimisation."""
+    unreliable = _unreliable(connection)
+    if unreliable:
+        connection.execute(f"SET disabled_optimizers = '{unreliable}'")
     return connection
 
 

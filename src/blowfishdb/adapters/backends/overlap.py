@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -22,6 +23,17 @@ def same_rows(one: Placed, other: Placed) -> bool:
     if not one[0] or not other[0]:  # a table in memory is no place
         return False
     return _same_place(one[0], other[0]) and _same_tables(one[1], other[1])
+
+
+def is_own(location: str, store: str) -> bool:
+    """Whether a place is the workspace itself, or one of the files beside it: the books are no rows."""
+    if "://" in store:
+        return _file(location) is None and _server(location) == _server(store)
+    place, own = _file(location), Path(store)
+    if place is None:
+        return False
+    beside = [own, *own.parent.glob(f"{glob.escape(own.name)}[-.]*")]
+    return any(_same_file(place, each) for each in beside) or own.resolve() in place.resolve().parents
 
 
 def _same_tables(one: Source | None, other: Source | None) -> bool:

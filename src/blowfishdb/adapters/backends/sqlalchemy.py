@@ -33,10 +33,10 @@ _CONNECTIONS = 4
 
 @final
 class SqlDatabase(DeclaredBackend):
-    """A dataset in a database with an address, such as ``postgresql://user:${PGPASSWORD}@host/database``.
+    """A dataset in a database with an address, such as ``postgresql://user:password@host/database``.
 
-    An address may name environment variables, which are looked up whenever a connection is opened. Without a
-    ``source``, the only table is taken.
+    An address may name environment variables whose names begin with ``BLOWFISHDB_SOURCE_``; they are looked
+    up whenever a connection is opened. Without a ``source``, the only table is taken.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class SqlDatabase(DeclaredBackend):
     def _opener(self, url: URL) -> Callable[[], Any]:
         """What opens a connection of the driver."""
         if self._server is servers.SQLITE_SERVER:
-            path = addresses.sqlite_path(addresses.expanded(url))
+            path = addresses.sqlite_path(url)
             return lambda: servers.sqlite_connection(path)
 
         def opened() -> Any:
@@ -148,7 +148,7 @@ class SqlDatabase(DeclaredBackend):
             with self._transaction() as connection:
                 found = inspect(connection)
                 return sorted(set(found.get_table_names(schema)) | set(found.get_view_names(schema)))
-        except SourceError:
+        except (SourceError, InvalidInput):
             raise
         except Exception as error:
             failure, damaged = type(error).__name__, "not a database" in str(error)

@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, final
 
 import pyarrow as pa
 
+from blowfishdb.adapters.backends.files import check_file
 from blowfishdb.adapters.copies.dialect import SEPARATORS, Dialect
 from blowfishdb.core.errors import InvalidInput, SourceCorrupt, SourceError, SourceMissing
 
@@ -49,6 +50,7 @@ _WITH_COMMA: Final = re.compile(r"\s*[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d*)?\s*|\s*[
 @contextmanager
 def opened_bytes(path: Path, most: int | None = None) -> Iterator[io.BufferedReader[Any]]:
     """The bytes of a file, unpacked; one that holds more than ``most`` is refused on the way."""
+    check_file(path)
     try:
         stream = pa.input_stream(str(path), compression=_PACKED.get(path.suffix.lower()))
     except (OSError, pa.ArrowException) as error:
