@@ -5,11 +5,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 # Two test processes with one thread each beat two that fight over both cores.
-test coverage: export OMP_NUM_THREADS = 1
-test coverage: export OPENBLAS_NUM_THREADS = 1
+test coverage audit: export OMP_NUM_THREADS = 1
+test coverage audit: export OPENBLAS_NUM_THREADS = 1
 TESTS := $(BIN)/pytest -n 2 --dist loadfile
 
-.PHONY: demo test coverage browser lint format bench docs screenshots clean
+.PHONY: demo test coverage audit browser lint format bench docs screenshots clean
 
 demo: $(READY)  ## one private question, end to end
 	@$(BIN)/blowfishdb demo
@@ -19,6 +19,11 @@ test: $(READY) browser  ## every test, on two cores
 
 coverage: $(READY) browser  ## the same, and which lines they reach; takes half as long again
 	@$(TESTS) --cov --cov-report=term
+
+MINUTES ?= 10
+audit: export BLOWFISHDB_AUDIT_MINUTES = $(MINUTES)
+audit: $(READY)  ## other neighbouring databases than the tests have, for MINUTES, and faults that must be found
+	@$(BIN)/pytest -n 2 --dist load tests/neighbours tests/seeded
 
 # Debian calls it chromium; the tests of pages drive it, and nothing else needs it.
 browser:  ## the browser that tests of pages drive, installed where that is allowed

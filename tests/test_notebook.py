@@ -11,11 +11,13 @@ import pytest
 
 from blowfishdb.answers import Answer, Receipt
 from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.promises import EXACT
 from blowfishdb.messages import Alternative, Quote
 
 QUOTE = Quote(
     dataset="salaries",
     question="histogram of age (2 bins)",
+    kind="histogram",
     epsilon=Epsilon("0.118"),
     alpha=50.0,
     beta=0.05,
@@ -109,7 +111,7 @@ def test_an_answer_shows_values_intervals_and_receipt() -> None:
         "exact",
     ):
         assert words in page
-    assert "In 95 of 100 runs each value is within 50 of the truth." in page
+    assert "In 95 of 100 runs each bar is within 50 people of the truth." in page
     assert "Charged ε 0.118. Laplace, policy v2, answer 7." in page
 
 
@@ -123,7 +125,7 @@ def test_a_quote_shows_its_price_and_what_else_there_is() -> None:
     for words in ("costs ε 0.118", "8 times", "2 times as much", "±100 for ε 0.059", "reads no data"):
         assert words in page
     assert "costs nothing" in replace(QUOTE, owned=True)._repr_html_()
-    assert "exact and free" in replace(QUOTE, epsilon=Epsilon(0))._repr_html_()
+    assert EXACT in replace(QUOTE, epsilon=Epsilon(0))._repr_html_()
 
 
 def test_texts_are_escaped() -> None:

@@ -5,6 +5,7 @@ The service sequences the last four steps in one way for all kinds; what differs
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -92,6 +93,7 @@ class ReadyCounts(Ready):
         return kernel_of(choice.plan, choice.epsilon, axes, self.planned.along(policy), people)
 
     def prepare(self, backend: Backend) -> Reader:
+        rehearse(self.request, self.planned.problem, self.planned.promise)
         prepared = backend.prepare(self.planned.problem.cells)
         return _CountsReader(self.request, self.planned, prepared, prepared.sql)
 
@@ -113,6 +115,18 @@ class _CountsReader(Reader):
         release, better = planned.released(seen), planned.better(seen)
         answer = partial(answer_of, self.request, planned.problem, planned.promise, release, better=better)
         return Found(answer, stored_release(choice.plan, seen, choice.epsilon, planned.problem.cells.axes))
+
+
+def rehearse(request: Request, problem: Projected, promise: Promise | None) -> None:
+    """Whatever would fail once the counts are read, fails now: labels, readings, the plain form.
+
+    Zeros take the way that the noisy counts are going to take.
+    """
+    zeros = np.zeros(len(problem.workload))
+    margin = None if promise is None else promise.margin
+    release = Release(zeros, zeros > 0, margin, promise is not None and promise.simultaneous)
+    request.counts.kind.read(release, problem.axes)
+    json.dumps(request.form.to_plain())
 
 
 def answer_of(
@@ -137,7 +151,7 @@ def answer_of(
         reading = replace(reading, values=values)
     return Answer(
         labels=reading.labels,
-        axes=tuple(axis.column for axis in problem.axes),
+        axes=request.counts.kind.of(problem.axes),
         kind=request.counts.kind.name,
         values=reading.values,
         raw=release.values,
@@ -152,6 +166,17 @@ def answer_of(
         receipt=receipt,
         notes=problem.notes,
     )
+
+
+def named_anew(answer: Answer, request: Request, problem: Projected) -> Answer:
+    """A stored answer under the names of the question now asked, which is the same in other words.
+
+    A histogram with one bin and the number of rows are one question.
+    """
+    kind = request.counts.kind
+    labels = kind.read(Release(answer.raw, answer.exact, None, simultaneous=False), problem.axes).labels
+    axes, form = kind.of(problem.axes), request.form.to_plain()
+    return replace(answer, kind=kind.name, axes=axes, labels=labels, form=form)
 
 
 # --- clusters -------------------------------------------------------------------------------------

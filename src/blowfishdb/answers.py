@@ -12,6 +12,7 @@ import numpy as np
 
 from blowfishdb.core.arrays import BoolArray, FloatArray
 from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.promises import EXACT, brief, ranks_alone, sentence
 
 
 @final
@@ -99,6 +100,22 @@ class Answer:
         return int(self.receipt.charge) if self.receipt.charge.isdecimal() else 0
 
     @property
+    def promise(self) -> str:
+        """What is promised about the values, in the one sentence that every door prints."""
+        if len(self.exact) and bool(self.exact.all()):
+            return EXACT
+        if self.kind == "quantiles" and self.band is None and self.beta is not None:
+            return ranks_alone(self.alpha, self.beta)
+        return sentence(self.kind, self.alpha, self.beta, self.simultaneous)
+
+    @property
+    def brief(self) -> str:
+        """The same in a line of a table."""
+        if len(self.exact) and bool(self.exact.all()):
+            return "exact"
+        return brief(self.kind, self.alpha, self.beta, self.simultaneous, len(self.values))
+
+    @property
     def band(self) -> tuple[FloatArray, FloatArray] | None:
         """``low`` and ``high``; None where no error is promised."""
         return None if self.low is None or self.high is None else (self.low, self.high)
@@ -141,7 +158,8 @@ class Answer:
         """What the bins along each axis are of."""
         if self.places is not None:
             return ("cluster",)
-        return self.axes if len(self.axes) == len(self.labels) else ("answer",)
+        one_number = self.kind == "count" or len(self.axes) != len(self.labels)
+        return ("answer",) if one_number else self.axes
 
     def to_arrow(self) -> Any:
         """A pyarrow table."""
@@ -176,15 +194,17 @@ class Answer:
             field.name: _to_plain(getattr(self.receipt, field.name))
             for field in dataclasses.fields(self.receipt)
         }
-        return body
+        return {**body, "promise": self.promise}
 
     @classmethod
     def from_plain(cls, stored: Mapping[str, Any]) -> Answer:
         """An answer from storage."""
-        body = dict(stored)
+        body = {name: value for name, value in stored.items() if name != "promise"}
         receipt = dict(body.pop("receipt"))
         for name in ("epsilon", "cost"):
             receipt[name] = Epsilon(receipt[name])
+        if body["kind"] == "quantiles" and "promise" not in stored:  # its interval named upper ends of bins
+            body["low"] = body["high"] = None
         for name in ("values", "raw", "low", "high"):
             body[name] = None if body[name] is None else np.array(body[name], dtype=np.float64)
         body["exact"] = np.array(body["exact"], dtype=np.bool_)

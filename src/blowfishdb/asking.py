@@ -18,7 +18,6 @@ from blowfishdb.core.budget import AnyEpsilon, Epsilon
 from blowfishdb.core.cluster_question import USUAL_ITERATIONS
 from blowfishdb.core.codec import digest
 from blowfishdb.core.domain import Domain
-from blowfishdb.core.errors import NotProven
 from blowfishdb.core.forms import ColumnForm, QuestionForm
 from blowfishdb.core.predicates import Everything, Predicate
 from blowfishdb.core.values import Value
@@ -128,7 +127,7 @@ class Columns:
         return tuple(ColumnForm(name, bins, width, starts, parts) for name in self.names)
 
     def _asking(self, form: QuestionForm) -> Asking:
-        return asking(self.answering, self.dataset, self.domain, form.only(self.condition))
+        return Asking(self.answering, self.dataset, self.domain, form.only(self.condition))
 
 
 @final
@@ -140,12 +139,10 @@ class Asking:
     dataset: str
     domain: Domain
     form: QuestionForm
-    rows: int | None = None
-    """The public number of rows, for a mean."""
     terms: Terms = field(default_factory=Terms)
 
     def __post_init__(self) -> None:
-        self.form.question(self.domain, rows=self.rows)
+        self.form.question(self.domain)
 
     def accurate_to(self, alpha: float, *, confidence: float = 0.95, each: bool = False) -> Asking:
         """Within ±alpha, ``confidence`` of the time: on all answers at once, or on each by itself."""
@@ -192,22 +189,13 @@ class Asking:
 
     def request(self, key: RequestKey | None = None) -> Request:
         """The question on its terms, as the service takes it."""
-        question = self.form.question(self.domain, rows=self.rows)
+        question = self.form.question(self.domain)
         return Request(self.dataset, self.form, question, self.terms, self.answering.user, key)
+
+    def counting(self) -> Asking:
+        """How many rows this question is about: what a mean needs to be on record."""
+        return replace(self, form=self.form.counting(self.domain), terms=Terms().spending(1))
 
     def to_plain(self) -> dict[str, Any]:
         """The question and its terms as JSON-ready data."""
         return {"question": self.form.to_plain(), **self.terms.to_plain()}
-
-
-def asking(answering: Answering, dataset: str, domain: Domain, form: QuestionForm) -> Asking:
-    """The question of a form; a mean first looks up the number of rows, which must be public."""
-    if form.kind != "mean":
-        return Asking(answering, dataset, domain, form)
-    total = Asking(answering, dataset, domain, form.counting()).spend(1)
-    if total.quote().epsilon:
-        raise NotProven(
-            "The number of these rows is not public, so a mean cannot be promised from a sum alone.",
-            fixes=("ask for the sum and the count", "ask for the mean of all rows"),
-        )
-    return Asking(answering, dataset, domain, form, rows=int(total.ask().values[0]))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from blowfishdb.adapters.ledger import Budget, Grant
 from blowfishdb.adapters.ledger_values import RequestKey
 from blowfishdb.answers import Answer
-from blowfishdb.asking import Asking, Columns, asking
+from blowfishdb.asking import Asking, Columns
 from blowfishdb.core.attribute import Attribute
 from blowfishdb.core.budget import AnyEpsilon, Epsilon
 from blowfishdb.core.codec import digest
@@ -22,13 +22,17 @@ from blowfishdb.core.policy import Policy
 from blowfishdb.core.policy_words import PolicyDifference
 from blowfishdb.core.predicates import Everything, Predicate
 from blowfishdb.explanation import Explanation
-from blowfishdb.gateway import Gateway
+from blowfishdb.gateway import Facts, Gateway
 from blowfishdb.history import Past
 from blowfishdb.known_check import KnownCheck
 from blowfishdb.messages import Progress, Terms
 from blowfishdb.preview import Preview
 from blowfishdb.publishing import Kept
+from blowfishdb.suggestions import Suggestions
 from blowfishdb.tradeoff import Tradeoff
+
+if TYPE_CHECKING:
+    from blowfishdb.adapters.sql_question import SqlQuestion
 
 
 @final
@@ -164,19 +168,36 @@ class Dataset:
         """A question in its short form, such as ``cumulative(salary, bins=20)``."""
         from blowfishdb.adapters.question_text import parse_question
 
-        schema = self.schema
-        read = parse_question(form, schema) if isinstance(form, str) else form
-        return asking(self.gateway, self.name, schema, read.only(self.condition))
+        facts = self.gateway.facts(self.name)
+        if isinstance(form, str):
+            with self._suggesting(facts, lambda text: parse_question(text, facts.domain)).checked("count()"):
+                form = parse_question(form, facts.domain)
+        return Asking(self.gateway, self.name, facts.domain, form.only(self.condition))
 
     def sql(self, text: str) -> Asking:
         """The question that a SELECT asks; ``WITH ERROR 50 CONFIDENCE 0.95`` states its accuracy."""
-        from blowfishdb.adapters.sql_question import parse_select
-
-        parsed = parse_select(text, self.schema, dataset=self.name)
+        parsed = self.select(text)
         if parsed.explain:
             raise InvalidInput("EXPLAIN is not a question.", fixes=("dataset.explain(question)",))
         terms = Terms(parsed.accuracy, parsed.epsilon)
         return replace(self.question(parsed.form), terms=terms)
+
+    def select(self, text: str) -> SqlQuestion:
+        """A SELECT as it is read; a refusal suggests only statements that have a price."""
+        from blowfishdb.adapters.sql_question import parse_select
+        from blowfishdb.adapters.sql_text import name_text
+
+        facts = self.gateway.facts(self.name)
+
+        def parsed(statement: str) -> SqlQuestion:
+            return parse_select(statement, facts.domain, dataset=self.name)
+
+        total = f"SELECT COUNT(*) FROM {name_text(self.name)}"  # noqa: S608 - shown, never run
+        with self._suggesting(facts, lambda statement: parsed(statement).form).checked(total):
+            return parsed(text)
+
+    def _suggesting(self, facts: Facts, read: Callable[[str], QuestionForm]) -> Suggestions:
+        return Suggestions(self.name, facts.policy, facts.rows_per_person, read)
 
     def explain(self, question: Asking) -> Explanation:
         """How ``question`` would be answered: boxes, policy graph, sensitivity, mechanism; free."""

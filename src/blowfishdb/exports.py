@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 
 from blowfishdb.answers import Answer
-from blowfishdb.core.accuracy import NO_PROMISE
 from blowfishdb.core.errors import InvalidInput
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
@@ -96,8 +95,8 @@ def _table(answer: Answer) -> Any:
 
 def _accuracy(answer: Answer) -> dict[str, str]:
     if answer.alpha is None:
-        return {"accuracy": NO_PROMISE}
-    said = {"alpha": repr(answer.alpha), "beta": repr(answer.beta)}
+        return {"accuracy": answer.promise}
+    said = {"accuracy": answer.promise, "alpha": repr(answer.alpha), "beta": repr(answer.beta)}
     return {**said, "simultaneous": str(answer.simultaneous).lower()}
 
 
@@ -179,7 +178,7 @@ def _receipt(answer: Answer) -> list[tuple[str, str]]:
         ("Question", receipt.question),
         ("Privacy loss ε", str(receipt.epsilon)),
         ("Mechanism", receipt.mechanism),
-        *([("Accuracy", NO_PROMISE)] if answer.alpha is None else []),
+        ("Accuracy", answer.promise),
         ("Policy", f"version {receipt.policy_version}: {receipt.policy}"),
         ("Snapshot", str(receipt.snapshot)),
         ("Answered", receipt.settled),

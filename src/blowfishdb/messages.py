@@ -10,11 +10,16 @@ from typing import Any, final
 
 from blowfishdb.adapters.ledger_values import Budget, RequestKey
 from blowfishdb.answers import Answer
-from blowfishdb.core.accuracy import NO_PROMISE, Accuracy, check_beta
+from blowfishdb.core.accuracy import Accuracy, check_beta
+from blowfishdb.core.axis import Axis
 from blowfishdb.core.budget import AnyEpsilon, Epsilon, positive
 from blowfishdb.core.cluster_question import ClusterQuestion
+from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidInput, NoGuarantee
 from blowfishdb.core.forms import QuestionForm
+from blowfishdb.core.policy import Policy
+from blowfishdb.core.promises import EXACT, sentence
+from blowfishdb.core.quantiles import usual_bins
 from blowfishdb.core.questions import Question
 
 Progress = Callable[[int, int], None]
@@ -107,6 +112,26 @@ class Request:
         return self.question
 
 
+def number_of_rows(request: Request, domain: Domain) -> Request:
+    """How many rows a question is about, as a question of its own."""
+    form = request.form.counting(domain)
+    return replace(request, form=form, question=form.question(domain), terms=Terms().spending(1))
+
+
+def over_rows(request: Request, domain: Domain, rows: int) -> Request:
+    """A mean over so many rows."""
+    return replace(request, question=request.form.question(domain, rows=rows))
+
+
+def in_usual_bins(request: Request, policy: Policy) -> Request:
+    """Quantiles from the bins that the asker named, or from those that follow from the policy."""
+    (column,), (axis,) = request.form.columns, request.counts.axes
+    if column.cut:
+        return request
+    usual = Axis(axis.column, axis.attribute, usual_bins(policy, axis.column))
+    return replace(request, question=replace(request.counts, axes=(usual,)))
+
+
 @final
 @dataclass(frozen=True)
 class Alternative:
@@ -189,6 +214,7 @@ class Quote:
 
     dataset: str
     question: str
+    kind: str
     epsilon: Epsilon
     alpha: float | None
     beta: float | None
@@ -231,16 +257,17 @@ class Quote:
         least = min(limited, key=lambda promise: promise.affordable or 0, default=None)
         return least if least is not None and (least.affordable or 0) < own else None
 
+    @property
+    def promise(self) -> str:
+        """What would be promised about the answer, in the one sentence that every door prints."""
+        if not self.owned and not self.epsilon and self.kind != "quantiles":
+            return EXACT  # exact counts leave a quantile anywhere in its bin
+        return sentence(self.kind, self.alpha, self.beta, self.simultaneous)
+
     def __str__(self) -> str:
-        every = "all answers at once" if self.simultaneous else "each answer"
         bound = "" if self.binding is None else f" {self.binding.words}"
-        cost = "already owned, costs nothing" if self.owned else f"costs ε = {self.epsilon:.3g}"
-        if self.alpha is None or self.beta is None:
-            return f"{self.question} of {self.dataset}: {cost}. {NO_PROMISE}{bound}"
-        return (
-            f"{self.question} of {self.dataset}: within ±{self.alpha:g} on {every}, "
-            f"{100 * (1 - self.beta):g} times in 100; {cost}{'.' if bound else ''}{bound}"
-        )
+        cost = "already answered, costs nothing" if self.owned else f"costs ε = {self.epsilon:.3g}"
+        return f"{self.question} of {self.dataset}: {cost}. {self.promise}{bound}"
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
@@ -253,6 +280,8 @@ class Quote:
         return {
             "dataset": self.dataset,
             "question": self.question,
+            "kind": self.kind,
+            "promise": self.promise,
             **plain_epsilon("epsilon", self.epsilon),
             "alpha": self.alpha,
             "beta": self.beta,
@@ -291,6 +320,7 @@ class Quote:
 _AS_THEY_ARE = (
     "dataset",
     "question",
+    "kind",
     "alpha",
     "beta",
     "simultaneous",
@@ -316,6 +346,8 @@ def answer_summary(answer: Answer) -> dict[str, Any]:
         "alpha": answer.alpha,
         "beta": answer.beta,
         "simultaneous": answer.simultaneous,
+        "promise": answer.promise,
+        "brief": answer.brief,
         **plain_epsilon("epsilon", receipt.epsilon),
         "mechanism": receipt.mechanism,
         "policy_version": receipt.policy_version,

@@ -6,8 +6,6 @@ import itertools
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from blowfishdb.core.accuracy import NO_PROMISE
-
 if TYPE_CHECKING:
     from blowfishdb.answers import Answer, Places
     from blowfishdb.messages import Quote
@@ -29,7 +27,7 @@ def answer_html(answer: Answer) -> str:
     charged = (
         f"Charged {paid}. {receipt.mechanism}, policy v{receipt.policy_version}, answer {receipt.charge}."
     )
-    notes = [*more, _promise(answer.alpha, answer.beta, answer.simultaneous), *answer.notes, charged]
+    notes = [*more, answer.promise, *answer.notes, charged]
     return _part(
         f"{receipt.question} of {receipt.dataset}", _table(headings, rows, len(answer.labels)), notes
     )
@@ -46,9 +44,9 @@ def _clusters(answer: Answer, places: Places) -> tuple[list[str], list[list[str]
 
 def quote_html(quote: Quote) -> str:
     """The price, what it promises, and what else could be asked."""
-    price = "already owned, costs nothing" if quote.owned else f"costs ε {quote.epsilon:.3g}"
+    price = "already answered, costs nothing" if quote.owned else f"costs ε {quote.epsilon:.3g}"
     if not quote.owned and not quote.epsilon:
-        price = "exact and free: the policy does not hide this answer"
+        price = "free"
     facts = [["price", price], ["left", f"ε {quote.remaining:.3g}"]]
     if not quote.owned and quote.dividend is not None and quote.affordable is not None:
         plain = f"ε {quote.plain_epsilon:.3g}, {quote.dividend:.2g} times as much"
@@ -57,7 +55,7 @@ def quote_html(quote: Quote) -> str:
         facts.append(["an earlier promise", quote.binding.words])
     facts += [["cheaper", f"±{a.alpha:g} for ε {a.epsilon:.3g}"] for a in quote.alternatives]
     notes = [
-        _promise(quote.alpha, quote.beta, quote.simultaneous),
+        quote.promise,
         *quote.notes,
         f"{quote.mechanism}. {quote.explanation}",
         "A quote is free and reads no data.",
@@ -73,13 +71,6 @@ def _intervals(answer: Answer) -> list[str]:
     low, high = answer.band
     ends = zip(low, high, exact, strict=False)
     return ["exact" if known else f"{_number(lo)} … {_number(hi)}" for lo, hi, known in ends]
-
-
-def _promise(alpha: float | None, beta: float | None, simultaneous: bool) -> str:
-    if alpha is None or beta is None:
-        return NO_PROMISE
-    every = "every value" if simultaneous else "each value"
-    return f"In {100 * (1 - beta):g} of 100 runs {every} is within {alpha:,.6g} of the truth."
 
 
 def _number(value: float) -> str:

@@ -20,15 +20,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, final
 
 from blowfishdb.adapters.backends import Backend, Cancellation
 from blowfishdb.adapters.copies.kind import SourceKind
 from blowfishdb.adapters.ledger import Charge, Ledger, StoredAnswer
 from blowfishdb.advice import affordable, cheaper, what_is_left
-from blowfishdb.answering import Ready, ReadyClusters, ReadyCounts, answer_of, ready_of
+from blowfishdb.answering import Ready, ReadyClusters, ReadyCounts, answer_of, named_anew, ready_of
 from blowfishdb.answers import Answer, Receipt
 from blowfishdb.clustering import PlannedClusters, plan_clusters
+from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.cluster_projection import ClusterProblem
 from blowfishdb.core.cluster_question import ClusterQuestion
@@ -36,6 +38,7 @@ from blowfishdb.core.errors import (
     BlowfishError,
     BudgetExhausted,
     MaxCostExceeded,
+    NotProven,
     WorkspaceError,
 )
 from blowfishdb.core.noise import Noise
@@ -46,7 +49,17 @@ from blowfishdb.core.reuse import Offer
 from blowfishdb.history import FROM_STORED, Past
 from blowfishdb.identity import identity
 from blowfishdb.keeping import check_promises, room_for, told_apart
-from blowfishdb.messages import Alternative, Fit, Progress, Quote, Request, UnderPromise
+from blowfishdb.messages import (
+    Alternative,
+    Fit,
+    Progress,
+    Quote,
+    Request,
+    UnderPromise,
+    in_usual_bins,
+    number_of_rows,
+    over_rows,
+)
 from blowfishdb.owned import Owned
 from blowfishdb.planning import Planned, Planner, Promise
 from blowfishdb.publishing import Kept
@@ -70,7 +83,37 @@ class Service:
 
     def plan(self, request: Request) -> Planned | PlannedClusters:
         """Steps 1 to 3: the small problem, the mechanism, the price."""
-        return self._plan(request, self.datasets(request.dataset))
+        return self._plan(self.resolved(request), self.datasets(request.dataset))
+
+    def resolved(self, request: Request, *, ask: bool = False) -> Request:
+        """The question with what its price depends on: the bins of quantiles, the rows of a mean."""
+        if request.form.kind == "quantiles":
+            return in_usual_bins(request, self.datasets(request.dataset).policy)
+        return self._counted(request, ask=ask) if request.form.kind == "mean" else request
+
+    def _counted(self, request: Request, *, ask: bool) -> Request:
+        """A mean with the number of its rows, which must be public and on record.
+
+        If it is not on record it is asked for, which is free, or, without ``ask``, the request comes back as
+        it is and cannot be priced: a quote touches nothing.
+        """
+        dataset = self.datasets(request.dataset)
+        total = number_of_rows(request, dataset.domain)
+        planned = self.planner.plan(total, dataset.policy, dataset.rows_per_person)
+        if planned.cost:
+            raise NotProven(
+                "The number of these rows is not public, so a mean cannot be promised from a sum alone.",
+                fixes=("ask for the sum and the count", "ask for the mean of all rows"),
+            )
+        known = self._stored(total, dataset, planned.problem)
+        if known is None and ask:
+            known = self.ask(total)
+        if known is not None:
+            return over_rows(request, dataset.domain, int(known.values[0]))
+        exactly = self.owned.offer(dataset.name, dataset.snapshot, planned.problem, Accuracy(0.5, 0.05))
+        if exactly is None or not exactly.combination.exact.all():
+            return request
+        return over_rows(request, dataset.domain, int(exactly.combination.values()[0]))
 
     def _plan(self, request: Request, dataset: DatasetRecord) -> Planned | PlannedClusters:
         if isinstance(request.question, ClusterQuestion):
@@ -78,8 +121,8 @@ class Service:
         return self.planner.plan(request, dataset.policy, dataset.rows_per_person)
 
     def quote(self, request: Request) -> Quote:
-        """Steps 1 to 3: what the answer would cost. Free; the data is not touched."""
-        dataset = self.datasets(request.dataset)
+        """Steps 1 to 3: what the answer would cost. Free; the data is not touched, and nothing is written."""
+        dataset, request = self.datasets(request.dataset), self.resolved(request)
         planned = self._plan(request, dataset)
         known = self.ledger.answer(identity(request, dataset, planned.problem)) is not None
         offer = None
@@ -94,6 +137,7 @@ class Service:
         return Quote(
             dataset=dataset.name,
             question=request.question.describe(),
+            kind=request.form.kind,
             epsilon=Epsilon(0) if owned else planned.cost,
             alpha=promise and promise.alpha,
             beta=promise and promise.beta,
@@ -129,7 +173,7 @@ class Service:
         earlier = self.asked_before(request)
         if earlier is not None:
             return earlier
-        dataset = self.datasets(request.dataset)
+        dataset, request = self.datasets(request.dataset), self.resolved(request, ask=True)
         if isinstance(request.question, ClusterQuestion):
             clusters = plan_clusters(request.question, request, dataset.policy, dataset.rows_per_person)
             stored = self._stored(request, dataset, clusters.problem)
@@ -157,6 +201,10 @@ class Service:
         """
         before = [self.asked_before(request) for request in requests]
         paid = sum((answer.receipt.epsilon for answer in before if answer is not None), Epsilon(0))
+        requests = [
+            self.resolved(request, ask=True) if answer is None else request
+            for request, answer in zip(requests, before, strict=True)
+        ]
         quotes = [
             self.quote(request) if answer is None else None
             for request, answer in zip(requests, before, strict=True)
@@ -209,6 +257,8 @@ class Service:
         if stored is None:
             return None
         answer = read_answer(stored)
+        if isinstance(problem, Projected) and answer.kind != request.counts.kind.name:
+            answer = named_anew(answer, request, problem)
         return replace(answer, receipt=replace(answer.receipt, cost=Epsilon(0)))
 
     def _pay(
@@ -250,15 +300,10 @@ class Service:
 
     def _tell(self, planned: Planned, request: Request, dataset: DatasetRecord) -> Answer:
         """What everyone knows already, on record like every other answer; no row is read."""
-        nothing = {kept.version: Epsilon(0) for kept in self.promises(dataset.name)}
         plan, problem = planned.choice.plan, planned.problem
-        charge = self._reserve(request, dataset, problem, {"mechanism": plan.name}, Epsilon(0), nothing)
-        with self._committed(charge):
-            seen = plan.observe((), epsilon=Epsilon(1), noise=self.noise)
-            receipt = _receipt(request, dataset, charge, plan.name, "", planned.known)
-            answer = answer_of(request, problem, planned.promise, planned.released(seen), receipt)
-            self.ledger.settle(charge, _body(answer, None))
-        return answer
+        seen = plan.observe((), epsilon=Epsilon(1), noise=self.noise)
+        made = partial(answer_of, request, problem, planned.promise, planned.released(seen))
+        return self._record(made, request, dataset, problem, plan.name, planned.known)
 
     def _offer(
         self,
@@ -279,17 +324,34 @@ class Service:
     def _give(self, offer: Offer, request: Request, dataset: DatasetRecord, problem: Projected) -> Answer:
         """The free answer, on record like every other."""
         assert request.terms.accuracy is not None
+        needed = request.counts.kind.requirement(request.terms.accuracy, problem.axes)
+        combination = offer.combination
+        release = Release(combination.values(), combination.exact, offer.alpha, needed.simultaneous)
+        shown = request.counts.kind.promised(offer.alpha, problem.axes)
+        promise = Promise(offer.alpha, shown, needed.beta, needed.simultaneous)
+        made = partial(answer_of, request, problem, promise, release, interval=offer.label.value)
+        return self._record(made, request, dataset, problem, FROM_STORED)
+
+    def _record(
+        self,
+        made: Callable[[Receipt], Answer],
+        request: Request,
+        dataset: DatasetRecord,
+        problem: Projected,
+        mechanism: str,
+        known: str = "",
+    ) -> Answer:
+        """An answer for which no row is read: on record without the mark that one is."""
         nothing = {kept.version: Epsilon(0) for kept in self.promises(dataset.name)}
-        charge = self._reserve(request, dataset, problem, {"mechanism": FROM_STORED}, Epsilon(0), nothing)
-        with self._committed(charge):
-            needed = request.counts.kind.requirement(request.terms.accuracy, problem.axes)
-            combination = offer.combination
-            release = Release(combination.values(), combination.exact, offer.alpha, needed.simultaneous)
-            shown = request.counts.kind.promised(offer.alpha, problem.axes)
-            promise = Promise(offer.alpha, shown, needed.beta, needed.simultaneous)
-            receipt = _receipt(request, dataset, charge, FROM_STORED, "")
-            answer = answer_of(request, problem, promise, release, receipt, interval=offer.label.value)
+        how = {"mechanism": mechanism}
+        charge = self._reserve(request, dataset, problem, how, Epsilon(0), nothing, reading=False)
+        try:
+            answer = made(_receipt(request, dataset, charge, mechanism, "", known))
             self.ledger.settle(charge, _body(answer, None))
+        except BaseException:
+            with suppress(WorkspaceError):
+                self.ledger.void(charge)
+            raise
         return answer
 
     def _losses(self, dataset: DatasetRecord, ready: Ready) -> dict[int, Epsilon]:
@@ -319,8 +381,10 @@ class Service:
         how: Mapping[str, str],
         amount: Epsilon,
         losses: Mapping[int, Epsilon],
+        *,
+        reading: bool = True,
     ) -> Charge:
-        """Step 4, up to the durable mark that the data is about to be read."""
+        """Step 4, up to the durable mark that the data is about to be read, if it is."""
         detail = {
             "question": request.question.describe(),
             **how,
@@ -335,7 +399,7 @@ class Service:
             name,
             detail,
             once=True,
-            reading=True,
+            reading=reading,
             version=dataset.policy_version,
             declared=dataset.version,
             losses=losses,

@@ -256,7 +256,7 @@ class Workspace(Gateway):
         """What a question costs under each policy; reads no data."""
         return tradeoff(
             self._service.planner,
-            request,
+            self._service.resolved(request),
             policies,
             rows_per_person=self._records[request.dataset].rows_per_person,
             at_epsilon=at_epsilon,
@@ -267,7 +267,7 @@ class Workspace(Gateway):
     def preview(self, request: Request, *, policy: Policy | None = None, stand_in: bool = False) -> Preview:
         """The true answer beside a noisy one, for the curator."""
         self._ready(request.dataset)
-        return preview(self._service, request, policy=policy, stand_in=stand_in)
+        return preview(self._service, self._service.resolved(request), policy=policy, stand_in=stand_in)
 
     # --- budgets --------------------------------------------------------------------------------
 
@@ -299,7 +299,7 @@ class Workspace(Gateway):
 
     def explain(self, request: Request) -> Explanation:
         """How the question would be answered; free."""
-        return explain(request, self._service.plan(request))
+        return explain(self._service.resolved(request), self._service.plan(request))
 
     def ask(
         self,

@@ -124,7 +124,7 @@ def test_every_kind_becomes_its_question():
         "cumulative": (QuestionForm("cumulative", age), questions.Cumulative()),
         "ranges": (QuestionForm("ranges", age, bounds=((0, 5),)), questions.Ranges(((0, 5),))),
         "quantiles": (QuestionForm("quantiles", age, shares=(0.5,)), questions.Quantiles((0.5,))),
-        "count": (QuestionForm("count", age), questions.Histogram()),
+        "count": (QuestionForm("count", age), questions.Count(("age",))),
         "sum": (QuestionForm("sum", age), questions.Sum()),
         "mean": (QuestionForm("mean", age), questions.Sum(rows=7)),
         "top": (QuestionForm("top", age, count=3), questions.Top(3)),
@@ -185,7 +185,10 @@ def test_a_count_of_no_column_is_of_all_rows_in_one_bin():
 
 def test_counting_and_only():
     form = QuestionForm("histogram", (ColumnForm("age", width=5),), col("age") >= 30)
-    assert form.counting() == QuestionForm("count", (ColumnForm("age"),), col("age") >= 30)
+    assert form.counting(DOMAIN) == QuestionForm("count", (), col("age") >= 30)
+    for rule in ({"missing": "value"}, {"missing": "drop"}, {"outside": "drop"}):
+        losing = Domain(age=Integer(0, 119, **rule), region=DOMAIN["region"])
+        assert form.counting(losing) == QuestionForm("count", (ColumnForm("age"),), col("age") >= 30)
     narrowed = form.only(col("region") == "north")
     assert narrowed.where == ((col("age") >= 30) & (col("region") == "north"))
     assert QuestionForm("count", ()).only(col("age") >= 30).where == (col("age") >= 30)

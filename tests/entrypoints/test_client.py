@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -152,6 +153,8 @@ def test_a_question_is_priced_answered_and_owned(place: Place, question: Callabl
         place.inside.refresh(name)  # no question is answered from those before it
     here, there = question(place.analyst), question(place.inside.as_user("analyst"))
     assert here.to_plain() == there.to_plain()
+    if here.form.kind == "mean":
+        assert here.counting().ask(max_cost=0).exact.all()  # a mean has a price once its rows are counted
     quote = here.quote()
     assert isinstance(quote, Quote) and quote == there.quote()
     before = place.analyst.left(here.dataset)
@@ -330,7 +333,7 @@ REFUSALS: dict[str, tuple[type[errors.BlowfishError], Callable[[Gateway], object
     ),
     "a mean of hidden rows": (
         errors.NotProven,
-        lambda db: db["salaries"].where(bf.col("age") > 30)["salary"].mean(),
+        lambda db: db["salaries"].where(bf.col("age") > 30)["salary"].mean().spend(1).quote(),
     ),
     "twice the same name": (
         errors.InvalidInput,
@@ -462,6 +465,34 @@ class Dropping(httpx.BaseTransport):
 
     def close(self) -> None:
         self._real.close()
+
+
+class Listening(httpx.BaseTransport):
+    """The real connection, and what went over it."""
+
+    def __init__(self) -> None:
+        self.sent = list[tuple[str, str]]()
+        self._real = httpx.HTTPTransport()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        self.sent.append((request.method, request.url.path.rpartition("/")[2]))
+        return self._real.handle_request(request)
+
+    def close(self) -> None:
+        self._real.close()
+
+
+def test_building_a_question_asks_only_what_the_columns_are_and_a_quote_is_one_request(remote: Place) -> None:
+    listening = Listening()
+    with Remote(remote.address, remote.token(), transport=listening) as db:
+        salaries = db["salaries"]
+        listening.sent.clear()
+        asking = salaries["age"].mean().accurate_to(0.5)
+        assert set(listening.sent) <= {("GET", "salaries")}, listening.sent
+        listening.sent.clear()
+        with contextlib.suppress(errors.NotCounted):
+            asking.quote()
+        assert listening.sent == [("POST", "quotes")]
 
 
 def test_a_lost_answer_is_fetched_again_and_charged_once(remote: Place) -> None:

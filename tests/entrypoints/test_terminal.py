@@ -11,6 +11,7 @@ from rich.console import Console
 from blowfishdb.answers import Answer, Receipt
 from blowfishdb.comparison import compare
 from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.promises import EXACT
 from blowfishdb.entrypoints.terminal import answer_chart, budget_line, quote_panel, receipt_line
 from blowfishdb.entrypoints.terminal.charts import whisker
 from blowfishdb.entrypoints.terminal.figures import amount, interval, loss, significant
@@ -101,6 +102,7 @@ def quote(**changes: object) -> Quote:
     said = {
         "dataset": "people",
         "question": "histogram of age (4 bins)",
+        "kind": "histogram",
         "epsilon": Epsilon("0.1"),
         "alpha": 50.0,
         "beta": 0.05,
@@ -122,7 +124,7 @@ def test_quotes_say_what_matters() -> None:
     piped = drawn(quote_panel(quote()), 80, terminal=False)
     assert "╭" not in piped and "QUOTE, free" in piped
     assert "costs nothing" in drawn(quote_panel(quote(owned=True, epsilon=Epsilon(0))), 80, terminal=False)
-    assert "Exact and free" in drawn(quote_panel(quote(epsilon=Epsilon(0))), 80, terminal=False)
+    assert f"{EXACT}\nFree." in drawn(quote_panel(quote(epsilon=Epsilon(0))), 80, terminal=False)
     assert "cost the same" in drawn(quote_panel(quote(plain_epsilon=Epsilon("0.1"))), 80, terminal=False)
     assert "more than is left" in drawn(quote_panel(quote(remaining=Epsilon("0.05"))), 80, terminal=False)
     assert "affordable 1 time\n" in drawn(quote_panel(quote(remaining=Epsilon("0.1"))), 80, terminal=False)

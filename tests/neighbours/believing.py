@@ -26,8 +26,15 @@ class Beliefs:
 
     made: dict[tuple[Any, ...], list[tuple[float, bool]]] = field(default_factory=lambda: defaultdict(list))
 
-    def hear(self, question: Question, answer: Answer, truth: np.ndarray) -> None:
+    def hear(self, question: Question, world: World, answer: Answer, truth: np.ndarray) -> None:
         """An answer and what is true."""
+        asked = question.terms.alpha
+        assert asked is None or answer.alpha is None or answer.alpha <= asked + 1e-9, (
+            f"asked for ±{asked}, given ±{answer.alpha}: {question}"
+        )
+        if question.kind in ("top", "above"):
+            self._picked(question, world, answer, truth)
+            return
         assert answer.values.shape == truth.shape, f"{question} has {answer.values.shape} values"
         wrong = answer.exact & (np.abs(answer.values - truth) > 1e-9)
         assert not wrong.any(), f"said to be exact: {answer.values}, true: {truth}, {question}"
@@ -37,6 +44,16 @@ class Beliefs:
         key = (answer.kind, answer.interval, answer.simultaneous, answer.beta)
         found = [bool(missed.any())] if answer.simultaneous else missed.tolist()
         self.made[key] += [(answer.beta, miss) for miss in found]
+
+    def _picked(self, question: Question, world: World, answer: Answer, truth: np.ndarray) -> None:
+        """No bin that is more than α too small is among the picked ones, and none that is α larger is not."""
+        if answer.alpha is None or answer.beta is None:
+            return
+        kind, wanted = question.kind, question.detail[0]
+        limit = sorted(truth)[-min(wanted, truth.size)] if kind == "top" else wanted
+        chosen = np.isin(question.labels(world.columns), answer.labels[0])
+        wrong = (chosen & (truth < limit - answer.alpha)) | (~chosen & (truth > limit + answer.alpha))
+        self.made[kind, answer.interval, True, answer.beta].append((answer.beta, bool(wrong.any())))
 
     def judge(self) -> None:
         """AssertionError if a kind of promise was missed more often than chance explains."""

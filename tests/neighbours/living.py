@@ -8,7 +8,7 @@ import random
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -17,8 +17,9 @@ from typing import Any
 from unittest import mock
 
 from blowfishdb.answers import Answer
-from blowfishdb.core.errors import BlowfishError
+from blowfishdb.core.errors import BlowfishError, PolicyConflict
 from blowfishdb.datasets import Dataset
+from blowfishdb.gateway import Gateway
 from blowfishdb.mechanisms import Best, Laplace, Ordered
 from blowfishdb.noise import seeded
 from blowfishdb.planning import Planner
@@ -26,7 +27,7 @@ from blowfishdb.records import DatasetRecord
 from blowfishdb.workspace import Workspace
 from tests.neighbours import observing
 from tests.neighbours.believing import Beliefs, truth_of
-from tests.neighbours.losing import Loss, added, lost, most
+from tests.neighbours.losing import Loss, added, joined_pairs, lost, most
 from tests.neighbours.promises import Promise, domain_of
 from tests.neighbours.questions import Question
 from tests.neighbours.rows import Rows, joined
@@ -39,30 +40,51 @@ QUICK = Planner(Best((Laplace(on="workload"), Laplace(on="cells"), Ordered())))
 _WORN = 25  # worlds after which a workspace is replaced: its books have grown
 
 
+@dataclass(frozen=True)
+class Door:
+    """A workspace, and how the curator and an analyst reach it."""
+
+    workspace: Workspace
+    curator: Gateway
+    analyst: Gateway
+    heard: list[Any] = field(default_factory=list)
+    """Everything that came over the wire, if there is one, but for answers."""
+
+
+def inside(path: Path) -> Door:
+    """A workspace in this process."""
+    workspace = Workspace(path, user="ana")
+    return Door(workspace, workspace, workspace)
+
+
 @dataclass
 class Side:
     """One of the two databases, behind a workspace of its own."""
 
     workspace: Workspace
     dataset: Dataset
+    asked: Dataset
+    heard: list[Any]
     folder: str
     watch: Watch
-    beliefs: Beliefs
-    first: bool
+    beliefs: Beliefs = field(default_factory=Beliefs)
+    first: bool = True
+    asked_to_confirm: bool = False
 
     def does(self, step: Step, world: World) -> Any:
         """What a step shows to those who may see it."""
+        self.heard.clear()
         try:
-            return self._does(step, world)
+            return [self._does(step, world), *self.heard]
         except BlowfishError as error:
-            return observing.refused(error)
+            return [observing.refused(error), *self.heard]
         finally:
             self.watch.meanwhile, self.watch.lose = None, False
 
     def _does(self, step: Step, world: World) -> Any:
         dataset, columns = self.dataset, world.columns
         if isinstance(step, Ask):
-            asking = step.question.asking(dataset, columns)
+            asking = step.question.asking(self.asked, columns)
             quote = asking.quote().to_plain()
             self.watch.lose = step.lose
             if step.meanwhile is not None:
@@ -70,14 +92,15 @@ class Side:
                 self.watch.meanwhile = lambda: self._overtake(overtaking, world)
             return [quote, self._seen(step.question, world, asking.ask())]
         if isinstance(step, Batch):
-            batch = self.workspace.batch(*(asked.asking(dataset, columns) for asked in step.questions))
+            questions = [question.asking(self.asked, columns) for question in step.questions]
+            batch = self.asked.gateway.batch(*questions)
             answers = zip(step.questions, batch.ask(), strict=True)
             return [
                 str(batch.quote()),
                 *(self._seen(question, world, answer) for question, answer in answers),
             ]
         if isinstance(step, Publish):
-            return self._publish(step, world)
+            return self._publish(step, world, dataset)
         if isinstance(step, Withdraw):
             kept = dataset.kept
             dataset.withdraw(kept[0].version if kept else 1)
@@ -89,18 +112,25 @@ class Side:
 
     def _overtake(self, step: Publish, world: World) -> None:
         with suppress(BlowfishError):
-            self._publish(step, world)
+            self._publish(step, world, self.workspace[self.dataset.name])
 
-    def _publish(self, step: Publish, world: World) -> Any:
+    def _publish(self, step: Publish, world: World, dataset: Dataset) -> Any:
         policy = world.promises[step.which].policy(world.columns)
-        said = [self.dataset.past(policy).to_plain(), self.dataset.propose(policy).to_plain()]
-        self.dataset.publish(policy, confirm=step.confirm, withdraw=step.withdraw)
+        said = [dataset.past(policy).to_plain(), dataset.propose(policy).to_plain()]
+        self.asked_to_confirm = False
+        try:
+            dataset.publish(policy, withdraw=step.withdraw)
+        except PolicyConflict as conflict:
+            self.asked_to_confirm = True
+            said.append(observing.refused(conflict))
+            if step.confirm:
+                dataset.publish(policy, confirm=True, withdraw=step.withdraw)
         return said
 
     def _seen(self, question: Question, world: World, answer: Answer) -> Any:
         truth = truth_of(question, world, self.first)
         if truth is not None:
-            self.beliefs.hear(question, answer, truth)
+            self.beliefs.hear(question, world, answer, truth)
         return observing.seen(answer)
 
     def books(self) -> Any:
@@ -128,30 +158,38 @@ def accounts(side: Side, endless: set[int]) -> Accounts:
     return Accounts({number: math.inf if number in endless else loss for number, loss in used.items()}, total)
 
 
+def written(folder: Path, world: World, rows: Rows) -> Located:
+    """The rows of one database in a file of its own."""
+    return write(folder, world.place, world.columns, rows)
+
+
 @dataclass
 class Arena:
     """Two workspaces in a folder in memory, used for many worlds."""
 
     folder: Path
     planner: Planner = QUICK
+    door: Callable[[Path], Door] = inside
+    put: Callable[[Path, World, Rows], Located] = written
     beliefs: Beliefs = field(default_factory=Beliefs)
     watch: Watch = field(default_factory=Watch)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
-    _spaces: tuple[Workspace, ...] = ()
+    _doors: tuple[Door, ...] = ()
     _worlds: int = 0
 
     def live(self, world: World) -> Life:
         """Both databases of a world, one step after the other, compared on the way."""
         name = f"people{next(self._numbers)}"
+        self.watch.taken()  # of a world that ended early
         sides = []
         with watching(self.watch) as watch:
-            spaces = self._fresh()
-            for number, (workspace, rows) in enumerate(zip(spaces, (world.one, world.other), strict=True)):
+            doors = self._fresh()
+            for number, (door, rows) in enumerate(zip(doors, (world.one, world.other), strict=True)):
                 folder = self.folder / f"{name}-{'ab'[number]}"
                 folder.mkdir()
-                located = self.located(folder, world, rows)
+                located = self.put(folder, world, rows)
                 with _same_salt(name):
-                    dataset = workspace.add_dataset(
+                    door.workspace.add_dataset(
                         name,
                         located.location,
                         domain=domain_of(world.columns),
@@ -159,8 +197,11 @@ class Arena:
                         view=world.place.view or None,
                         **unit(world.people),
                     )
+                dataset = door.curator[name]
                 dataset.budget.set(world.budget)
-                sides.append(Side(workspace, dataset, str(folder), watch, self.beliefs, first=not sides))
+                side = Side(door.workspace, dataset, door.analyst[name], door.heard, str(folder), watch)
+                side.beliefs, side.first = self.beliefs, not sides
+                sides.append(side)
             life = Life(world, sides[0], sides[1])
             try:
                 life.go()
@@ -169,43 +210,44 @@ class Arena:
                     shutil.rmtree(side.folder)
         return life
 
-    def located(self, folder: Path, world: World, rows: Rows) -> Located:
-        """The rows of one database, put where the world has them."""
-        return write(folder, world.place, world.columns, rows)
-
-    def _fresh(self) -> tuple[Workspace, ...]:
+    def _fresh(self) -> tuple[Door, ...]:
         if self._worlds % _WORN == 0:
             self.close()
             number = next(self._numbers)
-            self._spaces = tuple(self._opened(self.folder / f"{number}{side}.blowfish") for side in "ab")
+            self._doors = tuple(self._opened(self.folder / f"{number}{side}.blowfish") for side in "ab")
         self._worlds += 1
-        return self._spaces
+        return self._doors
 
-    def _opened(self, path: Path) -> Workspace:
-        workspace = Workspace(path, user="ana")
-        service = workspace._service
+    def _opened(self, path: Path) -> Door:
+        door = self.door(path)
+        service = door.workspace._service
 
         def noting(record: DatasetRecord) -> Any:
             return Noting(service.backend(record), self.watch)
 
-        workspace._service = replace(service, planner=self.planner, noise=seeded(1), backend=noting)
-        return workspace
+        changed = replace(service, planner=self.planner, noise=seeded(1), backend=noting)
+        door.workspace._service = changed
+        return door
 
     def close(self) -> None:
         """Let go of everything."""
-        for workspace in self._spaces:
-            wrong = workspace.verify()
-            workspace.close()
+        for door in self._doors:
+            wrong = door.workspace.verify()
+            door.workspace.close()
             assert not wrong, f"the books do not add up: {wrong}"
-        self._spaces, self._worlds = (), 0
+        self._doors, self._worlds = (), 0
 
 
 @contextmanager
-def arena(planner: Planner = QUICK) -> Iterator[Arena]:
+def arena(
+    planner: Planner = QUICK,
+    door: Callable[[Path], Door] = inside,
+    put: Callable[[Path, World, Rows], Located] = written,
+) -> Iterator[Arena]:
     """A place for worlds, in memory where the machine has such a folder."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
-        made = Arena(Path(folder), planner)
+        made = Arena(Path(folder), planner, door, put)
         try:
             yield made
         finally:
@@ -253,12 +295,12 @@ class Life:
             released.append(side.watch.taken())
         self.loss = added([self.loss, lost(*released)])
         self.releases += released[0]
-        self._published(step)
         differs = shown[0] != shown[1]
         if hidden and not self.told:
             assert not differs, f"differs and is free, at {step}:\n{observing.difference(*shown)}"
         if differs:
             self.told, self.loss = True, math.inf
+        self._published(step, before)
         self._audit(step, before)
 
     def _hidden(self) -> bool:
@@ -269,7 +311,7 @@ class Life:
         promise, world = self.versions.get(version, EVERYTHING_HIDDEN), self.world
         return joined(promise, world.columns, world.one, world.other, world.people)
 
-    def _published(self, step: Step) -> None:
+    def _published(self, step: Step, before: Accounts) -> None:
         """Which policy is in force now, and whether it is said that what it hides is told already."""
         overtaken = isinstance(step, Ask) and step.meanwhile is not None
         if not overtaken and not isinstance(step, Publish):
@@ -283,8 +325,19 @@ class Life:
         said = [event for event in self.one.workspace.events(self.one.dataset.name) if event.kind == "policy"]
         if said[-1].facts["past"]["epsilon"] is None:
             self.endless.add(version)
-        if isinstance(step, Publish) and not step.confirm:
+        if not (isinstance(step, Publish) and step.withdraw):
+            self._kept(version, before)
+        if not self.one.asked_to_confirm:
             assert not self._lost(version), f"published without a word after a loss, at {step}"
+
+    def _kept(self, version: int, before: Accounts) -> None:
+        """What was promised, and is not hidden any more, still binds once something was lost under it."""
+        hidden = set(joined_pairs(self.versions[version], self.world.columns))
+        in_force = accounts(self.one, set()).used
+        for earlier in before.used.keys() - in_force.keys():
+            promised = joined_pairs(self.versions.get(earlier, EVERYTHING_HIDDEN), self.world.columns)
+            forgotten = bool(self._lost(earlier)) and not hidden.issuperset(promised)
+            assert not forgotten, f"version {earlier} was promised and binds no longer"
 
     def _lost(self, version: int) -> Loss:
         """What was lost under a version: between the two databases, and between the worst there can be."""

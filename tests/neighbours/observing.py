@@ -80,7 +80,17 @@ def difference(mine: str, theirs: str) -> str:
     return "\n".join(text[max(0, start - 200) : start + 160] for text in (mine, theirs))
 
 
+_ITS_OWN = (
+    (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?", "then"),
+    (r"quote_id\W+[\w.-]+", "signed"),
+    (r"\b[0-9a-f]{32}\b", "numbered"),
+)
+"""Clocks, signatures, and numbers drawn for each request: no two responses share them."""
+
+
 def alike(text: object, folder: str) -> str:
-    """Anything as text, without the folder and without clocks."""
+    """Anything as text, without where the files are and without what no two responses share."""
     said = json.dumps(text, default=str, sort_keys=True).replace(folder, "…")
-    return re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?", "then", said)
+    for pattern, word in _ITS_OWN:
+        said = re.sub(pattern, word, said)
+    return said

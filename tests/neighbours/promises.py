@@ -37,8 +37,10 @@ class Rule:
         """Whether the two cells are hidden from each other."""
         if one == other:
             return False
-        if DROPPED in (one, other) or column.size in (one, other):
-            return True  # what is left out stands for any value; missing adjoins every value
+        if DROPPED in (one, other):
+            return True  # what is left out stands for any value
+        if column.size in (one, other):
+            return column.missing == "value"  # missing adjoins every value, or is public
         if self.kind == "full":
             return True
         if self.kind == "line":

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import blowfishdb as bf
 from blowfishdb.asking import Asking
+from blowfishdb.core.axis import Axis
 from blowfishdb.datasets import Dataset
 from tests.neighbours.columns import DROPPED, Column
 from tests.neighbours.promises import Record
@@ -103,6 +104,13 @@ class Question:
             return getattr(chosen, self.kind)()
         return getattr(chosen, self.kind)(**cut)
 
+    def labels(self, columns: tuple[Column, ...]) -> tuple[str, ...]:
+        """The bins of a question about one column, in words."""
+        (column,) = (columns[place] for place in self.places)
+        attribute = column.attribute
+        count = math.ceil(column.size / self.width) if self.width else None
+        return Axis(column.name, attribute, attribute.bins(count=count)).labels()
+
     # --- the truth ------------------------------------------------------------------------------
 
     def truth(self, columns: tuple[Column, ...], records: Sequence[Record]) -> np.ndarray | None:
@@ -120,9 +128,10 @@ class Question:
             first, last = self.detail
             return np.array([sum(first <= record[self.places[0]] <= last for record in kept)])
         if self.kind == "sum":
-            column = asked[0]
-            return np.array([float(sum(column.value(record[self.places[0]]) for record in kept))])
-        if self.kind not in ("histogram", "cumulative"):
+            column, place = asked[0], self.places[0]
+            values = (column.value(record[place]) for record in kept if record[place] < column.size)
+            return np.array([float(sum(values))])
+        if self.kind == "median":
             return None
         table = np.zeros([self._bins(column) for column in asked])
         for record in kept:

@@ -5,7 +5,6 @@ Every part is drawn by itself, so that all of them meet each other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
@@ -76,64 +75,83 @@ class World:
     steps: tuple[Step, ...]
 
 
+Acts = tuple[tuple[str, ...], ...]
+AT_ONCE: Acts = (("ask",), ("ask", "ask"), ("batch",), ("batch",), ("ask", "batch"), ("lost", "ask", "batch"))
+"""What happens under one policy."""
+IN_TIME: Acts = (
+    ("ask", "publish"),
+    ("ask", "publish", "ask"),
+    ("batch", "publish", "ask"),
+    ("ask", "publish", "batch"),
+    ("ask", "ask", "publish", "ask"),
+    ("lost", "publish", "ask"),
+    ("overtaken", "ask"),
+    ("overtaken", "publish", "ask"),
+    ("ask", "publish", "withdraw", "ask"),
+    ("ask", "budget", "publish", "budget", "ask"),
+    ("ask", "publish", "budget", "ask"),
+    ("ask", "refresh", "publish", "ask"),
+    ("ask", "publish", "ask", "publish", "ask"),
+)
+"""What happens when policies change."""
+
+
 @dataclass(frozen=True)
 class Scope:
     """What worlds are made of."""
 
+    acts: Acts = AT_ONCE + IN_TIME
     columns: tuple[str, ...] = ("integer", "category", "wide", "real", "boolean", "date", "ordered")
     places: tuple[Place, ...] = (Place("sqlite"),)
     people: tuple[People | None, ...] = (None, None, People(2, keyed=True), People(2, keyed=False))
     terms: tuple[Terms, ...] = SPEND
-    policies: int = 2
-    steps: int = 4
-    kinds: tuple[str, ...] = ("ask", "ask", "ask", "ask", "batch", "batch", "budget", "refresh")
-    """What happens, beside changes of the policy."""
 
 
-PLACES: Sequence[Place] = (
-    *[Place("sqlite")] * 5,
+PLACES: tuple[Place, ...] = (
+    *[Place("sqlite")] * 7,
     Place("sqlite", collation="NOCASE"),
     *[Place("duckdb")] * 2,
     Place("duckdb", texts=True),
     Place("csv"),
     Place("parquet"),
 )
-EVERYTHING = Scope(places=tuple(PLACES), terms=(*SPEND, *REACH))
+TERMS = (*SPEND, *SPEND, *REACH)
+EVERYTHING = Scope(places=PLACES, terms=TERMS)
 
 
 @st.composite
 def worlds(draw: st.DrawFn, scope: Scope = EVERYTHING) -> World:
     """A world and a neighbour of its database under one of its policies."""
+    acts = draw(st.sampled_from(scope.acts))
     declared = draw(columns(scope.columns))
     place = draw(st.sampled_from(scope.places))
     people = draw(st.sampled_from(scope.people))
-    promised = tuple(draw(promises(declared)) for _ in range(draw(st.integers(1, max(1, scope.policies)))))
+    changes = acts.count("publish") + acts.count("overtaken")
+    promised = tuple(draw(promises(declared)) for _ in range(1 + changes))
     one = draw(rows(declared, people, texts=place.holds_texts))
     under = draw(st.sampled_from(promised))
     other = draw(neighbour(under, declared, one, people, texts=place.holds_texts))
     if draw(st.booleans()):
         one, other = other, one
-    steps = tuple(draw(st.lists(_steps(declared, scope, len(promised)), min_size=1, max_size=scope.steps)))
-    return World(declared, place, people, promised, one, other, draw(st.sampled_from(("9", "2"))), steps)
+    steps, next_policy = [], 1
+    for act in acts:
+        steps.append(draw(_steps(act, declared, scope, next_policy)))
+        next_policy += act in ("publish", "overtaken")
+    budget = draw(st.sampled_from(("9", "2")))
+    return World(declared, place, people, promised, one, other, budget, tuple(steps))
 
 
 @st.composite
-def _steps(draw: st.DrawFn, declared: tuple[Column, ...], scope: Scope, policies: int) -> Step:
-    changes = ("publish", "publish", "publish", "withdraw") if policies > 1 else ()
-    kinds = (*scope.kinds, *changes)
-    kind = draw(st.sampled_from(kinds))
+def _steps(draw: st.DrawFn, act: str, declared: tuple[Column, ...], scope: Scope, policy: int) -> Step:
     asked = questions(declared, terms=scope.terms)
-    if kind == "ask":
-        fate = draw(st.sampled_from(("answered", "answered", "answered", "lost", "overtaken")))
-        meanwhile = draw(st.sampled_from(range(policies))) if fate == "overtaken" else None
-        return Ask(draw(asked), lose=fate == "lost", meanwhile=meanwhile)
-    if kind == "batch":
+    if act in ("ask", "lost", "overtaken"):
+        return Ask(draw(asked), lose=act == "lost", meanwhile=policy if act == "overtaken" else None)
+    if act == "batch":
         return Batch(tuple(draw(st.lists(asked, min_size=2, max_size=3))))
-    if kind == "publish":
-        which = draw(st.sampled_from(range(policies)))
-        return Publish(
-            which, draw(st.sampled_from((True, True, False))), draw(st.sampled_from((False, True)))
-        )
-    if kind == "budget":
+    if act == "publish":
+        which = draw(st.sampled_from((policy, policy, policy, 0)))
+        confirm = draw(st.sampled_from((True, True, False)))
+        return Publish(which, confirm, withdraw=draw(st.booleans()))
+    if act == "budget":
         return SetBudget(draw(st.sampled_from(("30", "4", "1"))))
-    return Withdraw() if kind == "withdraw" else Refresh()
+    return Withdraw() if act == "withdraw" else Refresh()

@@ -53,7 +53,7 @@ def test_an_answer_without_a_promise(page_for: PageFor, web: Site) -> None:
     assert page.get_by_role("link", name=re.compile("^Ask again")).count() == 0
     # asked again it is owned; it stays apart from what is promised
     choose_adaptive(page)
-    expect(page.locator("#quote .price")).to_have_text("Already owned")
+    expect(page.locator("#quote .price")).to_have_text("Already answered")
     # in the log, on the overview, and beside another answer
     page.goto("/answers")
     expect(page.locator("table.log tbody tr").first).to_contain_text("not promised")

@@ -57,7 +57,7 @@ def test_what_does_not_fit_says_what_does(page_for: PageFor, web: Site) -> None:
 def test_an_answer_that_is_owned_is_free(page_for: PageFor, web: Site) -> None:
     page, before = page_for("analyst"), spent(web)
     page.goto(f"{ASK}?error=50")
-    expect(page.locator("#quote")).to_contain_text("Already owned")
+    expect(page.locator("#quote")).to_contain_text("Already answered")
     page.get_by_role("button", name="Show it, free").click()
     page.wait_for_url(f"**/answers/{web.answers[0]}")
     assert spent(web) == before

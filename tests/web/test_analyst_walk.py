@@ -42,7 +42,7 @@ def test_the_analyst_of_the_paper(page_for: PageFor, web: Site) -> None:
     page.get_by_label("per cent of the time").fill("90")
     quote = page.locator("#quote")
     expect(quote).to_contain_text("Histogram of age (8 bins)")
-    expect(quote).to_contain_text("Within ±60 on all bars at once, 90 times in 100.")
+    expect(quote).to_contain_text("In 90 of 100 runs every bar is within 60 people of the truth.")
     expect(quote).to_contain_text("policy dividend")
     before = spent(web)
     button = page.get_by_role("button", name=re.compile(r"^Spend 0\.\d+ and answer$"))
@@ -66,7 +66,7 @@ def test_the_analyst_of_the_paper(page_for: PageFor, web: Site) -> None:
     assert abs(float(left) - float(web.workspace.as_user("analyst").left("salaries"))) < 0.01
     # the same question, more accurately
     page.get_by_role("link", name="Ask again within ±30").click()
-    expect(quote).to_contain_text("Within ±30 on all bars at once, 90 times in 100.")
+    expect(quote).to_contain_text("In 90 of 100 runs every bar is within 30 people of the truth.")
     page.get_by_role("button", name=re.compile("^Spend")).click()
     page.wait_for_url("**/answers/*")
     second = number_of(page)
@@ -88,7 +88,9 @@ def test_the_analyst_of_the_paper(page_for: PageFor, web: Site) -> None:
     page.get_by_role("button", name="Compare").click()
     page.wait_for_url("**/compare?*")
     expect(page.get_by_role("heading", level=1)).to_contain_text("Compare #")
-    expect(page.locator(".compared")).to_contain_text("within ±90 of the true one, 80 times in 100")
+    expect(page.locator(".compared")).to_contain_text(
+        "In 80 of 100 runs the true difference lies in its noise interval, everywhere at once."
+    )
     expect(page.locator("#comparison .drawing svg").first).to_be_visible()
 
 

@@ -1,8 +1,9 @@
 """The ledger: what every dataset may lose, what it has lost, and for which answers.
 
 A charge goes ``reserved → reading → settled | lost``. Only a reserved one may be voided: from the durable
-reading mark on, the data may have been seen, and whatever happens the charge stays spent. Each step is one
-event, and each method one transaction, so a crash between two of them gives nothing away.
+reading mark on, the data may have been seen, and whatever happens the charge stays spent. One of nothing may
+be settled without the mark: no row was read for its answer. Each step is one event, and each method one
+transaction, so a crash between two of them gives nothing away.
 """
 
 from __future__ import annotations

@@ -200,7 +200,7 @@ class _Replay:
 
     def _move(self, event: Link, state: State) -> None:
         known = self.charges[event.charge or 0]
-        if state.before is None or known["state"] != state.before.value:
+        if not state.follows(State(known["state"]), known["amount"]):
             self.problems.append(
                 f"Event {event.seq}: a charge that was {known['state']} became {state.value}."
             )

@@ -189,7 +189,7 @@ def enter(
 ) -> Charge:
     """Move a charge on, if that is a step it may take."""
     state = State(row.state)
-    if state is not to.before:
+    if not to.follows(state, row.amount):
         raise WorkspaceError(f"Charge {row.id} is {state.value} and cannot become {to.value}.")
     facts = {"answer": None if answer is None else digest(answer), "reason": reason}
     append(

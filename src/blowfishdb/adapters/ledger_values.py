@@ -23,10 +23,10 @@ class State(Enum):
     LOST = "lost"
     VOID = "void"
 
-    @property
-    def before(self) -> State | None:
-        """The one state from which it can be entered."""
-        return _BEFORE.get(self)
+    def follows(self, state: State, amount: int) -> bool:
+        """Whether it can be entered from ``state``; no row need be read for an answer that costs nothing."""
+        unread = self is State.SETTLED and state is State.RESERVED and not amount
+        return _BEFORE.get(self) is state or unread
 
     @property
     def held(self) -> bool:

@@ -187,5 +187,6 @@ def refuse_grouped(asked: str, keys: list[str], source: Source) -> UnsupportedSq
     if chosen is None:
         return source.refuse(f"{asked} is about all rows, not about each group.", counted)
     one = f"{name_text(chosen)} = {sql_value(source.domain[chosen].at(0))}"
-    alone = source.select(asked, where=both(source.where, one))
-    return source.refuse(f"{asked} is about all rows, not about each group; ask for one.", alone, counted)
+    total = asked.replace("AVG(", "SUM(", 1)  # how many rows a group has is seldom public, as a mean needs it
+    alone = source.select(total, where=both(source.where, one))
+    return source.refuse(f"{asked} is about all rows, not about each group.", alone, counted)

@@ -25,7 +25,6 @@ from blowfishdb.charts.frame import (
     rounded,
 )
 from blowfishdb.charts.heat import heat_map
-from blowfishdb.core.accuracy import NO_PROMISE
 from blowfishdb.core.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -81,9 +80,7 @@ def answer_table(answer: Answer) -> ChartTable:
         )
     )
     ends = () if answer.band is None else ("noise interval from", "to")
-    headings = answer.axes if len(answer.axes) == len(answer.labels) else ("answer",)
-    if answer.kind in _UNITS:
-        headings = ("answer",)
+    headings = ("answer",) if answer.kind in _UNITS else answer.headings
     return ChartTable(
         " ".join((f"{headline(answer.receipt.question)}. {promise(answer)}", *answer.notes)),
         (*headings, value_title(answer), *ends, "exact"),
@@ -92,26 +89,8 @@ def answer_table(answer: Answer) -> ChartTable:
 
 
 def promise(answer: Answer) -> str:
-    """What the noise interval means, in words."""
-    cost = f"ε\u00a0=\u00a0{epsilon_text(answer.receipt.epsilon)}."
-    if bool(answer.exact.all()) and len(answer.exact):
-        return f"Exact: the policy does not hide this. {cost}"
-    if answer.alpha is None or answer.beta is None:
-        return f"{NO_PROMISE} {cost}"
-    runs, alpha = (
-        f"{100 * (1 - answer.beta):.4g} of 100 runs",
-        number_text(answer.alpha, digits(answer.alpha)),
-    )
-    if answer.kind == "top":
-        return f"In {runs} no bin is listed or missed that is more than {alpha} people out of place. {cost}"
-    if answer.kind == "above":
-        return f"In {runs} no bin is listed or missed that is more than {alpha} people off the limit. {cost}"
-    if answer.kind == "quantiles":
-        return f"In {runs} every value is within {alpha} people of its rank. {cost}"
-    if answer.kind in _UNITS:
-        return f"In {runs} the {answer.kind} is within {alpha} of the truth. {cost}"
-    every = "every bar" if answer.simultaneous else "each bar"
-    return f"In {runs} {every} is within {alpha} people of the truth. {cost}"
+    """What the noise interval means and what it cost, in words."""
+    return f"{answer.promise} ε\u00a0=\u00a0{epsilon_text(answer.receipt.epsilon)}."
 
 
 def _scale(answer: Answer) -> float:

@@ -23,6 +23,7 @@ from blowfishdb.core.errors import (
     InvalidBins,
     InvalidThreshold,
     InvalidValue,
+    InvalidWorkload,
     NotFinite,
     TooLarge,
 )
@@ -191,6 +192,31 @@ class Attribute(ABC):
             raise InvalidValue(f"{value} is not one of the column's values: {self._words()}.")
         return cell
 
+    def cells_between(self, low: object, high: object) -> tuple[int, int]:
+        """The first and the last cell of the values from ``low`` to ``high``, which are ends of cells."""
+        (first, _), (last, stop) = (self._typed(end) for end in (low, high))
+        if stop <= first or last < first:
+            raise InvalidWorkload(f"The range from {low} to {high} ends before it begins.")
+        width = self.ticks_per_cell
+        if first % width == 0 and (stop % width == 0 or stop == self.ticks):
+            return first // width, ceil_div(stop, width) - 1
+        outward = (first // width, ceil_div(stop, width) - 1)
+        inward = (ceil_div(first, width), (self.value_count if stop == self.ticks else stop // width) - 1)
+        near = [(a, b) for a, b in dict.fromkeys((inward, outward)) if a <= b]
+        raise InvalidWorkload(
+            f"The range from {low} to {high} ends inside a cell, and nothing finer than a cell is counted.",
+            fixes=tuple(f"from {text(self.lower(a))} to {text(self.upper(b))}" for a, b in near),
+        )
+
+    def _typed(self, value: object) -> tuple[int, int]:
+        """The ticks of a value that somebody typed, all of them among those of the column."""
+        if is_null(value):
+            raise InvalidValue("A missing value is not the end of a range.")
+        first, stop = self.span(value)
+        if not 0 <= first < stop <= self.ticks:
+            raise InvalidValue(f"{value} is not one of the column's values: {self._words()}.")
+        return first, stop
+
     def lower(self, cell: int) -> Value:
         """The first value of a cell."""
         return self.at(self._value_cell(cell) * self.ticks_per_cell)
@@ -276,9 +302,9 @@ class Attribute(ABC):
         if count is not None:
             if whole(count, "The number of bins", InvalidBins) < 1:
                 raise InvalidBins(f"There must be at least one bin, not {count}.")
-            return self._equal_bins(ceil_div(self.value_count, count))
+            return self.equal_bins(ceil_div(self.value_count, count))
         if width is not None:
-            return self._equal_bins(self._cells_wide(width))
+            return self.equal_bins(self._cells_wide(width))
         if edges is not None:
             return self._bins_from(self._starts(edges))
         return single_cells(self.size) if groups is None else self._grouped_bins(groups)
@@ -299,7 +325,8 @@ class Attribute(ABC):
     def _distance_text(self, cells: int) -> str:
         return text(Fraction(cells) / self.in_cells(1))
 
-    def _equal_bins(self, cells: int) -> Bins:
+    def equal_bins(self, cells: int) -> Bins:
+        """Bins of so many cells; the last may be short."""
         if cells > 1 and not self.ordered:
             raise InvalidBins(
                 "Unordered categories have no neighbours to share a bin with.",

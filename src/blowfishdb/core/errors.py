@@ -144,6 +144,10 @@ class NotProven(Refused):
     """No proof covers this mechanism under this policy, so it does not run."""
 
 
+class NotCounted(NotProven):
+    """A mean of rows whose number is public, but not on record: asking for it costs nothing."""
+
+
 class NoGuarantee(Refused):
     """The mechanism cannot promise an error before it sees the data."""
 

@@ -10,17 +10,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
-from functools import reduce
 from typing import Any, final
 
 from blowfishdb.core import questions
 from blowfishdb.core.axis import Axis
-from blowfishdb.core.bins import whole_bin
 from blowfishdb.core.cluster_question import USUAL_ITERATIONS, ClusterQuestion, cluster_axes
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidBins, InvalidInput, InvalidWorkload
 from blowfishdb.core.predicate_codec import condition_from, plain_condition, plain_value, value_from
-from blowfishdb.core.predicates import Everything, Predicate, col
+from blowfishdb.core.predicates import Everything, Predicate
 from blowfishdb.core.questions import Kind, Question
 from blowfishdb.core.values import plain
 
@@ -148,7 +146,7 @@ class QuestionForm:
             object.__setattr__(self, "iterations", USUAL_ITERATIONS)
 
     def question(self, domain: Domain, *, rows: int | None = None) -> Question | ClusterQuestion:
-        """The question on declared columns; a mean needs the public number of ``rows``."""
+        """The question on declared columns; a mean has a price only with the public number of ``rows``."""
         return self._clusters(domain) if self.kind == "clusters" else self._counts(domain, rows)
 
     def _clusters(self, domain: Domain) -> ClusterQuestion:
@@ -165,7 +163,7 @@ class QuestionForm:
             "ranges": lambda: questions.Ranges(self.bounds),
             "quantiles": lambda: questions.Quantiles(self.shares),
             "sum": questions.Sum,
-            "mean": lambda: questions.Sum(rows=rows),
+            "mean": lambda: questions.Sum(rows, mean=True),
             "top": lambda: questions.Top(self.count or 0),
             "above": lambda: questions.Above(0.0 if self.limit is None else self.limit),
         }
@@ -175,30 +173,28 @@ class QuestionForm:
     def check(self, domain: Domain) -> None:
         """Whatever cannot be asked of these columns is refused; nothing is written out."""
         self.where.check(domain)
-        question = self.question(domain, rows=1)
+        question = self.question(domain)
         if isinstance(question, Question):
             question.kind.workload(question.axes)
 
     def _total(self, domain: Domain) -> Question:
         """How many rows have a value in the columns; if none is named, in one that drops no row."""
         keeping = (name for name, attribute in domain.columns if not attribute.may_drop)
-        names = [column.name for column in self.columns] or [next(keeping, domain.names[0])]
-        axes = tuple(Axis(name, domain[name], whole_bin(domain[name].size)) for name in names)
-        lost = [
-            col(column.name).is_missing() for column in self.columns if domain[column.name].has_missing_cell
-        ]
-        with_values = reduce(lambda form, missing: form.only(~missing), lost, self)
-        return Question(questions.Histogram(), axes, with_values.where)
+        named = tuple(column.name for column in self.columns)
+        along = named or (next(keeping, domain.names[0]),)
+        axes = tuple(questions.Count.axis(name, domain[name], named=bool(named)) for name in along)
+        return Question(questions.Count(named), axes, self.where)
 
     @property
     def cut_into_bins(self) -> bool:
         """Whether bins are part of this kind of question."""
         return self.kind not in _UNCUT
 
-    def counting(self) -> QuestionForm:
-        """The number of rows that this question is about."""
-        bare = tuple(ColumnForm(column.name) for column in self.columns)
-        return QuestionForm("count", bare, self.where)
+    def counting(self, domain: Domain) -> QuestionForm:
+        """The number of rows that this question is about: all, but for those without a value."""
+        named = [column.name for column in self.columns]
+        partial = [name for name in named if domain[name].may_drop or domain[name].has_missing_cell]
+        return QuestionForm("count", tuple(map(ColumnForm, partial)), self.where)
 
     def only(self, condition: Predicate) -> QuestionForm:
         """The same question about the rows that also satisfy ``condition``."""

@@ -16,11 +16,15 @@ from typing import final
 
 import numpy as np
 
+from blowfishdb.core import quantiles
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.arrays import BoolArray, FloatArray, whole
+from blowfishdb.core.attribute import Attribute
 from blowfishdb.core.axis import Axis
-from blowfishdb.core.errors import InvalidInput, InvalidWorkload
+from blowfishdb.core.bins import Bins, whole_bin
+from blowfishdb.core.errors import InvalidInput, InvalidWorkload, NotCounted
 from blowfishdb.core.predicates import Everything, Predicate
+from blowfishdb.core.promises import sentence
 from blowfishdb.core.tidy import tidy_counts, tidy_cumulative
 from blowfishdb.core.values import Value, text
 from blowfishdb.core.workloads import Cumulative as CumulativeRows
@@ -89,6 +93,15 @@ class Kind(ABC):
         """The accuracy of the answer when the linear answers are within ±``alpha``."""
         return alpha
 
+    def of(self, axes: tuple[Axis, ...]) -> tuple[str, ...]:
+        """The columns that the answer is about, as it names them."""
+        return tuple(axis.column for axis in axes)
+
+    @final
+    def promise(self, alpha: float | None, beta: float | None, simultaneous: bool) -> str:
+        """What is promised about an answer of this kind, in one sentence."""
+        return sentence(self.name, alpha, beta, simultaneous)
+
     @abstractmethod
     def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
         """The answer that people see."""
@@ -110,6 +123,46 @@ class Histogram(Kind):
 
     def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
         return _counts(release, tuple(axis.labels() for axis in axes))
+
+
+@final
+@dataclass(frozen=True)
+class Count(Kind):
+    """How many rows there are, or how many have a value in each of the ``named`` columns.
+
+    Rows are counted along some column even if none is named: one that drops no row, where there is one. What
+    has a cell for missing values counts them among the rows, but not among the values of a named column.
+    """
+
+    named: tuple[str, ...] = ()
+    name: str = field(default="count", init=False)
+    binned: bool = field(default=False, init=False)
+
+    @staticmethod
+    def axis(column: str, attribute: Attribute, *, named: bool) -> Axis:
+        """All cells in one bin; missing values in another if the column is named."""
+        if not named or not attribute.has_missing_cell:
+            return Axis(column, attribute, whole_bin(attribute.size))
+        return Axis(column, attribute, Bins.edges(attribute.size, [0, attribute.value_count]))
+
+    def workload(self, axes: tuple[Axis, ...]) -> Workload:
+        alone = (axis.bins.count == 1 for axis in axes)
+        return _product([HistogramRows(1) if one else RangeRows(2, [0], [0]) for one in alone])
+
+    def of(self, axes: tuple[Axis, ...]) -> tuple[str, ...]:
+        return self.named
+
+    def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
+        return _counts(release, ((self.rows(axes),),))
+
+    def rows(self, axes: tuple[Axis, ...]) -> str:
+        """Which rows are counted, in words."""
+        columns = self.named or tuple(axis.column for axis in axes if axis.attribute.may_drop)
+        return f"rows with a value of {' and '.join(columns)}" if columns else "rows"
+
+    def identity(self) -> list[object]:
+        """Without a column it is the histogram with one bin; with one, its missing values do not count."""
+        return ["count" if self.named else "histogram"]
 
 
 @final
@@ -149,7 +202,7 @@ class Ranges(Kind):
         (axis,) = axes
         if not self.bounds:
             raise InvalidWorkload("Ranges need at least one pair of bounds.", fixes=("[(0, 9_999)]",))
-        ends = np.array([[axis.attribute.cell(value) for value in pair] for pair in self.bounds])
+        ends = np.array([axis.attribute.cells_between(*pair) for pair in self.bounds])
         cut = axis.bins.assign(ends)
         aligned = (axis.bins.first(cut[:, 0]) == ends[:, 0]) & (axis.bins.last(cut[:, 1]) == ends[:, 1])
         if not aligned.all():
@@ -167,7 +220,10 @@ class Ranges(Kind):
 @final
 @dataclass(frozen=True)
 class Quantiles(Kind):
-    """The values below which given shares of the rows lie; accuracy counts people (rank)."""
+    """The values below which given shares of the rows lie; accuracy counts people (rank).
+
+    What is promised of the values is their intervals (``core.quantiles``), and of all of them at once.
+    """
 
     shares: tuple[float, ...]
     name: str = field(default="quantiles", init=False)
@@ -184,32 +240,37 @@ class Quantiles(Kind):
         return "median" if self.shares == (0.5,) else f"quantiles {named}{' …' * (len(self.shares) > 3)}"
 
     def workload(self, axes: tuple[Axis, ...]) -> Workload:
-        _number(axes[0].attribute.lower(0))  # refused here rather than when the counts are read and paid for
+        quantiles.in_units(axes[0].attribute.lower(0))  # refused before the counts are read and paid for
         return _prefixes(axes[0])
 
+    def requirement(self, accuracy: Accuracy, axes: tuple[Axis, ...]) -> Accuracy:
+        """The whole curve at once: which of its places a quantile is read from is not known beforehand."""
+        return replace(accuracy, simultaneous=True)
+
     def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
-        """The first bin at which the tidy curve, or the edge of its band, reaches the share."""
+        """Where the tidy curve reaches the share, between the bins at which the edges of its band do."""
         (axis,) = axes
-        curve = _increasing(replace(release, simultaneous=True), ((),))
-        total = curve.values[-1]
-        middle, low, high = (
-            None if line is None else np.array([_reached(line, share * total, axis) for share in self.shares])
-            for line in (curve.values, curve.high, curve.low)
-        )
-        assert middle is not None
-        labels = (tuple(f"{100 * share:g} %" for share in self.shares),)
-        return Reading(labels, middle, low, high, np.full(len(self.shares), bool(release.exact.all())))
+        curve, labels = _increasing(release, ((),)), (tuple(f"{100 * share:g} %" for share in self.shares),)
+        values = quantiles.middle(curve.values, self.shares, axis)
+        if curve.low is None or curve.high is None:
+            return Reading(labels, values, None, None, np.zeros(len(values), dtype=np.bool_))
+        low, high = quantiles.ends(curve.low, curve.high, self.shares, axis)
+        return Reading(labels, values, low, high, (low == high) & bool(release.exact.all()))
 
     def identity(self) -> list[object]:
-        return [self.name, list(self.shares)]
+        return [self.name, list(self.shares), "intervals of whole bins"]
 
 
 @final
 @dataclass(frozen=True)
 class Sum(Kind):
-    """The sum of a numeric column in its own units, or its mean over a public number of ``rows``."""
+    """The sum of a numeric column in its own units, or its ``mean`` over a public number of ``rows``.
+
+    A mean without ``rows`` can be checked and described, but has no price yet.
+    """
 
     rows: int | None = None
+    mean: bool = False
     needs_order: bool = field(default=True, init=False)
     columns: int | None = field(default=1, init=False)
     binned: bool = field(default=False, init=False)
@@ -217,10 +278,11 @@ class Sum(Kind):
     def __post_init__(self) -> None:
         if self.rows is not None and whole(self.rows, "The number of rows", InvalidWorkload) < 1:
             raise InvalidWorkload("A mean of no rows does not exist.")
+        object.__setattr__(self, "mean", self.mean or self.rows is not None)
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        return "sum" if self.rows is None else "mean"
+        return "mean" if self.mean else "sum"
 
     def workload(self, axes: tuple[Axis, ...]) -> Workload:
         (axis,) = axes
@@ -230,6 +292,11 @@ class Sum(Kind):
 
     def _unit(self, axes: tuple[Axis, ...]) -> float:
         """What one unit of the whole-number sum is worth in the answer."""
+        if self.mean and self.rows is None:
+            raise NotCounted(
+                "A mean needs the number of rows. It is public, but nobody has asked for it yet.",
+                fixes=("ask for count() first: it is exact and free",),
+            )
         return float(_units(axes[0])[0] / (self.rows or 1))
 
     def requirement(self, accuracy: Accuracy, axes: tuple[Axis, ...]) -> Accuracy:
@@ -348,12 +415,15 @@ class Question:
 
     def describe(self) -> str:
         """The question in words."""
-        cut = self.kind.binned and any(axis.bins.count > 1 for axis in self.axes)
-        named = (f"{a.column} ({a.value_bins:,} bins)" if cut else a.column for a in self.axes)
-        of = " and ".join(named)
         where = "" if isinstance(self.where, Everything) else f" where {self.where}"
-        counted = self.kind.binned and not cut
-        return f"number of rows{where}" if counted else f"{self.kind.title} of {of}{where}"
+        if isinstance(self.kind, Count):
+            return f"number of {self.kind.rows(self.axes)}{where}"
+        named = (_bins(axis) if self.kind.binned else axis.column for axis in self.axes)
+        return f"{self.kind.title} of {' and '.join(named)}{where}"
+
+
+def _bins(axis: Axis) -> str:
+    return f"{axis.column} ({axis.value_bins:,} bin{'' if axis.value_bins == 1 else 's'})"
 
 
 # --- readings that kinds share -------------------------------------------------------------------
@@ -399,21 +469,10 @@ def _picked(release: Release, axis: Axis, chosen: np.ndarray[tuple[int], np.dtyp
     return Reading(labels, every.values[chosen], low, high, every.exact[chosen])
 
 
-def _reached(curve: FloatArray, rank: float, axis: Axis) -> float:
-    index = min(int(np.searchsorted(curve, rank)), curve.size - 1)
-    return _number(axis.attribute.upper(int(axis.bins.last(index))))
-
-
-def _number(value: Value) -> float:
-    if isinstance(value, int | Fraction):
-        return float(value)
-    raise InvalidWorkload("Quantiles and sums are for columns of numbers.", fixes=("ask for a cumulative",))
-
-
 def _units(axis: Axis) -> tuple[Fraction, Fraction, Fraction]:
     """The largest unit in which all values of a column are whole, its lowest value, and its step."""
     lowest, second = (axis.attribute.lower(min(cell, axis.attribute.value_count - 1)) for cell in (0, 1))
-    _number(lowest)
+    quantiles.in_units(lowest)
     first = Fraction(lowest)  # type: ignore[arg-type]
     step = Fraction(second) - first or Fraction(1)  # type: ignore[arg-type]
     common = math.lcm(first.denominator, step.denominator)

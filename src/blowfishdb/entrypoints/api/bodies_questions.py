@@ -8,7 +8,6 @@ from typing import Final
 from pydantic import Field
 
 from blowfishdb.adapters.sql_condition import condition
-from blowfishdb.adapters.sql_question import parse_select
 from blowfishdb.asking import Asking
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.forms import QuestionForm
@@ -73,7 +72,7 @@ class Asked(Body):
 
     def _form(self, dataset: Dataset, *, explaining: bool) -> tuple[Asking, Terms]:
         if self.sql is not None:
-            parsed = parse_select(self.sql, dataset.schema, dataset=dataset.name)
+            parsed = dataset.select(self.sql)
             if parsed.explain and not explaining:
                 raise InvalidInput(
                     "EXPLAIN asks how a question would be answered, and is not a question.",

@@ -46,17 +46,16 @@ def log(
 
 def _table(found: list[Answer]) -> Table:
     from blowfishdb.entrypoints.terminal import grid
-    from blowfishdb.entrypoints.terminal.figures import loss, significant
+    from blowfishdb.entrypoints.terminal.figures import loss
 
-    table = grid("id", "dataset", "question", "±", "on", "ε", "policy", "settled", right=(0, 3, 5), wrap=(2,))
+    table = grid("id", "dataset", "question", "accuracy", "ε", "policy", "settled", right=(0, 4), wrap=(2, 3))
     for answer in found:
         receipt = answer.receipt
         table.add_row(
             f"{answer.number}",
             receipt.dataset,
             receipt.question,
-            "not promised" if answer.alpha is None else significant(answer.alpha),
-            "" if answer.alpha is None else "all" if answer.simultaneous else "each",
+            answer.brief,
             loss(receipt.epsilon),
             f"v{receipt.policy_version}",
             receipt.settled[:10],

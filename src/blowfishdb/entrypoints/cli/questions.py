@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blowfishdb.core.errors import InvalidInput, MaxCostExceeded
+from blowfishdb.core.errors import InvalidInput, MaxCostExceeded, NotCounted
 from blowfishdb.entrypoints.cli import prompts
 from blowfishdb.entrypoints.cli.here import AsJson, Data, Here, Yes
 from blowfishdb.entrypoints.cli.panels import ANALYST, examples
@@ -187,7 +187,11 @@ def _buy(
 
     limit = None if max_cost is None else Epsilon(max_cost)
     form = None if output is None else check_place(output)
-    priced = asking.quote()
+    try:
+        priced = asking.quote()
+    except NotCounted:  # what is public and free is asked for without asking back
+        asking.counting().ask(max_cost=0)
+        priced = asking.quote()
     if limit is not None and priced.epsilon > limit:
         raise MaxCostExceeded(
             f"This answer costs {priced.epsilon}, more than --max-cost {limit}. Nothing was charged.",

@@ -4,7 +4,6 @@ from blowfishdb.entrypoints.terminal.charts import answer_chart
 from blowfishdb.entrypoints.terminal.prices import (
     budget_line,
     budget_table,
-    promise,
     quote_panel,
     receipt_line,
     receipt_table,
@@ -19,7 +18,6 @@ __all__ = [
     "console",
     "grid",
     "listed",
-    "promise",
     "quote_panel",
     "receipt_line",
     "receipt_table",

@@ -18,7 +18,6 @@ from blowfishdb.answers import Answer, Places
 from blowfishdb.charts.clusters import positions
 from blowfishdb.core.arrays import FloatArray
 from blowfishdb.entrypoints.terminal.figures import amount, decimals, interval, people
-from blowfishdb.entrypoints.terminal.prices import promise
 from blowfishdb.entrypoints.terminal.screen import grid
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -63,10 +62,7 @@ def answer_chart(answer: Answer) -> AnswerChart:
 
 
 def _note(answer: Answer) -> str:
-    words = promise(answer.kind, answer.alpha, answer.beta, answer.simultaneous)
-    if bool(answer.exact.all()):
-        words = "Exact: the policy does not hide this."
-    return "\n".join((f"{words} Sampling error is not included.", *answer.notes))
+    return "\n".join((f"{answer.promise} Sampling error is not included.", *answer.notes))
 
 
 # --- bars ---------------------------------------------------------------------------------------

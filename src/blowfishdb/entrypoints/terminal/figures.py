@@ -5,20 +5,14 @@ from __future__ import annotations
 import math
 
 from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.promises import significant
+
+__all__ = ["amount", "decimals", "interval", "loss", "people", "significant"]
 
 
 def loss(epsilon: Epsilon) -> str:
     """A privacy loss with three significant digits."""
     return significant(float(epsilon))
-
-
-def significant(value: float, digits: int = 3) -> str:
-    """So many significant digits, thousands set apart, no trailing zeros and no exponent."""
-    if value == 0 or not math.isfinite(value):
-        return "0" if value == 0 else "–"
-    places = digits - 1 - math.floor(math.log10(abs(value)))
-    shown = f"{round(value, places):,.{max(0, places)}f}"
-    return shown.rstrip("0").rstrip(".") if "." in shown else shown
 
 
 def people(value: float) -> str:
@@ -43,8 +37,3 @@ def interval(low: float, high: float, places: int) -> str:
     return (
         f"{amount(math.floor(low * unit) / unit, places)} … {amount(math.ceil(high * unit) / unit, places)}"
     )
-
-
-def often(beta: float) -> str:
-    """How many of 100 runs keep a promise that fails with probability beta."""
-    return f"{significant(100 * (1 - beta), 6)} of 100 runs"

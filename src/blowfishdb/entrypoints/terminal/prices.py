@@ -7,38 +7,21 @@ from rich.text import Text
 
 from blowfishdb.adapters.ledger import Budget, Grant
 from blowfishdb.answers import Receipt
-from blowfishdb.core.accuracy import NO_PROMISE
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.entrypoints.terminal.figures import loss, often, significant
+from blowfishdb.entrypoints.terminal.figures import loss, significant
 from blowfishdb.entrypoints.terminal.screen import Framed, grid
 from blowfishdb.messages import Quote
 
 _METER = 20
 
 
-def promise(kind: str, alpha: float | None, beta: float | None, simultaneous: bool) -> str:
-    """The accuracy in words; what it counts depends on the kind of question."""
-    if alpha is None or beta is None:
-        return NO_PROMISE
-    every, off = ("every" if simultaneous else "each"), significant(alpha, 6)
-    if kind in ("sum", "mean"):
-        return f"In {often(beta)} the {kind} is within {off} of the truth."
-    if kind == "quantiles":
-        return f"In {often(beta)} {every} value is within {off} people of its place in the order."
-    if kind in ("top", "above"):
-        said = f"listed that falls short by more than {off} people, and none missed that exceeds it by more"
-        return f"In {often(beta)} no bin is {said}."
-    return f"In {often(beta)} {every} bar is within {off} people of the truth."
-
-
 def quote_panel(quote: Quote) -> RenderableType:
     """The price of an answer, before it is paid."""
-    kind = quote.question.partition(" ")[0]
-    lines = [Text(promise(kind, quote.alpha, quote.beta, quote.simultaneous))]
+    lines = [Text(quote.promise)]
     if quote.owned:
-        lines.append(Text("Already owned: this answer costs nothing.", style="bold green"))
+        lines.append(Text("Already answered: this answer costs nothing.", style="bold green"))
     elif not quote.epsilon:
-        lines.append(Text("Exact and free: the policy does not hide this answer.", style="bold green"))
+        lines.append(Text("Free.", style="bold green"))
     else:
         lines.append(Text.assemble(("ε ", "dim"), (loss(quote.epsilon), "bold"), *_share(quote)))
         if quote.alpha is not None:

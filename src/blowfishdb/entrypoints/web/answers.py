@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 import zipfile
 from typing import Annotated, Any, Final
 
@@ -11,7 +10,6 @@ from fastapi import APIRouter, Query, Request, Response
 
 from blowfishdb.answers import Answer
 from blowfishdb.charts import Backdrop, ChartTable, answer_chart, answer_table
-from blowfishdb.charts.answers import promise
 from blowfishdb.charts.frame import digits, number_text
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.policy_words import sentences
@@ -34,7 +32,6 @@ _INTERVALS: Final = {
     "planned": "computed from stored answers, as was planned with them; no data was read",
     "any": "computed from stored answers; it holds whatever made you ask; no data was read",
 }
-_COST: Final = re.compile(r"\sε\s=\s[\d.,]+\.$")
 Picked = Annotated[list[int] | None, Query(alias="pick")]
 
 
@@ -126,9 +123,9 @@ def answer_page(request: Request, number: int, caller: PageReader, raw: bool = F
 
 
 def _accuracy(answer: Answer) -> str:
-    """What the interval promises, without the price, which the receipt has."""
-    words = _COST.sub("", promise(answer))
-    return words if bool(answer.exact.all()) else f"{words} Sampling error is not included."
+    """What the interval promises."""
+    exact = bool(answer.exact.all()) and len(answer.exact)
+    return answer.promise if exact else f"{answer.promise} Sampling error is not included."
 
 
 def _policy(caller: Caller, answer: Answer) -> tuple[str, ...]:
@@ -142,18 +139,9 @@ def _policy(caller: Caller, answer: Answer) -> tuple[str, ...]:
 def _line(answer: Answer, caller: Caller) -> dict[str, Any]:
     """A row of the log, and the text that a filter looks through."""
     row = summary_body(answer, caller)
-    accuracy = "exact" if bool(answer.exact.all()) and len(answer.exact) else _accuracy_short(answer)
+    accuracy = answer.brief.replace(" ", "\u00a0").replace(",\u00a0", ", ")
     searched = f"#{row['id']} {row['dataset']} {row['question']} {row['kind']} {accuracy} {row['user'] or ''}"
     return {**row, "accuracy": accuracy, "searched": searched.casefold(), "at": row["settled"][:16]}
-
-
-def _accuracy_short(answer: Answer) -> str:
-    if answer.alpha is None or answer.beta is None:
-        return "not promised"
-    every = "all bars" if answer.simultaneous else "each bar"
-    places = "" if len(answer.values) == 1 else f" {every}"
-    words = f"±{number_text(answer.alpha, digits(answer.alpha))}{places}, {100 * (1 - answer.beta):.6g} %"
-    return words.replace(" ", "\u00a0").replace(",\u00a0", ", ")
 
 
 def _comparable(caller: Caller, answer: Answer) -> list[Answer]:

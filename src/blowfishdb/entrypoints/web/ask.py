@@ -124,7 +124,7 @@ def _priced(request: Request, draft: Draft, domain: Domain, caller: Caller, data
     """The quote and, if wanted, how it would be answered; or what is wrong with the question."""
     said: dict[str, Any] = {"quote": None, "explanation": None, "wrong": None}
     try:
-        asked, explaining = draft.asked(domain, dataset)
+        asked, explaining = draft.asked(domain, dataset, caller.gateway[dataset].select)
         quote = questions.quote(dataset, asked, caller)
         said["quote"] = _Price.of(quote, draft, caller.gateway.budget(dataset).total)
         said["explanation"] = questions.explain(dataset, asked, caller) if explaining else None

@@ -8,15 +8,16 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from typing import Any, Final, Self, final
 from urllib.parse import urlencode
 
 from blowfishdb.adapters.question_writer import column_text, value_text
 from blowfishdb.adapters.sql_condition import condition_text
-from blowfishdb.adapters.sql_question import parse_select
+from blowfishdb.adapters.sql_question import SqlQuestion, parse_select
 from blowfishdb.adapters.sql_refusals import Source
 from blowfishdb.adapters.sql_text import name_text
 from blowfishdb.answers import Answer
@@ -145,13 +146,19 @@ class Draft:
 
     # --- from texts to a question ---------------------------------------------------------------
 
-    def asked(self, domain: Domain, dataset: str) -> tuple[Asked, bool]:
-        """What is sent to the interface, and whether an explanation is wanted."""
+    def asked(
+        self, domain: Domain, dataset: str, select: Callable[[str], SqlQuestion] | None = None
+    ) -> tuple[Asked, bool]:
+        """What is sent to the interface, and whether an explanation is wanted.
+
+        ``select`` reads a statement and checks what its refusals suggest.
+        """
         if self.mode != "sql":
             return Asked(question=self.question(domain), **self._terms()), bool(self.explain)
         typed = self.sql or example_sql(domain, dataset)
         statement = _EXPLAIN.sub("", typed, count=1) if _EXPLAIN.match(typed) else typed
-        parsed = parse_select(statement, domain, dataset=dataset)
+        read = select or partial(parse_select, domain=domain, dataset=dataset)
+        parsed = read(statement)
         said = parsed.accuracy is not None or parsed.epsilon is not None
         explaining = bool(self.explain) or statement != typed
         return Asked(sql=statement, **({} if said else self._terms())), explaining

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Query, Request, Response
 
 from blowfishdb.answers import Answer
 from blowfishdb.charts import comparison_chart, comparison_table
-from blowfishdb.charts.frame import digits, number_text
 from blowfishdb.comparison import Comparison, compare
 from blowfishdb.core.errors import BlowfishError, InvalidInput, NotFound
 from blowfishdb.entrypoints.api.access import Caller
@@ -50,19 +49,10 @@ def compare_page(
         problem=problem,
         comparison=comparison,
         figure=None if comparison is None else _figure(comparison),
-        **_accuracy(comparison),
         stored=list(reversed(stored))[:_MOST_OFFERED],
         chosen=[*chosen, "", ""][:2],
         meters=[meter(caller, name) for name in _datasets(comparison, stored)],
     )
-
-
-def _accuracy(comparison: Comparison | None) -> dict[str, str]:
-    """How close the difference is to the true one, and how often; nothing where that is not promised."""
-    if comparison is None or comparison.alpha is None or comparison.beta is None:
-        return {"alpha": "", "sure": ""}
-    alpha = number_text(comparison.alpha, digits(comparison.alpha))
-    return {"alpha": alpha, "sure": f"{100 * (1 - comparison.beta):.6g}"}
 
 
 def _picked(caller: Caller, numbers: list[str]) -> list[Answer]:

@@ -16,7 +16,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from blowfishdb.adapters.accounts import Role
 from blowfishdb.adapters.tokens import csrf
 from blowfishdb.charts.frame import epsilon_text
-from blowfishdb.core.accuracy import NO_PROMISE
 from blowfishdb.core.errors import BlowfishError
 from blowfishdb.entrypoints.api.access import Caller
 from blowfishdb.entrypoints.api.problems import problem_of, reference_of
@@ -118,13 +117,6 @@ def dataset_address(name: str, tail: str = "") -> str:
     return f"/datasets/{quote(name, safe='')}{tail}"
 
 
-def _within(alpha: float | None) -> str:
-    """How far off an answer may be."""
-    if alpha is None:
-        return "not promised"
-    return f"±{alpha:,.4g}" if alpha < 10_000 else f"±{alpha:,.0f}"
-
-
 @cache
 def environment() -> Environment:
     """The templates; a name that nobody filled in is an error, not a gap."""
@@ -136,10 +128,8 @@ def environment() -> Environment:
         undefined=StrictUndefined,
     )
     made.filters["eps"] = epsilon_text
-    made.filters["within"] = _within
     made.filters["unbroken"] = lambda words: words.replace(" %", "\u00a0%")
     made.filters["count"] = lambda number: f"{number:,}"
-    made.globals["no_promise"] = NO_PROMISE
     made.globals["static"] = static_files.address
     made.globals["to_dataset"] = dataset_address
     made.globals["version"] = version("blowfishdb")

@@ -1,0 +1,43 @@
+"""How many worlds: in tests a fixed number, always the same; in audits others, for as long as it is told."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from tests.neighbours.living import Arena
+from tests.neighbours.worlds import Scope, World, worlds
+
+MINUTES = float(os.environ.get("BLOWFISHDB_AUDIT_MINUTES", "0"))
+"""How long an audit takes; 0 in tests."""
+_ROUND = 50
+_QUIETLY = settings(
+    suppress_health_check=list(HealthCheck),
+    database=None,
+    deadline=None,
+    phases=(Phase.generate, Phase.shrink),
+)
+
+
+def live_through(arena: Arena, scope: Scope, count: int, *, share: float) -> None:
+    """``count`` worlds of a scope, always the same; in an audit others, for a ``share`` of its time."""
+    if not MINUTES:
+        _worlds(arena, scope, settings(_QUIETLY, max_examples=count, derandomize=True))()
+    until = time.monotonic() + 60 * MINUTES * share
+    while MINUTES and time.monotonic() < until:
+        number = random.SystemRandom().randrange(2**32)
+        seed(number)(_worlds(arena, scope, settings(_QUIETLY, max_examples=_ROUND)))()
+    arena.beliefs.judge()
+
+
+def _worlds(arena: Arena, scope: Scope, how: settings) -> Callable[[], None]:
+    @how
+    @given(world=worlds(scope))
+    def one(world: World) -> None:
+        arena.live(world)
+
+    return one

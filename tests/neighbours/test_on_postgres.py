@@ -1,0 +1,27 @@
+"""The same worlds with their rows in PostgreSQL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.neighbours.living import arena
+from tests.neighbours.rows import Rows
+from tests.neighbours.runs import live_through
+from tests.neighbours.sources import TABLE, Located, Place, create, insert
+from tests.neighbours.worlds import AT_ONCE, TERMS, Scope, World
+from tests.postgres import Server
+
+WORLDS = 10
+
+
+def test_neighbours(postgres: Server) -> None:
+    def put(_: Path, world: World, rows: Rows) -> Located:
+        schema = postgres.new_schema()
+        with postgres.connect(schema) as connection:
+            connection.execute(create(world.place, world.columns))
+            connection.execute(insert(world.place, world.columns, rows))
+        return Located(postgres.url(schema), TABLE)
+
+    with arena(put=put) as place:
+        scope = Scope(AT_ONCE, places=(Place("postgres"),), terms=TERMS)
+        live_through(place, scope, WORLDS, share=0.1)

@@ -1,0 +1,62 @@
+"""The same worlds behind a server: what comes over the wire is the same, byte for byte."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from blowfishdb.adapters.accounts import Accounts, Role
+from blowfishdb.adapters.tokens import Tokens
+from blowfishdb.entrypoints.api.app import create_app
+from blowfishdb.entrypoints.client import Remote
+from blowfishdb.workspace import Workspace
+from tests.entrypoints.server import CHEAP, PASSWORD, SETTINGS, client_of
+from tests.neighbours.living import Door, arena
+from tests.neighbours.runs import live_through
+from tests.neighbours.worlds import AT_ONCE, PLACES, TERMS, Scope
+
+WORLDS = 10
+_OF_ITS_OWN = ("date", "x-request-id", "content-length", "idempotency-key")
+"""Headers that differ between any two responses, or follow from a body with noise in it."""
+
+
+class Heard(httpx.BaseTransport):
+    """A wire on which everything is written down, but for the bodies of answers."""
+
+    def __init__(self, wire: httpx.BaseTransport, heard: list[Any]) -> None:
+        self.wire, self.heard = wire, heard
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """As the server answers it."""
+        response = self.wire.handle_request(request)
+        body = response.read().decode()
+        said = "an answer" if '"values"' in body else body
+        headers = sorted(line for line in response.headers.items() if line[0].lower() not in _OF_ITS_OWN)
+        self.heard.append([request.method, request.url.path, response.status_code, headers, said])
+        return response
+
+
+def behind_a_server(path: Path) -> Door:
+    """A workspace, reached over HTTP."""
+    with Workspace(path, user="curator") as workspace:
+        accounts = Accounts(workspace.store, hasher=CHEAP)
+        for role in (Role.CURATOR, Role.ANALYST):
+            accounts.add(role.value, role, PASSWORD)
+    app = create_app(path, settings=SETTINGS, hasher=CHEAP)
+    inside: Workspace = app.state.server.workspace
+    heard: list[Any] = []
+    remotes = []
+    for role in (Role.CURATOR, Role.ANALYST):
+        token = Tokens(inside.store).issue(role.value, purpose="api", lifetime=timedelta(hours=1))[0]
+        wire = Heard(client_of(app)._transport, heard)
+        remotes.append(Remote("http://testserver", token, transport=wire))
+    return Door(inside, *remotes, heard)
+
+
+def test_neighbours() -> None:
+    with arena(door=behind_a_server) as place:
+        scope = Scope(AT_ONCE, places=PLACES, terms=TERMS)
+        live_through(place, scope, WORLDS, share=0.2)

@@ -1,0 +1,90 @@
+"""Defects that were there once, put back: the harness finds each of them again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from blowfishdb.mechanisms.invariants import invariant_components
+from tests.seeded.planting import Fault
+
+
+def _comments(original: Any) -> Any:
+    """A line that begins with a hash is taken for a comment."""
+
+    def rows(self: Any, *, header: bool) -> Any:
+        return (row for row in original(self, header=header) if not row[0].startswith("#"))
+
+    return rows
+
+
+def _every_total(original: Any) -> Any:
+    """Every total that a policy leaves public is stored, shown or not."""
+
+    def shown(self: Any, seen: Any) -> Any:
+        components = invariant_components(self.plan.graph)
+        if components is None or seen.totals is None:
+            return original(self, seen)
+        labels = components.assignment()
+        ones = np.ones(labels.size, dtype=np.int64)
+        shape = (components.count, labels.size)
+        rows = csr_array((ones, (labels, np.arange(labels.size))), shape=shape)
+        return rows, np.asarray(seen.totals)
+
+    return shown
+
+
+def _dropped_nowhere(original: Any) -> Any:
+    return lambda self: ()
+
+
+def _nothing_hidden_is_free(original: Any) -> Any:
+    def loss(kernels: Any, policy: Any) -> Any:
+        return original(kernels, policy) if policy.graph.edge_count else 0
+
+    return loss
+
+
+def _collated(original: Any) -> Any:
+    return lambda value: value
+
+
+FAULTS = (
+    Fault(
+        "csv comments",
+        "a line of a CSV file that begins with # is a comment",
+        "_Lines.rows",
+        _comments,
+        "csv",
+    ),
+    Fault(
+        "totals nobody was shown",
+        "totals that no answer shows become free answers",
+        "ReleasedRows.shown",
+        _every_total,
+        "told later",
+    ),
+    Fault(
+        "batches and drops",
+        "a row that one column drops is counted nowhere",
+        "_Common._dropping",
+        _dropped_nowhere,
+        "together dropping",
+    ),
+    Fault(
+        "batches without edges",
+        "a batch under a policy without edges is free",
+        "pairwise_loss",
+        _nothing_hidden_is_free,
+        "together dropping",
+    ),
+    Fault(
+        "collations",
+        "texts are compared as the database compares them",
+        "_to_microseconds/_exact",
+        _collated,
+        "collated",
+    ),
+)

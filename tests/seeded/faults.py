@@ -1,0 +1,16 @@
+"""All faults, and the table of them that the documentation shows."""
+
+from __future__ import annotations
+
+from tests.seeded import defects, ledger_faults, pricing_faults
+from tests.seeded.planting import Fault
+
+ONCE_REAL: tuple[Fault, ...] = defects.FAULTS
+INVENTED: tuple[Fault, ...] = (*pricing_faults.FAULTS, *ledger_faults.FAULTS)
+FAULTS: tuple[Fault, ...] = (*ONCE_REAL, *INVENTED)
+
+
+def table(faults: tuple[Fault, ...]) -> str:
+    """Faults as Markdown: what is wrong, and the function that is replaced."""
+    lines = [f"| {fault.name} | {fault.words} | `{fault.symbol}` |" for fault in faults]
+    return "\n".join(["| fault | what is wrong | function |", "|---|---|---|", *lines])

@@ -1,0 +1,15 @@
+"""Every fault gives itself away; all of them are looked for in an audit, one in every run."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.neighbours.runs import MINUTES
+from tests.seeded.faults import FAULTS, INVENTED
+from tests.seeded.finding import found
+from tests.seeded.planting import Fault
+
+
+@pytest.mark.parametrize("fault", FAULTS if MINUTES else INVENTED[:1], ids=lambda fault: fault.name)
+def test_it_is_found(fault: Fault) -> None:
+    assert found(fault) is not None, fault.words

@@ -1,0 +1,127 @@
+"""Whatever a refusal suggests can be asked: every statement and every question in it has a price."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+import pandas as pd
+import pytest
+
+import blowfishdb as bf
+from blowfishdb.asking import Asking
+from blowfishdb.core.errors import BlowfishError
+from blowfishdb.datasets import Dataset
+from blowfishdb.workspace import Workspace
+from tests.adapters.test_sql_question import REFUSED
+from tests.adapters.typed import SALARIES
+
+SLIPS = [
+    "SELECT",
+    "SELECT COUNT(*)",
+    "SELECT COUNT(*) FROM other",
+    "SELECT COUNT(*) FROM salaries; SELECT 1",
+    "SELECT region, COUNT(*) FROM salaries GROUP BY 7",
+    "SELECT BIN(age), COUNT(*) FROM salaries GROUP BY 1",
+    "SELECT BIN(age, 0.5), COUNT(*) FROM salaries GROUP BY 1",
+    "SELECT BIN(region, 2), COUNT(*) FROM salaries GROUP BY 1",
+    "SELECT MEDIAN(region) FROM salaries",
+    "SELECT AVG(day) FROM salaries",
+    "SELECT QUANTILE(age, 1.5) FROM salaries",
+    "SELECT region, AVG(age) FROM salaries GROUP BY region",
+    "SELECT region, SUM(age) FROM salaries WHERE age >= 30 GROUP BY region",
+    "SELECT region, MEDIAN(age) FROM salaries GROUP BY region",
+    "SELECT AVG(age), COUNT(*) FROM salaries WHERE region = 'north'",
+    "SELECT AVG(age) FILTER (WHERE region = 'north') FROM salaries",
+    "SELECT AVG(age) FROM salaries WHERE region = 'north' ORDER BY 1",
+    "SELECT COUNT(*) FROM salaries WHERE region LIKE 'n%'",
+    "SELECT COUNT(*) FROM salaries WHERE age = NULL",
+]
+SHORT = [
+    "",
+    "nothing(age)",
+    "histogram()",
+    "histogram(age, widths=3)",
+    "histogram(age, region, width=5)",
+    "histogram(age, width=0.5)",
+    "cumulative(region)",
+    "ranges(age)",
+    "ranges(age, 5)",
+    "quantiles(age)",
+    "quantiles(region, 0.5)",
+    "median(age, 3)",
+    "mean()",
+    "sum(region)",
+    "top(region)",
+    "top(region, 'many')",
+    "above(region)",
+    "clusters(age)",
+    "clusters(region, k=2)",
+    "count(,)",
+    "histogram(age) when age > 3",
+    "count() where age + 1 > 3",
+    "count() where region > 'north'",
+]
+
+
+@pytest.fixture(scope="module", params=["public number of rows", "hidden number of rows"])
+def salaries(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dataset]:
+    rows = pd.DataFrame({name: [attribute.at(0)] for name, attribute in SALARIES.columns})
+    rows = rows.map(lambda value: float(value) if isinstance(value, Fraction) else value)
+    with Workspace(tmp_path_factory.mktemp("suggested") / "test.blowfish", user="ana") as workspace:
+        dataset = workspace.add_dataset("salaries", rows, domain=SALARIES)
+        if request.param.startswith("hidden"):
+            dataset.publish(bf.Policy(SALARIES, dataset.policy.graph.hide_presence()))
+        yield dataset
+
+
+def suggested(refusal: BlowfishError, salaries: Dataset) -> list[Asking]:
+    """Every suggestion that is a question, read again; conditions as conditions of a count."""
+    return [
+        salaries.sql(fix) if fix.startswith("SELECT ") else salaries.question(fix)
+        for fix in refusal.fixes
+        if fix.startswith("SELECT ") or (fix.partition("(")[0].isidentifier() and ")" in fix)
+    ]
+
+
+def priced(asking: Asking, salaries: Dataset) -> None:
+    try:
+        asking.spend(1).quote()
+    except bf.errors.NotCounted:  # public and free to count; nobody has done so
+        assert asking.form.kind == "mean" and not asking.counting().quote().epsilon
+
+
+@pytest.mark.parametrize("typed", [*(typed.format(d="salaries") for typed, _, _ in REFUSED), *SLIPS])
+def test_statements_that_are_suggested_have_a_price(salaries: Dataset, typed: str) -> None:
+    try:
+        asking = salaries.sql(typed).spend(1)
+    except BlowfishError as refusal:
+        assert refusal.fixes, typed
+        for suggestion in suggested(refusal, salaries):
+            priced(suggestion, salaries)
+        return
+    with pytest.raises(BlowfishError) as later:  # read, but refused under the policy
+        asking.quote()
+    for suggestion in suggested(later.value, salaries):
+        priced(suggestion, salaries)
+
+
+@pytest.mark.parametrize("typed", SHORT)
+def test_questions_that_are_suggested_have_a_price(salaries: Dataset, typed: str) -> None:
+    with pytest.raises(BlowfishError) as refused:
+        salaries.question(typed)
+    for suggestion in suggested(refused.value, salaries):
+        priced(suggestion, salaries)
+
+
+def test_a_mean_of_one_group_is_not_suggested_where_it_would_be_refused(salaries: Dataset) -> None:
+    with pytest.raises(BlowfishError) as refused:
+        salaries.sql("SELECT region, AVG(age) FROM salaries GROUP BY region")
+    assert all("AVG" not in fix for fix in refused.value.fixes)
+    assert refused.value.fixes[0].startswith("SELECT SUM(age) FROM salaries WHERE region = ")
+
+
+def test_if_nothing_else_can_be_asked_the_number_of_rows_can(salaries: Dataset) -> None:
+    with pytest.raises(BlowfishError) as refused:
+        salaries.sql("SELECT AVG(age) FILTER (WHERE region = 'north') FROM salaries")
+    assert refused.value.fixes == ("SELECT COUNT(*) FROM salaries",)
