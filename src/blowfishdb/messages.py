@@ -115,7 +115,7 @@ class Request:
 def number_of_rows(request: Request, domain: Domain) -> Request:
     """How many rows a question is about, as a question of its own."""
     form = request.form.counting(domain)
-    return replace(request, form=form, question=form.question(domain), terms=Terms().spending(1))
+    return replace(request, form=form, question=form.question(domain), terms=Terms().spending(1), key=None)
 
 
 def over_rows(request: Request, domain: Domain, rows: int) -> Request:
