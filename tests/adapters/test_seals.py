@@ -168,3 +168,15 @@ def test_an_older_workspace_is_covered_from_its_upgrade_on(tmp_path: Path) -> No
         assert Ledger(store).verify() == [
             "Version 1 of the dataset of 'people' was changed outside of BlowfishDB."
         ]
+
+
+def test_only_one_module_writes_what_is_sealed() -> None:
+    """Who wrote past the seals would make the audit fail for everybody."""
+    direct = re.compile(r"\b(catalogue|users|tokens|seals)\.(insert|update|delete)\(")
+    package = Path(bf.__file__).parent
+    found = {
+        path.name
+        for path in package.rglob("*.py")
+        if direct.search(path.read_text()) and path.parent.name != "versions"
+    }
+    assert found <= {"seals.py", "store.py"}
