@@ -15,6 +15,7 @@ from blowfishdb.core.errors import InvalidInput, SourceError
 from blowfishdb.core.policy_words import sentences
 from blowfishdb.entrypoints.api.access import Curator, SignedIn
 from blowfishdb.entrypoints.api.bodies import NewDataset, Place, Plain, SchemaChange
+from blowfishdb.entrypoints.api.places import check_place
 from blowfishdb.entrypoints.api.reading import read
 from blowfishdb.entrypoints.api.shapes import DatasetList, DatasetShown, DatasetSummary, Schema
 from blowfishdb.gateway import Gateway
@@ -35,6 +36,7 @@ def add_dataset(body: NewDataset, caller: Curator, response: Response) -> Datase
 
     Everything about a record stays hidden until a policy says otherwise, and the budget is 1.
     """
+    check_place(body.source, caller.server.settings.sources, caller.gateway.store.name)
     domain = read("domain", lambda: codec.domain(body.domain))
     with typed_place():
         caller.gateway.add_dataset(
@@ -63,6 +65,7 @@ def proposal(body: Place, caller: Curator) -> Plain:
     """
     from blowfishdb.adapters.schema_proposal import propose
 
+    check_place(body.source, caller.server.settings.sources, caller.gateway.store.name)
     with typed_place():
         found = propose(body.source, table=body.table, view=body.view, rare=body.rare)
     plain = found.to_plain()

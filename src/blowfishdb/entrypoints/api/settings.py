@@ -33,8 +33,11 @@ class Settings:
     warm_up: bool = True
     demo: bool = False
     witness: str = ""
+    sources: tuple[str, ...] = ()
+    """Folders and hosts whose rows curators may declare; none named: every one that the server reaches."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "sources", tuple(self.sources))
         positive = {
             "session_hours": self.session_hours,
             "token_days": self.token_days,

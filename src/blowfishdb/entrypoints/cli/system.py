@@ -61,6 +61,10 @@ def serve(
         ),
     ] = None,
     witness: WitnessFile = None,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PLACE", help="A folder or a host whose rows curators may declare; no others."),
+    ] = None,
     _json: AsJson = False,
 ) -> None:
     """Serve the workspace to browsers and programs until Ctrl-C."""
@@ -78,7 +82,8 @@ def serve(
         here.say({**told, "https": doors.https})
     from blowfishdb.entrypoints.serve import serve as run
 
-    settings = Settings(witness="" if witness is None else str(witness.resolve()))
+    known = "" if witness is None else str(witness.resolve())
+    settings = Settings(witness=known, sources=tuple(sources or ()))
     run(here.workspace, host, port, workers, open_browser, settings, doors)
 
 

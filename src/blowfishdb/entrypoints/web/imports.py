@@ -22,6 +22,7 @@ from blowfishdb.core.errors import BlowfishError, InvalidInput
 from blowfishdb.entrypoints.api import datasets as interface
 from blowfishdb.entrypoints.api.access import Caller
 from blowfishdb.entrypoints.api.bodies import NewDataset
+from blowfishdb.entrypoints.api.places import check_place
 from blowfishdb.entrypoints.web import column_form
 from blowfishdb.entrypoints.web.column_form import ColumnForm, checked, proposed_columns, sent_columns
 from blowfishdb.entrypoints.web.forms import Sent, text
@@ -108,6 +109,7 @@ def columns_page(request: Request, form: Sent, caller: PageCurator) -> Response:
             raise InvalidInput(
                 f"There is already a dataset '{source.name}' in this workspace.", fixes=("another name",)
             )
+        check_place(source.source, caller.server.settings.sources, caller.gateway.store.name)
         proposal = _proposal(source)
     except BlowfishError as error:
         return _source_page(request, caller, source, error)
