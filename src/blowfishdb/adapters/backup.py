@@ -8,6 +8,7 @@ remembers, and takes what was spent since then off the budget.
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -18,7 +19,9 @@ from urllib.parse import quote
 
 from sqlalchemy import select
 
+from blowfishdb.adapters.copies.folder import copies_folder
 from blowfishdb.adapters.ledger import Ledger
+from blowfishdb.adapters.private_files import make_durable, private_file
 from blowfishdb.adapters.store import Store, explain
 from blowfishdb.adapters.store_schema import events, meta
 from blowfishdb.adapters.tokens import end_all_tokens
@@ -72,7 +75,7 @@ def restore(path: str | Path, into: str | Path) -> Copy:
 
 
 def delete(path: str | Path) -> None:
-    """Remove a workspace for good, with everything that it knows to be spent."""
+    """Remove a workspace for good, with the copies of its rows and everything that it knows to be spent."""
     _check_file(path, "dropdb")
     place = Path(path)
     with _opened(place, writable=True) as connection:
@@ -87,6 +90,9 @@ def delete(path: str | Path) -> None:
     place.unlink()
     for ending in _SIDECARS:
         place.with_name(place.name + ending).unlink(missing_ok=True)
+    folder = copies_folder(place.resolve())
+    if folder.is_dir():
+        shutil.rmtree(folder)
 
 
 # --- files ------------------------------------------------------------------------------------
@@ -105,10 +111,11 @@ def _new_file(path: Path) -> Iterator[Path]:
         raise WorkspaceError(f"There is no folder '{path.parent}'.", fixes=("create it",))
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
+        private_file(part)
         yield part
-        _make_durable(part)
+        make_durable(part)
         os.link(part, path)  # unlike a rename, this fails if the file has come to be meanwhile
-        _make_durable(path.parent)
+        make_durable(path.parent)
     except FileExistsError:
         raise WorkspaceError(
             f"A file '{path}' appeared meanwhile, and nothing is overwritten.", fixes=("another path",)
@@ -117,14 +124,6 @@ def _new_file(path: Path) -> Iterator[Path]:
         for ending in ("", *_SIDECARS):
             with suppress(OSError):
                 part.with_name(part.name + ending).unlink(missing_ok=True)
-
-
-def _make_durable(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _check_file(path: str | Path, tool: str) -> None:

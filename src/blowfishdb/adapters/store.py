@@ -13,7 +13,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Self, final
 from urllib.parse import quote
@@ -21,6 +21,7 @@ from urllib.parse import quote
 from sqlalchemy import URL, Connection, Engine, create_engine, event, func, inspect, select
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from blowfishdb.adapters.private_files import private_file
 from blowfishdb.adapters.store_schema import SCHEMA_VERSION, SEAL_KEY, START, heads, meta, metadata, seals
 from blowfishdb.core.errors import WorkspaceError
 
@@ -265,6 +266,8 @@ def _engine(path_or_url: str | Path) -> tuple[Engine, str]:
             )
         if path.is_dir():
             raise WorkspaceError(f"'{path}' is a folder.", fixes=(f"the file {path / 'workspace.db'}",))
+        with suppress(OSError):  # the database says in its own words what is wrong with the place
+            private_file(path)
         address = _read_only_address(path) or URL.create("sqlite", database=str(path))
         engine, name = create_engine(address, pool_timeout=_PATIENCE, hide_parameters=True), str(path)
     if engine.dialect.name == "sqlite":

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from blowfishdb.adapters.accounts import Accounts, Role
 from blowfishdb.adapters.backup import delete
+from blowfishdb.adapters.private_files import private_folder
 from blowfishdb.adapters.synthetic import PEOPLE, salary_domain, write_salaries
 from blowfishdb.adapters.synthetic_checkins import CHECKINS, checkin_domain, write_checkins
 from blowfishdb.core.domain import Domain
@@ -103,7 +104,7 @@ def start_over(place: Path) -> None:
 
 def prepare(folder: Path, out: Console) -> Path:
     """The workspace of the demonstration: whatever of it is missing is made, whatever is there is kept."""
-    folder.mkdir(parents=True, exist_ok=True)
+    private_folder(folder)
     for sample in SAMPLES:
         if not sample.file(folder).exists():
             with out.status(f"Making {sample.about} …"):

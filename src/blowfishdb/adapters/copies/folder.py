@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from glob import escape as glob_escape
 from pathlib import Path
 from typing import Any, Final, Self, final
 
@@ -27,7 +28,13 @@ from blowfishdb.adapters.backends.duckdb_files import (
 from blowfishdb.adapters.backends.duckdb_memory import NAME, save_table
 from blowfishdb.adapters.copies.dialect import Dialect
 from blowfishdb.adapters.copies.text_files import opened_rows
-from blowfishdb.adapters.private_files import make_durable, make_private, private_file, private_folder
+from blowfishdb.adapters.private_files import (
+    is_private,
+    make_durable,
+    make_private,
+    private_file,
+    private_folder,
+)
 from blowfishdb.adapters.store import Store
 from blowfishdb.core.errors import InvalidInput, SourceCorrupt, SourceError, SourceMissing
 
@@ -115,6 +122,8 @@ class Copies:
 
     def used(self) -> int:
         """Bytes of everything in the folder."""
+        if self._folder is None:
+            return 0
         return sum(file.stat().st_size for file in self.folder.rglob("*.parquet"))
 
     def sweep(self, mentioned: Iterable[str]) -> list[str]:
@@ -126,6 +135,14 @@ class Copies:
         for place in left:
             self._remove(place)
         return [place.name for place in left]
+
+    def open_to_others(self) -> list[Path]:
+        """What others than its owner may read: the folder, what is in it, and the workspace beside it."""
+        if self._folder is None:
+            return []
+        beside = self._folder.with_suffix("")
+        places = [*self._folder.rglob("*"), *self._folder.parent.glob(f"{glob_escape(beside.name)}*")]
+        return [place for place in places if not is_private(place)]
 
     @contextmanager
     def _part(self, identity: str) -> Iterator[Path]:
@@ -149,6 +166,11 @@ class Copies:
             shutil.rmtree(place)
 
 
+def copies_folder(workspace: Path) -> Path:
+    """Where the copies of a workspace lie that is a file."""
+    return workspace.with_name(f"{workspace.name}.copies")
+
+
 def copies_of(store: Store) -> Copies:
     """Beside a workspace that is a file; otherwise in the folder that ``BLOWFISHDB_COPIES`` names."""
     quota = os.environ.get("BLOWFISHDB_COPIES_QUOTA", "")
@@ -156,7 +178,7 @@ def copies_of(store: Store) -> Copies:
         raise InvalidInput("BLOWFISHDB_COPIES_QUOTA is a number of bytes.", fixes=(f"{QUOTA}",))
     most = int(quota) if quota else QUOTA
     if store.file is not None:
-        return Copies(store.file.with_name(f"{store.file.name}.copies"), most)
+        return Copies(copies_folder(store.file), most)
     named = os.environ.get("BLOWFISHDB_COPIES")
     return Copies(Path(named).resolve() / store.identity if named else None, most)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from blowfishdb.adapters.private_files import private_file
 from blowfishdb.core.errors import InvalidInput, SourceError
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ def write(answer: Answer, path: Path, form: str) -> None:
     from blowfishdb.exports import export
 
     try:
+        private_file(path)
         path.write_bytes(export(answer, form).body)
     except OSError as error:
         raise SourceError(
