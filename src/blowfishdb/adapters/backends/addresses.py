@@ -15,6 +15,8 @@ from blowfishdb.core.errors import InvalidInput, SourceError, SourceMissing
 _REFERENCE = re.compile(r"\$\{(\w*)\}")
 VARIABLES = "BLOWFISHDB_SOURCE_"
 """How the names of variables begin that an address may name: no other secret of the process can be sent."""
+_SECRET = ("pass", "pwd", "secret", "token")
+"""What the names of options have in them that hold a password."""
 
 
 def parse_url(location: str) -> URL:
@@ -81,3 +83,18 @@ def sqlite_path(url: URL) -> Path:
         shown = url.database  # as it was written: a variable stays a variable
         raise SourceMissing(f"There is no file '{shown}'.", fixes=("check the path and the working folder",))
     return path
+
+
+def check_no_secret(location: str) -> None:
+    """An address to keep names its password; one that holds it would have it in the clear in the store."""
+    url = parse_url(location)
+    said = [] if url.password is None else [str(url.password)]
+    for name, value in url.query.items():
+        if any(sign in name.lower() for sign in _SECRET):
+            said += [value] if isinstance(value, str) else value
+    if all(_REFERENCE.fullmatch(text) for text in said):
+        return
+    raise InvalidInput(
+        "This address holds a password, which would lie in the clear in the workspace.",
+        fixes=("set BLOWFISHDB_SOURCE_PASSWORD, and write ${BLOWFISHDB_SOURCE_PASSWORD} in its place",),
+    )
