@@ -1,4 +1,4 @@
-"""Spark: folders of Parquet or CSV files and tables of a catalogue, on this machine or on a cluster.
+"""Spark: folders of Parquet files and tables of a catalogue, on this machine or on a cluster.
 
 ``spark-local://folder`` starts Spark on this machine; ``spark://host:7077/folder`` asks a cluster. Without a
 folder, the source names a table of Spark's catalogue. There is one Spark for each process, and for each
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, final
 from sqlglot import exp
 
 from blowfishdb.adapters.backends.declared import DeclaredBackend, closed, listed
-from blowfishdb.adapters.backends.duckdb_files import table_name
+from blowfishdb.adapters.backends.duckdb_files import is_text_file, table_name
 from blowfishdb.adapters.backends.running import Brake
 from blowfishdb.adapters.sql import Aggregate
 from blowfishdb.adapters.sql_source import Source
@@ -194,19 +194,14 @@ def _view(session: SparkSession, path: str) -> str:
     if local and not Path(path).exists():
         raise SourceMissing(f"There is no file '{path}'.", fixes=("check the path and the working folder",))
     name = table_name(Path(path))
-    texts = Path(path).name.split(".", 1)[-1].startswith("csv") or (local and any(Path(path).glob("*.csv*")))
+    if is_text_file(Path(path).name) or (local and any(Path(path).glob("*.csv*"))):
+        raise SourceError(
+            "Spark reads no files of texts: how many rows they have would depend on what is in them.",
+            fixes=("give the path alone, and the file is copied", "Parquet files"),
+        )
     try:
-        if texts:  # texts stay texts: a guessed type could fail on a later row
-            reader = session.read.options(
-                header=True, inferSchema=False, multiLine=True, quote='"', escape='"'
-            )
-            rows = reader.csv(path)
-        else:
-            rows = session.read.parquet(path)
-        rows.createOrReplaceTempView(f"`{name.replace('`', '``')}`")
+        session.read.parquet(path).createOrReplaceTempView(f"`{name.replace('`', '``')}`")
         return name
     except Exception as error:
         failure = type(error).__name__
-    raise SourceCorrupt(
-        f"Spark cannot read '{path}' ({failure}).", fixes=("a folder of Parquet files", "a CSV file")
-    )
+    raise SourceCorrupt(f"Spark cannot read '{path}' ({failure}).", fixes=("a folder of Parquet files",))
