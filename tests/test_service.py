@@ -166,7 +166,7 @@ class TestNothingIsChargedOrLost:
     ) -> None:
         cost = cumulative(people).quote().epsilon
 
-        def fail(*_: object) -> None:
+        def fail(*_: object, **__: object) -> None:
             raise bf.errors.WorkspaceError("The disk is full.")
 
         monkeypatch.setattr(type(people.gateway._ledger), "settle", fail)
