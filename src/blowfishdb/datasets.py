@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, final
 
+from blowfishdb.adapters.copies.facts import SourceFacts
 from blowfishdb.adapters.ledger import Budget, Grant
 from blowfishdb.adapters.ledger_values import RequestKey
 from blowfishdb.answers import Answer
@@ -106,6 +107,15 @@ class Dataset:
         """
         self.gateway.refresh(self.name, source, dialect=dialect)
         return self
+
+    @property
+    def source(self) -> SourceFacts:
+        """Where the rows come from, how a file was read, and the copy of it; for the curator."""
+        return self.gateway.source(self.name)
+
+    def delete(self) -> str:
+        """End the dataset and erase the copy of its rows; says what is left of it, and where."""
+        return self.gateway.delete(self.name)
 
     @property
     def budget(self) -> DatasetBudget:

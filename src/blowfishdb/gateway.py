@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from blowfishdb.adapters.backends import Cancellation
+from blowfishdb.adapters.copies.facts import Holdings, SourceFacts
 from blowfishdb.adapters.heads import Audited, Head
 from blowfishdb.adapters.ledger import Budget, Event, Grant
 from blowfishdb.answers import Answer
@@ -50,6 +51,8 @@ class Facts:
     """Declared columns that no policy may hide."""
     rows_vary: bool = False
     """Whether hidden values decide which rows there are; then every policy hides presence."""
+    kind: str = "frozen"
+    """Whether answers come from a copy, from rows that are left as they are, or from rows that change."""
 
     def to_plain(self) -> dict[str, Any]:
         """JSON-ready data."""
@@ -63,6 +66,7 @@ class Facts:
             "rows_per_person": self.rows_per_person,
             "public": list(self.public),
             "rows_vary": self.rows_vary,
+            "kind": self.kind,
         }
 
     @classmethod
@@ -80,6 +84,7 @@ class Facts:
             said["rows_per_person"],
             tuple(said.get("public", ())),
             bool(said.get("rows_vary", False)),
+            said.get("kind", "frozen"),
         )
 
 
@@ -134,6 +139,18 @@ class Gateway(ABC):
         self, name: str, source: object | None = None, *, dialect: Mapping[str, Any] | None = None
     ) -> None:
         """Declare that the rows have changed."""
+
+    @abstractmethod
+    def source(self, name: str) -> SourceFacts:
+        """Where the rows of a dataset come from; for the curator."""
+
+    @abstractmethod
+    def copies(self) -> Holdings:
+        """Where all rows come from, and how much room their copies take; for the curator."""
+
+    @abstractmethod
+    def delete(self, name: str) -> str:
+        """End a dataset and erase the copy of its rows; says what is left of it, and where."""
 
     # --- policies -------------------------------------------------------------------------------
 

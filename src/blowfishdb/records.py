@@ -9,10 +9,14 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, final
 
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
 from blowfishdb.adapters.backends.dialects import dialect_of
 from blowfishdb.adapters.backends.duckdb_files import holds_rows, table_name
 from blowfishdb.adapters.catalogue import Catalogue
 from blowfishdb.adapters.copies.dialect import Dialect
+from blowfishdb.adapters.copies.facts import SourceFacts
 from blowfishdb.adapters.copies.folder import RowsCopy
 from blowfishdb.adapters.copies.kind import SourceKind
 from blowfishdb.adapters.declarations import DATASET, DELETED, POLICY, Declarations
@@ -60,6 +64,17 @@ class DatasetRecord:
     def rows_per_person(self) -> int:
         """How many rows one person's secret can be in; each may move along an edge."""
         return 1 if self.source is None or self.source.unit is None else self.source.unit.rows
+
+    @property
+    def declared_kind(self) -> SourceKind:
+        """What is promised about the rows; nothing was asked about databases once, and they are frozen."""
+        return self.kind or (SourceKind.COPY if is_copied(self.location) else SourceKind.FROZEN)
+
+    def source_facts(self) -> SourceFacts:
+        """Where the rows come from, for the curator."""
+        return SourceFacts(
+            self.name, self.declared_kind, _shown(self.location), self.snapshot, self.dialect, self.copy
+        )
 
     @property
     def awaits_copy(self) -> bool:
@@ -118,6 +133,12 @@ class Records:
     def replace(self, record: DatasetRecord, by: str) -> None:
         """Enter other rows over the version that ``record`` has."""
         self._declarations.replace(record.name, by, _body(record), over=record.version)
+
+    def complete(self, record: DatasetRecord, by: str) -> bool:
+        """Write down the policy of a dataset that was left without one, which hides everything."""
+        return record.policy_version == 0 and self._declarations.complete(
+            record.name, by, _policy_body(record.policy)
+        )
 
     def delete(self, record: DatasetRecord, by: str) -> None:
         """End a dataset; its books stay."""
@@ -233,6 +254,16 @@ def declared_source(
     if table is None:
         return None
     return Source(table=table, unit=unit, public=tuple(public), rows_vary=rows_vary)
+
+
+def _shown(location: str) -> str:
+    """A place without its password."""
+    if "://" not in location:
+        return location
+    try:
+        return make_url(location).render_as_string(hide_password=True)
+    except ArgumentError:
+        return location.partition("://")[0] + "://…"
 
 
 def place(source: str | Path) -> str:

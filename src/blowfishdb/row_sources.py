@@ -16,6 +16,7 @@ from typing import Final, final
 
 from blowfishdb import declaring
 from blowfishdb.adapters.backends import Backend, open_backend
+from blowfishdb.adapters.backends.addresses import check_no_secret
 from blowfishdb.adapters.backends.duckdb_files import is_text_file
 from blowfishdb.adapters.backends.files import check_file
 from blowfishdb.adapters.copies.dialect import Dialect
@@ -24,6 +25,8 @@ from blowfishdb.adapters.copies.kind import SourceKind
 from blowfishdb.adapters.copies.text_files import find_dialect
 from blowfishdb.adapters.curator_checks import check_rows
 from blowfishdb.adapters.declarations import name_taken
+from blowfishdb.adapters.private_files import make_private
+from blowfishdb.core import codec
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import BlowfishError, InvalidInput, PolicyConflict, SourceError
@@ -90,9 +93,13 @@ class RowSources:
         kind = _kind_of(location, kind)
         if kind is not SourceKind.COPY:
             _check_no_dialect(dialect)
+            if "://" in location and not location.startswith("spark"):
+                check_no_secret(location)
             return self._enter_declared(name, location, None, None, domain, which, by, total, kind)
         with self._taken(location or source, dialect) as (copy, found):
-            return self._enter_declared(name, location, copy, found, domain, which, by, total, kind)
+            told = self._enter_declared(name, location, copy, found, domain, which, by, total, kind)
+        self.sweep()
+        return told
 
     def _enter_declared(
         self,
@@ -175,10 +182,12 @@ class RowSources:
             self._enter_copy(record, copy, found, by, snapshot=record.snapshot + 1)
         if record.copy is not None and not self._records.is_under_way(record.name):
             self.copies.erase(record.copy)
+        self.sweep()
 
     def delete(self, record: DatasetRecord, *, by: str) -> None:
         """End a dataset and erase its copy."""
         self._records.delete(record, by)
+        self._forget(record.name)
         if record.copy is not None:
             self.copies.erase(record.copy)
         self.sweep()
@@ -191,6 +200,35 @@ class RowSources:
         found = (self._records[name].copy for name in names)
         return self.copies.sweep(copy.file for copy in found if copy is not None)
 
+    # --- looking after --------------------------------------------------------------------------
+
+    def problems(self) -> Iterator[str]:
+        """What is not as it should be with datasets and the copies of their rows, in words."""
+        for name in self._records.names():
+            record = self._records[name]
+            if record.policy_version == 0:
+                yield f"'{name}' was left without a policy by a crash; everything about it is hidden."
+            if record.awaits_copy:
+                yield f"The file of '{name}' is not copied yet; that happens when it is first asked about."
+            if record.copy is not None:
+                try:
+                    self.copies.checked(record.copy)
+                except SourceError as error:
+                    yield f"'{name}': {error.message}"
+        for file in self.copies.open_to_others():
+            yield f"'{file.name}' can be read by others than its owner."
+
+    def repair(self, by: str) -> Iterator[str]:
+        """Mend what can be mended without a decision, and say what was done."""
+        for name in self._records.names():
+            if self._records.complete(self._records[name], by):
+                yield f"'{name}' has a policy now, which hides everything."
+        for left in self.sweep():
+            yield f"A copy that was left behind is erased: {left}."
+        for file in self.copies.open_to_others():
+            make_private(file)
+            yield f"'{file.name}' can be read by its owner only."
+
     # --- from before there were copies ----------------------------------------------------------
 
     def adopt(self, record: DatasetRecord, *, by: str) -> None:
@@ -198,7 +236,11 @@ class RowSources:
         try:
             with self._taken(record.location, None) as (copy, dialect):
                 again = record.snapshot + (dialect is not None)  # texts were read by other rules before
-                self._enter_copy(record, copy, dialect, by, snapshot=again)
+                ours = self._is_ours(record)
+                known = replace(record, location="") if ours else record
+                self._enter_copy(known, copy, dialect, by, snapshot=again)
+            if ours:
+                Path(record.location).unlink(missing_ok=True)
         except PolicyConflict:
             return  # another process was faster
         except BlowfishError as error:
@@ -213,6 +255,12 @@ class RowSources:
             fixes=("ask the curator to refresh it",),
         )
 
+    def _is_ours(self, record: DatasetRecord) -> bool:
+        """Whether a file is the copy of a table in memory as older versions kept it beside the workspace."""
+        workspace, file = self.copies.folder.with_suffix(""), Path(record.location)
+        name = f"{workspace.stem}-{codec.digest(record.name)[:12]}.parquet"
+        return file == workspace.with_name(name)
+
     # --- reading --------------------------------------------------------------------------------
 
     def backend(self, record: DatasetRecord) -> Backend:
@@ -224,6 +272,13 @@ class RowSources:
                 self._retire(record.name)
                 self._open[key] = opened
             return self._open[key]
+
+    def _forget(self, name: str) -> None:
+        with self._opening:
+            self._retire(name)
+            left = self._retired.pop(name, None)
+        if left is not None:
+            left.close()
 
     def _retire(self, name: str) -> None:
         """Close what an earlier version left, except the last, which may be in use until it is done."""
@@ -277,6 +332,21 @@ class RowSources:
             with suppress(OSError):
                 self.copies.erase(copy)
             raise
+
+
+def what_stays(record: DatasetRecord) -> str:
+    """What is left of a dataset that was deleted, in words."""
+    words = [f"'{record.name}' is deleted, and nothing can be asked about it."]
+    if record.copy is not None:
+        words.append("The copy of its rows is erased.")
+    if record.location:
+        words.append("Where its rows came from, nothing was changed.")
+    words.append(
+        "Its books stay: declarations, policies, charges and the answers that were given, under a name that "
+        "cannot be used again. Backups that were made before still hold these, and never rows; whoever "
+        "copied the folder of copies itself has the rows, too."
+    )
+    return " ".join(words)
 
 
 def _kind_of(location: str, kind: SourceKind | None) -> SourceKind:

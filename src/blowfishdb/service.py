@@ -124,7 +124,8 @@ class Service:
         """Steps 1 to 3: what the answer would cost. Free; the data is not touched, and nothing is written."""
         dataset, request = self.datasets(request.dataset), self.resolved(request)
         planned = self._plan(request, dataset)
-        known = self.ledger.answer(identity(request, dataset, planned.problem)) is not None
+        stored = self.ledger.answer(identity(request, dataset, planned.problem))
+        known = stored is not None
         offer = None
         if isinstance(planned, Planned) and not known and not planned.given:
             offer = self._offer(request, dataset, planned.problem)
@@ -143,7 +144,7 @@ class Service:
             beta=promise and promise.beta,
             simultaneous=promise is not None and promise.simultaneous,
             mechanism=FROM_STORED if offer else planned.mechanism,
-            explanation=_explained(offer) if offer else planned.explanation,
+            explanation=_explained(offer) if offer else _as_of(stored, dataset) or planned.explanation,
             policy=dataset.policy.describe(),
             policy_version=dataset.policy_version,
             plain_epsilon=self._plain_cost(request, dataset),
@@ -287,7 +288,8 @@ class Service:
             found = reader.read(self.noise, cancel, progress)
             receipt = _receipt(request, dataset, charge, planned.mechanism, reader.sql, planned.known)
             answer = found.answer(receipt)
-            self.ledger.settle(charge, _body(answer, found.kept))
+            declared = None if dataset.copy is not None else dataset.version  # a copy cannot change meanwhile
+            self.ledger.settle(charge, _body(answer, found.kept), declared=declared)
         return answer
 
     def _plain_cost(self, request: Request, dataset: DatasetRecord) -> Epsilon:
@@ -480,6 +482,13 @@ def _receipt(
         known=known,
         head=charge.head,
     )
+
+
+def _as_of(stored: StoredAnswer | None, dataset: DatasetRecord) -> str:
+    """What a stored answer about rows that may have changed is worth; nothing to say about others."""
+    if stored is None or dataset.kind is not SourceKind.LIVE:
+        return ""
+    return f"Answered as of {stored.charge.changed_at:%Y-%m-%d %H:%M} UTC; the rows may have changed since."
 
 
 def _explained(offer: Offer) -> str:

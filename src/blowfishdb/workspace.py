@@ -14,6 +14,7 @@ from blowfishdb import declaring
 from blowfishdb.adapters import backup as backups
 from blowfishdb.adapters.backends import Cancellation
 from blowfishdb.adapters.copies.dialect import Dialect
+from blowfishdb.adapters.copies.facts import Holdings, SourceFacts
 from blowfishdb.adapters.copies.folder import copies_of
 from blowfishdb.adapters.copies.kind import SourceKind
 from blowfishdb.adapters.declarations import already_asked
@@ -44,7 +45,7 @@ from blowfishdb.planning import Planner
 from blowfishdb.preview import Preview, preview
 from blowfishdb.publishing import Kept, Publishing
 from blowfishdb.records import DatasetRecord, Records
-from blowfishdb.row_sources import RowsOf, RowSources
+from blowfishdb.row_sources import RowsOf, RowSources, what_stays
 from blowfishdb.service import Service, read_answer
 from blowfishdb.tradeoff import Tradeoff, tradeoff
 
@@ -120,6 +121,7 @@ class Workspace(Gateway):
             record.rows_per_person,
             tuple(sorted(rules.public)),
             rules.vary,
+            record.declared_kind.value,
         )
 
     def add_dataset(
@@ -187,6 +189,29 @@ class Workspace(Gateway):
         """Declare that the rows have changed: answers from now on belong to a new snapshot."""
         said = None if dialect is None else Dialect.from_plain(dialect)
         self._rows.refresh(self._records[name], by=self.user, source=source, dialect=said)
+
+    def source(self, name: str) -> SourceFacts:
+        """Where the rows of a dataset come from; for the curator."""
+        return self._records[name].source_facts()
+
+    def copies(self) -> Holdings:
+        """Where all rows come from, and how much room their copies take; for the curator."""
+        sources = tuple(self.source(name) for name in self.datasets())
+        return Holdings(sources, self._rows.copies.used(), self._rows.copies.quota)
+
+    def delete(self, name: str) -> str:
+        """End a dataset and erase the copy of its rows; says what is left of it, and where."""
+        record = self._records[name]
+        self._rows.delete(record, by=self.user)
+        return what_stays(record)
+
+    def check_rows(self) -> list[str]:
+        """What is not as it should be with datasets and the copies of their rows, for the curator."""
+        return list(self._rows.problems())
+
+    def repair(self) -> list[str]:
+        """Mend what a crash or an older version left, where that needs no decision; says what was done."""
+        return list(self._rows.repair(self.user))
 
     def _ready(self, name: str) -> DatasetRecord:
         """A dataset whose rows can be read; one from before there were copies gets its copy."""

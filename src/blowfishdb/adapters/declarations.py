@@ -13,7 +13,7 @@ from blowfishdb.adapters.ledger_charges import unfinished
 from blowfishdb.adapters.store import Store
 from blowfishdb.adapters.store_schema import charges
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.errors import InvalidInput, NameTaken, PolicyConflict
+from blowfishdb.core.errors import InvalidInput, NameTaken, PolicyConflict, QueryFailed
 
 DATASET: Final = "dataset"
 POLICY: Final = "policy"
@@ -57,6 +57,14 @@ class Declarations:
             check_declared(connection, name, over)
             put(connection, DATASET, name, body, at=stamp(self._clock), by=by)
 
+    def complete(self, name: str, by: str, policy: str) -> bool:
+        """Give a dataset the first policy that a crash once left it without; False if it has one."""
+        with self._store.writing() as connection:
+            if newest(connection, POLICY, name):
+                return False
+            put(connection, POLICY, name, policy, at=stamp(self._clock), by=by)
+            return True
+
     def delete(self, name: str, by: str, *, over: int) -> None:
         """End a dataset. Its books stay, and so does its name, which nothing else can have."""
         with self._store.writing() as connection:
@@ -81,6 +89,16 @@ def check_declared(connection: Connection, name: str, version: int) -> None:
         raise PolicyConflict(
             f"The rows or columns of '{name}' were declared anew meanwhile. Nothing was charged.",
             fixes=("try again",),
+        )
+
+
+def check_read(connection: Connection, name: str, version: int) -> None:
+    """Rows that were read under a version of a declaration were those of one snapshot."""
+    if newest(connection, DATASET, name) != version:
+        raise QueryFailed(
+            f"The rows of '{name}' were declared anew while they were read, so the answer would belong to no "
+            "snapshot. It is withheld, and stays charged.",
+            fixes=("ask again, about the rows as they are now",),
         )
 
 

@@ -17,7 +17,7 @@ from typing import Final, Self, final
 from sqlalchemy import select
 
 from blowfishdb.adapters.clock import Clock, stamp, utc_now
-from blowfishdb.adapters.declarations import check_declared
+from blowfishdb.adapters.declarations import check_declared, check_read
 from blowfishdb.adapters.heads import Audited, Head
 from blowfishdb.adapters.ledger_audit import audit
 from blowfishdb.adapters.ledger_books import (
@@ -261,9 +261,13 @@ class Ledger:
         """Write down, durably, that the data is about to be read; from here on nothing is given back."""
         return self._move(charge, State.READING)
 
-    def settle(self, charge: Charge, answer: str) -> Charge:
-        """Store the released answer (JSON); the charge is spent."""
-        return self._move(charge, State.SETTLED, answer=answer)
+    def settle(self, charge: Charge, answer: str, *, declared: int | None = None) -> Charge:
+        """Store the released answer (JSON); the charge is spent.
+
+        With ``declared``, only while that is the version of the declaration: rows that were declared anew
+        while they were read belong to no snapshot.
+        """
+        return self._move(charge, State.SETTLED, answer=answer, declared=declared)
 
     def lose(self, charge: Charge, reason: str) -> Charge:
         """The data was read and no answer came out; the charge is spent all the same."""
@@ -293,9 +297,17 @@ class Ledger:
             ]
 
     def _move(
-        self, charge: Charge, to: State, *, answer: str | None = None, reason: str | None = None
+        self,
+        charge: Charge,
+        to: State,
+        *,
+        answer: str | None = None,
+        reason: str | None = None,
+        declared: int | None = None,
     ) -> Charge:
         with self._store.writing() as connection:
+            if declared is not None:
+                check_read(connection, charge.dataset, declared)
             row = read_charge(connection, charge.id)
             if row.holder != self._holder:
                 raise WorkspaceError(

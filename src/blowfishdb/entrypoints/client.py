@@ -17,6 +17,7 @@ import httpx
 import numpy as np
 
 from blowfishdb.adapters.backends import Cancellation
+from blowfishdb.adapters.copies.facts import Holdings, SourceFacts
 from blowfishdb.adapters.heads import Audited, Head
 from blowfishdb.adapters.ledger import Budget, Event, Grant
 from blowfishdb.adapters.witness import Witness
@@ -138,6 +139,18 @@ class Remote(Gateway):
         if source is not None:
             raise errors.InvalidInput("A server reads rows where it is.", fixes=("refresh()",))
         self._wire.send("POST", _at(name, "refresh"), {} if dialect is None else {"dialect": dict(dialect)})
+
+    def source(self, name: str) -> SourceFacts:
+        """Where the rows of a dataset come from; for the curator."""
+        return SourceFacts.from_plain(self._wire.get(_at(name, "source")))
+
+    def copies(self) -> Holdings:
+        """Where all rows come from, and how much room their copies take; for the curator."""
+        return Holdings.from_plain(self._wire.get("/copies"))
+
+    def delete(self, name: str) -> str:
+        """End a dataset and erase the copy of its rows; says what is left of it, and where."""
+        return str(self._wire.send("DELETE", _at(name), {})["words"])
 
     # --- policies -------------------------------------------------------------------------------
 

@@ -64,8 +64,11 @@ class Check:
         return {"name": self.name, "state": self.state.value, "found": self.found, "todo": self.todo}
 
 
-def checks(workspace: str, witness: Path | None = None) -> Iterator[Check]:
-    """Every check, one after the other; the workspace is only looked at if it is there."""
+def checks(workspace: str, witness: Path | None = None, *, repair: bool = False) -> Iterator[Check]:
+    """Every check, one after the other; the workspace is only looked at if it is there.
+
+    With ``repair``, what a crash or an older version left in it is mended first.
+    """
     yield _python()
     yield _packages()
     yield _guarded("numba", _numba, "pip install --force-reinstall numba")
@@ -78,6 +81,8 @@ def checks(workspace: str, witness: Path | None = None) -> Iterator[Check]:
     yield _guarded(
         "workspace", lambda: _workspace(workspace, witness), "restore a backup: blowfishdb restore PATH INTO"
     )
+    if _is_here(workspace):
+        yield _guarded("rows", lambda: _rows(workspace, repair), "blowfishdb refresh DATA")
 
 
 def _guarded(name: str, check: Callable[[], Check], todo: str) -> Check:
@@ -213,6 +218,27 @@ def _tool(name: str, package: str | None, programs: tuple[str, ...], todo: str) 
     if absent:
         return Check(name, State.WARN, f"optional, not here: {', '.join(absent)}", todo)
     return Check(name, State.OK, "available")
+
+
+def _is_here(place: str) -> bool:
+    """Whether a place is a workspace that can be opened from here."""
+    return not place.startswith(("http://", "https://")) and ("://" in place or Path(place).exists())
+
+
+def _rows(place: str, repair: bool) -> Check:
+    """Datasets are whole, their copies are those that were taken, and nobody else can read them."""
+    from blowfishdb.workspace import Workspace
+
+    with Workspace(place) as workspace:
+        mended = workspace.repair() if repair else []
+        problems = workspace.check_rows()
+    done = "".join(f" {words}" for words in mended)
+    if problems:
+        todo = (
+            "blowfishdb refresh DATA" if repair else "blowfishdb doctor --repair, or blowfishdb refresh DATA"
+        )
+        return Check("rows", State.WARN, " ".join(problems) + done, todo)
+    return Check("rows", State.OK, f"every dataset is whole, and every copy has its hash.{done}")
 
 
 def _workspace(place: str, witness: Path | None) -> Check:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from blowfishdb.adapters.backends.files import check_file
 from blowfishdb.adapters.copies.dialect import SEPARATORS, Dialect
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
 
 _SAMPLE: Final = 1 << 20  # bytes by which a dialect is found
 _PACKED: Final = {".gz": "gzip", ".zst": "zstd"}
-_TOGETHER: Final = 20_000  # rows in one batch
+_TOGETHER: Final = 1_000_000  # values in one batch
+_ROWS: Final = 100_000  # rows in one batch
+_COLUMNS: Final = 5_000  # that a file may have
 _BLOCK: Final = 1 << 20
 _MARKS: Final = (
     (b"\xef\xbb\xbf", "utf-8-sig"),
@@ -212,12 +215,9 @@ def opened_rows(
 
 
 def _batches(lines: _Lines, schema: pa.Schema, dialect: Dialect) -> Iterator[pa.RecordBatch]:
-    rows = lines.rows(header=dialect.header)
-    while chunk := list(islice(rows, _TOGETHER)):
-        columns = [
-            pa.array([_value(cell, dialect.decimal) for cell in column], pa.string())
-            for column in zip(*chunk, strict=True)
-        ]
+    rows, most = lines.rows(header=dialect.header), min(_ROWS, _TOGETHER // len(schema))
+    while chunk := list(islice(rows, most)):
+        columns = [_column(values, dialect.decimal) for values in zip(*chunk, strict=True)]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -288,12 +288,17 @@ def _first_undecodable(path: Path, encoding: str) -> int:
     return line
 
 
-def _value(cell: str, decimal: str) -> str | None:
-    if cell == "":
-        return None
-    if decimal == "," and _WITH_COMMA.fullmatch(cell):
-        return cell.replace(".", "").replace(",", ".")
-    return cell
+def _column(values: Sequence[str], decimal: str) -> pa.Array:
+    """Values as texts; an empty one is missing."""
+    if decimal == ",":
+        values = [_with_point(value) for value in values]
+    texts = pa.array(values, pa.string())
+    return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
+
+
+def _with_point(value: str) -> str:
+    """A number with a decimal comma, written with a point; any other text as it is."""
+    return value.replace(".", "").replace(",", ".") if _WITH_COMMA.fullmatch(value) else value
 
 
 def _reader(text: IO[str], dialect: Dialect) -> Reader:
@@ -313,6 +318,11 @@ def _reader(text: IO[str], dialect: Dialect) -> Reader:
 def _names(first: Sequence[str] | None, dialect: Dialect, path: Path) -> list[str]:
     """What the columns are called; one without a name is called by its place."""
     given = [name if dialect.header else "" for name in first or ()]
+    if len(given) > _COLUMNS:
+        raise SourceCorrupt(
+            f"'{path}' has {len(given):,} columns, and at most {_COLUMNS:,} are read.",
+            fixes=("another delimiter", "a file with the columns that are asked about"),
+        )
     names = [name if name.strip() else f"column_{place}" for place, name in enumerate(given, start=1)]
     if len({name.lower() for name in names}) < len(names):
         raise SourceCorrupt(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC
-from typing import Any, Final, final
+from typing import Any, Final, Literal, final
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 from pydantic_core import PydanticCustomError
 
 from blowfishdb.adapters.accounts import Role
+from blowfishdb.adapters.copies.kind import SourceKind
 
 Plain = dict[str, Any]
 Value = int | float | str | bool
@@ -94,14 +95,33 @@ class Located(Body, ABC):
 
 
 @final
-class Place(Located):
-    """A source to look at."""
+class DialectSaid(Body):
+    """How a file of texts is written; what is not said is as in most files."""
 
+    delimiter: str = Field(default=",", min_length=1, max_length=1)
+    quote: Literal['"', "'", ""] = '"'
+    encoding: str = Field(default="utf-8", max_length=40)
+    header: bool = Field(default=True, description="Whether the first line names the columns.")
+    decimal: Literal[".", ","] = "."
+
+
+@final
+class Place(Located):
+    """A source to look at; how a file of texts is written is found, unless it is said."""
+
+    dialect: DialectSaid | None = None
     rare: int = Field(
         default=10,
         ge=1,
         description="Texts that fewer rows have are not proposed by name but count as 'other'.",
     )
+
+
+@final
+class Refresh(Body):
+    """How to read a file again, if not as before."""
+
+    dialect: DialectSaid | None = None
 
 
 @final
@@ -135,6 +155,13 @@ class NewDataset(Located):
     same_rows: bool = Field(
         default=False,
         description="Confirms that these rows are in another dataset already, and that the promises add up.",
+    )
+    kind: SourceKind | None = Field(
+        default=None,
+        description="Files of rows are copied; rows in a database are frozen, unless said to be live.",
+    )
+    dialect: DialectSaid | None = Field(
+        default=None, description="How a file of texts is written, as a proposal says it."
     )
 
 

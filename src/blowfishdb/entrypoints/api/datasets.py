@@ -14,10 +14,25 @@ from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidInput, SourceError
 from blowfishdb.core.policy_words import sentences
 from blowfishdb.entrypoints.api.access import Curator, SignedIn
-from blowfishdb.entrypoints.api.bodies import NewDataset, Place, Plain, SchemaChange
+from blowfishdb.entrypoints.api.bodies import (
+    DialectSaid,
+    NewDataset,
+    Place,
+    Plain,
+    Refresh,
+    SchemaChange,
+)
 from blowfishdb.entrypoints.api.places import check_place
 from blowfishdb.entrypoints.api.reading import read
-from blowfishdb.entrypoints.api.shapes import DatasetList, DatasetShown, DatasetSummary, Schema
+from blowfishdb.entrypoints.api.shapes import (
+    CopyList,
+    DatasetList,
+    DatasetShown,
+    DatasetSummary,
+    Deleted,
+    Schema,
+    SourceShown,
+)
 from blowfishdb.gateway import Gateway
 from blowfishdb.missing_prices import missing_prices
 
@@ -51,6 +66,8 @@ def add_dataset(body: NewDataset, caller: Curator, response: Response) -> Datase
             public=body.public,
             rows_vary=body.rows_vary,
             same_rows=body.same_rows,
+            kind=body.kind,
+            dialect=_said(body.dialect),
         )
     response.headers["Location"] = f"/api/v1/datasets/{body.name}".replace(" ", "%20")
     return shown(caller.gateway, body.name)
@@ -61,13 +78,15 @@ def proposal(body: Place, caller: Curator) -> Plain:
     """How the columns of a source could be declared.
 
     It is computed from the rows, so it is for the curator's eyes, and nothing holds until it is confirmed by
-    declaring the dataset.
+    declaring the dataset. For a file of texts it says how the file is read: send that along, too.
     """
     from blowfishdb.adapters.schema_proposal import propose
 
     check_place(body.source, caller.server.settings.sources, caller.gateway.store.name)
     with typed_place():
-        found = propose(body.source, table=body.table, view=body.view, rare=body.rare)
+        found = propose(
+            body.source, table=body.table, view=body.view, dialect=_said(body.dialect), rare=body.rare
+        )
     plain = found.to_plain()
     for column, said in zip(found.columns, plain["columns"], strict=True):
         said["missing_prices"] = _prices(column.attribute) if column.some_missing else None
@@ -89,11 +108,33 @@ def dataset(dataset: str, caller: SignedIn) -> DatasetShown:
 
 
 @router.post("/datasets/{dataset}/refresh", summary="Declare that the rows have changed")
-def refresh(dataset: str, caller: Curator) -> DatasetShown:
-    """Answers from now on belong to a new snapshot. The same people are in it: what was spent stays spent."""
-    caller.gateway.facts(dataset)
-    caller.gateway.refresh(dataset)
+def refresh(dataset: str, caller: Curator, body: Refresh | None = None) -> DatasetShown:
+    """Answers from now on belong to a new snapshot. The same people are in it: what was spent stays spent.
+
+    A file is read again as it was read before, unless a dialect is said. If it does not fit, the copy so far
+    stays in force.
+    """
+    with typed_place():
+        caller.gateway.refresh(dataset, dialect=None if body is None else _said(body.dialect))
     return shown(caller.gateway, dataset)
+
+
+@router.delete("/datasets/{dataset}", summary="Delete a dataset")
+def delete(dataset: str, caller: Curator) -> Deleted:
+    """End a dataset and erase the copy of its rows. Its books stay, and its name cannot be used again."""
+    return Deleted(dataset=dataset, words=caller.gateway.delete(dataset))
+
+
+@router.get("/datasets/{dataset}/source", summary="Where the rows of a dataset come from")
+def source(dataset: str, caller: Curator) -> SourceShown:
+    """The kind of its source, how a file was read, and the copy that answers come from."""
+    return SourceShown.model_validate(caller.gateway.source(dataset).to_plain())
+
+
+@router.get("/copies", summary="All copies of rows")
+def copies(caller: Curator) -> CopyList:
+    """The sources of all datasets, and the room that their copies take."""
+    return CopyList.model_validate(caller.gateway.copies().to_plain())
 
 
 @router.get("/datasets/{dataset}/schema", summary="The columns of a dataset")
@@ -111,6 +152,10 @@ def redeclare(dataset: str, body: SchemaChange, caller: Curator) -> Schema:
     with typed_place():
         caller.gateway.redeclare(dataset, domain)
     return Schema(domain=codec.plain(domain))
+
+
+def _said(dialect: DialectSaid | None) -> Plain | None:
+    return None if dialect is None else dialect.model_dump()
 
 
 @contextmanager

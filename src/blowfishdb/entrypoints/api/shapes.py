@@ -9,6 +9,7 @@ from typing import Any, final
 from pydantic import BaseModel, Field
 
 from blowfishdb.adapters.accounts import Role
+from blowfishdb.adapters.copies.kind import SourceKind
 from blowfishdb.entrypoints.api.bodies import Plain
 
 
@@ -100,8 +101,51 @@ class DatasetShown(BaseModel):
     rows_per_person: int
     public: list[str]
     rows_vary: bool
+    kind: SourceKind
     columns_in_words: list[str]
     policy_in_words: list[str]
+
+
+@final
+class CopyShown(BaseModel):
+    """A copy of rows: its place in the folder of copies, its SHA-256, and how much it holds."""
+
+    file: str
+    sha256: str
+    rows: int
+    bytes: int
+    taken: str
+
+
+@final
+class SourceShown(BaseModel):
+    """Where the rows of a dataset come from, how a file was read, and the copy that answers come from."""
+
+    dataset: str
+    kind: SourceKind
+    kind_in_words: str
+    location: str
+    snapshot: int
+    dialect: Plain | None
+    read_as: str | None
+    copied: CopyShown | None = Field(serialization_alias="copy", validation_alias="copy")
+
+
+@final
+class CopyList(BaseModel):
+    """The sources of all datasets, and the bytes that their copies take of those they may."""
+
+    sources: list[SourceShown]
+    used: int
+    quota: int
+
+
+@final
+class Deleted(BaseModel):
+    """A dataset that is no more, and what is left of it."""
+
+    dataset: str
+    words: str
 
 
 @final

@@ -1,4 +1,4 @@
-"""datasets, explain, audit, refresh: what is there, what was promised, what was spent."""
+"""datasets, explain, audit, refresh, copies, remove: what is there, what was promised, what was spent."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from blowfishdb.entrypoints.cli import prompts
 from blowfishdb.entrypoints.cli.here import AsJson, Data, Here, WitnessFile
 from blowfishdb.entrypoints.cli.panels import ANALYST, AUDITOR, CURATOR, examples
 
@@ -131,6 +132,39 @@ def refresh(ctx: typer.Context, data: Data, _json: AsJson = False) -> None:
         here.say({"dataset": data, "snapshot": snapshot}, f"'{data}' is at snapshot {snapshot} now.")
 
 
+def copies(ctx: typer.Context, _json: AsJson = False) -> None:
+    """Where the rows of every dataset come from, and how much room their copies take."""
+    here = Here.of(ctx)
+    with here.gateway() as gateway:
+        from blowfishdb.entrypoints.terminal import grid
+
+        held = gateway.copies()
+        table = grid("dataset", "kind", "from", "rows", "bytes", "taken", "SHA-256", right=(3, 4), wrap=(2,))
+        for source in held.sources:
+            copy = source.copy
+            sizes = ("", "", "", "") if copy is None else (f"{copy.rows:,}", f"{copy.bytes:,}", copy.taken)
+            hashed = "" if copy is None else copy.sha256[:12]
+            table.add_row(source.dataset, source.kind, source.location or "memory", *sizes[:3], hashed)
+        room = f"Copies take {held.used:,} of {held.quota:,} bytes."
+        here.say(held.to_plain(), table, room)
+
+
+def remove(
+    ctx: typer.Context,
+    data: Data,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether to delete it.")] = False,
+    _json: AsJson = False,
+) -> None:
+    """End a dataset and erase the copy of its rows. Its books stay, and its name cannot be used again."""
+    here = Here.of(ctx)
+    with here.gateway() as gateway:
+        gateway.facts(data)
+        if not yes:
+            prompts.confirm(f"Delete '{data}' for good?", otherwise="--yes")
+        words = gateway.delete(data)
+        here.say({"dataset": data, "words": words}, words)
+
+
 def register(app: typer.Typer) -> None:
     """Add these commands."""
     app.command(rich_help_panel=ANALYST, epilog=examples("blowfishdb datasets"))(datasets)
@@ -142,3 +176,5 @@ def register(app: typer.Typer) -> None:
         ),
     )(audit)
     app.command(rich_help_panel=CURATOR, epilog=examples("blowfishdb refresh people"))(refresh)
+    app.command(rich_help_panel=CURATOR, epilog=examples("blowfishdb copies"))(copies)
+    app.command(rich_help_panel=CURATOR, epilog=examples("blowfishdb remove people --yes"))(remove)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from blowfishdb.adapters.copies.kind import SourceKind
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.entrypoints.cli import prompts
 from blowfishdb.entrypoints.cli.declarations import Declaration, Missing, domain_file
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from blowfishdb.core.attribute import Attribute
     from blowfishdb.core.domain import Domain
 
+_SIGNS: Final = {"tab": "\t"}
 _TAKE: Final = "yes"
 _LEAVE: Final = "no"
 _MISSING: Final = {
@@ -82,14 +84,30 @@ def import_source(
         Path | None,
         typer.Option(metavar="FILE", help="Columns from a YAML or JSON file; the data is not looked at."),
     ] = None,
+    kind: Annotated[
+        SourceKind | None,
+        typer.Option(help="Files are copied; rows in a database are frozen, or live if they may change."),
+    ] = None,
+    delimiter: Annotated[
+        str | None, typer.Option(metavar="SIGN", help="What stands between values of a CSV file; or: tab.")
+    ] = None,
+    quote: Annotated[str | None, typer.Option(metavar="SIGN", help="What values are quoted by.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="How a CSV file is encoded.")] = None,
+    decimal: Annotated[str | None, typer.Option(metavar="SIGN", help="The decimal sign of numbers.")] = None,
+    header: Annotated[
+        bool | None, typer.Option("--header/--no-header", help="Whether a CSV file names its columns.")
+    ] = None,
     _json: AsJson = False,
 ) -> None:
     """Add a dataset. Its limits are proposed from the data, and you confirm each of them."""
     here = Here.of(ctx)
     ids = {person, row_key} - set(public or ())  # no policy can hide them, so they are no columns
-    declared = (
-        domain_file(domain) if domain is not None else _proposed(here, source, table, view, accept, rare, ids)
-    )
+    declared = None if domain is None else domain_file(domain)
+    signs = {"delimiter": delimiter and _SIGNS.get(delimiter, delimiter), "quote": quote, "decimal": decimal}
+    said = {**signs, "encoding": encoding, "header": header}
+    dialect = _dialect(here, source, {name: what for name, what in said.items() if what is not None})
+    if declared is None:
+        declared = _proposed(here, source, table, view, dialect, accept, rare, ids)
     with here.gateway(create=True) as gateway:
         gateway.add_dataset(
             name,
@@ -103,6 +121,8 @@ def import_source(
             public=public or (),
             rows_vary=rows_vary,
             same_rows=same_rows,
+            kind=kind,
+            dialect=dialect,
         )
         here.say(
             gateway.facts(name).to_plain(),
@@ -111,11 +131,25 @@ def import_source(
         )
 
 
+def _dialect(here: Here, source: str, said: dict[str, Any]) -> dict[str, Any] | None:
+    """How a CSV file is read: what was said, and what is found for the rest; shown, to be said otherwise."""
+    from blowfishdb.adapters.backends.duckdb_files import is_text_file
+    from blowfishdb.adapters.copies.dialect import Dialect
+    from blowfishdb.adapters.copies.text_files import find_dialect
+
+    if here.is_server or not is_text_file(source):
+        return said or None
+    found = Dialect.from_plain(find_dialect(Path(source)).to_plain() | said)
+    typer.echo(f"The file is read once, as {found.describe()}.", err=True)
+    return found.to_plain()
+
+
 def _proposed(
     here: Here,
     source: str,
     table: str | None,
     view: str | None,
+    dialect: dict[str, Any] | None,
     accept: bool,
     rare: int,
     ids: Set[str | None],
@@ -130,9 +164,9 @@ def _proposed(
     screen = here.console(stderr=True)
     if screen.is_terminal:
         with screen.status("Looking at the columns …"):
-            proposal = propose(source, table=table, view=view, rare=rare)
+            proposal = propose(source, table=table, view=view, dialect=dialect, rare=rare)
     else:
-        proposal = propose(source, table=table, view=view, rare=rare)
+        proposal = propose(source, table=table, view=view, dialect=dialect, rare=rare)
     proposal = replace(proposal, columns=tuple(each for each in proposal.columns if each.name not in ids))
     if not here.json:
         here.console().print(_table(proposal))
@@ -199,6 +233,7 @@ def register(app: typer.Typer) -> None:
         rich_help_panel=CURATOR,
         epilog=examples(
             "blowfishdb import people.csv --name people",
+            "blowfishdb import leute.csv --name leute --delimiter ';' --decimal , --encoding cp1252",
             "blowfishdb import postgresql://db/hr --table staff --name staff --person id --rows-per-person 3",
             "blowfishdb import visits.parquet --name visits --domain columns.yaml",
         ),

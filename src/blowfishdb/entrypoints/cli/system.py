@@ -136,7 +136,14 @@ def delete(
     here.say({"path": str(path), "deleted": True}, f"'{path}' is gone.")
 
 
-def doctor(ctx: typer.Context, witness: WitnessFile = None, _json: AsJson = False) -> None:
+def doctor(
+    ctx: typer.Context,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Mend what a crash or an older version left in the workspace.")
+    ] = False,
+    witness: WitnessFile = None,
+    _json: AsJson = False,
+) -> None:
     """Check this installation, its noise and the workspace. Fails if something must be mended."""
     from rich.text import Text
 
@@ -146,7 +153,7 @@ def doctor(ctx: typer.Context, witness: WitnessFile = None, _json: AsJson = Fals
     here = Here.of(ctx)
     colours = {State.OK: "green", State.WARN: "yellow", State.FAIL: "bold red"}
     table = grid("", "check", "found", wrap=(2,))
-    found = list(checks(here.workspace, witness))
+    found = list(checks(here.workspace, witness, repair=repair))
     for check in found:
         table.add_row(
             Text(check.state.value, style=colours[check.state]), check.name, check.found, check.todo

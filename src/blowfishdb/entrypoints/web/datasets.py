@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
+from blowfishdb.core.errors import BlowfishError, InvalidInput
+from blowfishdb.entrypoints.api.access import Caller
 from blowfishdb.entrypoints.api.datasets import datasets as listed
 from blowfishdb.entrypoints.api.datasets import refresh, shown
 from blowfishdb.entrypoints.api.showing import summary_body
-from blowfishdb.entrypoints.web.frame import dataset_address, meter, redirect, render
+from blowfishdb.entrypoints.web.forms import Sent, text
+from blowfishdb.entrypoints.web.frame import dataset_address, meter, redirect, render, told
 from blowfishdb.entrypoints.web.gates import PageCurator, PageReader
 
 router: Final = APIRouter(include_in_schema=False)
@@ -43,7 +46,43 @@ def overview_page(request: Request, dataset: str, caller: PageReader) -> Respons
 
 
 @router.post("/datasets/{dataset}/refresh")
-def refreshed(dataset: str, caller: PageCurator) -> Response:
+def refreshed(request: Request, dataset: str, caller: PageCurator) -> Response:
     """The rows have changed: answers from now on belong to a new snapshot."""
-    snapshot = refresh(dataset, caller).snapshot
+    try:
+        snapshot = refresh(dataset, caller).snapshot
+    except BlowfishError as error:
+        return _rows_page(request, dataset, caller, told(request, error))
     return redirect(dataset_address(dataset), flash=f"Answers from now on belong to snapshot {snapshot}.")
+
+
+@router.get("/datasets/{dataset}/rows")
+def rows_page(request: Request, dataset: str, caller: PageCurator) -> Response:
+    """Where the rows come from, how a file was read, and the copy that answers come from."""
+    return _rows_page(request, dataset, caller)
+
+
+@router.post("/datasets/{dataset}/delete")
+def deleted(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
+    """End the dataset, once its name was typed."""
+    try:
+        if text(form, "name") != dataset:
+            raise InvalidInput(f"To delete it, type its name: {dataset}.")
+        words = caller.gateway.delete(dataset)
+    except BlowfishError as error:
+        return _rows_page(request, dataset, caller, told(request, error))
+    return redirect("/datasets", flash=words)
+
+
+def _rows_page(
+    request: Request, dataset: str, caller: Caller, problem: dict[str, Any] | None = None
+) -> Response:
+    return render(
+        request,
+        "curator/rows.html",
+        caller=caller,
+        dataset=dataset,
+        status=200 if problem is None else problem["status"],
+        problem=problem,
+        source=caller.gateway.source(dataset),
+        held=caller.gateway.copies(),
+    )

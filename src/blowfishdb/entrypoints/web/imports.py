@@ -15,13 +15,14 @@ from fastapi import APIRouter, Request, Response
 from pydantic import ValidationError
 from starlette.datastructures import FormData
 
+from blowfishdb.adapters.copies.dialect import SEPARATORS
 from blowfishdb.adapters.schema_proposal import WARNING, Proposal, propose
 from blowfishdb.core import codec
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import BlowfishError, InvalidInput
 from blowfishdb.entrypoints.api import datasets as interface
 from blowfishdb.entrypoints.api.access import Caller
-from blowfishdb.entrypoints.api.bodies import NewDataset
+from blowfishdb.entrypoints.api.bodies import DialectSaid, NewDataset
 from blowfishdb.entrypoints.api.places import check_place
 from blowfishdb.entrypoints.web import column_form
 from blowfishdb.entrypoints.web.column_form import ColumnForm, checked, proposed_columns, sent_columns
@@ -30,6 +31,8 @@ from blowfishdb.entrypoints.web.frame import dataset_address, redirect, render, 
 from blowfishdb.entrypoints.web.gates import PageCurator
 
 router: Final = APIRouter(include_in_schema=False)
+
+_ENCODINGS: Final = ("utf-8", "utf-8-sig", "cp1252", "latin-1", "utf-16")
 
 _MEND: Final = {
     "name": "A name begins with a letter or a digit, and has letters, digits, spaces, dots, - and _.",
@@ -53,6 +56,7 @@ class SourceForm:
     public: str = ""
     rows_vary: str = ""
     same_rows: str = ""
+    dialect: DialectSaid | None = None
 
     @classmethod
     def sent(cls, form: FormData) -> SourceForm:
@@ -69,6 +73,7 @@ class SourceForm:
             public=text(form, "public"),
             rows_vary=text(form, "rows_vary"),
             same_rows=text(form, "same_rows"),
+            dialect=_sent_dialect(form),
         )
 
     def body(self, domain: Domain) -> NewDataset:
@@ -85,6 +90,7 @@ class SourceForm:
                 public=[name.strip() for name in self.public.split(",") if name.strip()],
                 rows_vary={"vary": True, "fixed": False}.get(self.rows_vary),
                 same_rows=bool(self.same_rows),
+                dialect=self.dialect,
                 domain=codec.plain(domain),
             )
         except ValidationError as error:
@@ -113,6 +119,8 @@ def columns_page(request: Request, form: Sent, caller: PageCurator) -> Response:
         proposal = _proposal(source)
     except BlowfishError as error:
         return _source_page(request, caller, source, error)
+    if proposal.dialect is not None:
+        source = replace(source, dialect=DialectSaid(**proposal.dialect.to_plain()))
     if not source.view:
         source = replace(source, table=proposal.table or "")  # the only table of a file has a name, too
     return _columns_page(request, caller, source, proposed_columns(proposal), suggested=proposal.person or "")
@@ -146,7 +154,31 @@ def _need(wrong: int) -> str:
 
 def _proposal(source: SourceForm) -> Proposal:
     with interface.typed_place():
-        return propose(source.source, table=source.table or None, view=source.view or None)
+        return propose(
+            source.source,
+            table=source.table or None,
+            view=source.view or None,
+            dialect=None if source.dialect is None else source.dialect.model_dump(),
+        )
+
+
+def _sent_dialect(form: FormData) -> DialectSaid | None:
+    """How a file of texts is written, as the curator says it; None while nobody has."""
+    if "delimiter" not in form:
+        return None
+    sign = str(form.get("delimiter") or "")
+    try:
+        return DialectSaid.model_validate(
+            {
+                "delimiter": "\t" if sign == "tab" else sign,
+                "quote": text(form, "quote"),
+                "encoding": text(form, "encoding"),
+                "header": text(form, "header") == "yes",
+                "decimal": text(form, "decimal"),
+            }
+        )
+    except ValidationError:
+        raise InvalidInput("This is not how a file is written.", fixes=("one of the choices",)) from None
 
 
 def _source_page(
@@ -188,7 +220,21 @@ def _columns_page(
         missing=column_form.MISSING,
         some_missing=column_form.SOME_MISSING,
         outside=column_form.OUTSIDE,
+        signs=_signs(source.dialect),
+        encodings=_encodings(source.dialect),
     )
+
+
+def _signs(dialect: DialectSaid | None) -> list[tuple[str, str]]:
+    """What may stand between values: the usual signs, and the one that does."""
+    known = {"tab" if sign == "\t" else sign: words for sign, words in SEPARATORS.items()}
+    other = None if dialect is None or dialect.delimiter in SEPARATORS else dialect.delimiter
+    return [*known.items(), *([] if other is None else [(other, other)])]
+
+
+def _encodings(dialect: DialectSaid | None) -> list[str]:
+    said = [] if dialect is None or dialect.encoding in _ENCODINGS else [dialect.encoding]
+    return [*_ENCODINGS, *said]
 
 
 def _name_of(place: str) -> str:
