@@ -494,7 +494,7 @@ def test_the_doctor_mends_what_an_older_version_left(tmp_path: Path) -> None:
     half_declared(place, write(tmp_path / "people.csv", PLAIN), "people")
     with Workspace(place, user="carla") as workspace:
         assert len(workspace.check_rows()) == 2
-        count(workspace["people"])
+        workspace["people"].refresh()
         (copy,) = copies(workspace)
         copy.chmod(0o644)
         place.chmod(0o644)

@@ -214,8 +214,10 @@ class Workspace(Gateway):
         return list(self._rows.repair(self.user))
 
     def _ready(self, name: str) -> DatasetRecord:
-        """A dataset whose rows can be read; one from before there were copies gets its copy."""
+        """A dataset that can be asked about; what older versions left out, it gets now: policy and copy."""
         record = self._records[name]
+        if self._records.complete(record, self.user):
+            record = self._records[name]
         if record.awaits_copy:
             self._rows.adopt(record, by=self.user)
             record = self._records[name]

@@ -124,7 +124,7 @@ class Copies:
         """Bytes of everything in the folder."""
         if self._folder is None:
             return 0
-        return sum(file.stat().st_size for file in self.folder.rglob("*.parquet"))
+        return sum(map(_size, self._folder.rglob("*.parquet")))
 
     def sweep(self, mentioned: Iterable[str]) -> list[str]:
         """Remove what a process left behind that ended in between; what is being written stays."""
@@ -246,6 +246,13 @@ def _safe(table: str) -> str:
 def _sha256(file: Path) -> str:
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:  # it went away meanwhile, or got its name
+        return 0
 
 
 def _is_old(place: Path) -> bool:
