@@ -145,7 +145,9 @@ def test_the_source_says_how_it_was_read(people: Dataset, tmp_path: Path) -> Non
     assert held.used == source.copy.bytes < held.quota
     for dialect, told in (({"comment": "#"}, "no 'comment'"), ({"delimiter": ";"}, "no column")):
         with pytest.raises(InvalidInput, match=told):
-            people.gateway.add_dataset("x", tmp_path / "people.csv", domain=DOMAIN, dialect=dialect)
+            people.gateway.add_dataset(
+                "x", tmp_path / "people.csv", domain=DOMAIN, dialect=dialect, same_rows=True
+            )
     with pytest.raises(InvalidInput, match="Only a file of texts"):
         people.gateway.add_dataset("x", pa.table({"v": [1]}), domain=DOMAIN, dialect={})
 
@@ -174,7 +176,7 @@ def test_kinds(workspace: Workspace, tmp_path: Path) -> None:
     with duckdb.connect(str(path)) as connection:
         connection.execute("CREATE TABLE p AS SELECT (range % 10)::INT AS v, 'a' AS t FROM range(50)")
     assert workspace.add_dataset("usual", path, domain=DOMAIN).source.kind == "frozen"
-    live = workspace.add_dataset("live", path, domain=DOMAIN, kind="live")
+    live = workspace.add_dataset("live", path, domain=DOMAIN, kind="live", same_rows=True)
     for found, free in ((workspace["usual"], True), (live, False)):
         found.budget.set(20)
         found["v"].histogram().accurate_to(5).ask()
@@ -250,7 +252,8 @@ def test_half_a_dataset_of_an_older_version_can_be_used(tmp_path: Path) -> None:
         assert workspace.datasets() == ["people"] and count(workspace["people"]) == 30
         assert workspace["people"].policy.describe() == bf.Policy.differential_privacy(DOMAIN).describe()
         workspace["people"].publish(workspace["people"].hiding_within("v", 2), confirm=True)
-        assert str(workspace.add_dataset("never", path, domain=DOMAIN).budget.status.total) == "1"
+        never = workspace.add_dataset("never", path, domain=DOMAIN, same_rows=True)
+        assert str(never.budget.status.total) == "1"
         assert workspace.verify() == []
 
 
@@ -276,6 +279,7 @@ def test_one_name_is_declared_once(tmp_path: Path) -> None:
 def test_one_name_is_declared_once_over_http(tmp_path: Path) -> None:
     with running(tmp_path) as here:
         body = {"name": "other", "source": str(tmp_path / "salaries.duckdb"), "domain": codec.plain(SALARIES)}
+        body |= {"same_rows": True}
 
         def declare(_: int) -> int:
             return int(here.curator.post("/api/v1/datasets", json=body).status_code)
