@@ -75,11 +75,12 @@ def copies(workspace: Workspace) -> list[Path]:
 @contextmanager
 def just_before(owner: type, name: str, act: Callable[[], object]) -> Iterator[None]:
     """Something happens once, in the middle of something else."""
-    inner, done = getattr(owner, name), []
+    inner, done = getattr(owner, name), list[bool]()
 
     def wrapped(*args: object, **options: object) -> object:
         if not done:
-            done.append(act())
+            done.append(True)  # what is done may come here itself
+            act()
         return inner(*args, **options)
 
     with pytest.MonkeyPatch.context() as patch:

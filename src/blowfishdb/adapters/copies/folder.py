@@ -124,7 +124,8 @@ class Copies:
         """Bytes of everything in the folder."""
         if self._folder is None:
             return 0
-        return sum(map(_size, self._folder.rglob("*.parquet")))
+        found = os.walk(self._folder)  # which overlooks folders that go away or get their name meanwhile
+        return sum(_size(Path(folder) / name) for folder, _, names in found for name in names)
 
     def sweep(self, mentioned: Iterable[str]) -> list[str]:
         """Remove what a process left behind that ended in between; what is being written stays."""
