@@ -46,7 +46,7 @@ def domain(missing: str, outside: str = "clamp") -> bf.Domain:
 @pytest.fixture(scope="module", params=[(m, o) for m in RULES for o in OUTSIDE], ids="-".join)
 def people(request: pytest.FixtureRequest, ws: Workspace) -> Dataset:
     missing, outside = request.param
-    dataset = ws.add_dataset(f"{missing} {outside}", rows(), domain=domain(missing, outside))
+    dataset = ws.add_dataset(f"{missing} {outside}", rows(), domain=domain(missing, outside), same_rows=True)
     dataset.budget.set(10**8)
     line = bf.graphs.Threshold(100, 3)
     dataset.publish(bf.Policy.by_column(dataset.schema, {"age": line, "pay": bf.graphs.Threshold(50, 2)}))
@@ -213,7 +213,8 @@ def test_the_two_prices_of_the_import() -> None:
 
 def test_a_declaration_without_missing_values_is_checked(ws: Workspace, tmp_path: Path) -> None:
     with pytest.raises(InvalidAttribute, match=r"'age'.*say how they count") as refused:
-        ws.add_dataset("unsaid", rows(), domain=bf.Domain(age=bf.Integer(0, 99), pay=bf.Integer(0, 49)))
+        unsaid = bf.Domain(age=bf.Integer(0, 99), pay=bf.Integer(0, 49))
+        ws.add_dataset("unsaid", rows(), domain=unsaid, same_rows=True)
     assert "town" not in refused.value.message and len(refused.value.fixes) == 4
     assert "unsaid" not in ws
     path = tmp_path / "people.csv"
@@ -224,8 +225,9 @@ def test_a_declaration_without_missing_values_is_checked(ws: Workspace, tmp_path
     with pytest.raises(InvalidAttribute, match="say how they count"):
         dataset.refresh()
     assert dataset["age"].sum().spend(NOISELESS).ask().values[0] == 6
+    fresh = ws.add_dataset("fresh", rows(), domain=domain("value"), same_rows=True)
     with pytest.raises(InvalidAttribute, match="say how they count"):
-        ws["value clamp"].declare(age=bf.Integer(0, 99))
+        fresh.declare(age=bf.Integer(0, 99))
 
 
 def test_every_answer_and_quote_says_what_is_folded(people: Dataset) -> None:

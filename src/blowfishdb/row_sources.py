@@ -145,6 +145,7 @@ class RowSources:
             backend.close()
         if where is not None:
             check_rows(place, where)
+        check_none_missing(record.domain, lambda domain: open_backend(place, domain, source=where))
         settled = replace(record, source=where)
         return replace(settled, policy=settled.rules.first_policy(record.domain))
 
