@@ -66,9 +66,9 @@ class Beliefs:
 
 def truth_of(question: Question, world: World, one: bool) -> np.ndarray | None:
     """The true answer of one of the two databases; None where it depends on a key's hash, or is no count."""
-    from tests.neighbours.rows import counted, record
+    from tests.neighbours.rows import counted, in_view, record
 
-    rows = world.one if one else world.other
+    rows = in_view(world.one if one else world.other, bool(world.place.view))
     people = world.people
     if people is not None and people.keyed:
         of = [row.person for row in rows]

@@ -27,10 +27,11 @@ from blowfishdb.records import DatasetRecord
 from blowfishdb.workspace import Workspace
 from tests.neighbours import observing
 from tests.neighbours.believing import Beliefs, truth_of
+from tests.neighbours.columns import Column
 from tests.neighbours.losing import Loss, added, joined_pairs, lost, most
-from tests.neighbours.promises import Promise, domain_of
+from tests.neighbours.promises import Promise, Rule, domain_of
 from tests.neighbours.questions import Question
-from tests.neighbours.rows import Rows, joined
+from tests.neighbours.rows import Rows, in_view, joined
 from tests.neighbours.sources import Located, unit, write
 from tests.neighbours.watching import Noting, Released, Watch, watching
 from tests.neighbours.worlds import Ask, Batch, Publish, Refresh, SetBudget, Step, Withdraw, World
@@ -150,10 +151,10 @@ def accounts(side: Side, endless: set[int]) -> Accounts:
     """Every promise in force."""
     workspace, name = side.workspace, side.dataset.name
     budget, version = workspace.budget(name), workspace.facts(name).policy_version
-    used: dict[int, Loss] = {version: (budget.spent + budget.held + budget.carried).fraction}
+    used: dict[int, Loss] = {version: budget.used.fraction}
     total = {version: budget.total.fraction}
-    for promise in workspace.kept(name):
-        used[promise.version] = (promise.total - promise.remaining).fraction
+    for promise in workspace._policies.kept(name):
+        used[promise.version] = (promise.spent + promise.held).fraction
         total[promise.version] = promise.total.fraction
     return Accounts({number: math.inf if number in endless else loss for number, loss in used.items()}, total)
 
@@ -193,7 +194,7 @@ class Arena:
                         name,
                         located.location,
                         domain=domain_of(world.columns),
-                        table=located.table,
+                        table=None if world.place.view else located.table,
                         view=world.place.view or None,
                         **unit(world.people),
                     )
@@ -303,13 +304,17 @@ class Life:
         self._published(step, before)
         self._audit(step, before)
 
+    def _promised(self, version: int) -> Promise:
+        return self.versions.get(version) or before_any(self.world.columns)
+
     def _hidden(self) -> bool:
         """Whether a promise in force joins the two databases."""
         return any(self._joined(version) for version in self.now.used)
 
     def _joined(self, version: int) -> bool:
-        promise, world = self.versions.get(version, EVERYTHING_HIDDEN), self.world
-        return joined(promise, world.columns, world.one, world.other, world.people)
+        promise, world = self._promised(version), self.world
+        one, other = (in_view(rows, bool(world.place.view)) for rows in (world.one, world.other))
+        return joined(promise, world.columns, one, other, world.people)
 
     def _published(self, step: Step, before: Accounts) -> None:
         """Which policy is in force now, and whether it is said that what it hides is told already."""
@@ -335,13 +340,14 @@ class Life:
         hidden = set(joined_pairs(self.versions[version], self.world.columns))
         in_force = accounts(self.one, set()).used
         for earlier in before.used.keys() - in_force.keys():
-            promised = joined_pairs(self.versions.get(earlier, EVERYTHING_HIDDEN), self.world.columns)
-            forgotten = bool(self._lost(earlier)) and not hidden.issuperset(promised)
+            promised = joined_pairs(self._promised(earlier), self.world.columns)
+            relied_on = 0 < before.used[earlier] < math.inf
+            forgotten = relied_on and bool(self._lost(earlier)) and not hidden.issuperset(promised)
             assert not forgotten, f"version {earlier} was promised and binds no longer"
 
     def _lost(self, version: int) -> Loss:
         """What was lost under a version: between the two databases, and between the worst there can be."""
-        world, promise = self.world, self.versions.get(version, EVERYTHING_HIDDEN)
+        world, promise = self.world, self._promised(version)
         people = 1 if world.people is None else world.people.rows
         worst = most(promise, world.columns, self.releases, people)
         return max(worst, self.loss) if self._joined(version) else worst
@@ -360,5 +366,6 @@ class Life:
         return observing.alike(shown, side.folder)
 
 
-EVERYTHING_HIDDEN = Promise((), whole=True)
-"""What is in force before anything is published."""
+def before_any(columns: tuple[Column, ...]) -> Promise:
+    """What is in force before anything is published: everything is hidden, but for what is public."""
+    return Promise((Rule("full"),) * len(columns))

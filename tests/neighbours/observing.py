@@ -83,9 +83,10 @@ def difference(mine: str, theirs: str) -> str:
 _ITS_OWN = (
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?", "then"),
     (r"quote_id\W+[\w.-]+", "signed"),
-    (r"\b[0-9a-f]{32}\b", "numbered"),
+    (r"\b[0-9a-f]{32}\b|\b[0-9a-f]{64}\b", "numbered"),
+    (r"\b\d+:[0-9a-f]{40}\b", "head"),
 )
-"""Clocks, signatures, and numbers drawn for each request: no two responses share them."""
+"""Clocks, signatures, heads of the books, and numbers drawn for each request: no two responses share them."""
 
 
 def alike(text: object, folder: str) -> str:

@@ -51,6 +51,11 @@ def counted(rows: Rows, people: People | None) -> Rows:
     return tuple(row for row in rows if of[row.person] <= people.rows)
 
 
+def in_view(rows: Rows, filtered: bool) -> Rows:
+    """The rows that a view shows which leaves out those without a first value."""
+    return tuple(row for row in rows if row.held[0] is not None) if filtered else rows
+
+
 def joined(
     promise: Promise, columns: tuple[Column, ...], one: Rows, other: Rows, people: People | None
 ) -> bool:

@@ -17,6 +17,8 @@ from tests.neighbours.columns import Column, Junk
 from tests.neighbours.rows import People, Rows
 
 TABLE = "people"
+FILTERED = f"SELECT * FROM {TABLE} WHERE a IS NOT NULL"
+"""A view whose rows come and go with the values of a declared column."""
 
 
 @dataclass(frozen=True)

@@ -105,6 +105,8 @@ class Scope:
     places: tuple[Place, ...] = (Place("sqlite"),)
     people: tuple[People | None, ...] = (None, None, People(2, keyed=True), People(2, keyed=False))
     terms: tuple[Terms, ...] = SPEND
+    members: int = 3
+    """The most questions of a batch."""
 
 
 PLACES: tuple[Place, ...] = (
@@ -147,7 +149,7 @@ def _steps(draw: st.DrawFn, act: str, declared: tuple[Column, ...], scope: Scope
     if act in ("ask", "lost", "overtaken"):
         return Ask(draw(asked), lose=act == "lost", meanwhile=policy if act == "overtaken" else None)
     if act == "batch":
-        return Batch(tuple(draw(st.lists(asked, min_size=2, max_size=3))))
+        return Batch(tuple(draw(st.lists(asked, min_size=scope.members - 1, max_size=scope.members))))
     if act == "publish":
         which = draw(st.sampled_from((policy, policy, policy, 0)))
         confirm = draw(st.sampled_from((True, True, False)))

@@ -51,6 +51,25 @@ def _collated(original: Any) -> Any:
     return lambda value: value
 
 
+def _confirmed_by_itself(original: Any) -> Any:
+    def publish(self: Any, name: str, policy: Any, by: str, *, confirm: bool, withdraw: bool) -> Any:
+        return original(self, name, policy, by, confirm=True, withdraw=withdraw)
+
+    return publish
+
+
+def _past_within_the_budget(original: Any) -> Any:
+    def used(self: Any) -> Any:
+        found = original(self)
+        return found if found <= self.total else self.spent + self.held
+
+    return used
+
+
+def _any_rows_will_do(original: Any) -> Any:
+    return lambda self, policy: None
+
+
 FAULTS = (
     Fault(
         "csv comments",
@@ -79,6 +98,27 @@ FAULTS = (
         "pairwise_loss",
         _nothing_hidden_is_free,
         "together dropping",
+    ),
+    Fault(
+        "tightening in silence",
+        "a policy that hides what was told is published without a word",
+        "Publishing.publish",
+        _confirmed_by_itself,
+        "in time",
+    ),
+    Fault(
+        "a past that is too large",
+        "what was lost is forgotten where it is more than the budget",
+        "Budget.used",
+        _past_within_the_budget,
+        "small budgets",
+    ),
+    Fault(
+        "rows that come and go",
+        "a view that filters by a hidden column may have a public number of rows",
+        "RowRules.check",
+        _any_rows_will_do,
+        "views",
     ),
     Fault(
         "collations",

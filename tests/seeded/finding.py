@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from tests.neighbours.living import arena
 from tests.neighbours.questions import REACH, SPEND
 from tests.neighbours.rows import People
-from tests.neighbours.sources import Place
+from tests.neighbours.sources import FILTERED, Place
 from tests.neighbours.worlds import PLACES, Acts, Scope, World, worlds
 from tests.seeded.planting import Fault, planted
 
@@ -27,10 +27,13 @@ SCOPES = {
     "people together": Scope(_BATCH, _PLAIN, people=_PEOPLE),
     "people in time": Scope(_CHANGE, _PLAIN, people=_PEOPLE),
     "together": Scope(_BATCH, _PLAIN, people=(None,)),
+    "basket": Scope(_BATCH, ("integer",), people=(None,), members=4),
     "together dropping": Scope(_BATCH, _PLAIN, people=(None,)),
     "together present": Scope(_BATCH, _PLAIN, people=(None,)),
     "in time": Scope(_CHANGE, ("integer",), people=(None,)),
     "in time dropping": Scope(_CHANGE, _PLAIN, people=(None,)),
+    "small budgets": Scope((("ask", "budget", "publish"),), ("integer",), people=(None,)),
+    "views": Scope(_ASK, ("integer",), places=(Place("sqlite", view=FILTERED),), people=(None,)),
     "kept": Scope((("ask", "publish", "ask"),), ("integer",), people=(None,)),
     "lost": Scope((("lost", "publish"), ("lost", "ask")), ("integer",), people=(None,)),
     "budget": Scope((("ask", "ask", "ask", "ask"),), ("integer",), people=(None,)),

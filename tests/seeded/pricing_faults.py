@@ -221,7 +221,7 @@ FAULTS = (
         "a member of a basket that paid nothing is forgotten",
         "Together.due",
         _free_members_forgotten,
-        "together",
+        "basket",
     ),
     Fault(
         "half together", "releases lose half of what they lose together", "pairwise_loss", _half, "together"
