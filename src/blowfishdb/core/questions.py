@@ -287,6 +287,11 @@ class Sum(Kind):
     def workload(self, axes: tuple[Axis, ...]) -> Workload:
         (axis,) = axes
         unit, first, stride = _units(axis)
+        if axis.attribute.ticks_per_cell > 1:
+            raise InvalidWorkload(
+                f"Cells of '{axis.column}' are wider than its values, so counting cells does not tell a sum.",
+                fixes=("ask for quantiles", "ask the curator to declare steps of one"),
+            )
         lost = axis.attribute.has_missing_cell
         return ValueSum(axis.attribute.size, int(first / unit), int(stride / unit), missing=lost)
 
