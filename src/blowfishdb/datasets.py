@@ -25,10 +25,10 @@ from blowfishdb.core.predicates import Everything, Predicate
 from blowfishdb.explanation import Explanation
 from blowfishdb.gateway import Facts, Gateway
 from blowfishdb.history import Past
+from blowfishdb.keeping import Kept
 from blowfishdb.known_check import KnownCheck
 from blowfishdb.messages import Progress, Terms
 from blowfishdb.preview import Preview
-from blowfishdb.publishing import Kept
 from blowfishdb.suggestions import Suggestions
 from blowfishdb.tradeoff import Tradeoff
 

@@ -26,10 +26,10 @@ from blowfishdb.core.policy import Policy
 from blowfishdb.core.policy_words import PolicyDifference
 from blowfishdb.explanation import Explanation
 from blowfishdb.history import Past
+from blowfishdb.keeping import Kept
 from blowfishdb.known_check import KnownCheck
 from blowfishdb.messages import Progress, Quote, Request
 from blowfishdb.preview import Preview
-from blowfishdb.publishing import Kept
 from blowfishdb.tradeoff import Tradeoff
 
 if TYPE_CHECKING:

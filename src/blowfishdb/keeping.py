@@ -3,11 +3,43 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
 
+from blowfishdb.core import codec
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import BudgetExhausted, PolicyConflict
+from blowfishdb.core.policy import Policy
+from blowfishdb.core.policy_words import sentences
 from blowfishdb.messages import Quote, UnderPromise
+
+
+@final
+@dataclass(frozen=True)
+class Kept:
+    """An earlier policy that is still promised, and what may still be lost under it."""
+
+    version: int
+    policy: Policy
+    total: Epsilon
+    remaining: Epsilon
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-ready data."""
+        return {
+            "version": self.version,
+            "policy": codec.plain(self.policy),
+            "sentences": list(sentences(self.policy)),
+            "total": str(self.total),
+            "remaining": str(self.remaining),
+        }
+
+    @classmethod
+    def from_plain(cls, said: Mapping[str, Any]) -> Kept:
+        """From its plain form."""
+        policy = codec.policy(said["policy"])
+        return cls(said["version"], policy, Epsilon(said["total"]), Epsilon(said["remaining"]))
 
 
 def room_for(cost: Epsilon, left: Epsilon, kept: Sequence[UnderPromise]) -> Epsilon:

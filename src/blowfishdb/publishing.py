@@ -21,34 +21,8 @@ from blowfishdb.core.errors import PolicyConflict, TooLarge
 from blowfishdb.core.policy import Policy
 from blowfishdb.core.policy_words import PolicyDifference, difference, sentences
 from blowfishdb.history import History, Past, history
+from blowfishdb.keeping import Kept
 from blowfishdb.records import DatasetRecord, Records
-
-
-@final
-@dataclass(frozen=True)
-class Kept:
-    """An earlier policy that is still promised, and what may still be lost under it."""
-
-    version: int
-    policy: Policy
-    total: Epsilon
-    remaining: Epsilon
-
-    def to_plain(self) -> dict[str, Any]:
-        """JSON-ready data."""
-        return {
-            "version": self.version,
-            "policy": codec.plain(self.policy),
-            "sentences": list(sentences(self.policy)),
-            "total": str(self.total),
-            "remaining": str(self.remaining),
-        }
-
-    @classmethod
-    def from_plain(cls, said: Mapping[str, Any]) -> Kept:
-        """From its plain form."""
-        policy = codec.policy(said["policy"])
-        return cls(said["version"], policy, Epsilon(said["total"]), Epsilon(said["remaining"]))
 
 
 @final

@@ -48,7 +48,7 @@ from blowfishdb.core.questions import Release
 from blowfishdb.core.reuse import Offer
 from blowfishdb.history import FROM_STORED, Past
 from blowfishdb.identity import identity
-from blowfishdb.keeping import check_promises, room_for, told_apart
+from blowfishdb.keeping import Kept, check_promises, room_for, told_apart
 from blowfishdb.messages import (
     Alternative,
     Fit,
@@ -62,7 +62,6 @@ from blowfishdb.messages import (
 )
 from blowfishdb.owned import Owned
 from blowfishdb.planning import Planned, Planner, Promise
-from blowfishdb.publishing import Kept
 from blowfishdb.records import DatasetRecord
 from blowfishdb.together import Together
 

@@ -36,6 +36,7 @@ from blowfishdb.datasets import Batch, Dataset
 from blowfishdb.explanation import Explanation, explain
 from blowfishdb.gateway import Facts, Gateway
 from blowfishdb.history import Past
+from blowfishdb.keeping import Kept
 from blowfishdb.known_check import KnownCheck, check_known
 from blowfishdb.mechanisms import Best
 from blowfishdb.messages import Progress, Quote, Request
@@ -43,7 +44,7 @@ from blowfishdb.noise import secure
 from blowfishdb.owned import Owned
 from blowfishdb.planning import Planner
 from blowfishdb.preview import Preview, preview
-from blowfishdb.publishing import Kept, Publishing
+from blowfishdb.publishing import Publishing
 from blowfishdb.records import DatasetRecord, Records
 from blowfishdb.row_sources import RowsOf, RowSources, what_stays
 from blowfishdb.service import Service, read_answer

@@ -35,10 +35,10 @@ from blowfishdb.entrypoints.client_wire import Wire
 from blowfishdb.explanation import Explanation
 from blowfishdb.gateway import Facts, Gateway
 from blowfishdb.history import Past
+from blowfishdb.keeping import Kept
 from blowfishdb.known_check import KnownCheck
 from blowfishdb.messages import Progress, Quote, Request
 from blowfishdb.preview import Preview
-from blowfishdb.publishing import Kept
 from blowfishdb.tradeoff import Tradeoff
 
 
