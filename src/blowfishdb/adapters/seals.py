@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, final
@@ -22,6 +23,7 @@ from blowfishdb.core.errors import WorkspaceError
 
 NOT_PRINTABLE: Final = "\x1f"
 """How the keys of notes between processes begin, which lie among the kept responses and are not covered."""
+_KEY: Final = re.compile("[0-9a-f]{64}")
 
 
 @final
@@ -144,18 +146,17 @@ def _write(connection: Connection, place: str, found: str | None) -> str | None:
 def seal_key(connection: Connection) -> bytes:
     """The key of this workspace."""
     said = connection.execute(select(seals.c.seal).where(seals.c.place == SEAL_KEY)).scalar()
-    try:
-        return bytes.fromhex(str(said))
-    except ValueError:
+    if not isinstance(said, str) or _KEY.fullmatch(said) is None:
         raise WorkspaceError(
             "The key under which the workspace seals its facts is missing or damaged.",
             fixes=("restore it from a backup",),
-        ) from None
+        )
+    return bytes.fromhex(said)
 
 
 def seal(secret: bytes, table: str, row: Mapping[str, Any]) -> str:
     """The seal of a row. A column that holds nothing does not count, so that tables may get new ones."""
-    said = canonical([table, {name: value for name, value in row.items() if value is not None}])
+    said = canonical([table, {name: _plain(value) for name, value in row.items() if value is not None}])
     return hmac.new(secret, said.encode(), hashlib.sha256).hexdigest()
 
 
@@ -165,7 +166,12 @@ def _place(covered: Covered, row: Mapping[str, Any]) -> str:
 
 def place_of(table: str, named: Iterable[Any]) -> str:
     """Where the seal of a row stands."""
-    return digest(canonical([table, *named]))
+    return digest(canonical([table, *map(_plain, named)]))
+
+
+def _plain(value: object) -> object:
+    """Texts and whole numbers as they are; nothing else is written here, but an edit may put it there."""
+    return value if value is None or isinstance(value, str | int) else [repr(value)]
 
 
 def present(connection: Connection) -> Iterator[tuple[Covered, str, Mapping[str, Any]]]:

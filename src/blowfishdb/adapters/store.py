@@ -290,15 +290,22 @@ def _read_only_address(path: Path) -> URL | None:
 
 def _configure_for_reading(connection: sqlite3.Connection, _: object) -> None:
     connection.isolation_level = None
+    connection.text_factory = _text
     connection.execute("PRAGMA query_only = ON").close()
 
 
 def _configure(connection: sqlite3.Connection, _: object) -> None:
     connection.isolation_level = None  # transactions begin where we say, see _begin
+    connection.text_factory = _text
     connection.execute(f"PRAGMA busy_timeout = {_PATIENCE * 1000:.0f}").close()
     _use_wal(connection)
     for setting in ("synchronous = FULL", "foreign_keys = ON"):
         connection.execute(f"PRAGMA {setting}").close()
+
+
+def _text(stored: bytes) -> str:
+    """A text; where someone put other bytes into the file, one that differs from what was there."""
+    return stored.decode("utf-8", "replace")
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
