@@ -74,6 +74,7 @@ def test_a_witness_is_for_its_owner_and_written_once_for_each_head(tmp_path: Pat
             list(pool.map(Witness(tmp_path / "heads").write, [Head(number, A)] * 8))
     assert [head.number for head in witness.heads()] == list(range(1, 21))
     assert stat.S_IMODE((tmp_path / "heads").stat().st_mode) == 0o600
+    assert (tmp_path / "heads").read_text() == "".join(f"{number}:{A}\n" for number in range(1, 21))
     witness.write(Head(3, B))
     assert len(witness.heads()) == 20
     with (tmp_path / "heads").open("a") as file:
@@ -85,6 +86,17 @@ def test_a_witness_is_for_its_owner_and_written_once_for_each_head(tmp_path: Pat
         file.write("22:aaaa\n")
     with pytest.raises(WorkspaceError, match="Line 22 of the witness file"):
         witness.heads()
+
+
+def test_a_witness_of_an_earlier_version_has_moments(tmp_path: Path) -> None:
+    (tmp_path / "heads").write_text(f"7:{A} 2026-01-01T00:00:00.000000+00:00\n")
+    Witness(tmp_path / "heads").write(Head(8, B))
+    assert Witness(tmp_path / "heads").heads() == [Head(7, A), Head(8, B)]
+
+
+def test_a_witness_that_has_no_room_says_so() -> None:
+    with pytest.raises(WorkspaceError, match=r"'/dev/full' cannot be written"):
+        Witness("/dev/full").write(Head(1, A))
 
 
 def test_a_server_writes_heads_and_refuses_books_that_do_not_extend_them(place: Path, tmp_path: Path) -> None:

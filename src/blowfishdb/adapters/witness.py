@@ -1,7 +1,8 @@
 """The witness: heads of the books in a file outside the workspace, one on each line, only ever added to.
 
-A line is the number of an event, its hash, and the moment at which it was seen. Whoever rolls the workspace
-back, or rewrites it, has to change this file too; so it belongs on another disk, or on another machine.
+A line is the number of an event and its hash, nothing else: who reads the file learns neither what happened
+nor when. Whoever rolls the workspace back, or rewrites it, has to change this file too; so it belongs on
+another disk, or on another machine.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, final
 
-from blowfishdb.adapters.clock import Clock, stamp, utc_now
 from blowfishdb.adapters.heads import Head
 from blowfishdb.adapters.ledger import Ledger
 from blowfishdb.core.errors import BlowfishError, InvalidInput, WorkspaceError
@@ -27,9 +27,8 @@ _EVERY: Final = 2.0  # seconds between looks at where the books end
 class Witness:
     """A file of heads; safe to share between threads and processes of one machine."""
 
-    def __init__(self, path: str | Path, clock: Clock = utc_now) -> None:
+    def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._clock = clock
 
     def heads(self) -> list[Head]:
         """Every head that was written down, oldest first."""
@@ -51,13 +50,13 @@ class Witness:
             last = max((known.number for known in self._parsed(text)), default=0)
             if head.number > last:
                 os.ftruncate(handle, text.rfind("\n") + 1)  # a line that a crash cut off
-                os.write(handle, f"{head.number}:{head.hash} {stamp(self._clock)}\n".encode())
+                os.write(handle, f"{head.number}:{head.hash}\n".encode())
                 os.fsync(handle)
 
     def _parsed(self, text: str) -> Iterator[Head]:
         for number, line in enumerate(text.split("\n")[:-1], start=1):  # behind the last break: cut off
             try:
-                yield Head.of(line.partition(" ")[0])
+                yield Head.of(line.partition(" ")[0])  # earlier versions wrote a moment behind it
             except InvalidInput:
                 if line.strip():
                     raise WorkspaceError(
@@ -71,19 +70,19 @@ class Witness:
         try:
             new = not self.path.exists()
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX)
+                if new:
+                    os.fchmod(handle, 0o600)
+                    _make_durable(self.path.parent)
+                yield handle
+            finally:
+                os.close(handle)
         except OSError as error:
             raise WorkspaceError(
                 f"The witness file '{self.path}' cannot be written ({error.strerror}).",
-                fixes=("another path, in a folder that is there",),
+                fixes=("another path, in a folder that is there and has room",),
             ) from None
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            if new:
-                os.fchmod(handle, 0o600)
-                _make_durable(self.path.parent)
-            yield handle
-        finally:
-            os.close(handle)
 
 
 def _make_durable(folder: Path) -> None:
