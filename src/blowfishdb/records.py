@@ -13,7 +13,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from blowfishdb.adapters.backends.dialects import dialect_of
-from blowfishdb.adapters.backends.duckdb_files import holds_rows, table_name
+from blowfishdb.adapters.backends.duckdb_files import holds_rows, is_text_file, table_name
 from blowfishdb.adapters.catalogue import Catalogue
 from blowfishdb.adapters.copies.dialect import Dialect
 from blowfishdb.adapters.copies.facts import SourceFacts
@@ -172,7 +172,7 @@ class Records:
         stored = json.loads(self._catalogue.get(DATASET, name, version) or "{}")
         domain = codec.domain(stored["domain"])
         policy = self.policy(name, policy_version)
-        return DatasetRecord(
+        record = DatasetRecord(
             name=name,
             location=stored["location"],
             source=None if stored["source"] is None else _stored_source(stored["source"]),
@@ -186,6 +186,10 @@ class Records:
             policy_version=policy_version,
             shared=tuple(stored.get("shared", ())),
         )
+        if record.awaits_copy and is_text_file(record.location):
+            # Its texts were read by other rules: what is asked now, and quoted, is asked of the copy.
+            return replace(record, snapshot=record.snapshot + 1)
+        return record
 
     def _unknown(self, name: str, *, deleted: bool) -> UnknownDataset:
         known = self.names()

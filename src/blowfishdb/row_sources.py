@@ -236,10 +236,9 @@ class RowSources:
         """Take the copy of a dataset from before there were copies, once; the curator sees why it fails."""
         try:
             with self._taken(record.location, None) as (copy, dialect):
-                again = record.snapshot + (dialect is not None)  # texts were read by other rules before
                 ours = self._is_ours(record)
                 known = replace(record, location="") if ours else record
-                self._enter_copy(known, copy, dialect, by, snapshot=again)
+                self._enter_copy(known, copy, dialect, by, snapshot=record.snapshot)
             if ours:
                 Path(record.location).unlink(missing_ok=True)
         except PolicyConflict:
