@@ -15,7 +15,7 @@ from blowfishdb.adapters.tokens import Tokens
 from blowfishdb.core.errors import InvalidInput, TooManyAttempts
 from blowfishdb.entrypoints.api.rates import Rates
 from blowfishdb.entrypoints.api.settings import Settings
-from tests.entrypoints.server import PASSWORD, SETTINGS, Running, client_of, running
+from tests.entrypoints.server import PASSWORD, SETTINGS, Running, client_of, ok, running
 
 ME = "/api/v1/me"
 SESSION = "/api/v1/session"
@@ -192,6 +192,20 @@ def test_revoked_users_are_out_at_once(here: Running) -> None:
     assert changed.json()["role"] == guest.get(ME).json()["role"] == "auditor"
     assert here.curator.delete("/api/v1/users/guest").status_code == 204
     assert guest.get(ME).status_code == 401
+
+
+def test_a_refused_change_changes_nothing_and_the_books_say_who_made_the_others(
+    here: Running,
+) -> None:
+    ok(here.curator.post("/api/v1/users", json={"user": "visitor", "role": "analyst"}), 201)
+    before = here.workspace.head()
+    half = {"role": "auditor", "password": "short"}
+    assert here.curator.patch("/api/v1/users/visitor", json=half).status_code == 422
+    assert here.workspace.head() == before
+    ok(here.curator.patch("/api/v1/users/visitor", json={**half, "password": PASSWORD}))
+    assert here.curator.delete("/api/v1/users/visitor").status_code == 204
+    told = [e for e in here.workspace.events() if e.kind == "account" and e.facts["account"] == "visitor"]
+    assert len(told) == 4 and {event.analyst for event in told} == {"curator"}
 
 
 # --- limits ---------------------------------------------------------------------------------------

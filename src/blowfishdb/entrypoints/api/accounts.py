@@ -49,19 +49,19 @@ def users(caller: Curator) -> UserList:
 def add_user(body: NewUser, caller: Curator) -> User:
     """A new user; a name is never given away a second time."""
     password = None if body.password is None else body.password.get_secret_value()
-    return _user(caller.server.accounts.add(body.user, body.role, password))
+    return _user(caller.server.accounts.add(body.user, body.role, password, by=caller.name))
 
 
 @router.patch("/users/{user}", summary="Change a role or a password")
 def change_user(user: str, body: UserChange, caller: Curator) -> User:
     """Another role counts from the next request on; another password signs the user out everywhere."""
     accounts = caller.server.accounts
+    if body.role not in (None, caller.role):
+        _check_other(user, caller)
+    if body.password is not None:  # first: one that cannot be used changes nothing
+        accounts.set_password(user, body.password.get_secret_value(), by=caller.name)
     if body.role is not None:
-        if body.role is not caller.role:
-            _check_other(user, caller)
-        accounts.set_role(user, body.role)
-    if body.password is not None:
-        accounts.set_password(user, body.password.get_secret_value())
+        accounts.set_role(user, body.role, by=caller.name)
     found = accounts.find(user)
     if found is None or (body.role is None and body.password is None):
         raise InvalidInput("Say what to change about which user.", fixes=("role", "password"))
@@ -72,7 +72,7 @@ def change_user(user: str, body: UserChange, caller: Curator) -> User:
 def revoke_user(user: str, caller: Curator) -> None:
     """Neither by password nor by any token; what they spent stays theirs."""
     _check_other(user, caller)
-    caller.server.accounts.revoke(user)
+    caller.server.accounts.revoke(user, by=caller.name)
 
 
 def _check_other(user: str, caller: Caller) -> None:

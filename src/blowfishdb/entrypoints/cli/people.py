@@ -43,7 +43,7 @@ def add_user(
         from blowfishdb.entrypoints.cli import plain_forms
 
         secret = prompts.ask_password(user) if password else None
-        account = Accounts(workspace.store).add(user, Role(role.value), secret)
+        account = Accounts(workspace.store).add(user, Role(role.value), secret, by=workspace.user)
         here.say(plain_forms.account(account), f"{account.name} may come in as {account.role.value}.")
 
 
@@ -70,7 +70,7 @@ def revoke_user(ctx: typer.Context, user: Who, _json: AsJson = False) -> None:
     with here.embedded("revoking users") as workspace:
         from blowfishdb.adapters.accounts import Accounts
 
-        Accounts(workspace.store).revoke(user)
+        Accounts(workspace.store).revoke(user, by=workspace.user)
         here.say({"user": user, "active": False}, f"{user} may no longer come in.")
 
 
