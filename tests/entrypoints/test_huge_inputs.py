@@ -11,8 +11,10 @@ from urllib.parse import quote
 import pytest
 
 import blowfishdb as bf
+from blowfishdb.core import codec
 from blowfishdb.core.errors import BlowfishError, InvalidEpsilon, InvalidPredicate
 from blowfishdb.core.predicate import DEEPEST
+from blowfishdb.core.typed_values import typed_distance
 from tests.entrypoints.commands import people
 from tests.entrypoints.server import Running, TestClient, running
 
@@ -133,6 +135,39 @@ def test_so_it_is_on_pages(here: Running, value: str) -> None:
     ):
         answer = page.post(address, data={**sent, **form}, follow_redirects=False)
         assert answer.status_code < 500, address
+
+
+LIMITS = [
+    {"lo": "1e999999999", "hi": 1, "grid": 1},
+    {"lo": 0, "hi": "1e999999999", "grid": 1},
+    {"lo": 0, "hi": 1, "grid": "1e-999999999"},
+    {"lo": 0, "hi": 1, "grid": "1/0"},
+    {"lo": "nan", "hi": 1, "grid": 1},
+    {"lo": None, "hi": 1, "grid": 1},
+]
+
+
+@pytest.mark.parametrize("limits", LIMITS, ids=str)
+def test_so_are_limits_of_a_column(curator: TestClient, limits: dict[str, Any]) -> None:
+    """Without writing out a number of a billion digits."""
+    column = {"kind": "real", **limits}
+    refused(curator.patch(f"{DATASET}/schema", json={"columns": {"age": column}}))
+    new = {"name": "new", "source": "nowhere.csv", "domain": {"age": column}}
+    assert "name" not in refused(curator.post("/api/v1/datasets", json=new))["detail"]
+
+
+def test_so_are_distances(curator: TestClient) -> None:
+    ball = {"kind": "ball", "shape": [100_000, 80, 4], "theta": "1e999999999", "power": 2}
+    refused(curator.put(f"{DATASET}/policy", json={"graph": ball}))
+    days = bf.Date("2020-01-01", "2020-12-31", "day")
+    for amount in (DIGITS, "9" * 5_000):
+        with pytest.raises(BlowfishError):
+            typed_distance(days, f"{amount} days")
+
+
+def test_decimals_of_a_column_are_those_that_were_sent() -> None:
+    column = codec.attribute({"kind": "real", "lo": 0, "hi": 0.3, "grid": 0.1})
+    assert column == bf.Real("0", "0.3", "0.1") == codec.attribute(codec.plain(column))
 
 
 def _field(page: str) -> str:

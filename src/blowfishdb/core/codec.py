@@ -184,9 +184,6 @@ def attribute(stored: Mapping[str, Any]) -> Attribute:
     """An attribute from its plain form."""
     fields = dict(stored)
     build = _known(_ATTRIBUTES, fields.pop("kind", None), "column")
-    for name in ("lo", "hi", "grid"):
-        if build is Real and name in fields:
-            fields[name] = Fraction(fields[name])
     return build(**fields)
 
 

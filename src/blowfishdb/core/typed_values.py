@@ -17,6 +17,7 @@ from blowfishdb.core.errors import InvalidInput, InvalidValue
 from blowfishdb.core.values import number, text
 
 _GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?) *(second|minute|hour|day|week)s?")
 _TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _MISSING = "missing"
@@ -70,17 +71,11 @@ def typed_distance(attribute: Attribute, distance: object) -> object:
     typed = distance.strip()
     duration = _DURATION.fullmatch(typed)
     if duration and isinstance(attribute, Date):
-        seconds = (
-            Fraction(duration[1])
-            * {
-                "second": 1,
-                "minute": 60,
-                "hour": 3600,
-                "day": 86_400,
-                "week": 604_800,
-            }[duration[2]]
-        )
-        return timedelta(microseconds=int(seconds * 10**6))
+        try:
+            seconds = Fraction(duration[1]) * _SECONDS[duration[2]]
+            return timedelta(microseconds=int(seconds * 10**6))
+        except (OverflowError, ValueError):
+            raise InvalidValue("This distance is longer than any column of dates.") from None
     return _ungrouped(typed)
 
 

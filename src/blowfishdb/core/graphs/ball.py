@@ -15,12 +15,13 @@ from numpy.typing import ArrayLike
 
 from blowfishdb.core.arrays import BoolArray, IntArray, integers, whole
 from blowfishdb.core.bins import LIMIT, Bins, ProductBins, single_cells, whole_bin
-from blowfishdb.core.errors import InvalidGraph, InvalidThreshold, TooLarge
+from blowfishdb.core.errors import InvalidGraph, InvalidInput, InvalidThreshold, TooLarge
 from blowfishdb.core.graphs.base import PolicyGraph, check_size
 from blowfishdb.core.graphs.explicit import Explicit
 from blowfishdb.core.graphs.grid import Grid, displaced
 from blowfishdb.core.graphs.product import Product
 from blowfishdb.core.graphs.threshold import Threshold
+from blowfishdb.core.values import number
 
 _LARGEST_POWER = 8
 
@@ -41,8 +42,8 @@ class Ball(PolicyGraph):
         axes = tuple(check_size(int(n)) for n in integers(shape, "The shape", InvalidGraph))
         check_size(len(axes))
         try:
-            reach = Fraction(theta)
-        except (ValueError, TypeError, ZeroDivisionError):
+            reach = number(theta, "A distance threshold", InvalidThreshold)
+        except InvalidInput:
             raise InvalidThreshold("A distance threshold is a number, such as 3 or 3/2.") from None
         if reach <= 0:
             raise InvalidThreshold(f"A distance threshold must be positive, not {reach}.")
