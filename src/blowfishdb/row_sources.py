@@ -90,6 +90,8 @@ class RowSources:
         if self._records.is_taken(name):
             raise name_taken(name, deleted=name not in self._records.names())
         location = place(source) if isinstance(source, str | Path) else ""
+        if "://" not in location:
+            check_file(Path(location))
         kind = _kind_of(location, kind)
         if kind is not SourceKind.COPY:
             _check_no_dialect(dialect)

@@ -98,9 +98,20 @@ def test_sockets_devices_and_long_names(tmp_path: Path) -> None:
             propose(str(tmp_path / "s.csv"))
     with pytest.raises(SourceError, match="device"):
         open_backend("/dev/zero", NUMBER)
-    for endless in ("x" * 5_000, "x" * 300 + ".csv", "/".join(["y" * 200] * 40)):
-        with pytest.raises(BlowfishError):
-            propose(endless)
+    endless = (
+        "x" * 5_000,
+        "x" * 300 + ".csv",
+        "x" * 300,
+        "/".join(["y" * 200] * 40),
+        f"sqlite:///{'x' * 300}",
+        f"sqlite://x/{'x' * 300}",
+    )
+    with bf.open(tmp_path / "w.blowfish") as workspace:
+        for path in endless:
+            with pytest.raises(BlowfishError):
+                propose(path)
+            with pytest.raises(BlowfishError):
+                workspace.add_dataset("x", path, domain=NUMBER)
 
 
 def test_the_workspace_itself_is_no_source(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from blowfishdb.adapters.backends.base import Backend
 from blowfishdb.adapters.backends.cancellation import Cancellation
 from blowfishdb.adapters.backends.duckdb import DuckDB
 from blowfishdb.adapters.backends.duckdb_memory import is_table
-from blowfishdb.adapters.backends.files import check_file
+from blowfishdb.adapters.backends.files import check_file, is_there
 from blowfishdb.adapters.sql_source import Source
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidInput, SourceMissing
@@ -41,7 +41,7 @@ def open_backend(
             fixes=("a path", "a database address"),
         )
     scheme, found, rest = str(location).partition("://")
-    if isinstance(location, str) and found and Path(location).exists() is False:
+    if isinstance(location, str) and found and not is_there(Path(location)):
         if scheme == "duckdb":
             return _at_path(Path(rest.removeprefix("/")), domain, source, timeout)
         return _at_address(scheme, location, domain, source, timeout)

@@ -10,6 +10,7 @@ from sqlalchemy import make_url
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError
 
+from blowfishdb.adapters.backends.files import check_file
 from blowfishdb.core.errors import InvalidInput, SourceError, SourceMissing
 
 _REFERENCE = re.compile(r"\$\{(\w*)\}")
@@ -79,6 +80,7 @@ def sqlite_path(url: URL) -> Path:
     if not url.database or url.database == ":memory:":
         raise SourceMissing("An SQLite address needs a file.", fixes=("sqlite:///people.sqlite",))
     path = Path(expanded(url).database or "")
+    check_file(path)
     if not path.is_file():
         shown = url.database  # as it was written: a variable stays a variable
         raise SourceMissing(f"There is no file '{shown}'.", fixes=("check the path and the working folder",))
