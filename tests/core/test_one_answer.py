@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from blowfishdb.core.bins import single_cells
 from blowfishdb.core.graphs import Apart, Apex, Cone, PolicyGraph, Product, Threshold
 from blowfishdb.core.one_answer import one_answer
 from blowfishdb.core.sensitivity import sensitivity
@@ -72,3 +73,15 @@ def test_sums_over_long_columns() -> None:
 
 def test_only_single_questions_are_meant() -> None:
     assert one_answer(Histogram(3), Threshold(3, 1)) is None
+
+
+@pytest.mark.parametrize("theta", [2**31, 2**63 - 1, 2**63, 10**308])
+def test_a_distance_beyond_the_column_hides_everything(theta: int) -> None:
+    endless, everything = Threshold(5, theta), Threshold(5, 4)
+    workload = Selected(ValueSum(5, 3, 2), np.arange(5))
+    assert one_answer(workload, endless) == one_answer(workload, everything) == 8
+    beside = [Product(line, Threshold(3, 1)) for line in (endless, everything)]
+    filtered = Selected(ValueSum(5, 3, 2), np.repeat(np.arange(5), 3))
+    assert one_answer(filtered, beside[0]) == one_answer(filtered, beside[1])
+    public = [Apart(line).project(single_cells(6)) for line in (endless, everything)]
+    assert public[0].edges().tolist() == public[1].edges().tolist()

@@ -116,7 +116,7 @@ def _line(graph: PolicyGraph) -> _Line | None:
     if isinstance(graph, Explicit) and graph.edge_count == 0:
         return _Line(cells, cells, False)
     if isinstance(graph, Full | Threshold):
-        reach = graph.size - 1 if isinstance(graph, Full) else graph.theta
+        reach = graph.size - 1 if isinstance(graph, Full) else graph.reach
         return _Line(np.maximum(cells - reach, 0), np.minimum(cells + reach, graph.size - 1), False)
     if isinstance(graph, Banded):
         return _Line(np.searchsorted(graph.right, cells).astype(np.int64), graph.right, False)

@@ -99,6 +99,6 @@ def _listed(base: PolicyGraph) -> PolicyGraph:
     if isinstance(base, Full):
         return Partitioned(Bins.edges(base.size + 1, [0, base.size]))
     if isinstance(base, Threshold):
-        reached = np.minimum(np.arange(base.size) + base.theta, base.size - 1)
+        reached = np.minimum(np.arange(base.size) + base.reach, base.size - 1)
         return Banded(np.append(reached, base.size))
     return Banded(np.append(base.right, base.size)) if isinstance(base, Banded) else Apart(base)
