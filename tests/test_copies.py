@@ -111,6 +111,27 @@ def test_one_value_changes_no_exact_count_and_no_refusal(
         assert found["t"].histogram().spend(100).ask().raw.shape == (2,)
 
 
+def test_a_value_that_cannot_be_read_is_found_before_anyone_asks(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """One text that is no UTF-8, in a hidden column, would make every question about it fail."""
+    ends, letters = pa.array([0, 1, 2, 4], pa.int32()).buffers()[1], pa.py_buffer(b"ab\xff\xfe")
+    table = pa.table({"v": [1, 2, 3], "t": pa.StringArray.from_buffers(3, ends, letters)})
+    path = tmp_path / "rows.parquet"
+    pq.write_table(table, path)
+    ways: list[tuple[object, str | None]] = [(path, None), (path, "frozen"), (table, None)]
+    for source, kind in ways:
+        with pytest.raises(SourceCorrupt, match="column 't' that cannot be read"):
+            workspace.add_dataset("rows", source, domain=DOMAIN, kind=kind)
+    assert not copies(workspace)
+    pq.write_table(table.slice(0, 2), path)
+    found = workspace.add_dataset("rows", path, domain=DOMAIN)
+    pq.write_table(table, path)
+    with pytest.raises(SourceCorrupt, match="cannot be read"):
+        found.refresh()
+    assert count(found) == 2
+
+
 def test_a_file_that_changes_changes_nothing_until_it_is_refreshed(people: Dataset, tmp_path: Path) -> None:
     assert count(people) == 30
     write(tmp_path / "people.csv", PLAIN[:15])

@@ -17,7 +17,7 @@ from typing import Final, final
 from blowfishdb import declaring
 from blowfishdb.adapters.backends import Backend, open_backend
 from blowfishdb.adapters.backends.addresses import check_no_secret
-from blowfishdb.adapters.backends.duckdb_files import is_text_file
+from blowfishdb.adapters.backends.duckdb_files import check_readable, is_text_file
 from blowfishdb.adapters.backends.files import check_file
 from blowfishdb.adapters.copies.dialect import Dialect
 from blowfishdb.adapters.copies.folder import Copies, RowsCopy
@@ -145,6 +145,7 @@ class RowSources:
             )
         finally:
             backend.close()
+        _check_values(record)
         if where is not None:
             check_rows(place, where)
         check_none_missing(record.domain, lambda domain: open_backend(place, domain, source=where))
@@ -309,6 +310,7 @@ class RowSources:
             backend.check()
         finally:
             backend.close()
+        _check_values(record)
         check_none_missing(record.domain, lambda domain: open_backend(rows, domain, source=record.source))
 
     def _enter_copy(
@@ -363,6 +365,12 @@ def _kind_of(location: str, kind: SourceKind | None) -> SourceKind:
             "A file of texts, and a table in memory, are always copied.", fixes=("leave the kind out",)
         )
     return kind
+
+
+def _check_values(record: DatasetRecord) -> None:
+    """Files that are read where they are hold nothing that cannot be read; a copy was looked through."""
+    if record.copy is None and is_copied(record.location):
+        check_readable(Path(record.location), f"'{record.location}'")
 
 
 def _check_no_dialect(dialect: Dialect | None) -> None:

@@ -140,6 +140,40 @@ def merge_parquet(folder: Path, file: Path) -> None:
     )
 
 
+def check_readable(path: Path, title: str) -> None:
+    """Every value of Parquet files can be read: one that cannot would make the questions fail that meet it,
+    and so tell that it is there."""
+    column = _unreadable_column(path)
+    if column is not None:
+        raise SourceCorrupt(
+            f"{title} has values in the column {column!r} that cannot be read.",
+            fixes=("write it anew, with texts in UTF-8", "leave the column out of it"),
+        )
+
+
+def _unreadable_column(path: Path) -> str | None:
+    """The first column with a value that cannot be read."""
+    connection = connect(path)
+    try:
+        relation = exp.Table(this=exp.to_identifier(table_name(path), quoted=True))
+        described = connection.execute(exp.Describe(this=exp.select("*").from_(relation)).sql("duckdb"))
+        names = [str(row[0]) for row in described.fetchall()]
+        return next((name for name in names if not _reads(connection, relation, name)), None)
+    finally:
+        connection.close()
+
+
+def _reads(connection: DuckDBPyConnection, relation: exp.Table, name: str) -> bool:
+    import duckdb
+
+    value = exp.Anonymous(this="hash", expressions=[exp.column(name, quoted=True)])
+    try:
+        connection.execute(exp.select(exp.Max(this=value)).from_(relation).sql("duckdb")).fetchall()
+    except duckdb.Error:
+        return False
+    return True
+
+
 def _literal(path: Path) -> str:
     """A path without signs that stand for others."""
     return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(path))

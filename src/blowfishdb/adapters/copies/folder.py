@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final, Self, final
 
 from blowfishdb.adapters.backends.duckdb_files import (
+    check_readable,
     holds_rows,
     is_text_file,
     merge_parquet,
@@ -186,8 +187,6 @@ def copies_of(store: Store) -> Copies:
 
 def _write(source: object, file: Path, dialect: Dialect | None, room: int) -> int:
     """Write the rows of a source, and say how many there are."""
-    import pyarrow.parquet as pq
-
     if not isinstance(source, str | Path):
         save_table(source, file)
     elif is_text_file(source):
@@ -201,12 +200,22 @@ def _write(source: object, file: Path, dialect: Dialect | None, room: int) -> in
         shutil.copyfile(source, file)
     else:
         raise InvalidInput("Databases are not copied.", fixes=("a CSV or Parquet file",))
+    return _rows_of(file, "The table in memory" if not isinstance(source, str | Path) else f"'{source}'")
+
+
+def _rows_of(file: Path, title: str) -> int:
+    """How many rows a Parquet file has, all of whose values can be read."""
+    import pyarrow.parquet as pq
+
     try:
-        return int(pq.ParquetFile(file).metadata.num_rows)
+        rows = int(pq.ParquetFile(file).metadata.num_rows)
     except (OSError, ValueError) as error:  # Arrow's own errors are both
         failure = type(error).__name__
+    else:
+        check_readable(file, title)
+        return rows
     raise SourceCorrupt(
-        f"'{source}' is not a readable Parquet file ({failure}).",
+        f"{title} is not a readable Parquet file ({failure}).",
         fixes=("open it with another program to see",),
     )
 
