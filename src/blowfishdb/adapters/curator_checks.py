@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from blowfishdb.adapters import sql_values as sql
 from blowfishdb.adapters.curator_rows import Rows, reading_rows
+from blowfishdb.adapters.patience import Patience
 from blowfishdb.adapters.sql_source import Source
 from blowfishdb.adapters.sql_unit import Unit
 from blowfishdb.core.errors import InvalidInput
@@ -22,7 +23,7 @@ def check_rows(location: object, source: Source) -> None:
     joins = source.read is not None and source.read.joins and source.unit is None
     if not joins and (source.unit is None or source.unit.key is None):
         return
-    with reading_rows(location, source, timeout=_TIMEOUT) as rows:
+    with reading_rows(location, source, Patience(_TIMEOUT)) as rows:
         if source.unit is not None and source.unit.key is not None and rows.readable:
             _check_key(rows, source.unit)
         if joins:

@@ -20,11 +20,15 @@ from blowfishdb.adapters.backends import open_backend
 from blowfishdb.adapters.backends.declared import DeclaredBackend, columns
 from blowfishdb.adapters.backends.dialects import dialect_of
 from blowfishdb.adapters.backends.duckdb import DuckDB
-from blowfishdb.adapters.backends.duckdb_files import connect, is_text_file, table_name
+from blowfishdb.adapters.backends.duckdb_files import connect, holds_rows, is_text_file, table_name
 from blowfishdb.adapters.backends.duckdb_memory import connect_to_table
+from blowfishdb.adapters.backends.files import check_file
 from blowfishdb.adapters.copies.dialect import Dialect
 from blowfishdb.adapters.copies.folder import Copies
+from blowfishdb.adapters.copies.parquet_files import check_parquet
+from blowfishdb.adapters.copies.sizes import check_columns
 from blowfishdb.adapters.copies.text_files import find_dialect
+from blowfishdb.adapters.patience import Patience
 from blowfishdb.adapters.sql_engine import Engine, SqlColumn
 from blowfishdb.adapters.sql_source import Source
 from blowfishdb.core.domain import Boolean, Domain
@@ -45,6 +49,7 @@ class Rows:
     engine: Engine
     columns: dict[str, SqlColumn]
     _fetch: Fetch | None
+    _patience: Patience
 
     @property
     def readable(self) -> bool:
@@ -84,10 +89,12 @@ class Rows:
     def _run(self, statement: exp.Select) -> list[tuple[Any, ...]]:
         if self._fetch is None:
             raise SourceError(f"{self.engine.title} is not read for a proposal.")
+        self._patience.check()
         try:
             return self._fetch(statement.sql(dialect=self.engine.dialect))
         except Exception as error:
             failure = type(error).__name__
+        self._patience.check()
         raise SourceError(
             f"{self.engine.title} could not read {self.source.name} ({failure}).",
             fixes=("declare the columns without a proposal",),
@@ -100,7 +107,7 @@ def opened_rows(
     *,
     table: str | None,
     view: str | None,
-    timeout: float,
+    patience: Patience,
     dialect: Dialect | None = None,
 ) -> Iterator[Rows]:
     """Look at a table or a view of the place, and let go of it in the end.
@@ -110,42 +117,48 @@ def opened_rows(
     if table is not None and view is not None:
         raise InvalidInput("The rows come from a table or from a view, not from both.")
     with (
-        _readable(_files_of_spark(location, table, view), dialect) as place,
-        _looked_at(place, table, view, timeout) as rows,
+        _readable(_files_of_spark(location, table, view), dialect, patience) as place,
+        _looked_at(place, table, view, patience) as rows,
     ):
         yield rows
 
 
 @contextmanager
-def _readable(location: object, dialect: Dialect | None) -> Iterator[object]:
+def _readable(location: object, dialect: Dialect | None, patience: Patience) -> Iterator[object]:
     if not isinstance(location, str | Path) or not is_text_file(location):
         if dialect is not None:
             raise InvalidInput("Only a file of texts has a dialect.", fixes=("leave it out",))
+        if isinstance(location, str | Path) and "://" not in str(location):
+            check_file(Path(location))
+            if holds_rows(Path(location)):
+                check_parquet(Path(location))
         yield location
         return
     with TemporaryDirectory(prefix="blowfishdb-") as folder:
         copies = Copies(Path(folder))
-        yield copies.path(copies.take(location, dialect or find_dialect(Path(location))))
+        said = dialect or find_dialect(Path(location), patience)
+        yield copies.path(copies.take(location, said, patience))
 
 
 @contextmanager
-def _looked_at(place: object, table: str | None, view: str | None, timeout: float) -> Iterator[Rows]:
+def _looked_at(place: object, table: str | None, view: str | None, patience: Patience) -> Iterator[Rows]:
     source = Source.of_table(table) if table is not None else None
     if view is not None:
         source = Source.of_view(view, dialect_of(place))
-    with reading_rows(place, source, timeout=timeout) as rows:
+    with reading_rows(place, source, patience) as rows:
         yield rows
 
 
 @contextmanager
-def reading_rows(place: object, source: Source | None, *, timeout: float) -> Iterator[Rows]:
+def reading_rows(place: object, source: Source | None, patience: Patience) -> Iterator[Rows]:
     """Look at a source of the place, and let go of it in the end."""
-    backend = open_backend(place, _UNDECLARED, source=source, timeout=timeout)
+    backend = open_backend(place, _UNDECLARED, source=source, timeout=patience.left)
     try:
         assert isinstance(backend, DeclaredBackend)
         types = columns(backend.columns(), backend.engine)
-        with _reading(place, backend, timeout) as fetch:
-            yield Rows(backend.source, backend.engine, types, fetch)
+        check_columns(len(types), place if isinstance(place, str | Path) else "the table in memory")
+        with _reading(place, backend, patience) as fetch:
+            yield Rows(backend.source, backend.engine, types, fetch, patience)
     finally:
         backend.close()
 
@@ -163,11 +176,11 @@ def _files_of_spark(location: object, table: str | None, view: str | None) -> ob
 
 
 @contextmanager
-def _reading(location: object, backend: DeclaredBackend, timeout: float) -> Iterator[Fetch | None]:
+def _reading(location: object, backend: DeclaredBackend, patience: Patience) -> Iterator[Fetch | None]:
     if isinstance(backend, DuckDB):
         connection = connect_to_table(location) if backend.path is None else connect(backend.path)
         try:
-            yield _stopped(lambda text: connection.execute(text).fetchall(), connection.interrupt, timeout)
+            yield _stopped(lambda text: connection.execute(text).fetchall(), connection.interrupt, patience)
         finally:
             connection.close()
         return
@@ -176,12 +189,12 @@ def _reading(location: object, backend: DeclaredBackend, timeout: float) -> Iter
     if not isinstance(backend, SqlDatabase):
         yield None
         return
-    with _database(str(location), timeout) as fetch:
+    with _database(str(location), patience) as fetch:
         yield fetch
 
 
 @contextmanager
-def _database(location: str, timeout: float) -> Iterator[Fetch]:
+def _database(location: str, patience: Patience) -> Iterator[Fetch]:
     from blowfishdb.adapters.backends import addresses, servers
 
     if "://" not in location:
@@ -191,18 +204,18 @@ def _database(location: str, timeout: float) -> Iterator[Fetch]:
         sqlite = servers.server_of(url) is servers.SQLITE_SERVER
         path = addresses.sqlite_path(url) if sqlite else None
     if path is None:
-        with _server(location, timeout) as fetch:
+        with _server(location, patience) as fetch:
             yield fetch
         return
     connection = servers.sqlite_connection(path)
     try:
-        yield _stopped(lambda text: connection.execute(text).fetchall(), connection.interrupt, timeout)
+        yield _stopped(lambda text: connection.execute(text).fetchall(), connection.interrupt, patience)
     finally:
         connection.close()
 
 
 @contextmanager
-def _server(location: str, timeout: float) -> Iterator[Fetch]:
+def _server(location: str, patience: Patience) -> Iterator[Fetch]:
     """One read-only transaction for each statement, which the server itself ends in time."""
     from sqlalchemy import create_engine
     from sqlalchemy.pool import NullPool
@@ -213,14 +226,14 @@ def _server(location: str, timeout: float) -> Iterator[Fetch]:
     server = servers.server_of(url)
     pool = create_engine(
         addresses.expanded(url).set(drivername=server.driver),
-        connect_args=server.arguments(timeout),
+        connect_args=server.arguments(patience.left),
         poolclass=NullPool,
         hide_parameters=True,
     )
 
     def fetch(text: str) -> list[tuple[Any, ...]]:
         with pool.connect().execution_options(no_parameters=True) as connection:
-            for word in server.begin(timeout, bool(getattr(pool.dialect, "is_mariadb", False))):
+            for word in server.begin(patience.left, bool(getattr(pool.dialect, "is_mariadb", False))):
                 connection.exec_driver_sql(word)
             return [tuple(row) for row in connection.exec_driver_sql(text)]
 
@@ -230,11 +243,11 @@ def _server(location: str, timeout: float) -> Iterator[Fetch]:
         pool.dispose()
 
 
-def _stopped(fetch: Fetch, interrupt: Callable[[], object], timeout: float) -> Fetch:
+def _stopped(fetch: Fetch, interrupt: Callable[[], object], patience: Patience) -> Fetch:
     """The same, interrupted when it takes too long."""
 
     def run(text: str) -> list[tuple[Any, ...]]:
-        timer = threading.Timer(timeout, interrupt)
+        timer = threading.Timer(patience.left, interrupt)
         timer.daemon = True
         timer.start()
         try:

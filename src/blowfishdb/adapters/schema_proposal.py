@@ -16,6 +16,7 @@ from blowfishdb.adapters.backends.duckdb_files import is_text_file
 from blowfishdb.adapters.copies.dialect import Dialect
 from blowfishdb.adapters.copies.text_files import find_dialect
 from blowfishdb.adapters.curator_rows import Rows, opened_rows
+from blowfishdb.adapters.patience import Patience
 from blowfishdb.adapters.schema_guess import RARE, Guess, guess
 from blowfishdb.adapters.schema_measures import Measured, measure
 from blowfishdb.adapters.sql_encode import encode
@@ -25,7 +26,7 @@ from blowfishdb.core.attribute import Attribute
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import EmptyDomain, InvalidAttribute, SourceError, UnknownColumn
 
-TIMEOUT: Final = 600.0
+TIMEOUT: Final = 3600.0
 WARNING: Final = (
     "These limits (rounded outward) and values were taken from the data, and can reveal its extreme and rare "
     "values. Replace them by what was known beforehand, or confirm that they may be known."
@@ -138,12 +139,13 @@ def propose(
     ``location``, ``table`` and ``view`` are as for adding a dataset. Of Spark only files on this machine are
     read; for other sources of Spark the proposal knows types, but no limits. How a file of texts is written
     is found, unless ``dialect`` says it, and is part of the proposal. Texts of fewer than ``rare`` rows are
-    not proposed by name.
+    not proposed by name. All of it takes at most ``timeout`` seconds, or is refused.
     """
+    patience = Patience(timeout)
     said = None if dialect is None else Dialect.from_plain(dialect)
     if said is None and isinstance(location, str | Path) and is_text_file(location):
-        said = find_dialect(Path(location))
-    with opened_rows(location, table=table, view=view, dialect=said, timeout=timeout) as rows:
+        said = find_dialect(Path(location), patience)
+    with opened_rows(location, table=table, view=view, dialect=said, patience=patience) as rows:
         columns = rows.columns.values()
         measured = measure(rows, columns) if rows.readable else {}
         found = tuple(_column(rows, column, measured.get(column.name), rare) for column in columns)

@@ -28,7 +28,9 @@ from blowfishdb.adapters.backends.duckdb_files import (
 )
 from blowfishdb.adapters.backends.duckdb_memory import NAME, save_table
 from blowfishdb.adapters.copies.dialect import Dialect
+from blowfishdb.adapters.copies.parquet_files import check_parquet
 from blowfishdb.adapters.copies.text_files import opened_rows
+from blowfishdb.adapters.patience import Patience
 from blowfishdb.adapters.private_files import (
     is_private,
     make_durable,
@@ -88,7 +90,9 @@ class Copies:
             )
         return self._folder
 
-    def take(self, source: object, dialect: Dialect | None = None) -> RowsCopy:
+    def take(
+        self, source: object, dialect: Dialect | None = None, patience: Patience | None = None
+    ) -> RowsCopy:
         """Read a file, a folder of Parquet files or a table in memory, once, into a new copy."""
         table = table_name(Path(source)) if isinstance(source, str | Path) else NAME
         identity = secrets.token_hex(8)
@@ -97,7 +101,7 @@ class Copies:
             file = part / name
             private_file(file)
             room = self.quota - self.used()
-            rows = _write(source, file, dialect, room)
+            rows = _write(source, file, dialect, room, patience)
             size = file.stat().st_size
             _check_room(size, room)
             make_private(file)
@@ -185,17 +189,19 @@ def copies_of(store: Store) -> Copies:
     return Copies(Path(named).resolve() / store.identity if named else None, most)
 
 
-def _write(source: object, file: Path, dialect: Dialect | None, room: int) -> int:
+def _write(source: object, file: Path, dialect: Dialect | None, room: int, patience: Patience | None) -> int:
     """Write the rows of a source, and say how many there are."""
     if not isinstance(source, str | Path):
         save_table(source, file)
     elif is_text_file(source):
         if dialect is None:
             raise InvalidInput("A file of texts is read under a dialect.")
-        return _write_texts(_there(Path(source)), file, dialect, room)
+        return _write_texts(_there(Path(source)), file, dialect, room, patience)
     elif Path(source).is_dir():
+        check_parquet(Path(source))
         merge_parquet(Path(source), file)
     elif holds_rows(Path(source)):
+        check_parquet(Path(source))
         _check_room(_there(Path(source)).stat().st_size, room)
         shutil.copyfile(source, file)
     else:
@@ -220,11 +226,14 @@ def _rows_of(file: Path, title: str) -> int:
     )
 
 
-def _write_texts(path: Path, file: Path, dialect: Dialect, room: int) -> int:
+def _write_texts(path: Path, file: Path, dialect: Dialect, room: int, patience: Patience | None) -> int:
     import pyarrow.parquet as pq
 
     rows = 0
-    with opened_rows(path, dialect, most=room) as (schema, batches), pq.ParquetWriter(file, schema) as writer:
+    with (
+        opened_rows(path, dialect, most=room, patience=patience) as (schema, batches),
+        pq.ParquetWriter(file, schema) as writer,
+    ):
         for batch in batches:
             writer.write_batch(batch)
             rows += batch.num_rows

@@ -12,7 +12,6 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, final
 
@@ -21,6 +20,8 @@ import pyarrow.compute as pc
 
 from blowfishdb.adapters.backends.files import check_file
 from blowfishdb.adapters.copies.dialect import SEPARATORS, Dialect
+from blowfishdb.adapters.copies.sizes import check_columns, credible
+from blowfishdb.adapters.patience import Patience
 from blowfishdb.core.errors import InvalidInput, SourceCorrupt, SourceError, SourceMissing
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ _SAMPLE: Final = 1 << 20  # bytes by which a dialect is found
 _PACKED: Final = {".gz": "gzip", ".zst": "zstd"}
 _TOGETHER: Final = 1_000_000  # values in one batch
 _ROWS: Final = 100_000  # rows in one batch
-_COLUMNS: Final = 5_000  # that a file may have
+_LETTERS: Final = 1 << 24  # in one batch
+_LONGEST: Final = 1 << 22  # letters of one line
 _BLOCK: Final = 1 << 20
 _MARKS: Final = (
     (b"\xef\xbb\xbf", "utf-8-sig"),
@@ -51,14 +53,20 @@ _WITH_COMMA: Final = re.compile(r"\s*[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d*)?\s*|\s*[
 
 
 @contextmanager
-def opened_bytes(path: Path, most: int | None = None) -> Iterator[io.BufferedReader[Any]]:
-    """The bytes of a file, unpacked; one that holds more than ``most`` is refused on the way."""
+def opened_bytes(
+    path: Path, most: int | None = None, patience: Patience | None = None
+) -> Iterator[io.BufferedReader[Any]]:
+    """The bytes of a file, unpacked; one that holds more than ``most``, or far more than it can, is refused
+    on the way."""
     check_file(path)
+    packed = _PACKED.get(path.suffix.lower())
     try:
-        stream = pa.input_stream(str(path), compression=_PACKED.get(path.suffix.lower()))
+        stream = pa.input_stream(str(path), compression=packed)
+        believed = credible(path) if packed else None
     except (OSError, pa.ArrowException) as error:
         raise _unreadable(path, error) from None
-    with closing(stream), io.BufferedReader(_Unpacked(path, stream, most), _BLOCK) as bytes_of_it:
+    unpacked = _Unpacked(path, stream, most, believed, patience)
+    with closing(stream), io.BufferedReader(unpacked, _BLOCK) as bytes_of_it:
         yield bytes_of_it
 
 
@@ -66,10 +74,20 @@ def opened_bytes(path: Path, most: int | None = None) -> Iterator[io.BufferedRea
 class _Unpacked(io.RawIOBase):
     """A stream of Arrow as one of Python."""
 
-    def __init__(self, path: Path, stream: pa.NativeFile, most: int | None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        stream: pa.NativeFile,
+        most: int | None,
+        believed: int | None,
+        patience: Patience | None,
+    ) -> None:
         self._path = path
         self._stream = stream
-        self._left = most
+        self._most = most
+        self._believed = believed
+        self._patience = patience
+        self._read = 0
 
     def readable(self) -> bool:
         return True
@@ -81,13 +99,19 @@ class _Unpacked(io.RawIOBase):
         except (OSError, EOFError, pa.ArrowException) as error:
             raise _unreadable(self._path, error) from None
         into[: len(found)] = found
-        if self._left is not None:
-            self._left -= len(found)
-            if self._left < 0:
-                raise InvalidInput(
-                    f"'{self._path}' holds more than there is room for.",
-                    fixes=("delete a dataset that is not needed", "raise BLOWFISHDB_COPIES_QUOTA"),
-                )
+        self._read += len(found)
+        if self._patience is not None:
+            self._patience.check()
+        if self._believed is not None and self._read > self._believed:
+            raise SourceCorrupt(
+                f"'{self._path}' unpacks to more than {self._believed:,} bytes, far more than it has.",
+                fixes=("unpack it, and give the file itself",),
+            )
+        if self._most is not None and self._read > self._most:
+            raise InvalidInput(
+                f"'{self._path}' holds more than there is room for.",
+                fixes=("delete a dataset that is not needed", "raise BLOWFISHDB_COPIES_QUOTA"),
+            )
         return len(found)
 
 
@@ -105,9 +129,9 @@ def _unreadable(path: Path, error: Exception) -> SourceError:
 # --- finding a dialect ------------------------------------------------------------------------
 
 
-def find_dialect(path: Path) -> Dialect:
+def find_dialect(path: Path, patience: Patience | None = None) -> Dialect:
     """How a file seems to be written, for its curator to confirm; reading it may still refuse it."""
-    encoding = _find_encoding(path)
+    encoding = _find_encoding(path, patience)
     with opened_bytes(path) as stream:
         sample = stream.read(_SAMPLE)
     whole = len(sample) < _SAMPLE
@@ -124,7 +148,7 @@ def find_dialect(path: Path) -> Dialect:
     return Dialect(delimiter, quote, encoding, not _lacks_names(rows), decimal)
 
 
-def _find_encoding(path: Path) -> str:
+def _find_encoding(path: Path, patience: Patience | None) -> str:
     """UTF-8 if every byte agrees; otherwise that of Windows, which most files have that are not."""
     with opened_bytes(path) as stream:
         start = stream.peek(4)[:4]
@@ -132,13 +156,16 @@ def _find_encoding(path: Path) -> str:
             if start.startswith(mark):
                 return encoding
         for encoding in ("utf-8", "cp1252"):
-            if _decodes(path, encoding):
+            if _decodes(path, encoding, patience):
                 return encoding
     return "latin-1"
 
 
-def _decodes(path: Path, encoding: str) -> bool:
-    with opened_bytes(path) as stream, io.TextIOWrapper(stream, encoding, newline="") as text:
+def _decodes(path: Path, encoding: str, patience: Patience | None) -> bool:
+    with (
+        opened_bytes(path, patience=patience) as stream,
+        io.TextIOWrapper(stream, encoding, newline="") as text,
+    ):
         try:
             while text.read(_BLOCK):
                 pass
@@ -202,11 +229,11 @@ def _lacks_names(rows: Sequence[Sequence[str]]) -> bool:
 
 @contextmanager
 def opened_rows(
-    path: Path, dialect: Dialect, *, most: int | None = None
+    path: Path, dialect: Dialect, *, most: int | None = None, patience: Patience | None = None
 ) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
     """The columns of a file, all of them texts, and its rows; an empty value is a missing one."""
     with (
-        opened_bytes(path, most) as stream,
+        opened_bytes(path, most, patience) as stream,
         io.TextIOWrapper(stream, dialect.encoding, newline="") as text,
     ):
         lines = _Lines(path, text, dialect)
@@ -215,10 +242,23 @@ def opened_rows(
 
 
 def _batches(lines: _Lines, schema: pa.Schema, dialect: Dialect) -> Iterator[pa.RecordBatch]:
-    rows, most = lines.rows(header=dialect.header), min(_ROWS, _TOGETHER // len(schema))
-    while chunk := list(islice(rows, most)):
+    for chunk in _chunks(lines.rows(header=dialect.header), min(_ROWS, _TOGETHER // len(schema))):
         columns = [_column(values, dialect.decimal) for values in zip(*chunk, strict=True)]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _chunks(rows: Iterator[list[str]], most: int) -> Iterator[list[list[str]]]:
+    """Rows together, as many as fit into a little memory however long they are."""
+    chunk: list[list[str]] = []
+    letters = 0
+    for row in rows:
+        chunk.append(row)
+        letters += sum(map(len, row))
+        if len(chunk) >= most or letters >= _LETTERS:
+            yield chunk
+            chunk, letters = [], 0
+    if chunk:
+        yield chunk
 
 
 @final
@@ -249,7 +289,7 @@ class _Lines:
             elif row and len(row) != width:
                 raise SourceCorrupt(
                     f"Line {self._line} of '{self._path}' has {len(row)} values, but the first has {width}.",
-                    fixes=("mend the line", "another delimiter or quote"),
+                    fixes=("mend the line", "another delimiter, quote or encoding"),
                 )
             else:
                 yield row or [""]
@@ -272,6 +312,7 @@ class _Lines:
 _FAULTS: Final = {
     "unexpected end of data": "begins a value in quotes that do not end",
     "field larger than field limit": "begins a value that is too long",
+    "line too long": f"has more than {_LONGEST:,} letters",
 }
 
 
@@ -304,7 +345,7 @@ def _with_point(value: str) -> str:
 def _reader(text: IO[str], dialect: Dialect) -> Reader:
     """Every option is said: none is left to what a library takes for usual."""
     return csv.reader(
-        text,
+        _short(text),
         delimiter=dialect.delimiter,
         quotechar=dialect.quote or None,
         quoting=csv.QUOTE_MINIMAL if dialect.quote else csv.QUOTE_NONE,
@@ -315,14 +356,18 @@ def _reader(text: IO[str], dialect: Dialect) -> Reader:
     )
 
 
+def _short(text: IO[str]) -> Iterator[str]:
+    """Lines, none of which fills the memory."""
+    while line := text.readline(_LONGEST):
+        if len(line) == _LONGEST and line[-1] not in "\r\n":
+            raise csv.Error("line too long")
+        yield line
+
+
 def _names(first: Sequence[str] | None, dialect: Dialect, path: Path) -> list[str]:
     """What the columns are called; one without a name is called by its place."""
     given = [name if dialect.header else "" for name in first or ()]
-    if len(given) > _COLUMNS:
-        raise SourceCorrupt(
-            f"'{path}' has {len(given):,} columns, and at most {_COLUMNS:,} are read.",
-            fixes=("another delimiter", "a file with the columns that are asked about"),
-        )
+    check_columns(len(given), path)
     names = [name if name.strip() else f"column_{place}" for place, name in enumerate(given, start=1)]
     if len({name.lower() for name in names}) < len(names):
         raise SourceCorrupt(

@@ -85,7 +85,12 @@ def proposal(body: Place, caller: Curator) -> Plain:
     check_place(body.source, caller.server.settings.sources, caller.gateway.store.name)
     with typed_place():
         found = propose(
-            body.source, table=body.table, view=body.view, dialect=_said(body.dialect), rare=body.rare
+            body.source,
+            table=body.table,
+            view=body.view,
+            dialect=_said(body.dialect),
+            rare=body.rare,
+            timeout=caller.server.settings.proposal_seconds,
         )
     plain = found.to_plain()
     for column, said in zip(found.columns, plain["columns"], strict=True):

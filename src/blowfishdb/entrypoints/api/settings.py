@@ -35,6 +35,8 @@ class Settings:
     witness: str = ""
     sources: tuple[str, ...] = ()
     """Folders and hosts whose rows curators may declare; none named: every one that the server reaches."""
+    proposal_seconds: float = 25
+    """How long the rows of a source may be looked at to propose its columns."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", tuple(self.sources))
@@ -46,6 +48,7 @@ class Settings:
             "burst": self.burst,
             "wrong_passwords": self.wrong_passwords,
             "wrong_password_minutes": self.wrong_password_minutes,
+            "proposal_seconds": self.proposal_seconds,
         }
         for name, value in positive.items():
             if not 0 < value < float("inf"):

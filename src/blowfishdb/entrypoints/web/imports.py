@@ -116,7 +116,7 @@ def columns_page(request: Request, form: Sent, caller: PageCurator) -> Response:
                 f"There is already a dataset '{source.name}' in this workspace.", fixes=("another name",)
             )
         check_place(source.source, caller.server.settings.sources, caller.gateway.store.name)
-        proposal = _proposal(source)
+        proposal = _proposal(source, caller.server.settings.proposal_seconds)
     except BlowfishError as error:
         return _source_page(request, caller, source, error)
     if proposal.dialect is not None:
@@ -152,13 +152,14 @@ def _need(wrong: int) -> str:
     return "need" if wrong > 1 else "needs"
 
 
-def _proposal(source: SourceForm) -> Proposal:
+def _proposal(source: SourceForm, seconds: float) -> Proposal:
     with interface.typed_place():
         return propose(
             source.source,
             table=source.table or None,
             view=source.view or None,
             dialect=None if source.dialect is None else source.dialect.model_dump(),
+            timeout=seconds,
         )
 
 
