@@ -265,6 +265,57 @@ def test_whose_row_it_is_cannot_be_hidden(workspace: Workspace, file: Path, how:
         )
 
 
+@pytest.mark.parametrize("kind", ["duckdb", "sqlite", "postgres"])
+def test_whose_row_it_is_is_not_computed_by_the_database(
+    workspace: Workspace,
+    tmp_path: Path,
+    kind: str,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A change of a hidden age would make two people one, and the exact number of rows would tell."""
+    domain = bf.Domain(age=DOMAIN["age"])
+    table = "CREATE TABLE visits (id INT, age INT, who INT GENERATED ALWAYS AS (age / 10) {})"
+    rows = "INSERT INTO visits (id, age) VALUES (1, 30), (2, 40)"
+    place: str | Path = tmp_path / f"visits.{kind}"
+    if kind == "duckdb":
+        with duckdb.connect(str(place)) as made:
+            made.execute(table.format(""))
+            made.execute(rows)
+    elif kind == "sqlite":
+        with closing(sqlite3.connect(place)) as lite, lite:
+            lite.execute(table.format("STORED"))
+            lite.execute(rows)
+    else:
+        monkeypatch.setenv("BLOWFISHDB_SOURCE_PW", "pw")
+        server = request.getfixturevalue("postgres")
+        schema = server.new_schema()
+        with server.connect(schema) as there:
+            there.execute(table.format("STORED"))
+            there.execute(rows)
+        place = server.url(schema, password="${BLOWFISHDB_SOURCE_PW}")
+    ways: list[dict[str, str]] = [{"person": "who"}, {"person": "id", "row_key": "who"}]
+    for how in ways:
+        with pytest.raises(InvalidInput, match="computes 'who' from other columns"):
+            workspace.add_dataset("x", place, domain=domain, table="visits", **how)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="computes 'who' from other columns"):
+        workspace.add_dataset("x", place, domain=domain, view="SELECT age, who AS p FROM visits", person="p")
+    assert knows_n(workspace.add_dataset("x", place, domain=domain, table="visits", person="id"))
+
+
+def test_what_is_computed_while_it_is_read_is_asked_about(workspace: Workspace, tmp_path: Path) -> None:
+    """It can fail on some rows, as nothing does that is stored; so can what a module of SQLite makes up."""
+    path = tmp_path / "rows.sqlite"
+    with closing(sqlite3.connect(path)) as made, made:
+        made.execute("CREATE TABLE people (id INT, age INT)")
+        made.execute("INSERT INTO people VALUES (1, 30)")
+        made.execute("ALTER TABLE people ADD COLUMN odd AS (json_extract('{', age))")
+        made.execute("CREATE VIRTUAL TABLE notes USING fts5(age)")
+    for table in ("people", "notes"):
+        with pytest.raises(InvalidInput, match="computes values while they are read"):
+            workspace.add_dataset("x", path, domain=bf.Domain(age=DOMAIN["age"]), table=table)
+
+
 def test_whose_row_it_is_may_be_asked_about_if_no_policy_can_hide_it(
     workspace: Workspace, file: Path
 ) -> None:

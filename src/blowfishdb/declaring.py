@@ -35,9 +35,10 @@ def settled_source(
     views = backend.views()
     if views and rows_vary is None:
         raise InvalidInput(
-            f"'{views[0]}' is a view in the database, or something else that shows rows of other tables. Say "
-            "whether values that may be hidden decide which rows it has. In both cases each of its rows must "
-            "be made from one row of a person: without DISTINCT, GROUP BY, LIMIT and the like.",
+            f"'{views[0]}' is a view in the database, or something else that shows rows of other tables or "
+            "computes values while they are read. Say whether values that may be hidden decide which rows it "
+            "has. In both cases each of its rows must be made from one row of a person: without DISTINCT, "
+            "GROUP BY, LIMIT and the like, and without anything that fails on some rows.",
             fixes=(
                 "rows_vary=True: they do, or may; how many rows there are is then hidden",
                 "rows_vary=False: they do not; how many rows there are may then be known",
@@ -47,6 +48,8 @@ def settled_source(
         source = replace(backend.source, public=tuple(public), rows_vary=rows_vary)
     if source is not None:
         source.check_rules(domain)
+        if source.unit is not None:
+            source.check_stored(backend.computed())
     return source
 
 

@@ -136,6 +136,17 @@ class Source:
                 fixes=("public=[…] with the columns in WHERE and ON", "a filter in the question instead"),
             )
 
+    def check_stored(self, computed: Names) -> None:
+        """Whose row it is and its key are not computed by the database from what a policy may hide."""
+        for column, what in self._ids():
+            made = sorted(self._made_from(column) & computed)
+            if made:
+                raise InvalidInput(
+                    f"The database computes {made[0]!r} from other columns, and it is {what}: where a hidden "
+                    "value changes, other rows would count.",
+                    fixes=("a column with values of its own",),
+                )
+
     def _ids(self) -> list[tuple[str, str]]:
         if self.unit is None:
             return []

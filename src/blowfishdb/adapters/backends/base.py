@@ -32,6 +32,9 @@ class Backend(Protocol):
     def views(self) -> list[str]:
         """The tables of the source that are views in the database, or at least not known to be tables."""
 
+    def computed(self) -> frozenset[str]:
+        """Columns of its tables that the database computes from others, in lower case."""
+
     def columns(self) -> dict[str, str]:
         """The columns of the source and their types in the database's own words, for the curator."""
 

@@ -93,11 +93,19 @@ class DeclaredBackend(ABC):
     @final
     def views(self) -> list[str]:
         """The tables of the source that are views in the database, or at least not known to be tables."""
-        read, relation = self.source.read, self.source.relation()
-        tables = (
-            read.tables if read is not None else [each for each in [relation] if isinstance(each, exp.Table)]
-        )
-        return [table.name for table in tables if not self._is_table(table)]
+        return [table.name for table in self._named_tables() if not self._is_table(table)]
+
+    @final
+    def computed(self) -> frozenset[str]:
+        """Columns of its tables that the database computes from others, in lower case."""
+        found = (name for table in self._named_tables() for name in self._computed(table))
+        return frozenset(name.lower() for name in found)
+
+    def _named_tables(self) -> Sequence[exp.Table]:
+        if self.source.read is not None:
+            return self.source.read.tables
+        relation = self.source.relation()
+        return [relation] if isinstance(relation, exp.Table) else []
 
     @final
     def columns(self) -> dict[str, str]:
@@ -115,6 +123,10 @@ class DeclaredBackend(ABC):
     @abstractmethod
     def _is_table(self, table: exp.Table) -> bool:
         """Whether a name means a table that holds its rows itself, rather than a view of others."""
+
+    def _computed(self, table: exp.Table) -> list[str]:
+        """The columns of a table that are computed from others; none in most databases."""
+        return []
 
     @abstractmethod
     def _run(self, statement: Aggregate, brake: Brake) -> IntArray:

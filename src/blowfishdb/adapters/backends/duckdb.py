@@ -108,6 +108,15 @@ class DuckDB(DeclaredBackend):
         schema = table.db or self.source.schema or "main"
         return (schema.lower(), table.name.lower()) in {(row[0].lower(), row[1].lower()) for row in rows}
 
+    def _computed(self, table: exp.Table) -> list[str]:
+        with self._cursor() as cursor:
+            rows = cursor.execute(
+                "SELECT column_name FROM duckdb_columns() WHERE generation_expression IS NOT NULL "
+                "AND lower(table_name) = lower(?)",
+                [table.name],
+            ).fetchall()
+        return [str(row[0]) for row in rows]
+
     def _types(self) -> dict[str, str]:
         select = exp.select("*").from_(self.source.relation())
         failure = ""

@@ -104,12 +104,25 @@ def _postgres_types(connection: Connection, description: Sequence[Any]) -> Types
 
 def is_postgres_table(connection: Connection, table: exp.Table) -> bool:
     """A table that shows all of its rows to everyone who may read it: no view, and no row security."""
-    name = exp.Table(this=table.this.copy(), db=table.args.get("db")).sql(dialect="postgres")
-    kind = exp.Literal.string(name).sql(dialect="postgres")
     found = connection.exec_driver_sql(
-        f"SELECT relkind::text, relrowsecurity FROM pg_class WHERE oid = to_regclass({kind})"  # noqa: S608
+        f"SELECT relkind::text, relrowsecurity FROM pg_class WHERE oid = {_regclass(table)}"  # noqa: S608
     ).first()
     return found is not None and found[0] in ("r", "p") and not found[1]
+
+
+def postgres_computed(connection: Connection, table: exp.Table) -> dict[str, bool]:
+    """The computed columns of a table, and whether their values are stored."""
+    kind = "to_jsonb(a) ->> 'attgenerated'"  # older servers have no such column
+    found = connection.exec_driver_sql(
+        f"SELECT attname::text, {kind} FROM pg_attribute a "  # noqa: S608
+        f"WHERE attrelid = {_regclass(table)} AND {kind} <> ''"
+    )
+    return {name: stored == "s" for name, stored in found}
+
+
+def _regclass(table: exp.Table) -> str:
+    name = exp.Table(this=table.this.copy(), db=table.args.get("db")).sql(dialect="postgres")
+    return f"to_regclass({exp.Literal.string(name).sql(dialect='postgres')})"
 
 
 POSTGRES_SERVER = Server(
@@ -158,6 +171,25 @@ def sqlite_table_types(connection: Connection, table: str) -> Types:
     driver: Any = connection.connection.driver_connection
     with closing(driver.execute("SELECT name, type FROM pragma_table_info(?)", (table,))) as rows:
         return {str(name): str(declared) for name, declared in rows}
+
+
+def is_sqlite_table(connection: Connection, table: str) -> bool:
+    """A table that holds its rows itself: no view, and nothing that a module makes up."""
+    driver: Any = connection.connection.driver_connection
+    with closing(
+        driver.execute(
+            "SELECT 1 FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND lower(name) = ?",
+            (table.lower(),),
+        )
+    ) as rows:
+        return rows.fetchone() is not None
+
+
+def sqlite_computed(connection: Connection, table: str) -> dict[str, bool]:
+    """The computed columns of a table, and whether their values are stored."""
+    driver: Any = connection.connection.driver_connection
+    with closing(driver.execute("SELECT name, hidden FROM pragma_table_xinfo(?)", (table,))) as rows:
+        return {str(name): hidden == 3 for name, hidden in rows if hidden in (2, 3)}
 
 
 SQLITE_SERVER = Server(

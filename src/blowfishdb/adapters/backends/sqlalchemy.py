@@ -155,17 +155,41 @@ class SqlDatabase(DeclaredBackend):
         raise self._unreachable(failure, damaged)
 
     def _is_table(self, table: exp.Table) -> bool:
+        """What is computed while it is read can fail on some rows, as in a view."""
+        with self._looking() as connection:
+            if self._server is servers.POSTGRES_SERVER:
+                known = servers.is_postgres_table(connection, table)
+            elif self._server is servers.SQLITE_SERVER:
+                known = servers.is_sqlite_table(connection, table.name)
+            else:
+                names = inspect(connection).get_table_names(table.db or self.source.schema)
+                known = table.name.lower() in {name.lower() for name in names}
+            return known and all(self._stored(connection, table).values())
+
+    def _computed(self, table: exp.Table) -> list[str]:
+        with self._looking() as connection:
+            return list(self._stored(connection, table))
+
+    def _stored(self, connection: Connection, table: exp.Table) -> dict[str, bool]:
+        """The computed columns of a table, and whether their values are stored."""
+        if self._server is servers.POSTGRES_SERVER:
+            return servers.postgres_computed(connection, table)
+        if self._server is servers.SQLITE_SERVER:
+            return servers.sqlite_computed(connection, table.name)
+        found = inspect(connection).get_columns(table.name, table.db or self.source.schema)
+        return {each["name"]: bool(each["computed"].get("persisted")) for each in found if "computed" in each}
+
+    @contextmanager
+    def _looking(self) -> Iterator[Connection]:
+        """A transaction for what is asked about tables; a failure is told without its words."""
         try:
             with self._transaction() as connection:
-                if self._server is servers.POSTGRES_SERVER:
-                    return servers.is_postgres_table(connection, table)
-                names = inspect(connection).get_table_names(table.db or self.source.schema)
+                yield connection
+                return
         except SourceError:
             raise
         except Exception as error:
             failure = type(error).__name__
-        else:
-            return table.name.lower() in {name.lower() for name in names}
         raise self._unreachable(failure, False)
 
     def _types(self) -> dict[str, str]:
