@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from blowfishdb.core.errors import InvalidInput
-from blowfishdb.entrypoints.api.places import check_place
+from blowfishdb.entrypoints.api.places import check_place, usual_places
+from blowfishdb.entrypoints.api.settings import Settings
+from blowfishdb.entrypoints.serve import serve
 from tests.entrypoints.server import SETTINGS, make_data, ok, running
 
 PROPOSAL = "/api/v1/datasets/proposal"
@@ -35,6 +38,32 @@ def test_folders_and_hosts(tmp_path: Path) -> None:
     check_place("/etc/passwd", (), store)
     with pytest.raises(InvalidInput, match="workspace itself"):
         check_place(store, (), store)
+
+
+def test_the_file_that_is_opened_is_the_one_that_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An address can name a folder where it names a host, and a file behind it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    for place in ("sqlite://data//etc/x.db", "sqlite+pysqlite://data//etc/x.db", "sqlite://data/other.db"):
+        with pytest.raises(InvalidInput, match="started with"):
+            check_place(place, ("data",), "w.blowfish")
+    check_place("sqlite:///data/x.db", ("data",), "w.blowfish")
+
+
+def test_a_server_that_is_told_nothing_reads_beside_the_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Settings] = []
+    monkeypatch.setattr(
+        "uvicorn.run", lambda *_, **__: told.append(Settings.from_text(os.environ["BLOWFISHDB_SETTINGS"]))
+    )
+    serve(tmp_path / "w.blowfish")
+    serve(tmp_path / "w.blowfish", settings=Settings(sources=("/srv/rows", "db.example")))
+    assert [each.sources for each in told] == [(str(tmp_path / "data"),), ("/srv/rows", "db.example")]
+    monkeypatch.chdir(tmp_path)
+    assert usual_places("postgresql://db.example/books") == (str(tmp_path / "data"),)
 
 
 def test_over_http(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from blowfishdb.core.errors import InvalidInput
+from blowfishdb.entrypoints.api.places import usual_places
 from blowfishdb.entrypoints.api.settings import Settings
 from blowfishdb.entrypoints.tls import PLAIN, Doors
 
@@ -70,7 +71,8 @@ def serve(
         raise InvalidInput("A server needs at least one worker.")
     place = str(workspace) if "://" in str(workspace) else str(Path(workspace).resolve())
     Workspace(place).close()  # made or migrated once, before workers race to; and a wrong path is told here
-    settings = replace(settings, https=settings.https or doors.https)
+    sources = settings.sources or usual_places(place)
+    settings = replace(settings, https=settings.https or doors.https, sources=sources)
     _warn_if_open(host, settings)
     if open_browser:
         threading.Thread(target=_open_browser, args=(host, port, doors), daemon=True).start()

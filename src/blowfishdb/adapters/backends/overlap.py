@@ -28,8 +28,8 @@ def same_rows(one: Placed, other: Placed) -> bool:
 def is_own(location: str, store: str) -> bool:
     """Whether a place is the workspace itself, or one of the files beside it: the books are no rows."""
     if "://" in store:
-        return _file(location) is None and _server(location) == _server(store)
-    place, own = _file(location), Path(store)
+        return file_of(location) is None and _server(location) == _server(store)
+    place, own = file_of(location), Path(store)
     if place is None:
         return False
     beside = [own, *own.parent.glob(f"{glob.escape(own.name)}[-.]*")]
@@ -45,7 +45,7 @@ def _same_tables(one: Source | None, other: Source | None) -> bool:
 
 
 def _same_place(one: str, other: str) -> bool:
-    paths = _file(one), _file(other)
+    paths = file_of(one), file_of(other)
     if paths[0] is not None and paths[1] is not None:
         return _same_file(paths[0], paths[1])
     return paths == (None, None) and _server(one) == _server(other)
@@ -60,7 +60,7 @@ def _same_file(one: Path, other: Path) -> bool:
     return False
 
 
-def _file(location: str) -> Path | None:
+def file_of(location: str) -> Path | None:
     """The file or folder of a location; None for a server."""
     scheme, address, rest = location.partition("://")
     if not address:

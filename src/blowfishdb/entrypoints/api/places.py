@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Final
 
 from blowfishdb.adapters.backends import addresses
+from blowfishdb.adapters.backends.overlap import file_of
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.declaring import check_not_own
 
 _OF_FILES: Final = ("sqlite", "duckdb", "spark-local")
+_USUAL: Final = "data"
 _OPTIONS: Final = {"sslmode", "sslrootcert", "options", "charset", "connect_timeout", "application_name"}
 """Options of an address that cannot lead to another host."""
 
@@ -20,18 +22,23 @@ def check_place(source: str, allowed: tuple[str, ...], store: str) -> None:
     check_not_own(source, store)
     if allowed and not _is_allowed(source, allowed):
         raise InvalidInput(
-            "This server reads rows only from the folders and hosts that it was started with.",
-            fixes=("a file in one of these folders", "serve --sources, for whoever runs the server"),
+            "This server reads rows only from the folders and hosts that it was started with: "
+            f"{', '.join(allowed)}.",
+            fixes=("rows in one of these places", "serve --sources, for whoever runs the server"),
         )
 
 
+def usual_places(store: str) -> tuple[str, ...]:
+    """Where rows may be if whoever starts a server names no place: a folder beside the workspace."""
+    beside = Path() if "://" in store else Path(store).parent
+    return (str((beside / _USUAL).resolve()),)
+
+
 def _is_allowed(source: str, allowed: tuple[str, ...]) -> bool:
-    scheme, address, rest = source.partition("://")
-    if not address:
-        return _inside(Path(source), allowed)
-    if scheme.split("+")[0] in _OF_FILES:
-        path = rest if scheme == "spark-local" else rest.partition("?")[0].removeprefix("/")
-        return "${" not in path and _inside(Path(path), allowed)
+    scheme, address, _ = source.partition("://")
+    if not address or scheme.split("+")[0] in _OF_FILES:  # the very file that would be opened
+        path = None if "${" in source else file_of(source)
+        return path is not None and _inside(path, allowed)
     url = addresses.parse_url(source)
     if "${" in (url.host or "") or not set(url.query) <= _OPTIONS:
         return False

@@ -34,7 +34,8 @@ class Settings:
     demo: bool = False
     witness: str = ""
     sources: tuple[str, ...] = ()
-    """Folders and hosts whose rows curators may declare; none named: every one that the server reaches."""
+    """Folders and hosts whose rows curators may declare; none named: every one that the process reaches.
+    ``serve`` always names some."""
     proposal_seconds: float = 25
     """How long the rows of a source may be looked at to propose its columns."""
 

@@ -63,7 +63,10 @@ def serve(
     witness: WitnessFile = None,
     sources: Annotated[
         list[str] | None,
-        typer.Option(metavar="PLACE", help="A folder or a host whose rows curators may declare; no others."),
+        typer.Option(
+            metavar="PLACE",
+            help="A folder or a host whose rows curators may declare; 'data' beside the workspace otherwise.",
+        ),
     ] = None,
     _json: AsJson = False,
 ) -> None:
