@@ -38,6 +38,7 @@ from tests.entrypoints.server import Running, running
 from tests.postgres import Server
 
 DOMAIN = bf.Domain(v=bf.Integer(0, 9), t=bf.Category(("a", "b")))
+WITH_MISSING = bf.Domain(v=bf.Integer(0, 9, missing="clamp"), t=bf.Category(("a", "b"), missing="drop"))
 PLAIN = [f"{k % 10},{'ab'[k % 2]}" for k in range(30)]
 
 
@@ -106,7 +107,7 @@ def test_one_value_changes_no_exact_count_and_no_refusal(
 ) -> None:
     for number, rows in enumerate(NEIGHBOURS[case]):
         path = write(tmp_path / f"rows{number}.csv", rows)
-        found = workspace.add_dataset(f"rows {number}", path, domain=DOMAIN)
+        found = workspace.add_dataset(f"rows {number}", path, domain=WITH_MISSING)
         assert count(found) == total(found) == len(rows)
         assert found["t"].histogram().spend(100).ask().raw.shape == (2,)
 
@@ -155,6 +156,21 @@ def test_what_does_not_fit_leaves_the_copy_so_far(people: Dataset, tmp_path: Pat
         assert people.source == before and count(people) == 30
     assert people.refresh(dialect={"delimiter": ";"}).source.snapshot == 2
     assert count(people) == 1 and len(copies(people.gateway)) == 1
+
+
+def test_rows_that_become_those_of_another_dataset_need_a_word(
+    workspace: Workspace, people: Dataset, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "other.csv", PLAIN[:5])
+    other = workspace.add_dataset("other", path, domain=DOMAIN)
+    write(path, PLAIN)
+    with pytest.raises(InvalidInput, match=r"already in 'people'.*same_rows"):
+        other.refresh()
+    assert count(other) == 5
+    other.refresh(same_rows=True)
+    assert count(other) == 30
+    assert "'people' (ε 1)" in " ".join(other.guarantee().about)
+    other.refresh()  # said once, and the same rows still
 
 
 def test_the_source_says_how_it_was_read(people: Dataset, tmp_path: Path) -> None:

@@ -98,14 +98,21 @@ class Dataset:
         self.gateway.withdraw(self.name, version)
         return self
 
-    def refresh(self, source: object | None = None, *, dialect: Mapping[str, Any] | None = None) -> Dataset:
+    def refresh(
+        self,
+        source: object | None = None,
+        *,
+        dialect: Mapping[str, Any] | None = None,
+        same_rows: bool = False,
+    ) -> Dataset:
         """Declare that the rows have changed: answers from now on belong to a new snapshot.
 
         A file is read again, as it was read before unless another ``dialect`` is said; if it does not fit,
         the copy so far stays in force. ``source`` is the table as it is now, for rows that came from one in
-        memory. The same people are in it, so what was spent stays spent.
+        memory. The same people are in it, so what was spent stays spent. Rows that are in another dataset by
+        now need ``same_rows``, as when they are declared.
         """
-        self.gateway.refresh(self.name, source, dialect=dialect)
+        self.gateway.refresh(self.name, source, dialect=dialect, same_rows=same_rows)
         return self
 
     @property

@@ -136,7 +136,12 @@ class Gateway(ABC):
 
     @abstractmethod
     def refresh(
-        self, name: str, source: object | None = None, *, dialect: Mapping[str, Any] | None = None
+        self,
+        name: str,
+        source: object | None = None,
+        *,
+        dialect: Mapping[str, Any] | None = None,
+        same_rows: bool = False,
     ) -> None:
         """Declare that the rows have changed."""
 

@@ -166,6 +166,7 @@ class RowSources:
         by: str,
         source: object | None = None,
         dialect: Dialect | None = None,
+        same_rows: bool = False,
     ) -> None:
         """A new snapshot: a file is read again under its dialect; what does not fit leaves the old copy."""
         if record.copy is None and not record.awaits_copy:
@@ -183,10 +184,19 @@ class RowSources:
         if source is not None and record.location:
             raise InvalidInput("These rows come from a file.", fixes=("refresh()",))
         with self._taken(source or record.location, dialect or record.dialect) as (copy, found):
-            self._enter_copy(record, copy, found, by, snapshot=record.snapshot + 1)
+            known = self._shared_anew(record, copy, same_rows)
+            self._enter_copy(known, copy, found, by, snapshot=record.snapshot + 1)
         if record.copy is not None and not self._records.is_under_way(record.name):
             self.copies.erase(record.copy)
         self.sweep()
+
+    def _shared_anew(self, record: DatasetRecord, copy: RowsCopy, confirmed: bool) -> DatasetRecord:
+        """Rows that are those of another dataset now, and were not before, need a word as on declaring."""
+        every = self._records.every()
+        before = {*record.shared, *declaring.sharing(every, record)}
+        found = [name for name in declaring.sharing(every, replace(record, copy=copy)) if name not in before]
+        declaring.check_shared(found, confirmed)
+        return replace(record, shared=(*record.shared, *found))
 
     def delete(self, record: DatasetRecord, *, by: str) -> None:
         """End a dataset and erase its copy."""

@@ -185,11 +185,17 @@ class Workspace(Gateway):
         self._rows.redeclare(record, domain, by=self.user)
 
     def refresh(
-        self, name: str, source: object | None = None, *, dialect: Mapping[str, Any] | None = None
+        self,
+        name: str,
+        source: object | None = None,
+        *,
+        dialect: Mapping[str, Any] | None = None,
+        same_rows: bool = False,
     ) -> None:
         """Declare that the rows have changed: answers from now on belong to a new snapshot."""
         said = None if dialect is None else Dialect.from_plain(dialect)
-        self._rows.refresh(self._records[name], by=self.user, source=source, dialect=said)
+        record = self._records[name]
+        self._rows.refresh(record, by=self.user, source=source, dialect=said, same_rows=same_rows)
 
     def source(self, name: str) -> SourceFacts:
         """Where the rows of a dataset come from; for the curator."""

@@ -133,12 +133,18 @@ class Remote(Gateway):
         self._wire.send("PATCH", _at(name, "schema"), {"columns": codec.plain(domain)})
 
     def refresh(
-        self, name: str, source: object | None = None, *, dialect: Mapping[str, Any] | None = None
+        self,
+        name: str,
+        source: object | None = None,
+        *,
+        dialect: Mapping[str, Any] | None = None,
+        same_rows: bool = False,
     ) -> None:
         """Declare that the rows have changed."""
         if source is not None:
             raise errors.InvalidInput("A server reads rows where it is.", fixes=("refresh()",))
-        self._wire.send("POST", _at(name, "refresh"), {} if dialect is None else {"dialect": dict(dialect)})
+        said = {} if dialect is None else {"dialect": dict(dialect)}
+        self._wire.send("POST", _at(name, "refresh"), {**said, "same_rows": same_rows})
 
     def source(self, name: str) -> SourceFacts:
         """Where the rows of a dataset come from; for the curator."""

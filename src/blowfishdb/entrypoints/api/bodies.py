@@ -119,9 +119,10 @@ class Place(Located):
 
 @final
 class Refresh(Body):
-    """How to read a file again, if not as before."""
+    """How to read a file again, if not as before, and that its rows are in another dataset too."""
 
     dialect: DialectSaid | None = None
+    same_rows: bool = False
 
 
 @final

@@ -120,7 +120,8 @@ def refresh(dataset: str, caller: Curator, body: Refresh | None = None) -> Datas
     stays in force.
     """
     with typed_place():
-        caller.gateway.refresh(dataset, dialect=None if body is None else _said(body.dialect))
+        said = Refresh() if body is None else body
+        caller.gateway.refresh(dataset, dialect=_said(said.dialect), same_rows=said.same_rows)
     return shown(caller.gateway, dataset)
 
 

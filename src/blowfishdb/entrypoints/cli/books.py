@@ -123,11 +123,19 @@ def _table(events: list[Event]) -> Table:
     return table
 
 
-def refresh(ctx: typer.Context, data: Data, _json: AsJson = False) -> None:
+def refresh(
+    ctx: typer.Context,
+    data: Data,
+    same_rows: Annotated[
+        bool,
+        typer.Option("--same-rows", help="The rows are in another dataset too, and the promises add up."),
+    ] = False,
+    _json: AsJson = False,
+) -> None:
     """Declare that the rows have changed. The same people are in them, so what was spent stays spent."""
     here = Here.of(ctx)
     with here.gateway() as gateway:
-        gateway.refresh(data)
+        gateway.refresh(data, same_rows=same_rows)
         snapshot = gateway.facts(data).snapshot
         here.say({"dataset": data, "snapshot": snapshot}, f"'{data}' is at snapshot {snapshot} now.")
 
