@@ -399,6 +399,16 @@ def test_a_deleted_dataset_leaves_its_books_and_nothing_else(people: Dataset, tm
     assert str(workspace.budget("people").spent) == "0.1"
 
 
+def test_copies_that_a_question_held_are_erased_as_well(people: Dataset, tmp_path: Path) -> None:
+    ledger = Ledger(people.gateway.store)  # type: ignore[attr-defined]
+    charge = ledger.reserve("people", "carla", bf.Epsilon("0.1"), "held", {}, reading=True)
+    people.refresh()
+    assert len(copies(people.gateway)) == 2  # type: ignore[arg-type]
+    ledger.lose(charge, "ended")
+    people.delete()
+    assert not copies(people.gateway)  # type: ignore[arg-type]
+
+
 def test_a_question_under_way_keeps_a_dataset(people: Dataset, tmp_path: Path) -> None:
     with Workspace(tmp_path / "w.blowfish", user="carla") as other:
 

@@ -112,6 +112,12 @@ class Records:
         found = {name: self._catalogue.versions(name) for name in self._catalogue.names(DATASET)}
         return [self._version(name, new[DATASET], new.get(POLICY, 0)) for name, new in found.items()]
 
+    def copies(self, name: str) -> list[RowsCopy]:
+        """The copies that every version of a dataset had, the newest last."""
+        newest = self._catalogue.versions(name).get(DATASET, 0)
+        found = (self._version(name, version, 0).copy for version in range(1, newest + 1))
+        return [copy for copy in found if copy is not None]
+
     def is_taken(self, name: str) -> bool:
         """Whether a dataset has this name, or had it."""
         return DATASET in self._catalogue.versions(name)

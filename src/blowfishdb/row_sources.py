@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -186,8 +186,8 @@ class RowSources:
         with self._taken(source or record.location, dialect or record.dialect) as (copy, found):
             known = self._shared_anew(record, copy, same_rows)
             self._enter_copy(known, copy, found, by, snapshot=record.snapshot + 1)
-        if record.copy is not None and not self._records.is_under_way(record.name):
-            self.copies.erase(record.copy)
+        if not self._records.is_under_way(record.name):
+            self._erase(self._records.copies(record.name)[:-1])  # also those that questions held before
         self.sweep()
 
     def _shared_anew(self, record: DatasetRecord, copy: RowsCopy, confirmed: bool) -> DatasetRecord:
@@ -202,9 +202,12 @@ class RowSources:
         """End a dataset and erase its copy."""
         self._records.delete(record, by)
         self._forget(record.name)
-        if record.copy is not None:
-            self.copies.erase(record.copy)
+        self._erase(self._records.copies(record.name))
         self.sweep()
+
+    def _erase(self, copies: Sequence[RowsCopy]) -> None:
+        for copy in copies:
+            self.copies.erase(copy)
 
     def sweep(self) -> list[str]:
         """Remove copies that no dataset mentions, left by a process that ended in between."""
