@@ -17,6 +17,7 @@ import pytest
 
 import blowfishdb as bf
 from blowfishdb.adapters import declarations
+from blowfishdb.adapters.backends.duckdb import DuckDB
 from blowfishdb.adapters.backends.prepared import Prepared
 from blowfishdb.adapters.catalogue import Catalogue
 from blowfishdb.adapters.ledger import Ledger
@@ -349,12 +350,34 @@ def test_columns_that_were_declared_anew_elsewhere(people: Dataset, tmp_path: Pa
 
 def test_a_refresh_between_the_plan_and_the_charge(people: Dataset, tmp_path: Path) -> None:
     question = people["v"].histogram().spend("0.1")
+    with (
+        Workspace(tmp_path / "w.blowfish", user="carla") as other,
+        just_before(Ledger, "reserve", other["people"].refresh),
+    ):
+        assert question.ask().receipt.snapshot == 2
+    assert people.budget.status.spent == bf.Epsilon("0.1")
+
+
+def test_a_copy_that_is_erased_before_it_is_looked_at(people: Dataset, tmp_path: Path) -> None:
+    question = people["v"].histogram().spend("0.1")
+    with (
+        Workspace(tmp_path / "w.blowfish", user="carla") as other,
+        just_before(DuckDB, "_types", other["people"].refresh),
+    ):
+        assert question.ask().receipt.snapshot == 2
+    assert people.budget.status.spent == bf.Epsilon("0.1")
+
+
+def test_other_columns_between_the_plan_and_the_charge(people: Dataset, tmp_path: Path) -> None:
+    question = people["v"].histogram().spend("0.1")
     with Workspace(tmp_path / "w.blowfish", user="carla") as other:
-        act = other["people"].refresh
+
+        def act() -> None:
+            other["people"].declare(v=bf.Integer(0, 20))
+
         with just_before(Ledger, "reserve", act), pytest.raises(PolicyConflict, match="Nothing was charged"):
             question.ask()
     assert not people.budget.status.spent
-    assert question.ask().receipt.snapshot == 2
 
 
 def test_a_refresh_while_a_copy_is_read(people: Dataset, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, final
+from typing import Any, Final, final
 
 from blowfishdb.adapters.backends import Backend, Cancellation
 from blowfishdb.adapters.copies.kind import SourceKind
@@ -39,6 +39,8 @@ from blowfishdb.core.errors import (
     BudgetExhausted,
     MaxCostExceeded,
     NotProven,
+    PolicyConflict,
+    SourceError,
     WorkspaceError,
 )
 from blowfishdb.core.noise import Noise
@@ -64,6 +66,9 @@ from blowfishdb.owned import Owned
 from blowfishdb.planning import Planned, Planner, Promise
 from blowfishdb.records import DatasetRecord
 from blowfishdb.together import Together
+
+_PLANS: Final = 5
+"""How often a question is planned whose rows are declared anew meanwhile."""
 
 
 @final
@@ -168,8 +173,28 @@ class Service:
 
         ``cancel`` gives the question up: before the charge is made nothing is charged, afterwards it stays.
         ``together``: questions that were settled on together with this one, before any answer.
-        ``progress`` is told how many of the statements have been answered.
+        ``progress`` is told how many of the statements have been answered. A refresh in another process
+        while it is being planned is no reason to refuse it: it is planned anew.
         """
+        for _ in range(_PLANS - 1):
+            before = self.datasets(request.dataset)
+            try:
+                return self._asked(request, max_cost, cancel, together, progress)
+            except (PolicyConflict, SourceError) as error:
+                now = self.datasets(request.dataset)
+                if error.charged or together is not None or not _only_rows_changed(before, now):
+                    raise
+        return self._asked(request, max_cost, cancel, together, progress)
+
+    def _asked(
+        self,
+        request: Request,
+        max_cost: Epsilon | None,
+        cancel: Cancellation | None,
+        together: Together | None,
+        progress: Progress | None,
+    ) -> Answer:
+        """All seven steps, over the declaration as it is now."""
         earlier = self.asked_before(request)
         if earlier is not None:
             return earlier
@@ -452,6 +477,12 @@ class Service:
             if isinstance(error, BlowfishError):
                 error.charged = bool(charge.amount)
             raise
+
+
+def _only_rows_changed(before: DatasetRecord, now: DatasetRecord) -> bool:
+    """Whether there are other rows, under the same columns and the same policy."""
+    same = before.domain == now.domain and before.policy_version == now.policy_version
+    return same and before.version != now.version
 
 
 def _check_cost(epsilon: Epsilon, max_cost: Epsilon | None) -> None:
