@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import duckdb
@@ -15,6 +16,7 @@ from blowfishdb.answers import Answer
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.secret import Secret
 from blowfishdb.datasets import Dataset
+from blowfishdb.identity import identities
 from blowfishdb.workspace import Workspace
 
 SALARIES = np.random.default_rng(4).gamma(4, 12_000, size=20_000).clip(0, 99_999).astype(int)
@@ -92,6 +94,22 @@ class TestAsking:
         assert people.budget.status.spent == spent
         other = people["salary"].cumulative(width=10_000).accurate_to(50, confidence=0.9).ask()
         assert people.budget.status.spent == spent + other.receipt.epsilon
+
+    def test_a_whole_error_is_the_same_however_it_is_typed(self, people: Dataset) -> None:
+        first = cumulative(people, alpha=50).ask()
+        for alpha in (50.0, np.float64(50), np.int64(50), Fraction(50)):
+            again = cumulative(people, alpha=alpha)
+            assert again.quote().owned and again.ask().number == first.number
+
+    def test_what_is_stored_under_an_earlier_name_is_free(
+        self, people: Dataset, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An error of 50 was once another one than 50.0."""
+        with monkeypatch.context() as patch:
+            patch.setattr("blowfishdb.service.identity", lambda *asked: list(identities(*asked))[1])
+            first = cumulative(people, alpha=50).ask()
+        again = cumulative(people, alpha=50)
+        assert again.quote().owned and again.ask().number == first.number
 
     def test_a_reopened_workspace_remembers_everything(self, people: Dataset) -> None:
         first = cumulative(people).ask()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Iterator
 from typing import Any
 
 from blowfishdb.clustering import told_apart
@@ -22,16 +22,25 @@ def identity(request: Request, dataset: DatasetRecord, problem: Projected | Clus
     A filter is known by the cells that it selects, not by its words. The policy is not part of it: giving
     out again what is out already costs nothing under any policy.
     """
-    return digest(
-        {
-            "dataset": dataset.name,
-            "snapshot": dataset.snapshot,
-            **_told_apart(request, problem),
-            "accuracy": request.terms.accuracy and _accuracy_text(request.terms.accuracy),
-            "epsilon": request.terms.epsilon and str(request.terms.epsilon),
-            **({} if request.terms.mechanism is None else {"mechanism": request.terms.mechanism}),
-        }
-    )
+    return next(identities(request, dataset, problem))
+
+
+def identities(
+    request: Request, dataset: DatasetRecord, problem: Projected | ClusterProblem
+) -> Iterator[str]:
+    """The name under which a question is stored, then the one that earlier versions gave it, if another."""
+    accuracy = request.terms.accuracy
+    named = {
+        "dataset": dataset.name,
+        "snapshot": dataset.snapshot,
+        **_told_apart(request, problem),
+        "accuracy": accuracy and _accuracy_text(accuracy, float(accuracy.alpha)),
+        "epsilon": request.terms.epsilon and str(request.terms.epsilon),
+        **({} if request.terms.mechanism is None else {"mechanism": request.terms.mechanism}),
+    }
+    yield digest(named)
+    if accuracy is not None and float(accuracy.alpha).is_integer():  # once 50 was not 50.0
+        yield digest({**named, "accuracy": _accuracy_text(accuracy, int(accuracy.alpha))})
 
 
 def _told_apart(request: Request, problem: Projected | ClusterProblem) -> dict[str, Any]:
@@ -47,6 +56,5 @@ def _told_apart(request: Request, problem: Projected | ClusterProblem) -> dict[s
     }
 
 
-@lru_cache(maxsize=1024)
-def _accuracy_text(accuracy: Accuracy) -> str:
-    return f"{accuracy.alpha!r} {accuracy.beta!r} {'all' if accuracy.simultaneous else 'each'}"
+def _accuracy_text(accuracy: Accuracy, alpha: float) -> str:
+    return f"{alpha!r} {accuracy.beta!r} {'all' if accuracy.simultaneous else 'each'}"

@@ -49,7 +49,7 @@ from blowfishdb.core.projection import Projected, project
 from blowfishdb.core.questions import Release
 from blowfishdb.core.reuse import Offer
 from blowfishdb.history import FROM_STORED, Past
-from blowfishdb.identity import identity
+from blowfishdb.identity import identities, identity
 from blowfishdb.keeping import Kept, check_promises, room_for, told_apart
 from blowfishdb.messages import (
     Alternative,
@@ -128,7 +128,7 @@ class Service:
         """Steps 1 to 3: what the answer would cost. Free; the data is not touched, and nothing is written."""
         dataset, request = self.datasets(request.dataset), self.resolved(request)
         planned = self._plan(request, dataset)
-        stored = self.ledger.answer(identity(request, dataset, planned.problem))
+        stored = self._answered(request, dataset, planned.problem)
         known = stored is not None
         offer = None
         if isinstance(planned, Planned) and not known and not planned.given:
@@ -274,11 +274,18 @@ class Service:
 
     # --- steps ----------------------------------------------------------------------------------
 
+    def _answered(
+        self, request: Request, dataset: DatasetRecord, problem: Projected | ClusterProblem
+    ) -> StoredAnswer | None:
+        """What the ledger has under a name of the question."""
+        found = map(self.ledger.answer, identities(request, dataset, problem))
+        return next((stored for stored in found if stored is not None), None)
+
     def _stored(
         self, request: Request, dataset: DatasetRecord, problem: Projected | ClusterProblem
     ) -> Answer | None:
         """The answer to the very same question, which costs nothing."""
-        stored = self.ledger.answer(identity(request, dataset, problem))
+        stored = self._answered(request, dataset, problem)
         if stored is None:
             return None
         answer = read_answer(stored)
