@@ -221,6 +221,9 @@ def test_at_most_seven_labels_and_as_many_as_fit() -> None:
         for width in (300, 640):
             shown = picked(bins(count)[0], width)
             assert 1 <= len(shown) <= 7 and 7.2 * sum(len(label) for label in shown) <= max(width, 110)
+            apart = picked((*bins(count)[0], "missing"), width)
+            assert apart[0] == shown[0] and len(apart) <= 7
+            assert apart[-1] == "missing" or len(apart) == 1
 
 
 @pytest.mark.parametrize(

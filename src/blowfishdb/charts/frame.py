@@ -19,6 +19,7 @@ NUMBER = ",.6~f"
 MOST_LABELS = 7
 FILLED = 0.4
 """How much of its colour fills a bar: little enough to see a whisker on it, inside a full outline."""
+_APART = "missing"
 _LETTER = 7.2  # pixels of a 12 px letter, roughly
 
 
@@ -68,7 +69,10 @@ def picked(labels: Sequence[str], width: int, *, most: int = MOST_LABELS) -> lis
     longest = max((len(label) for label in labels), default=1)
     room = max(1, int(width // (longest * _LETTER + 16)))
     stride = max(1, math.ceil(len(labels) / min(most, room)))
-    return list(labels[::stride])
+    shown = list(labels[::stride])
+    if len(shown) > 1 and labels[-1] == _APART:
+        shown[-1] = _APART  # what stands at the end of a line without belonging to it has its name there
+    return shown
 
 
 def number_axis(title: str | None = None, *, ticks: int = 5, form: str = NUMBER) -> alt.Axis:
