@@ -113,11 +113,22 @@ class TestPublicRule:
         again = priced["salary"].median(width=1_000).accurate_to(50)
         assert again.quote().owned  # the bins are part of the question, however they were named
 
-    @pytest.mark.parametrize(("theta", "bins"), [(1, 120), (5, 24), (6, 20), (60, 20), (119, 20)])
-    def test_there_are_never_very_few(self, tmp_path: Path, theta: int, bins: int) -> None:
-        alone = bf.Domain(age=bf.Integer(0, 119))
+    @pytest.mark.parametrize(
+        ("values", "theta", "bins"),
+        [
+            (120, 1, 120),
+            (120, 5, 24),
+            (120, 6, 20),
+            (120, 60, 20),
+            (120, 119, 20),
+            (101, 60, 21),
+            (39, 9, 39),
+        ],
+    )
+    def test_there_are_never_very_few(self, tmp_path: Path, values: int, theta: int, bins: int) -> None:
+        alone = bf.Domain(age=bf.Integer(0, values - 1))
         with Workspace(tmp_path / "test.blowfish", user="ana") as workspace:
             dataset = workspace.add_dataset("people", pd.DataFrame({"age": [1, 2]}), domain=alone)
-            dataset.publish(bf.Policy(alone, bf.graphs.Threshold(120, theta)))
+            dataset.publish(bf.Policy(alone, bf.graphs.Threshold(values, theta)))
             asking: Asking = dataset["age"].median().accurate_to(50)
             assert f"({bins} bins)" in asking.quote().question

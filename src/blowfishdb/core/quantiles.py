@@ -19,7 +19,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from blowfishdb.core.arrays import FloatArray, ceil_div
+from blowfishdb.core.arrays import FloatArray
 from blowfishdb.core.axis import Axis
 from blowfishdb.core.bins import Bins
 from blowfishdb.core.column_policies import values_graph
@@ -41,7 +41,7 @@ def usual_bins(policy: Policy, column: str) -> Bins:
     attribute = policy.domain[column]
     graph, _ = values_graph(policy, column)
     cells = graph.theta if isinstance(graph, Threshold) else 1
-    return attribute.equal_bins(min(cells, ceil_div(attribute.value_count, _FEWEST_BINS)))
+    return attribute.equal_bins(min(cells, max(1, attribute.value_count // _FEWEST_BINS)))
 
 
 def middle(curve: FloatArray, shares: tuple[float, ...], axis: Axis) -> FloatArray:
