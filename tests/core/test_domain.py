@@ -265,7 +265,8 @@ def test_answers_are_told_what_a_declaration_folds() -> None:
         "x: values outside 1990–2030 count as the nearest end; missing values count as 1990."
     )
     assert folded(Real(0, 1, "0.1", missing="drop", outside="drop")) == (
-        "x: rows with a value outside 0–1 are left out; rows without a value are left out."
+        "x: values are rounded to steps of 0.1; rows with a value outside 0–1 are left out; "
+        "rows without a value are left out."
     )
     assert folded(Category(["a", "other"], missing="public")) == (
         "x: rows with a value that is not listed are left out."

@@ -246,13 +246,16 @@ class Attribute(ABC):
         return f"{self._words()}; {_OUTSIDE_WORDS[self.outside]}; {missing}"
 
     def folded(self, column: str) -> str | None:
-        """What the declaration makes of values that it does not list, for whoever reads an answer.
+        """What the declaration makes of values that it does not have, for whoever reads an answer.
 
         None where every row counts as what it is. It follows from the declaration alone, and says nothing of
         whether there are such values.
         """
-        said = [*self._outside_said(), *self._missing_said()]
+        said = [*self._rounding_said(), *self._outside_said(), *self._missing_said()]
         return f"{column}: {'; '.join(said)}." if said else None
+
+    def _rounding_said(self) -> list[str]:
+        return []
 
     def _outside_said(self) -> list[str]:
         which, nearest = self._stray

@@ -188,6 +188,9 @@ class Real(Attribute):
     def _words(self) -> str:
         return f"numbers from {text(self.lo)} to {text(self.hi)} in steps of {text(self.grid)}"
 
+    def _rounding_said(self) -> list[str]:
+        return [f"values are rounded to steps of {text(self.grid)}"]
+
     @property
     def _stray(self) -> tuple[str, str]:
         return beyond_ends(self)
