@@ -79,6 +79,25 @@ def test_a_quote_writes_nothing_and_reads_no_row(
     assert people.gateway.events("people") == before and people.gateway.answers() == []
 
 
+class TestPlainPrice:
+    """What plain differential privacy would cost is a comparison, and refuses nothing."""
+
+    def test_what_is_bought_by_epsilon_has_one_too(self, people: Dataset) -> None:
+        people.publish(bf.Policy.by_column(DOMAIN, {"age": bf.graphs.Threshold(100, 2)}))
+        spent = people["age"].sum().spend(1).quote()
+        asked = people["age"].sum().accurate_to(spent.alpha).quote()
+        assert spent.plain_epsilon == asked.plain_epsilon > spent.epsilon >= asked.epsilon
+
+    def test_a_question_that_has_a_price_is_quoted_though_plainly_it_has_none(self, tmp_path: Path) -> None:
+        domain = bf.Domain(pay=bf.Integer(0, 4_999_999))
+        with Workspace(tmp_path / "test.blowfish", user="ana") as workspace:
+            dataset = workspace.add_dataset("pays", pd.DataFrame({"pay": [1, 2, 3]}), domain=domain)
+            dataset.publish(bf.Policy(domain, bf.graphs.Threshold(5_000_000, 1)))
+            quote = dataset["pay"].sum().accurate_to(3).quote()
+            assert quote.epsilon < bf.Epsilon(2)
+            assert "more than ε" in quote._repr_html_()
+
+
 class TestMeans:
     def test_a_quote_needs_the_number_of_rows_on_record_and_an_ask_puts_it_there(
         self, people: Dataset

@@ -10,7 +10,7 @@ from typing import Any, final
 
 from blowfishdb.adapters.ledger_values import Budget, RequestKey
 from blowfishdb.answers import Answer
-from blowfishdb.core.accuracy import Accuracy, check_beta
+from blowfishdb.core.accuracy import LARGEST_EPSILON, Accuracy, check_beta
 from blowfishdb.core.axis import Axis
 from blowfishdb.core.budget import AnyEpsilon, Epsilon, positive
 from blowfishdb.core.cluster_question import ClusterQuestion
@@ -239,6 +239,11 @@ class Quote:
     def dividend(self) -> float | None:
         """How many times more the best plain-DP plan would cost; None where this answer is free."""
         return float(self.plain_epsilon) / float(self.epsilon) if self.epsilon else None
+
+    @property
+    def at_least(self) -> str:
+        """What is said before the price under plain differential privacy, if no ε reaches the accuracy."""
+        return "more than " if self.plain_epsilon >= LARGEST_EPSILON else ""
 
     @property
     def affordable(self) -> int | None:

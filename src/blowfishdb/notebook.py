@@ -49,7 +49,7 @@ def quote_html(quote: Quote) -> str:
         price = "free"
     facts = [["price", price], ["left", f"ε {quote.remaining:.3g}"]]
     if not quote.owned and quote.dividend is not None and quote.affordable is not None:
-        plain = f"ε {quote.plain_epsilon:.3g}, {quote.dividend:.2g} times as much"
+        plain = f"{quote.at_least}ε {quote.plain_epsilon:.3g}, {quote.dividend:.2g} times as much"
         facts += [["affordable", f"{quote.affordable:,} times"], ["plain differential privacy", plain]]
     if quote.binding is not None:
         facts.append(["an earlier promise", quote.binding.words])

@@ -30,13 +30,14 @@ from blowfishdb.advice import affordable, cheaper, what_is_left
 from blowfishdb.answering import Ready, ReadyClusters, ReadyCounts, answer_of, named_anew, ready_of
 from blowfishdb.answers import Answer, Receipt
 from blowfishdb.clustering import PlannedClusters, plan_clusters
-from blowfishdb.core.accuracy import Accuracy
+from blowfishdb.core.accuracy import LARGEST_EPSILON, Accuracy
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.cluster_projection import ClusterProblem
 from blowfishdb.core.cluster_question import ClusterQuestion
 from blowfishdb.core.errors import (
     BlowfishError,
     BudgetExhausted,
+    Infeasible,
     MaxCostExceeded,
     NotProven,
     PolicyConflict,
@@ -57,6 +58,7 @@ from blowfishdb.messages import (
     Progress,
     Quote,
     Request,
+    Terms,
     UnderPromise,
     in_usual_bins,
     number_of_rows,
@@ -151,7 +153,7 @@ class Service:
             explanation=_explained(offer) if offer else _as_of(stored, dataset) or planned.explanation,
             policy=dataset.policy.describe(),
             policy_version=dataset.policy_version,
-            plain_epsilon=self._plain_cost(request, dataset),
+            plain_epsilon=self._plain_cost(request, dataset, promise),
             remaining=left,
             owned=owned,
             alternatives=() if owned else self._cheaper(request, dataset, planned),
@@ -323,13 +325,21 @@ class Service:
             self.ledger.settle(charge, _body(answer, found.kept), declared=declared)
         return answer
 
-    def _plain_cost(self, request: Request, dataset: DatasetRecord) -> Epsilon:
-        """What the best plan under plain differential privacy would cost for the same accuracy."""
-        if request.terms.epsilon is not None:
-            return request.terms.epsilon
-        best = replace(request, terms=replace(request.terms, mechanism=None))
-        plain_policy = Policy.differential_privacy(dataset.domain)
-        return self.planner.plan(best, plain_policy, dataset.rows_per_person).cost
+    def _plain_cost(self, request: Request, dataset: DatasetRecord, promise: Promise | None) -> Epsilon:
+        """What the best plan under plain differential privacy would cost for the same accuracy.
+
+        Never more than can be expressed, and never less than what is spent where an ε was stated.
+        """
+        spent, accuracy = request.terms.epsilon or Epsilon(0), request.terms.accuracy
+        if accuracy is None and promise is not None and promise.alpha:
+            accuracy = Accuracy(promise.alpha, promise.beta, promise.simultaneous)
+        if accuracy is None:
+            return spent
+        best, plain = replace(request, terms=Terms(accuracy)), Policy.differential_privacy(dataset.domain)
+        try:
+            return max(spent, self.planner.plan(best, plain, dataset.rows_per_person).cost)
+        except Infeasible:
+            return LARGEST_EPSILON
 
     def _tell(self, planned: Planned, request: Request, dataset: DatasetRecord) -> Answer:
         """What everyone knows already, on record like every other answer; no row is read."""

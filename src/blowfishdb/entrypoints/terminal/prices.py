@@ -42,7 +42,8 @@ def _dividend(quote: Quote) -> str:
     times = quote.dividend or 1.0
     if times < 1.05:
         return "plain DP would cost the same: no policy dividend here"
-    return f"plain DP would cost {loss(quote.plain_epsilon)} → policy dividend {significant(times, 2)}×"
+    plain = f"{quote.at_least}{loss(quote.plain_epsilon)}"
+    return f"plain DP would cost {plain} → policy dividend {significant(times, 2)}×"
 
 
 def _share(quote: Quote) -> list[str]:

@@ -32,7 +32,7 @@ from blowfishdb.entrypoints.web.ask_draft import (
 from blowfishdb.entrypoints.web.forms import Sent, text
 from blowfishdb.entrypoints.web.frame import dataset_address, redirect, render, render_part, told
 from blowfishdb.entrypoints.web.gates import PageAsker
-from blowfishdb.messages import Fit
+from blowfishdb.messages import Fit, Quote
 
 router: Final = APIRouter(include_in_schema=False)
 
@@ -151,6 +151,11 @@ class _Price:
     share: str
     cheaper: tuple[tuple[str, str, str], ...]
     fits: tuple[tuple[str, str | None], ...]
+
+    @property
+    def at_least(self) -> str:
+        """What is said before the price under plain differential privacy."""
+        return Quote.from_plain(self.plain).at_least
 
     @classmethod
     def of(cls, quote: dict[str, Any], draft: Draft, total: Epsilon) -> _Price:
