@@ -112,6 +112,11 @@ class Request:
         return self.question
 
 
+def needs_rows(request: Request) -> bool:
+    """Whether a question has a price only once the number of its rows is on record."""
+    return isinstance(request.question, Question) and request.question.needs_rows
+
+
 def number_of_rows(request: Request, domain: Domain) -> Request:
     """How many rows a question is about, as a question of its own."""
     form = request.form.counting(domain)
@@ -119,7 +124,7 @@ def number_of_rows(request: Request, domain: Domain) -> Request:
 
 
 def over_rows(request: Request, domain: Domain, rows: int) -> Request:
-    """A mean over so many rows."""
+    """A mean, or a sum, over so many rows."""
     return replace(request, question=request.form.question(domain, rows=rows))
 
 
@@ -227,6 +232,8 @@ class Quote:
     plain_epsilon: Epsilon
     remaining: Epsilon
     owned: bool
+    exact: bool = False
+    """Whether the answer is going to be free and without noise."""
     alternatives: tuple[Alternative, ...] = ()
     fits: tuple[Fit, ...] = ()
     """What the budget still allows, where it does not allow this."""
@@ -265,8 +272,8 @@ class Quote:
     @property
     def promise(self) -> str:
         """What would be promised about the answer, in the one sentence that every door prints."""
-        if not self.owned and not self.epsilon and self.kind != "quantiles":
-            return EXACT  # exact counts leave a quantile anywhere in its bin
+        if self.exact:
+            return EXACT
         return sentence(self.kind, self.alpha, self.beta, self.simultaneous)
 
     def __str__(self) -> str:
@@ -298,6 +305,7 @@ class Quote:
             **plain_epsilon("plain_epsilon", self.plain_epsilon),
             **plain_epsilon("remaining", self.remaining),
             "owned": self.owned,
+            "exact": self.exact,
             "dividend": self.dividend,
             "affordable": self.affordable,
             "alternatives": [alternative.to_plain() for alternative in self.alternatives],
@@ -315,6 +323,7 @@ class Quote:
             epsilon=Epsilon(said["epsilon"]),
             plain_epsilon=Epsilon(said["plain_epsilon"]),
             remaining=Epsilon(said["remaining"]),
+            exact=said.get("exact", said["promise"] == EXACT),
             alternatives=tuple(Alternative(a["alpha"], Epsilon(a["epsilon"])) for a in said["alternatives"]),
             fits=tuple(map(Fit.from_plain, said["fits"])),
             notes=tuple(said.get("notes", ())),

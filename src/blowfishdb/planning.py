@@ -33,6 +33,8 @@ from blowfishdb.messages import Request
 DEFAULT_BETA = 0.05
 """The interval of an answer that was bought by ε instead of by accuracy."""
 
+_ANY = 2.0**52  # an error of the counts that asks for nothing; which it is does not matter
+
 
 @final
 @dataclass(frozen=True)
@@ -180,7 +182,7 @@ def _promise(choice: Choice, request: Request, axes: tuple[Axis, ...]) -> Promis
     if isinstance(choice.plan, DataDependentPlan) and choice.epsilon:
         return None
     kind, asked = request.counts.kind, request.terms.accuracy
-    needed = kind.requirement(asked or Accuracy(1, DEFAULT_BETA), axes)
+    needed = kind.requirement(asked or Accuracy(kind.promised(_ANY, axes), DEFAULT_BETA), axes)
     if asked is not None and not needed.one_sided:
         return Promise(needed.alpha, asked.alpha, asked.beta, needed.simultaneous)
     margin = 0.0

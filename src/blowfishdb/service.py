@@ -26,6 +26,7 @@ from typing import Any, Final, final
 from blowfishdb.adapters.backends import Backend, Cancellation
 from blowfishdb.adapters.copies.kind import SourceKind
 from blowfishdb.adapters.ledger import Charge, Ledger, StoredAnswer
+from blowfishdb.adapters.question_writer import question_text
 from blowfishdb.advice import affordable, cheaper, what_is_left
 from blowfishdb.answering import Ready, ReadyClusters, ReadyCounts, answer_of, named_anew, ready_of
 from blowfishdb.answers import Answer, Receipt
@@ -46,8 +47,9 @@ from blowfishdb.core.errors import (
 )
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.policy import Policy
+from blowfishdb.core.predicates import Everything
 from blowfishdb.core.projection import Projected, project
-from blowfishdb.core.questions import Release
+from blowfishdb.core.questions import Question, Release, Sum
 from blowfishdb.core.reuse import Offer
 from blowfishdb.history import FROM_STORED, Past
 from blowfishdb.identity import identities, identity
@@ -61,6 +63,7 @@ from blowfishdb.messages import (
     Terms,
     UnderPromise,
     in_usual_bins,
+    needs_rows,
     number_of_rows,
     over_rows,
 )
@@ -92,25 +95,23 @@ class Service:
         return self._plan(self.resolved(request), self.datasets(request.dataset))
 
     def resolved(self, request: Request, *, ask: bool = False) -> Request:
-        """The question with what its price depends on: the bins of quantiles, the rows of a mean."""
+        """The question with what its price depends on: the bins of quantiles, how many rows a mean has."""
         if request.form.kind == "quantiles":
             return in_usual_bins(request, self.datasets(request.dataset).policy)
-        return self._counted(request, ask=ask) if request.form.kind == "mean" else request
+        return self._counted(request, ask=ask) if needs_rows(request) else request
 
     def _counted(self, request: Request, *, ask: bool) -> Request:
-        """A mean with the number of its rows, which must be public and on record.
+        """A mean, or a sum over wide cells, with the number of its rows, which must be public and on record.
 
-        If it is not on record it is asked for, which is free, or, without ``ask``, the request comes back as
-        it is and cannot be priced: a quote touches nothing.
+        If it is not on record it is asked for, which is free, or, without ``ask``, the question has no price
+        yet: a quote touches nothing.
         """
-        dataset = self.datasets(request.dataset)
+        dataset, kind = self.datasets(request.dataset), request.counts.kind
+        assert isinstance(kind, Sum)
         total = number_of_rows(request, dataset.domain)
         planned = self.planner.plan(total, dataset.policy, dataset.rows_per_person)
         if planned.cost:
-            raise NotProven(
-                "The number of these rows is not public, so a mean cannot be promised from a sum alone.",
-                fixes=("ask for the sum and the count", "ask for the mean of all rows"),
-            )
+            raise self._rows_hidden(request, dataset)
         known = self._stored(total, dataset, planned.problem)
         if known is None and ask:
             known = self.ask(total)
@@ -118,8 +119,23 @@ class Service:
             return over_rows(request, dataset.domain, int(known.values[0]))
         exactly = self.owned.offer(dataset.name, dataset.snapshot, planned.problem, Accuracy(0.5, 0.05))
         if exactly is None or not exactly.combination.exact.all():
-            return request
+            raise kind.uncounted(question_text(total.form))
         return over_rows(request, dataset.domain, int(exactly.combination.values()[0]))
+
+    def _rows_hidden(self, request: Request, dataset: DatasetRecord) -> NotProven:
+        """The refusal where the number of rows is hidden, with what can be asked instead."""
+        kind, everywhere = request.counts.kind, replace(request.form, where=Everything())
+        why = "a mean cannot be promised from a sum alone"
+        if kind.name == "sum":
+            why = "how much they add inside their cells cannot be said"
+        narrow = request.counts.told_by_counts
+        fixes = ["ask for the sum and the count"] if narrow else ["ask for quantiles"]
+        all_rows = number_of_rows(replace(request, form=everywhere), dataset.domain)
+        if not self.planner.plan(all_rows, dataset.policy, dataset.rows_per_person).cost:
+            fixes.append(f"ask for the {kind.name} of all rows")
+        if not narrow:
+            fixes.append("ask the curator to declare steps of one")
+        return NotProven(f"The number of these rows is not public, so {why}.", fixes=tuple(fixes))
 
     def _plan(self, request: Request, dataset: DatasetRecord) -> Planned | PlannedClusters:
         if isinstance(request.question, ClusterQuestion):
@@ -156,6 +172,7 @@ class Service:
             plain_epsilon=self._plain_cost(request, dataset, promise),
             remaining=left,
             owned=owned,
+            exact=not owned and not planned.cost and _told_by_counts(request.question),
             alternatives=() if owned else self._cheaper(request, dataset, planned),
             fits=() if owned or planned.cost <= room else self._fits(request, dataset, planned, room),
             notes=planned.problem.notes,
@@ -529,6 +546,10 @@ def _receipt(
         known=known,
         head=charge.head,
     )
+
+
+def _told_by_counts(question: Question | ClusterQuestion) -> bool:
+    return isinstance(question, ClusterQuestion) or question.told_by_counts
 
 
 def _as_of(stored: StoredAnswer | None, dataset: DatasetRecord) -> str:

@@ -17,7 +17,7 @@ from blowfishdb.core.errors import BlowfishError
 from blowfishdb.core.forms import QuestionForm
 from blowfishdb.core.policy import Policy
 from blowfishdb.mechanisms import Best
-from blowfishdb.messages import Request, Terms, in_usual_bins, number_of_rows, over_rows
+from blowfishdb.messages import Request, Terms, in_usual_bins, needs_rows, number_of_rows, over_rows
 from blowfishdb.planning import Planner
 
 
@@ -60,7 +60,7 @@ class Suggestions:
             plan_clusters(request.question, request, self.policy, self.rows_per_person)
             return True
         planner = Planner(Best())
-        if form.kind == "mean":
+        if needs_rows(request):
             total = planner.plan(number_of_rows(request, domain), self.policy, self.rows_per_person)
             if total.cost:
                 return False

@@ -125,8 +125,8 @@ def test_every_kind_becomes_its_question():
         "ranges": (QuestionForm("ranges", age, bounds=((0, 5),)), questions.Ranges(((0, 5),))),
         "quantiles": (QuestionForm("quantiles", age, shares=(0.5,)), questions.Quantiles((0.5,))),
         "count": (QuestionForm("count", age), questions.Count(("age",))),
-        "sum": (QuestionForm("sum", age), questions.Sum()),
-        "mean": (QuestionForm("mean", age), questions.Sum(rows=7)),
+        "sum": (QuestionForm("sum", age), questions.Sum(7)),
+        "mean": (QuestionForm("mean", age), questions.Sum(7, mean=True)),
         "top": (QuestionForm("top", age, count=3), questions.Top(3)),
         "above": (QuestionForm("above", age, limit=5000), questions.Above(5000)),
     }

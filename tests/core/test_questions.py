@@ -85,7 +85,7 @@ class TestReading:
         reading = Sum().read(release([400], 8), (axis,))
         assert (reading.values[0], reading.low[0], reading.high[0]) == (100, 98, 102)
         assert Sum().requirement(Accuracy(2, 0.05), (axis,)).alpha == 8
-        mean = Sum(rows=50)
+        mean = Sum(rows=50, mean=True)
         assert mean.read(release([400], 8), (axis,)).values[0] == 2
         assert mean.promised(mean.requirement(Accuracy(3, 0.05), (axis,)).alpha, (axis,)) == pytest.approx(3)
 
@@ -131,7 +131,7 @@ class TestBadInput:
             lambda: Top(2.5),
             lambda: Above(float("nan")),
             lambda: Above(True),
-            lambda: Sum(rows=0),
+            lambda: Sum(rows=0, mean=True),
             lambda: Ranges(()).workload((TEN,)),
             lambda: Ranges(((5, 9),)).workload((TEN,)),
             lambda: Ranges(((0, 300),)).workload((TEN,)),
@@ -149,7 +149,16 @@ class TestBadInput:
 
 @pytest.mark.parametrize(
     "kind",
-    [Histogram(), Cumulative(), Ranges(((0, 9),)), Quantiles((0.5,)), Sum(), Sum(rows=3), Top(2), Above(7)],
+    [
+        Histogram(),
+        Cumulative(),
+        Ranges(((0, 9),)),
+        Quantiles((0.5,)),
+        Sum(),
+        Sum(rows=3, mean=True),
+        Top(2),
+        Above(7),
+    ],
 )
 def test_every_kind_has_a_name_and_an_identity(kind: Kind) -> None:
     assert kind.identity()[0] == kind.name

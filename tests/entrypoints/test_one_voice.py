@@ -109,7 +109,7 @@ def test_a_kind_speaks_for_itself() -> None:
         Quantiles((0.5,)),
         Count(),
         Sum(),
-        Sum(7),
+        Sum(7, mean=True),
         Top(1),
         Above(2),
     )
@@ -156,7 +156,7 @@ def test_every_door_prints_the_same_sentence(here: Running, name: str) -> None:
     assert said in [line["promise"] for line in listed if line["id"] == answer.number]
     browser = here.browser("analyst")
     assert said in plain(browser.get(f"/answers/{answer.number}").text)
-    again = Draft.again(answer)
+    again = Draft.again(answer, DOMAIN)
     if again is None:
         return
     typed, _ = again.asked(DOMAIN, "salaries")

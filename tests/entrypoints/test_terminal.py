@@ -124,7 +124,7 @@ def test_quotes_say_what_matters() -> None:
     piped = drawn(quote_panel(quote()), 80, terminal=False)
     assert "╭" not in piped and "QUOTE, free" in piped
     assert "costs nothing" in drawn(quote_panel(quote(owned=True, epsilon=Epsilon(0))), 80, terminal=False)
-    assert f"{EXACT}\nFree." in drawn(quote_panel(quote(epsilon=Epsilon(0))), 80, terminal=False)
+    assert f"{EXACT}\nFree." in drawn(quote_panel(quote(epsilon=Epsilon(0), exact=True)), 80, terminal=False)
     assert "cost the same" in drawn(quote_panel(quote(plain_epsilon=Epsilon("0.1"))), 80, terminal=False)
     assert "more than is left" in drawn(quote_panel(quote(remaining=Epsilon("0.05"))), 80, terminal=False)
     assert "affordable 1 time\n" in drawn(quote_panel(quote(remaining=Epsilon("0.1"))), 80, terminal=False)

@@ -116,7 +116,7 @@ def test_an_answer_can_be_asked_again_more_accurately(short: str, tmp_path: Path
     with Workspace(make_workspace(tmp_path, rows=50), user="analyst") as workspace:
         salaries = workspace["salaries"]
         answer = salaries.question(short).accurate_to(200, confidence=0.9, each=True).ask()
-        again = Draft.again(answer)
+        again = Draft.again(answer, DOMAIN)
         assert again is not None
         body, _ = again.asked(DOMAIN, "salaries")
         assert (body.error, body.confidence, body.each) == (answer.alpha / 2, 0.9, again.every == "each")

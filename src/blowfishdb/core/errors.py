@@ -145,7 +145,7 @@ class NotProven(Refused):
 
 
 class NotCounted(NotProven):
-    """A mean of rows whose number is public, but not on record: asking for it costs nothing."""
+    """What needs the number of rows, which is public, but not on record: asking for it costs nothing."""
 
 
 class NoGuarantee(Refused):

@@ -146,7 +146,10 @@ class QuestionForm:
             object.__setattr__(self, "iterations", USUAL_ITERATIONS)
 
     def question(self, domain: Domain, *, rows: int | None = None) -> Question | ClusterQuestion:
-        """The question on declared columns; a mean has a price only with the public number of ``rows``."""
+        """The question on declared columns; a mean has a price only with the public number of ``rows``.
+
+        So has a sum over cells of several values.
+        """
         return self._clusters(domain) if self.kind == "clusters" else self._counts(domain, rows)
 
     def _clusters(self, domain: Domain) -> ClusterQuestion:
@@ -162,7 +165,7 @@ class QuestionForm:
             "cumulative": questions.Cumulative,
             "ranges": lambda: questions.Ranges(self.bounds),
             "quantiles": lambda: questions.Quantiles(self.shares),
-            "sum": questions.Sum,
+            "sum": lambda: questions.Sum(rows),
             "mean": lambda: questions.Sum(rows, mean=True),
             "top": lambda: questions.Top(self.count or 0),
             "above": lambda: questions.Above(0.0 if self.limit is None else self.limit),

@@ -67,11 +67,13 @@ class Projected:
     """The axes of the answer, in the order of the domain."""
     refined: Refined | None = None
     """What is known over these cells; then the graph alone says too little about neighbours."""
+    of_the_kind: tuple[str, ...] = ()
+    """As what values count in a question of this kind."""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What becomes of values that are not declared."""
-        return self.cells.notes
+        """As what values count, and what becomes of those that are not declared."""
+        return (*self.of_the_kind, *self.cells.notes)
 
 
 def project(question: Question, policy: Policy) -> Projected:
@@ -88,7 +90,7 @@ def project(question: Question, policy: Policy) -> Projected:
         graph = Cone(graph, Apex.OUTSIDE)
     if not isinstance(question.where, Everything):
         workload = Selected(workload, _selection(needed, cells, question, domain))
-    return Projected(workload, graph, cells, axes, refined)
+    return Projected(workload, graph, cells, axes, refined, question.kind.notes(axes))
 
 
 @lru_cache(maxsize=64)

@@ -22,9 +22,9 @@ from blowfishdb.core.arrays import BoolArray, FloatArray, whole
 from blowfishdb.core.attribute import Attribute
 from blowfishdb.core.axis import Axis
 from blowfishdb.core.bins import Bins, whole_bin
-from blowfishdb.core.errors import InvalidInput, InvalidWorkload, NotCounted
+from blowfishdb.core.errors import Infeasible, InvalidInput, InvalidWorkload, NotCounted
 from blowfishdb.core.predicates import Everything, Predicate
-from blowfishdb.core.promises import sentence
+from blowfishdb.core.promises import sentence, significant
 from blowfishdb.core.tidy import tidy_counts, tidy_cumulative
 from blowfishdb.core.values import Value, text
 from blowfishdb.core.workloads import Cumulative as CumulativeRows
@@ -96,6 +96,18 @@ class Kind(ABC):
     def of(self, axes: tuple[Axis, ...]) -> tuple[str, ...]:
         """The columns that the answer is about, as it names them."""
         return tuple(axis.column for axis in axes)
+
+    def needs_rows(self, axes: tuple[Axis, ...]) -> bool:
+        """Whether it has a price only once the number of its rows is on record."""
+        return False
+
+    def told_by_counts(self, axes: tuple[Axis, ...]) -> bool:
+        """Whether exact counts make an exact answer."""
+        return True
+
+    def notes(self, axes: tuple[Axis, ...]) -> tuple[str, ...]:
+        """As what values count, where that is not what they are."""
+        return ()
 
     @final
     def promise(self, alpha: float | None, beta: float | None, simultaneous: bool) -> str:
@@ -243,6 +255,10 @@ class Quantiles(Kind):
         quantiles.in_units(axes[0].attribute.lower(0))  # refused before the counts are read and paid for
         return _prefixes(axes[0])
 
+    def told_by_counts(self, axes: tuple[Axis, ...]) -> bool:
+        """They leave a quantile anywhere in its bin."""
+        return False
+
     def requirement(self, accuracy: Accuracy, axes: tuple[Axis, ...]) -> Accuracy:
         """The whole curve at once: which of its places a quantile is read from is not known beforehand."""
         return replace(accuracy, simultaneous=True)
@@ -266,7 +282,12 @@ class Quantiles(Kind):
 class Sum(Kind):
     """The sum of a numeric column in its own units, or its ``mean`` over a public number of ``rows``.
 
-    A mean without ``rows`` can be checked and described, but has no price yet.
+    Cells are counted, and the lowest values of cells are what is summed and hidden by noise. Where a cell
+    holds w > 1 values, its rows lie anywhere from its lowest value to w − 1 above: of so many ``rows`` each
+    counts as the middle, and is at most (w − 1)/2 off. The error that is asked for and promised has this in
+    it.
+
+    What needs ``rows`` can be checked and described without them, but has no price yet.
     """
 
     rows: int | None = None
@@ -276,9 +297,8 @@ class Sum(Kind):
     binned: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        if self.rows is not None and whole(self.rows, "The number of rows", InvalidWorkload) < 1:
+        if self.rows is not None and whole(self.rows, "The number of rows", InvalidWorkload) < self.mean:
             raise InvalidWorkload("A mean of no rows does not exist.")
-        object.__setattr__(self, "mean", self.mean or self.rows is not None)
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -287,35 +307,74 @@ class Sum(Kind):
     def workload(self, axes: tuple[Axis, ...]) -> Workload:
         (axis,) = axes
         unit, first, stride = _units(axis)
-        if axis.attribute.ticks_per_cell > 1:
-            raise InvalidWorkload(
-                f"Cells of '{axis.column}' are wider than its values, so counting cells does not tell a sum.",
-                fixes=("ask for quantiles", "ask the curator to declare steps of one"),
-            )
         lost = axis.attribute.has_missing_cell
         return ValueSum(axis.attribute.size, int(first / unit), int(stride / unit), missing=lost)
 
+    def needs_rows(self, axes: tuple[Axis, ...]) -> bool:
+        return self.mean or _inside_a_cell(axes[0]) > 0
+
+    def told_by_counts(self, axes: tuple[Axis, ...]) -> bool:
+        return not _inside_a_cell(axes[0])
+
+    def notes(self, axes: tuple[Axis, ...]) -> tuple[str, ...]:
+        (axis,) = axes
+        off = _inside_a_cell(axis)
+        if not off:
+            return ()
+        wide, each = f"{axis.attribute.ticks_per_cell:,}", significant(float(off), 9)
+        return (
+            f"{axis.column}: a value counts as the middle of its cell of {wide}, so it may be {each} off; "
+            f"the error of the {self.name} includes that.",
+        )
+
+    def uncounted(self, count: str = "count()") -> NotCounted:
+        """The refusal of what needs rows that nobody has counted, though everyone may know their number."""
+        subject = "A mean" if self.mean else "A sum over cells of several values"
+        return NotCounted(
+            f"{subject} needs the number of rows. It is public, but nobody has asked for it yet.",
+            fixes=(f"ask for {count} first: it is exact and free",),
+        )
+
+    def _counted(self, axes: tuple[Axis, ...]) -> int:
+        """The number of rows; 1 for what does without."""
+        if self.rows is None and self.needs_rows(axes):
+            raise self.uncounted()
+        return 1 if self.rows is None else self.rows
+
     def _unit(self, axes: tuple[Axis, ...]) -> float:
         """What one unit of the whole-number sum is worth in the answer."""
-        if self.mean and self.rows is None:
-            raise NotCounted(
-                "A mean needs the number of rows. It is public, but nobody has asked for it yet.",
-                fixes=("ask for count() first: it is exact and free",),
-            )
-        return float(_units(axes[0])[0] / (self.rows or 1))
+        rows = self._counted(axes)
+        return float(_units(axes[0])[0] / (rows if self.mean else 1))
+
+    def _off(self, axes: tuple[Axis, ...]) -> float:
+        """How far the answer is off at most because values lie somewhere in their cells."""
+        rows = self._counted(axes)
+        return float(_inside_a_cell(axes[0]) * (1 if self.mean else rows))
 
     def requirement(self, accuracy: Accuracy, axes: tuple[Axis, ...]) -> Accuracy:
-        return replace(accuracy, alpha=accuracy.alpha / self._unit(axes))
+        off = self._off(axes)
+        if off and accuracy.alpha <= off:
+            wide = axes[0].attribute.ticks_per_cell
+            raise Infeasible(
+                f"A cell of '{axes[0].column}' holds {wide:,} values, and where in it a row lies is not "
+                f"counted: the {self.name} may be {significant(off, 9)} off without any noise.",
+                fixes=(
+                    f"allow an error of more than {significant(off, 9)}",
+                    "ask the curator to declare steps of one",
+                ),
+            )
+        return replace(accuracy, alpha=(accuracy.alpha - off) / self._unit(axes))
 
     def promised(self, alpha: float, axes: tuple[Axis, ...]) -> float:
-        return alpha * self._unit(axes)
+        return alpha * self._unit(axes) + self._off(axes)
 
     def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
-        values, margins = release.values * self._unit(axes), release.margins
+        off, margins = self._off(axes), release.margins
+        values, exact = release.values * self._unit(axes) + off, release.exact & (off == 0)
         if margins is None:
-            return Reading(((self.name,),), values, None, None, release.exact)
-        margins = margins * self._unit(axes)
-        return Reading(((self.name,),), values, values - margins, values + margins, release.exact)
+            return Reading(((self.name,),), values, None, None, exact)
+        margins = margins * self._unit(axes) + off
+        return Reading(((self.name,),), values, values - margins, values + margins, exact)
 
     def identity(self) -> list[object]:
         return [self.name, self.rows]
@@ -418,6 +477,16 @@ class Question:
                 fixes=("ask for a histogram", "declare the order of its values"),
             )
 
+    @property
+    def needs_rows(self) -> bool:
+        """Whether it has a price only once the number of its rows is on record."""
+        return self.kind.needs_rows(self.axes)
+
+    @property
+    def told_by_counts(self) -> bool:
+        """Whether exact counts make an exact answer."""
+        return self.kind.told_by_counts(self.axes)
+
     def describe(self) -> str:
         """The question in words."""
         where = "" if isinstance(self.where, Everything) else f" where {self.where}"
@@ -472,6 +541,11 @@ def _picked(release: Release, axis: Axis, chosen: np.ndarray[tuple[int], np.dtyp
     labels = (tuple(every.labels[0][index] for index in chosen),)
     low, high = (None if line is None else line[chosen] for line in (every.low, every.high))
     return Reading(labels, every.values[chosen], low, high, every.exact[chosen])
+
+
+def _inside_a_cell(axis: Axis) -> Fraction:
+    """How far a value may be from the middle of its cell."""
+    return Fraction(min(axis.attribute.ticks_per_cell, axis.attribute.ticks) - 1, 2)
 
 
 def _units(axis: Axis) -> tuple[Fraction, Fraction, Fraction]:

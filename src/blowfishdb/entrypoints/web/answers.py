@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request, Response
 from blowfishdb.answers import Answer
 from blowfishdb.charts import Backdrop, ChartTable, answer_chart, answer_table
 from blowfishdb.charts.frame import digits, number_text
-from blowfishdb.core.errors import InvalidInput
+from blowfishdb.core.errors import InvalidInput, UnknownDataset
 from blowfishdb.core.policy_words import sentences
 from blowfishdb.entrypoints.api.access import Caller
 from blowfishdb.entrypoints.api.showing import shown_to, summary_body
@@ -90,7 +90,7 @@ def export_picked(caller: PageReader, pick: Picked = None, form: str = "csv") ->
 def answer_page(request: Request, number: int, caller: PageReader, raw: bool = False) -> Response:
     """One answer with its noise intervals, in words, as a picture and as a table, and its receipt."""
     answer = shown_to(caller.gateway.answer(number), caller)
-    again = None if caller.auditor else Draft.again(answer)
+    again = None if caller.auditor else _again(caller, answer)
     under, raw = _under(caller, answer), raw and answer.places is None
     return render(
         request,
@@ -153,6 +153,14 @@ def _comparable(caller: Caller, answer: Answer) -> list[Answer]:
         for other in reversed(caller.gateway.answers())
         if (other.kind, other.axes, other.labels) == (answer.kind, answer.axes, answer.labels)
     ]
+
+
+def _again(caller: Caller, answer: Answer) -> Draft | None:
+    """The same question more accurately, if that can still be asked."""
+    try:
+        return Draft.again(answer, caller.gateway.facts(answer.receipt.dataset).domain)
+    except UnknownDataset:
+        return None
 
 
 def _under(caller: Caller, answer: Answer) -> Backdrop | None:

@@ -26,6 +26,7 @@ from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidAlpha, InvalidBeta, InvalidBins, InvalidQuestion, UnknownColumn
 from blowfishdb.core.forms import ColumnForm, QuestionForm
 from blowfishdb.core.predicates import Everything
+from blowfishdb.core.questions import Question
 from blowfishdb.entrypoints.api.bodies_questions import Asked
 from blowfishdb.mechanisms import CLUSTERING, DATA_DEPENDENT, NAMED
 from blowfishdb.messages import Fit
@@ -217,10 +218,16 @@ class Draft:
     # --- and back -------------------------------------------------------------------------------
 
     @classmethod
-    def again(cls, answer: Answer) -> Self | None:
-        """The question of an answer with half its error; None where the form cannot hold it."""
+    def again(cls, answer: Answer, domain: Domain) -> Self | None:
+        """The question of an answer with half its error; None where the form cannot hold it.
+
+        Nor where no ε may reach that: in a cell of several values a sum stays as far off as it is wide.
+        """
         form = QuestionForm.from_plain(answer.form) if answer.form else None
         if form is None or not 1 <= len(form.columns) <= 2 or not answer.alpha or answer.beta is None:
+            return None
+        question = form.question(domain)
+        if form.kind in ("sum", "mean") and isinstance(question, Question) and not question.told_by_counts:
             return None
         two = len(form.columns) == 2
         if two and form.kind != "histogram":
