@@ -7,7 +7,9 @@ import pyarrow as pa
 import pytest
 
 import blowfishdb as bf
+from blowfishdb.core.projection import project
 from blowfishdb.datasets import Dataset
+from blowfishdb.identity import _told_apart
 from blowfishdb.workspace import Workspace
 
 LOW, HIGH, STEP = 5, 103, 10  # ten cells of 5–14, 15–24, …, the last one short
@@ -143,6 +145,19 @@ class TestWords:
         assert dataset["age"].sum().spend(1).ask().kind == "sum"
 
 
+def test_an_answer_from_lower_ends_is_not_given_again(ws: Workspace) -> None:
+    """Older versions stored means that took the lower end of each cell, under the name without a mark."""
+    dataset = declared(ws, "older", [30, 31, 99] * 20)
+    dataset.count().spend(1).ask()
+
+    def name(column: str) -> str:
+        service, request = ws._service, dataset[column].mean().spend(1).request()
+        resolved, record = service.resolved(request), service.datasets("older")
+        return str(_told_apart(resolved, project(resolved.counts, record.policy))["kind"])
+
+    assert (name("pay"), name("age")) == ("['mean', 60, 'middles of cells']", "['mean', 60]")
+
+
 class TestRows:
     def test_a_quote_needs_their_number_on_record_and_an_ask_puts_it_there(self, ws: Workspace) -> None:
         dataset = declared(ws, "uncounted", [30, 31, 99] * 20)
@@ -175,6 +190,7 @@ class TestRows:
                 with pytest.raises(bf.errors.NotProven, match="inside their cells") as refusal:
                     refused()
                 assert "ask for the sum of all rows" in refusal.value.fixes
+        people.count().spend(1).ask()
         assert people["pay"].sum().spend(1).quote().epsilon == bf.Epsilon(1)
 
     @pytest.mark.parametrize("rule", [{"missing": "value"}, {"missing": "drop"}, {"outside": "drop"}])

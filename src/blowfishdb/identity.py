@@ -49,7 +49,7 @@ def _told_apart(request: Request, problem: Projected | ClusterProblem) -> dict[s
         return told_apart(request.question, problem)
     selected = problem.workload.labels.tolist() if isinstance(problem.workload, Selected) else None
     return {
-        "kind": request.counts.kind.identity(),
+        "kind": [*request.counts.kind.identity(), *(["middles of cells"] if problem.of_the_kind else [])],
         "axes": [[a.column, plain(a.bins)] for a in problem.axes],
         "cells": [[a.column, plain(a.attribute), plain(a.bins)] for a in problem.cells.axes],
         "selected": selected,
