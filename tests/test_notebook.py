@@ -125,7 +125,7 @@ def test_a_quote_shows_its_price_and_what_else_there_is() -> None:
     for words in ("costs ε 0.118", "8 times", "2 times as much", "±100 for ε 0.059", "reads no data"):
         assert words in page
     assert "costs nothing" in replace(QUOTE, owned=True)._repr_html_()
-    assert EXACT in replace(QUOTE, epsilon=Epsilon(0))._repr_html_()
+    assert EXACT in replace(QUOTE, epsilon=Epsilon(0), exact=True)._repr_html_()
 
 
 def test_texts_are_escaped() -> None:
