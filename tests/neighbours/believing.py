@@ -26,19 +26,28 @@ class Beliefs:
 
     made: dict[tuple[Any, ...], list[tuple[float, bool]]] = field(default_factory=lambda: defaultdict(list))
 
-    def hear(self, question: Question, world: World, answer: Answer, truth: np.ndarray) -> None:
+    heard: set[tuple[str, str, bool]] = field(default_factory=set)
+    """By dataset, charge and side: an answer that is given again says nothing new."""
+
+    def hear(
+        self, question: Question, world: World, answer: Answer, truth: np.ndarray, *, first: bool
+    ) -> None:
         """An answer and what is true."""
+        receipt = answer.receipt
+        again = (receipt.dataset, receipt.charge, first) in self.heard
+        self.heard.add((receipt.dataset, receipt.charge, first))
         asked = question.terms.alpha
         assert asked is None or answer.alpha is None or answer.alpha <= asked + 1e-9, (
             f"asked for ±{asked}, given ±{answer.alpha}: {question}"
         )
         if question.kind in ("top", "above"):
-            self._picked(question, world, answer, truth)
+            if not again:
+                self._picked(question, world, answer, truth)
             return
         assert answer.values.shape == truth.shape, f"{question} has {answer.values.shape} values"
         wrong = answer.exact & (np.abs(answer.values - truth) > 1e-9)
         assert not wrong.any(), f"said to be exact: {answer.values}, true: {truth}, {question}"
-        if answer.low is None or answer.high is None or answer.beta is None or answer.exact.all():
+        if answer.low is None or answer.high is None or answer.beta is None or answer.exact.all() or again:
             return
         missed = ((truth < answer.low - 1e-9) | (truth > answer.high + 1e-9))[~answer.exact]
         key = (answer.kind, answer.interval, answer.simultaneous, answer.beta)
@@ -70,6 +79,8 @@ def truth_of(question: Question, world: World, one: bool) -> np.ndarray | None:
 
     rows = in_view(world.one if one else world.other, bool(world.place.view))
     people = world.people
+    if people is not None and people.told:
+        return None
     if people is not None and people.keyed:
         of = [row.person for row in rows]
         if any(of.count(person) > people.rows for person in of):

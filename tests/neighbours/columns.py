@@ -17,6 +17,8 @@ import blowfishdb as bf
 DROPPED: Final = -1
 """The cell of a row that the declaration of a column leaves out."""
 BELOW, ABOVE = "below", "above"
+MISSING: Final = ("drop", "clamp", "value", "public", "none")
+OUTSIDE: Final = ("clamp", "drop")
 _FIRST_DAY: Final = date(2024, 2, 28)
 
 
@@ -138,20 +140,25 @@ class Column:
 
 
 @st.composite
-def columns(draw: st.DrawFn, kinds: Sequence[str]) -> tuple[Column, ...]:
-    """One to three columns, mostly two."""
-    count = draw(st.sampled_from((2, 2, 1, 2, 1, 3)))
-    return tuple(_column(draw, name, kinds) for name in "abc"[:count])
+def columns(
+    draw: st.DrawFn,
+    kinds: Sequence[str],
+    counts: Sequence[int],
+    sizes: Sequence[int],
+    missing: Sequence[str],
+    outside: Sequence[str],
+) -> tuple[Column, ...]:
+    """As many columns as one of ``counts``, with some of these rules."""
+    count = draw(st.sampled_from(counts))
+    made = []
+    for name in "abc"[:count]:
+        rules = draw(st.sampled_from(missing)), draw(st.sampled_from(outside))
+        made.append(Column(name, *_cells(draw(st.sampled_from(kinds)), draw(st.sampled_from(sizes))), *rules))
+    return tuple(made)
 
 
-def _column(draw: st.DrawFn, name: str, kinds: Sequence[str]) -> Column:
-    kind = draw(st.sampled_from(kinds))
+def _cells(kind: str, size: int) -> tuple[str, int]:
+    """The kind of a column and how many values it has."""
     if kind == "boolean":
-        size = 2
-    elif kind == "many":
-        kind, size = "category", 18
-    else:
-        size = draw(st.sampled_from((3, 2, 4)))
-    missing = draw(st.sampled_from(("drop", "clamp", "value", "public", "none")))
-    outside = draw(st.sampled_from(("clamp", "drop")))
-    return Column(name, kind, size, missing, outside)
+        return kind, 2
+    return ("category", 18) if kind == "many" else (kind, size)

@@ -7,9 +7,11 @@ import math
 import random
 import secrets
 import shutil
+import sqlite3
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -17,28 +19,31 @@ from typing import Any
 from unittest import mock
 
 from blowfishdb.answers import Answer
-from blowfishdb.core.errors import BlowfishError, PolicyConflict
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.errors import BlowfishError, InvalidInput, PolicyConflict
 from blowfishdb.datasets import Dataset
 from blowfishdb.gateway import Gateway
 from blowfishdb.mechanisms import Best, Laplace, Ordered
+from blowfishdb.messages import Quote
 from blowfishdb.noise import seeded
+from blowfishdb.owned import Owned
 from blowfishdb.planning import Planner
 from blowfishdb.records import DatasetRecord
 from blowfishdb.workspace import Workspace
 from tests.neighbours import observing
 from tests.neighbours.believing import Beliefs, truth_of
-from tests.neighbours.columns import Column
+from tests.neighbours.lawful import check_law
 from tests.neighbours.losing import Loss, added, joined_pairs, lost, most
 from tests.neighbours.promises import Promise, Rule, domain_of
 from tests.neighbours.questions import Question
 from tests.neighbours.rows import Rows, in_view, joined
 from tests.neighbours.sources import Located, unit, write
 from tests.neighbours.watching import Noting, Released, Watch, watching
-from tests.neighbours.worlds import Ask, Batch, Publish, Refresh, SetBudget, Step, Withdraw, World
+from tests.neighbours.worlds import Again, Ask, Batch, Publish, Refresh, SetBudget, Step, Withdraw, World
 
 QUICK = Planner(Best((Laplace(on="workload"), Laplace(on="cells"), Ordered())))
 """Mechanisms whose laws need no simulation, so that a world takes milliseconds."""
-_WORN = 25  # worlds after which a workspace is replaced: its books have grown
+_WORN = 4  # worlds after which a workspace is as it was made: its books have grown
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,7 @@ class Side:
     dataset: Dataset
     asked: Dataset
     heard: list[Any]
+    located: Located
     folder: str
     watch: Watch
     beliefs: Beliefs = field(default_factory=Beliefs)
@@ -80,21 +86,27 @@ class Side:
         except BlowfishError as error:
             return [observing.refused(error), *self.heard]
         finally:
-            self.watch.meanwhile, self.watch.lose = None, False
+            self.watch.meanwhile = self.watch.lose = None
 
     def _does(self, step: Step, world: World) -> Any:
+        """Everything that one sees on the way."""
         dataset, columns = self.dataset, world.columns
         if isinstance(step, Ask):
             asking = step.question.asking(self.asked, columns)
-            quote = asking.quote().to_plain()
-            self.watch.lose = step.lose
+            quote = asking.quote()
+            self.watch.lose = 0 if step.lose else None
             if step.meanwhile is not None:
                 overtaking = Publish(step.meanwhile)
                 self.watch.meanwhile = lambda: self._overtake(overtaking, world)
-            return [quote, self._seen(step.question, world, asking.ask())]
+            before = self._lost_under()
+            answer = asking.ask()
+            self._as_quoted(step.question, quote, answer, before)
+            check_law(step.question, answer, self.watch.released)
+            return [quote.to_plain(), self._seen(step.question, world, answer)]
         if isinstance(step, Batch):
             questions = [question.asking(self.asked, columns) for question in step.questions]
             batch = self.asked.gateway.batch(*questions)
+            self.watch.lose = step.lose
             answers = zip(step.questions, batch.ask(), strict=True)
             return [
                 str(batch.quote()),
@@ -102,6 +114,8 @@ class Side:
             ]
         if isinstance(step, Publish):
             return self._publish(step, world, dataset)
+        if isinstance(step, Again):
+            return self._again(step, world)
         if isinstance(step, Withdraw):
             kept = dataset.kept
             dataset.withdraw(kept[0].version if kept else 1)
@@ -117,7 +131,9 @@ class Side:
 
     def _publish(self, step: Publish, world: World, dataset: Dataset) -> Any:
         policy = world.promises[step.which].policy(world.columns)
-        said = [dataset.past(policy).to_plain(), dataset.propose(policy).to_plain()]
+        said: list[Any] = []
+        if dataset.gateway is not self.workspace:  # in the process, publishing takes the same way
+            said = [dataset.past(policy).to_plain(), dataset.propose(policy).to_plain()]
         self.asked_to_confirm = False
         try:
             dataset.publish(policy, withdraw=step.withdraw)
@@ -128,10 +144,39 @@ class Side:
                 dataset.publish(policy, confirm=True, withdraw=step.withdraw)
         return said
 
+    def _lost_under(self) -> dict[int, Epsilon]:
+        """What promises that are kept have lost."""
+        kept = self.workspace._policies.kept(self.dataset.name)
+        return {promise.version: promise.spent + promise.held for promise in kept}
+
+    def _as_quoted(
+        self, question: Question, quote: Quote, answer: Answer, before: dict[int, Epsilon]
+    ) -> None:
+        """An answer costs what was quoted, under every promise, and no more than was to be spent."""
+        cost, terms = answer.receipt.cost, question.terms
+        assert cost == quote.epsilon, f"quoted {quote.epsilon}, charged {cost}: {question}"
+        assert terms.epsilon is None or cost <= Epsilon(terms.epsilon), f"{cost} for {question}"
+        quoted = {promise.version: promise.epsilon for promise in quote.promises}
+        for version, now in self._lost_under().items():
+            if version in before:
+                more = now - before[version]
+                assert more == quoted.get(version, Epsilon(0)), f"version {version} lost {more}: {quoted}"
+
+    def _again(self, step: Again, world: World) -> str:
+        """Whoever is in both datasets can lose as much as both together: that is confirmed, and said."""
+        name = self.dataset.name
+        with _same_salt(name):
+            declare(self.workspace, f"{name} again", self.located, world, same_rows=step.confirm)
+        assert step.confirm, "the same rows were declared again without a word"
+        together = self.workspace.budget(name).total + self.workspace.budget(f"{name} again").total
+        said = str(self.workspace.guarantee(name))
+        assert f"up to ε {together} in all" in said, f"two budgets of {together} in all, but: {said}"
+        return said
+
     def _seen(self, question: Question, world: World, answer: Answer) -> Any:
         truth = truth_of(question, world, self.first)
         if truth is not None:
-            self.beliefs.hear(question, world, answer, truth)
+            self.beliefs.hear(question, world, answer, truth, first=self.first)
         return observing.seen(answer)
 
     def books(self) -> Any:
@@ -159,6 +204,22 @@ def accounts(side: Side, endless: set[int]) -> Accounts:
     return Accounts({number: math.inf if number in endless else loss for number, loss in used.items()}, total)
 
 
+def declare(
+    workspace: Workspace, name: str, located: Located, world: World, *, same_rows: bool = False
+) -> None:
+    """A dataset over the rows of one side."""
+    workspace.add_dataset(
+        name,
+        located.location,
+        domain=domain_of(world.columns),
+        table=None if world.place.view else located.table,
+        view=world.place.view or None,
+        public=("a",) if world.public else (),
+        same_rows=same_rows,
+        **unit(world.people),
+    )
+
+
 def written(folder: Path, world: World, rows: Rows) -> Located:
     """The rows of one database in a file of its own."""
     return write(folder, world.place, world.columns, rows)
@@ -176,48 +237,66 @@ class Arena:
     watch: Watch = field(default_factory=Watch)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _doors: tuple[Door, ...] = ()
+    _new: tuple[sqlite3.Connection, ...] = ()
+    """The two workspaces as they were made."""
     _worlds: int = 0
 
-    def live(self, world: World) -> Life:
-        """Both databases of a world, one step after the other, compared on the way."""
+    def live(self, world: World) -> Life | None:
+        """Both databases of a world, one step after the other, compared on the way.
+
+        None where the curator is told that such rows cannot be declared.
+        """
         name = f"people{next(self._numbers)}"
         self.watch.taken()  # of a world that ended early
-        sides = []
-        with watching(self.watch) as watch:
-            doors = self._fresh()
-            for number, (door, rows) in enumerate(zip(doors, (world.one, world.other), strict=True)):
-                folder = self.folder / f"{name}-{'ab'[number]}"
-                folder.mkdir()
-                located = self.put(folder, world, rows)
-                with _same_salt(name):
-                    door.workspace.add_dataset(
-                        name,
-                        located.location,
-                        domain=domain_of(world.columns),
-                        table=None if world.place.view else located.table,
-                        view=world.place.view or None,
-                        **unit(world.people),
-                    )
-                dataset = door.curator[name]
-                dataset.budget.set(world.budget)
-                side = Side(door.workspace, dataset, door.analyst[name], door.heard, str(folder), watch)
-                side.beliefs, side.first = self.beliefs, not sides
-                sides.append(side)
-            life = Life(world, sides[0], sides[1])
-            try:
+        folders = [self.folder / f"{name}-{side}" for side in "ab"]
+        try:
+            with watching(self.watch):
+                life = Life(world, *self._declared(name, world, folders))
                 life.go()
-            finally:
-                for side in sides:
-                    shutil.rmtree(side.folder)
+        except InvalidInput:
+            if world.people is None or not (world.people.told or world.place.view):
+                raise
+            return None
+        finally:
+            for folder in folders:
+                shutil.rmtree(folder, ignore_errors=True)
         return life
 
+    def _declared(self, name: str, world: World, folders: list[Path]) -> list[Side]:
+        sides = []
+        for folder, door, rows in zip(folders, self._fresh(), (world.one, world.other), strict=True):
+            folder.mkdir()
+            located = self.put(folder, world, rows)
+            with _same_salt(name):
+                declare(door.workspace, name, located, world)
+            own = zlib.crc32(repr((world, len(sides))).encode())  # the same when a world is lived again
+            door.workspace._service = replace(door.workspace._service, noise=seeded(own))
+            dataset = door.curator[name]
+            dataset.budget.set(world.budget)
+            asked = door.analyst[name]
+            side = Side(door.workspace, dataset, asked, door.heard, located, str(folder), self.watch)
+            side.beliefs, side.first = self.beliefs, not sides
+            sides.append(side)
+        return sides
+
     def _fresh(self) -> tuple[Door, ...]:
-        if self._worlds % _WORN == 0:
-            self.close()
-            number = next(self._numbers)
-            self._doors = tuple(self._opened(self.folder / f"{number}{side}.blowfish") for side in "ab")
+        """The two workspaces, emptied now and then: what is in them slows every world after it."""
+        if not self._doors:
+            self._doors = tuple(self._opened(path) for path in self._paths)
+            self._new = tuple(_copied(path) for path in self._paths)
+        elif self._worlds % _WORN == 0:
+            self._check_books()
+            for path, new, door in zip(self._paths, self._new, self._doors, strict=True):
+                with closing(sqlite3.connect(path)) as connection:
+                    new.backup(connection)
+                service = door.workspace._service  # which remembers answers by their numbers
+                door.workspace._service = replace(service, owned=Owned(service.ledger))
         self._worlds += 1
         return self._doors
+
+    @property
+    def _paths(self) -> tuple[Path, ...]:
+        return tuple(self.folder / f"{side}.blowfish" for side in "ab")
 
     def _opened(self, path: Path) -> Door:
         door = self.door(path)
@@ -226,17 +305,31 @@ class Arena:
         def noting(record: DatasetRecord) -> Any:
             return Noting(service.backend(record), self.watch)
 
-        changed = replace(service, planner=self.planner, noise=seeded(1), backend=noting)
+        changed = replace(service, planner=self.planner, backend=noting)
         door.workspace._service = changed
         return door
 
     def close(self) -> None:
         """Let go of everything."""
+        try:
+            self._check_books()
+        finally:
+            for opened in (*self._new, *(door.workspace for door in self._doors)):
+                opened.close()
+            self._new = self._doors = ()
+
+    def _check_books(self) -> None:
         for door in self._doors:
             wrong = door.workspace.verify()
-            door.workspace.close()
             assert not wrong, f"the books do not add up: {wrong}"
-        self._doors, self._worlds = (), 0
+
+
+def _copied(path: Path) -> sqlite3.Connection:
+    """A database as it is now, in memory."""
+    copy = sqlite3.connect(":memory:")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.backup(copy)
+    return copy
 
 
 @contextmanager
@@ -305,16 +398,20 @@ class Life:
         self._audit(step, before)
 
     def _promised(self, version: int) -> Promise:
-        return self.versions.get(version) or before_any(self.world.columns)
+        return self.versions.get(version) or before_any(self.world)
 
     def _hidden(self) -> bool:
         """Whether a promise in force joins the two databases."""
         return any(self._joined(version) for version in self.now.used)
 
     def _joined(self, version: int) -> bool:
+        """By what the tables hold, or by what a view shows of them."""
         promise, world = self._promised(version), self.world
-        one, other = (in_view(rows, bool(world.place.view)) for rows in (world.one, world.other))
-        return joined(promise, world.columns, one, other, world.people)
+        shown = tuple(in_view(rows, bool(world.place.view)) for rows in (world.one, world.other))
+        return any(
+            joined(promise, world.columns, *both, world.people, public=world.public)
+            for both in ((world.one, world.other), shown)
+        )
 
     def _published(self, step: Step, before: Accounts) -> None:
         """Which policy is in force now, and whether it is said that what it hides is told already."""
@@ -366,6 +463,8 @@ class Life:
         return observing.alike(shown, side.folder)
 
 
-def before_any(columns: tuple[Column, ...]) -> Promise:
+def before_any(world: World) -> Promise:
     """What is in force before anything is published: everything is hidden, but for what is public."""
-    return Promise((Rule("full"),) * len(columns))
+    first = Rule("public" if world.public else "full")
+    varies = bool(world.place.view) and not world.public
+    return Promise((first, *(Rule("full"),) * (len(world.columns) - 1)), presence=varies)

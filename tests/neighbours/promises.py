@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
@@ -16,7 +17,8 @@ Record = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Rule:
-    """What one column hides: ``full``, ``line`` (within ``theta``), ``groups``, ``pairs`` or ``none``."""
+    """What one column hides: ``full``, ``line`` (within ``theta``), ``groups``, ``pairs``, or ``none``, which
+    still may hide whether a value is missing; ``public``: not even that."""
 
     kind: str
     theta: int = 1
@@ -39,6 +41,8 @@ class Rule:
             return False
         if DROPPED in (one, other):
             return True  # what is left out stands for any value
+        if self.kind == "public":
+            return False
         if column.size in (one, other):
             return column.missing == "value"  # missing adjoins every value, or is public
         if self.kind == "full":
@@ -96,21 +100,27 @@ def domain_of(columns: tuple[Column, ...]) -> bf.Domain:
 
 
 @st.composite
-def promises(draw: st.DrawFn, columns: tuple[Column, ...]) -> Promise:
-    """A policy of any kind."""
-    rules = tuple(draw(_rules(column)) for column in columns)
+def promises(
+    draw: st.DrawFn,
+    columns: tuple[Column, ...],
+    *,
+    only: Sequence[Sequence[str]] = (),
+    presence: Sequence[bool] = (),
+) -> Promise:
+    """A policy of any kind; ``only``: with rules of some kinds; ``presence``: which is hidden or not."""
+    rules = tuple(draw(_rules(column, only[0] if only else ())) for column in columns)
     return Promise(
         rules,
         together=draw(st.booleans()),
-        presence=draw(st.sampled_from((False, False, True))),
-        whole=draw(st.sampled_from((False,) * 7 + (True,))),
+        presence=draw(st.sampled_from(tuple(presence) or (False, False, True))),
+        whole=not only and draw(st.sampled_from((False,) * 7 + (True,))),
     )
 
 
 @st.composite
-def _rules(draw: st.DrawFn, column: Column) -> Rule:
+def _rules(draw: st.DrawFn, column: Column, only: Sequence[str]) -> Rule:
     kinds = ["full", "groups", "none", "pairs"] + ["line", "line"] * column.ordered
-    kind = draw(st.sampled_from(kinds))
+    kind = draw(st.sampled_from([kind for kind in kinds if kind in only] or kinds))
     if kind == "line":
         return Rule(kind, theta=draw(st.integers(1, 2)))
     if kind == "groups":

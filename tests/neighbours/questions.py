@@ -118,12 +118,14 @@ class Question:
         kept = [
             record
             for record in records
-            if all(record[place] != DROPPED for place in self._mentioned())
+            if all(record[place] != DROPPED for place in self._mentioned(columns))
             and all(condition.holds(columns, record) for condition in self.where)
         ]
-        if self.kind in ("rows", "count"):
+        if self.kind == "rows":
             return np.array([len(kept)])
         asked = [columns[place] for place in self.places]
+        if self.kind == "count":
+            return np.array([sum(record[self.places[0]] < asked[0].size for record in kept)])
         if self.kind == "ranges":
             first, last = self.detail
             return np.array([sum(first <= record[self.places[0]] <= last for record in kept)])
@@ -143,8 +145,11 @@ class Question:
                 table = np.cumsum(table[tuple(values)], axis=axis)
         return table.ravel()
 
-    def _mentioned(self) -> set[int]:
-        places = set() if self.kind == "rows" else set(self.places)
+    def _mentioned(self, columns: tuple[Column, ...]) -> set[int]:
+        """The columns that leave rows out; the first one counts rows if there is none that drops none."""
+        places = set(self.places)
+        if self.kind == "rows":
+            places = {0} if all(column.drops for column in columns) else set()
         return places | {condition.place for condition in self.where}
 
     def _bins(self, column: Column) -> int:
@@ -154,13 +159,20 @@ class Question:
         return self._bins(column) - 1 if cell == column.size else cell // (self.width or 1)
 
 
-SPEND = tuple(Terms(epsilon) for epsilon in ("0.5", "1", "0.3"))
+SPEND = tuple(Terms(epsilon) for epsilon in ("0.5", "1", "0.37"))
 REACH = tuple(Terms(alpha=alpha, each=each) for alpha in (3.0, 8.5) for each in (False, True))
 
 
 @st.composite
-def questions(draw: st.DrawFn, columns: tuple[Column, ...], *, terms: Sequence[Terms]) -> Question:
-    """A question of any kind that the columns allow, about some of them, with up to two conditions."""
+def questions(
+    draw: st.DrawFn,
+    columns: tuple[Column, ...],
+    *,
+    terms: Sequence[Terms],
+    only: Sequence[str],
+    conditions: Sequence[int],
+) -> Question:
+    """A question of any kind that the columns allow, or ``only`` of some, with so many ``conditions``."""
     place = draw(st.sampled_from(range(len(columns))))
     column = columns[place]
     kinds = ["histogram", "histogram", "rows", "count", "top", "above"]
@@ -170,7 +182,7 @@ def questions(draw: st.DrawFn, columns: tuple[Column, ...], *, terms: Sequence[T
         kinds += ["cumulative", "cumulative", "ranges"]
     if column.numeric:
         kinds += ["median", "sum"]
-    kind = draw(st.sampled_from(kinds))
+    kind = draw(st.sampled_from([kind for kind in kinds if kind in only] or kinds))
     width = draw(st.sampled_from((None, None, 2))) if column.ordered and kind != "pairs" else None
     places, detail = (place,), ()
     if kind == "pairs":
@@ -181,7 +193,7 @@ def questions(draw: st.DrawFn, columns: tuple[Column, ...], *, terms: Sequence[T
         detail = (1,)
     if kind in ("ranges", "sum", "rows", "count"):
         width = None
-    where = tuple(draw(wheres(columns)) for _ in range(draw(st.sampled_from((0, 0, 0, 1, 1, 2)))))
+    where = tuple(draw(wheres(columns)) for _ in range(draw(st.sampled_from(conditions))))
     return Question(kind, places, width, where, draw(st.sampled_from(terms)), detail)
 
 

@@ -24,10 +24,17 @@ class Row:
 
 @dataclass(frozen=True)
 class People:
-    """Whose rows they are: at most ``rows`` of each person count, by key or not at all; None: a row each."""
+    """Whose rows they are: at most ``rows`` of each person count, by key or not at all; None: a row each.
+
+    ``told``: another column than the right one is said to tell the person, or the key of a row: the first of
+    the declared ones. Each row is a person's own then.
+    """
 
     rows: int
     keyed: bool
+    told: str = ""
+    public: bool = False
+    """Whether that column is said to be public."""
 
 
 Rows = tuple[Row, ...]
@@ -57,21 +64,32 @@ def in_view(rows: Rows, filtered: bool) -> Rows:
 
 
 def joined(
-    promise: Promise, columns: tuple[Column, ...], one: Rows, other: Rows, people: People | None
+    promise: Promise,
+    columns: tuple[Column, ...],
+    one: Rows,
+    other: Rows,
+    people: People | None,
+    *,
+    public: bool,
 ) -> bool:
-    """Whether ``promise`` hides the two databases from each other, or they are the same to it."""
+    """Whether ``promise`` hides the two databases from each other, or they are the same to it.
+
+    ``public``: the first column is, and no promise hides what it holds, or how that is written.
+    """
     mine, theirs = ({row.key: row for row in rows} for rows in (one, other))
     changed = set()
     for key in mine.keys() | theirs.keys():
         here, there = mine.get(key), theirs.get(key)
         cells = tuple(None if row is None else record(columns, row) for row in (here, there))
+        if public and here and there and here.held[0] != there.held[0]:
+            return False
         if cells[0] == cells[1]:
             continue
         if not promise.joins(columns, *cells):
             return False
         row = here or there
         assert row is not None
-        changed.add(row.key if people is None else row.person)
+        changed.add(row.person)
     return len(changed) <= 1
 
 
@@ -82,7 +100,7 @@ def rows(draw: st.DrawFn, columns: tuple[Column, ...], people: People | None, *,
     made = []
     for key in range(1, count + 1):
         held = tuple(draw(st.sampled_from(column.raws(texts=texts)))[0] for column in columns)
-        person = key if people is None else draw(st.sampled_from((1, 2, 1)))
+        person = key if people is None or people.told else draw(st.sampled_from((1, 2, 1)))
         made.append(Row(person, key, held))
     return tuple(made)
 
@@ -96,8 +114,9 @@ def neighbour(
     people: People | None,
     *,
     texts: bool,
+    public: bool,
 ) -> Rows:
-    """The rows of a database that ``promise`` joins to ``these``."""
+    """The rows of a database that ``promise`` joins to ``these``; the first column may be public."""
     person = draw(st.sampled_from(sorted({row.person for row in these})))
     own = [row for row in these if row.person == person]
     may_go = promise.presence and (people is None or len(own) <= people.rows)
@@ -107,7 +126,8 @@ def neighbour(
             found.append(row)
         elif not (may_go and draw(st.booleans())):
             moved = draw(_moved(promise, columns, row, texts=texts))
-            found.append(replace(moved, note=draw(st.sampled_from(NOTES))))
+            held = (*row.held[:public], *moved.held[public:])
+            found.append(replace(moved, held=held, note=draw(st.sampled_from(NOTES))))
     return tuple(found) or these[:1]
 
 

@@ -14,6 +14,9 @@ from tests.neighbours.worlds import Scope, World, worlds
 
 MINUTES = float(os.environ.get("BLOWFISHDB_AUDIT_MINUTES", "0"))
 """How long an audit takes; 0 in tests."""
+_CORES = 2
+_FOR_FAULTS = 8.0
+"""Minutes of one core that looking for every fault takes, as measured; worlds have the rest."""
 _ROUND = 50
 _QUIETLY = settings(
     suppress_health_check=list(HealthCheck),
@@ -26,16 +29,16 @@ _QUIETLY = settings(
 def live_through(arena: Arena, scope: Scope, count: int, *, share: float) -> None:
     """``count`` worlds of a scope, always the same; in an audit others, for a ``share`` of its time."""
     if not MINUTES:
-        _worlds(arena, scope, settings(_QUIETLY, max_examples=count, derandomize=True))()
-    until = time.monotonic() + 60 * MINUTES * share
+        _worlds(arena, scope, count, number=count)()
+    until = time.monotonic() + 60 * share * max(_CORES * MINUTES - _FOR_FAULTS, MINUTES / 2)
     while MINUTES and time.monotonic() < until:
-        number = random.SystemRandom().randrange(2**32)
-        seed(number)(_worlds(arena, scope, settings(_QUIETLY, max_examples=_ROUND)))()
+        _worlds(arena, scope, _ROUND, number=random.SystemRandom().randrange(2**32))()
     arena.beliefs.judge()
 
 
-def _worlds(arena: Arena, scope: Scope, how: settings) -> Callable[[], None]:
-    @how
+def _worlds(arena: Arena, scope: Scope, count: int, *, number: int) -> Callable[[], None]:
+    @seed(number)
+    @settings(_QUIETLY, max_examples=count)
     @given(world=worlds(scope))
     def one(world: World) -> None:
         arena.live(world)

@@ -29,6 +29,8 @@ class Place:
     texts: bool = False
     collation: str = ""
     view: str = ""
+    public: bool = False
+    """Whether the column by which a view leaves out rows is said to be public."""
     filler: int = 0
     """So many rows more, all alike, in front of the others."""
 
@@ -95,16 +97,16 @@ def _text(held: Any) -> Any:
 
 
 def _csv(folder: Path, place: Place, columns: tuple[Column, ...], rows: Rows) -> Located:
-    """The first declared column comes first, as in most files."""
+    """The first declared column comes first, as in most files; the last one makes no two files alike."""
     path = folder / f"{TABLE}.csv"
     order = [*range(1, 1 + len(columns)), 0, len(columns) + 1, len(columns) + 2]
     with path.open("w", newline="") as file:
         out = csv.writer(file)
-        out.writerow([header(columns)[at] for at in order])
+        out.writerow([*(header(columns)[at] for at in order), "world"])
         filler = [*(_text(column.value(0)) for column in columns), 0, "", 0]
-        out.writerows([[*filler[: len(columns)], 1000 + n, "", 1000 + n] for n in range(place.filler)])
+        out.writerows([[*filler[: len(columns)], 1000 + n, "", 1000 + n, ""] for n in range(place.filler)])
         for line in _lines(rows):
-            out.writerow(["" if line[at] is None else _text(line[at]) for at in order])
+            out.writerow([*("" if line[at] is None else _text(line[at]) for at in order), folder.name])
     return Located(path, None)
 
 
@@ -168,7 +170,7 @@ def _parquet(folder: Path, place: Place, columns: tuple[Column, ...], rows: Rows
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.execute(_create(place, columns))
         connection.execute(insert(place, columns, rows))
-        connection.execute(f"COPY {TABLE} TO '{path}'")
+        connection.execute(f"COPY (SELECT *, '{folder.name}' AS world FROM {TABLE}) TO '{path}'")
     return Located(path, None)
 
 
@@ -176,5 +178,7 @@ def unit(people: People | None) -> dict[str, Any]:
     """Whose rows they are, as ``add_dataset`` is told."""
     if people is None:
         return {}
-    key = {"row_key": "row_key"} if people.keyed else {}
-    return {"person": "person", "rows_per_person": people.rows, **key}
+    told: dict[str, Any] = {"person": "person", "rows_per_person": people.rows}
+    if people.keyed:
+        told["row_key"] = "row_key"
+    return {**told, **({people.told: "a"} if people.told else {})}

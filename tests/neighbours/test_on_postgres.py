@@ -11,7 +11,7 @@ from tests.neighbours.sources import TABLE, Located, Place, create, insert
 from tests.neighbours.worlds import AT_ONCE, TERMS, Scope, World
 from tests.postgres import Server
 
-WORLDS = 10
+WORLDS = 50
 
 
 def test_neighbours(postgres: Server) -> None:
@@ -24,4 +24,4 @@ def test_neighbours(postgres: Server) -> None:
 
     with arena(put=put) as place:
         scope = Scope(AT_ONCE, places=(Place("postgres"),), terms=TERMS)
-        live_through(place, scope, WORLDS, share=0.1)
+        live_through(place, scope, WORLDS, share=0.08)

@@ -18,7 +18,7 @@ from tests.neighbours.living import Door, arena
 from tests.neighbours.runs import live_through
 from tests.neighbours.worlds import AT_ONCE, PLACES, TERMS, Scope
 
-WORLDS = 10
+WORLDS = 100
 _OF_ITS_OWN = ("date", "x-request-id", "content-length", "idempotency-key")
 """Headers that differ between any two responses, or follow from a body with noise in it."""
 
@@ -59,4 +59,4 @@ def behind_a_server(path: Path) -> Door:
 def test_neighbours() -> None:
     with arena(door=behind_a_server) as place:
         scope = Scope(AT_ONCE, places=PLACES, terms=TERMS)
-        live_through(place, scope, WORLDS, share=0.2)
+        live_through(place, scope, WORLDS, share=0.12)

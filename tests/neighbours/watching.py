@@ -55,7 +55,8 @@ class Watch:
 
     released: list[Released] = field(default_factory=list)
     meanwhile: Callable[[], None] | None = None
-    lose: bool = False
+    lose: int | None = None
+    """How many more answers come out before one does not."""
     axes: tuple[Axis, ...] = ()
 
     def taken(self) -> list[Released]:
@@ -97,8 +98,10 @@ def watching(watch: Watch) -> Iterator[Watch]:
             drawn = Drawn(noise)
             found = original(self, x, epsilon=epsilon, noise=drawn)
             watch.released.append(Released(self, counts, Epsilon(epsilon), tuple(drawn.scales), watch.axes))
-            if watch.lose:  # whoever looked at the machine then has seen it
-                raise QueryFailed("The database went away.", fixes=("ask again",))
+            if watch.lose is not None:
+                watch.lose -= 1
+                if watch.lose < 0:  # whoever looked at the machine then has seen it
+                    raise QueryFailed("The database went away.", fixes=("ask again",))
             return found
 
         return observe

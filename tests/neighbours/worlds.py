@@ -5,15 +5,15 @@ Every part is drawn by itself, so that all of them meet each other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
-from tests.neighbours.columns import Column, columns
+from tests.neighbours.columns import MISSING, OUTSIDE, Column, columns
 from tests.neighbours.promises import Promise, promises
 from tests.neighbours.questions import REACH, SPEND, Question, Terms, questions
 from tests.neighbours.rows import People, Rows, neighbour, rows
-from tests.neighbours.sources import Place
+from tests.neighbours.sources import FILTERED, Place
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,10 @@ class Ask:
 
 @dataclass(frozen=True)
 class Batch:
-    """Questions that are settled on together."""
+    """Questions that are settled on together; ``lose``: the number of the answer that does not come out."""
 
     questions: tuple[Question, ...]
+    lose: int | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,14 @@ class Refresh:
     """The rows are said to be new."""
 
 
-Step = Ask | Batch | Publish | Withdraw | SetBudget | Refresh
+@dataclass(frozen=True)
+class Again:
+    """The same rows are declared under another name; ``confirm``: it is said that the promises add up."""
+
+    confirm: bool
+
+
+Step = Ask | Batch | Publish | Withdraw | SetBudget | Refresh | Again
 
 
 @dataclass(frozen=True)
@@ -74,17 +82,38 @@ class World:
     budget: str
     steps: tuple[Step, ...]
 
+    @property
+    def public(self) -> bool:
+        """Whether the first column is, by what was said about the rows."""
+        return self.place.public or (self.people is not None and self.people.public)
+
 
 Acts = tuple[tuple[str, ...], ...]
-AT_ONCE: Acts = (("ask",), ("ask", "ask"), ("batch",), ("batch",), ("ask", "batch"), ("lost", "ask", "batch"))
-"""What happens under one policy."""
-IN_TIME: Acts = (
+ALONE: Acts = (("ask",), ("ask", "ask"), ("lost", "ask"), ("ask", "ask", "ask"), ("ask", "again"))
+"""Questions under one policy, one by one."""
+TOGETHER: Acts = (
+    ("batch",),
+    ("batch",),
+    ("ask", "batch"),
+    ("lost", "batch"),
+    ("lost batch", "ask"),
+    ("lost batch", "batch"),
+)
+"""Baskets under one policy."""
+AT_ONCE = ALONE + TOGETHER
+CHANGING: Acts = (
     ("ask", "publish"),
+    ("batch", "publish"),
     ("ask", "publish", "ask"),
     ("batch", "publish", "ask"),
     ("ask", "publish", "batch"),
     ("ask", "ask", "publish", "ask"),
     ("lost", "publish", "ask"),
+    ("lost batch", "publish"),
+    ("batch", "publish", "batch"),
+)
+"""A policy that follows another."""
+KEEPING: Acts = (
     ("overtaken", "ask"),
     ("overtaken", "publish", "ask"),
     ("ask", "publish", "withdraw", "ask"),
@@ -92,8 +121,21 @@ IN_TIME: Acts = (
     ("ask", "publish", "budget", "ask"),
     ("ask", "refresh", "publish", "ask"),
     ("ask", "publish", "ask", "publish", "ask"),
+    ("lost batch", "publish", "batch", "publish"),
 )
-"""What happens when policies change."""
+"""Promises that are kept beside newer ones, overtaken, taken back."""
+IN_TIME = CHANGING + KEEPING
+
+
+PEOPLE: tuple[People | None, ...] = (
+    *[None] * 7,
+    *[People(2, keyed=True)] * 3,
+    *[People(2, keyed=False)] * 2,
+    People(3, keyed=True),
+    People(2, keyed=False, told="person"),
+    People(2, keyed=False, told="person", public=True),
+    People(1, keyed=True, told="row_key"),
+)
 
 
 @dataclass(frozen=True)
@@ -103,20 +145,41 @@ class Scope:
     acts: Acts = AT_ONCE + IN_TIME
     columns: tuple[str, ...] = ("integer", "category", "wide", "real", "boolean", "date", "ordered")
     places: tuple[Place, ...] = (Place("sqlite"),)
-    people: tuple[People | None, ...] = (None, None, People(2, keyed=True), People(2, keyed=False))
+    people: tuple[People | None, ...] = PEOPLE
     terms: tuple[Terms, ...] = SPEND
     members: int = 3
     """The most questions of a batch."""
+    kinds: tuple[str, ...] = ()
+    """Of questions, where not all of them are asked."""
+    last: tuple[str, ...] = ()
+    """Of the question in the last step, if others are asked there."""
+    widths: tuple[int, ...] = (2, 2, 1, 2, 1, 3)
+    """How many columns there are."""
+    rules: tuple[tuple[str, ...], ...] = ()
+    """Of each policy, where not all of them occur."""
+    presence: tuple[bool, ...] = ()
+    """Whether each policy hides it, where that is not left to chance."""
+    sizes: tuple[int, ...] = (3, 2, 4)
+    """Of columns."""
+    missing: tuple[str, ...] = MISSING
+    outside: tuple[str, ...] = OUTSIDE
+    conditions: tuple[int, ...] = (0, 0, 0, 1, 1, 2)
+    """How many a question has."""
+    steady: bool = False
+    """Whether each policy follows the one before it, confirmed, and nothing is taken back."""
 
 
 PLACES: tuple[Place, ...] = (
-    *[Place("sqlite")] * 7,
-    Place("sqlite", collation="NOCASE"),
-    *[Place("duckdb")] * 2,
-    Place("duckdb", texts=True),
+    *[Place("sqlite")] * 24,
+    *[Place("sqlite", collation="NOCASE")] * 2,
+    Place("sqlite", view=FILTERED),
+    Place("sqlite", view=FILTERED, public=True),
+    Place("duckdb"),
+    Place("duckdb", texts=True, collation="NOCASE"),
     Place("csv"),
     Place("parquet"),
 )
+"""SQLite is quickest; every kind occurs often enough among thousands."""
 TERMS = (*SPEND, *SPEND, *REACH)
 EVERYTHING = Scope(places=PLACES, terms=TERMS)
 
@@ -125,19 +188,24 @@ EVERYTHING = Scope(places=PLACES, terms=TERMS)
 def worlds(draw: st.DrawFn, scope: Scope = EVERYTHING) -> World:
     """A world and a neighbour of its database under one of its policies."""
     acts = draw(st.sampled_from(scope.acts))
-    declared = draw(columns(scope.columns))
+    declared = draw(columns(scope.columns, scope.widths, scope.sizes, scope.missing, scope.outside))
     place = draw(st.sampled_from(scope.places))
     people = draw(st.sampled_from(scope.people))
     changes = acts.count("publish") + acts.count("overtaken")
-    promised = tuple(draw(promises(declared)) for _ in range(1 + changes))
+    promised = tuple(
+        draw(promises(declared, only=scope.rules[at : at + 1], presence=scope.presence[at : at + 1]))
+        for at in range(1 + changes)
+    )
     one = draw(rows(declared, people, texts=place.holds_texts))
     under = draw(st.sampled_from(promised))
-    other = draw(neighbour(under, declared, one, people, texts=place.holds_texts))
+    public = place.public or (people is not None and people.public)
+    other = draw(neighbour(under, declared, one, people, texts=place.holds_texts, public=public))
     if draw(st.booleans()):
         one, other = other, one
     steps, next_policy = [], 1
-    for act in acts:
-        steps.append(draw(_steps(act, declared, scope, next_policy)))
+    for number, act in enumerate(acts, start=1):
+        then = replace(scope, kinds=scope.last) if scope.last and number == len(acts) else scope
+        steps.append(draw(_steps(act, declared, then, next_policy)))
         next_policy += act in ("publish", "overtaken")
     budget = draw(st.sampled_from(("9", "2")))
     return World(declared, place, people, promised, one, other, budget, tuple(steps))
@@ -145,11 +213,16 @@ def worlds(draw: st.DrawFn, scope: Scope = EVERYTHING) -> World:
 
 @st.composite
 def _steps(draw: st.DrawFn, act: str, declared: tuple[Column, ...], scope: Scope, policy: int) -> Step:
-    asked = questions(declared, terms=scope.terms)
+    asked = questions(declared, terms=scope.terms, only=scope.kinds, conditions=scope.conditions)
     if act in ("ask", "lost", "overtaken"):
         return Ask(draw(asked), lose=act == "lost", meanwhile=policy if act == "overtaken" else None)
-    if act == "batch":
-        return Batch(tuple(draw(st.lists(asked, min_size=scope.members - 1, max_size=scope.members))))
+    if act in ("batch", "lost batch"):
+        members = draw(st.lists(asked, min_size=scope.members - 1, max_size=scope.members))
+        return Batch(tuple(members), lose=draw(st.sampled_from((1, 1, 0))) if act == "lost batch" else None)
+    if act == "again":
+        return Again(draw(st.booleans()))
+    if act == "publish" and scope.steady:
+        return Publish(policy)
     if act == "publish":
         which = draw(st.sampled_from((policy, policy, policy, 0)))
         confirm = draw(st.sampled_from((True, True, False)))

@@ -1,0 +1,14 @@
+"""While promises are kept beside newer ones, charges are lost, overtaken, and budgets move."""
+
+from __future__ import annotations
+
+from tests.neighbours.living import arena
+from tests.neighbours.runs import live_through
+from tests.neighbours.worlds import KEEPING, PLACES, TERMS, Scope
+
+WORLDS = 300
+
+
+def test_neighbours() -> None:
+    with arena() as place:
+        live_through(place, Scope(KEEPING, places=PLACES, terms=TERMS), WORLDS, share=0.2)

@@ -1,0 +1,14 @@
+"""Questions that are settled on together, some of which are free or lost, lose no more than they pay."""
+
+from __future__ import annotations
+
+from tests.neighbours.living import arena
+from tests.neighbours.runs import live_through
+from tests.neighbours.worlds import PLACES, TERMS, TOGETHER, Scope
+
+WORLDS = 600
+
+
+def test_neighbours() -> None:
+    with arena() as place:
+        live_through(place, Scope(TOGETHER, places=PLACES, terms=TERMS), WORLDS, share=0.2)
