@@ -23,7 +23,7 @@ coverage: $(READY) browser  ## the same, and which lines they reach; takes half 
 MINUTES ?= 10
 audit: export BLOWFISHDB_AUDIT_MINUTES = $(MINUTES)
 audit: $(READY)  ## other neighbouring databases than the tests have, for MINUTES, and faults that must be found
-	@$(BIN)/pytest -n 2 --dist load tests/neighbours tests/seeded
+	@$(BIN)/pytest -n 2 --dist worksteal tests/neighbours tests/seeded
 
 # Debian calls it chromium; the tests of pages drive it, and nothing else needs it.
 browser:  ## the browser that tests of pages drive, installed where that is allowed

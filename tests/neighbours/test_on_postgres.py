@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.neighbours.living import arena
 from tests.neighbours.rows import Rows
 from tests.neighbours.runs import live_through
@@ -14,13 +16,16 @@ from tests.postgres import Server
 WORLDS = 50
 
 
-def test_neighbours(postgres: Server) -> None:
-    def put(_: Path, world: World, rows: Rows) -> Located:
-        schema = postgres.new_schema()
+def test_neighbours(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BLOWFISHDB_SOURCE_PASSWORD", "pw")
+
+    def put(folder: Path, world: World, rows: Rows) -> Located:
+        schema, table = postgres.new_schema(), folder.name.partition("-")[0]  # no two worlds have one name
         with postgres.connect(schema) as connection:
             connection.execute(create(world.place, world.columns))
             connection.execute(insert(world.place, world.columns, rows))
-        return Located(postgres.url(schema), TABLE)
+            connection.execute(f"ALTER TABLE {TABLE} RENAME TO {table}")
+        return Located(postgres.url(schema, password="${BLOWFISHDB_SOURCE_PASSWORD}"), table)
 
     with arena(put=put) as place:
         scope = Scope(AT_ONCE, places=(Place("postgres"),), terms=TERMS)

@@ -48,7 +48,7 @@ def _nothing_hidden_is_free(original: Any) -> Any:
 
 
 def _collated(original: Any) -> Any:
-    return lambda value: value
+    return lambda column, texts: (column.ref, texts)
 
 
 def _confirmed_by_itself(original: Any) -> Any:
@@ -68,6 +68,14 @@ def _past_within_the_budget(original: Any) -> Any:
 
 def _any_rows_will_do(original: Any) -> Any:
     return lambda self, policy: None
+
+
+def _no_column_decides(original: Any) -> Any:
+    return lambda self: []
+
+
+def _twice_without_a_word(original: Any) -> Any:
+    return lambda others, confirmed: None
 
 
 FAULTS = (
@@ -97,7 +105,7 @@ FAULTS = (
         "a batch under a policy without edges is free",
         "pairwise_loss",
         _nothing_hidden_is_free,
-        "together dropping",
+        "dropping without edges",
     ),
     Fault(
         "tightening in silence",
@@ -121,9 +129,23 @@ FAULTS = (
         "views",
     ),
     Fault(
+        "whose rows",
+        "a declared, hidden column may say whose row it is",
+        "Source._ids",
+        _no_column_decides,
+        "told",
+    ),
+    Fault(
+        "rows twice",
+        "the same rows get a second budget under another name",
+        "check_shared",
+        _twice_without_a_word,
+        "again",
+    ),
+    Fault(
         "collations",
         "texts are compared as the database compares them",
-        "_to_microseconds/_exact",
+        "encode/_texts",
         _collated,
         "collated",
     ),

@@ -12,7 +12,6 @@ import numpy as np
 from blowfishdb.adapters import sql_values
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import QueryFailed
-from blowfishdb.core.secret import Secret
 from tests.seeded.planting import Fault
 
 
@@ -53,6 +52,10 @@ def _boundless(original: Any) -> Any:
     return lambda self: Epsilon(10**6)
 
 
+def _carried_forgotten(original: Any) -> Any:
+    return lambda self: original(replace(self, carried=Epsilon(0)))
+
+
 def _given_back(original: Any) -> Any:
     return lambda connection, dataset, charge, *, spent: original(connection, dataset, charge, spent=False)
 
@@ -81,13 +84,12 @@ def _less_noise(original: Any) -> Any:
 
 
 def _tells_by_failing(original: Any) -> Any:
-    def count(self: Any, cancel: Any = None) -> Secret[Any]:
-        found = original(self, cancel)
-        if int(found.reveal().max(initial=0)) > 1:
+    def read(self: Any, *given: Any) -> Any:
+        if int(self.prepared.count().reveal().max(initial=0)) > 1:
             raise QueryFailed("The database gave up.", fixes=("ask again",))
-        return found
+        return original(self, *given)
 
-    return count
+    return read
 
 
 def _looks_at_values(original: Any) -> Any:
@@ -154,30 +156,46 @@ FAULTS = (
         "an answer costs nothing under a promise that is kept",
         "Service._losses",
         _zero_losses,
-        "kept",
+        "looser",
     ),
     Fault(
         "not held",
         "what an answer costs under a kept promise is not written down",
         "hold_losses",
         _nothing,
-        "kept",
+        "looser",
     ),
     Fault(
-        "given back", "what a kept promise lost is given back in the end", "end_losses", _given_back, "kept"
+        "given back", "what a kept promise lost is given back in the end", "end_losses", _given_back, "looser"
     ),
     Fault(
         "never kept",
         "a policy that is loosened binds no longer",
         "Publishing.publish",
         _always_withdrawn,
-        "kept",
+        "looser",
     ),
     Fault("lost is free", "a charge that was lost is not spent", "State.spent", _only_settled, "lost"),
-    Fault("lost is past", "a charge that was lost did not happen", "history", _lost_forgotten, "lost"),
-    Fault("boundless", "there is always budget left", "Budget.remaining", _boundless, "budget"),
-    Fault("boundless promise", "a kept promise has always room", "Promise.remaining", _boundless, "kept"),
-    Fault("identity", "questions of one kind are one question", "identity", _by_kind_alone, "stored"),
+    Fault(
+        "lost is past", "a charge that was lost did not happen", "history", _lost_forgotten, "farther lost"
+    ),
+    Fault(
+        "boundless",
+        "what was lost before a policy leaves its budget whole",
+        "Budget.remaining",
+        _carried_forgotten,
+        "farther and on",
+    ),
+    Fault(
+        "boundless promise",
+        "a kept promise has always room",
+        "Promise.remaining",
+        _boundless,
+        "looser for long",
+    ),
+    Fault(
+        "identity", "questions of one kind are one question", "identity", _by_kind_alone, "stored otherwise"
+    ),
     Fault(
         "same rows",
         "answers about rows that others drop are combined",
@@ -195,7 +213,11 @@ FAULTS = (
     ),
     Fault("less noise", "half the noise is drawn", "UnitScales.draw", _less_noise, "alone"),
     Fault(
-        "tells by failing", "a full box makes the database fail", "Prepared.count", _tells_by_failing, "alone"
+        "tells by failing",
+        "a full box makes the database fail",
+        "_CountsReader.read",
+        _tells_by_failing,
+        "alone",
     ),
     Fault(
         "one row more", "one row more of a person counts than was said", "Unit.limit", _one_row_more, "people"

@@ -139,9 +139,9 @@ def _no_edges(original: Any) -> Any:
 def _shorter(found: Any, *_: object) -> Any:
     from blowfishdb.core.graphs import Threshold
 
-    return (
-        Threshold(found.size, found.theta - 1) if isinstance(found, Threshold) and found.theta > 1 else found
-    )
+    if not isinstance(found, Threshold):
+        return found
+    return Threshold(found.size, found.theta - 1) if found.theta > 1 else Explicit(found.size, ())
 
 
 def _totals_lose_nothing(original: Any) -> Any:
@@ -264,8 +264,8 @@ FAULTS = (
         _exact_though_people_come_and_go,
         "present",
     ),
-    Fault("one step", "any two values are one step apart", "ByDistance.worst", _one_step, "in time"),
-    Fault("rounded down", "losses are rounded down", "Past.epsilon", _rounded_down, "in time"),
+    Fault("one step", "any two values are one step apart", "ByDistance.worst", _one_step, "farther"),
+    Fault("rounded down", "losses are rounded down", "Past.epsilon", _rounded_down, "farther odd"),
     Fault(
         "first column", "one at a time, only the first column moves", "_moves", _first_column_only, "together"
     ),
@@ -277,14 +277,14 @@ FAULTS = (
         "wider bins hide shorter distances",
         "Threshold.project_closed",
         _changed(_shorter),
-        "alone",
+        "lines",
     ),
     Fault(
         "totals used",
         "exact totals that a decoder used lose nothing later",
         "ReleasedRows.used",
         _totals_lose_nothing,
-        "in time",
+        "looser",
     ),
     Fault(
         "missing",
@@ -298,6 +298,6 @@ FAULTS = (
         "exact answers lose nothing under a later policy",
         "ByRows.worst",
         _exact_rows_lose_nothing,
-        "in time",
+        "exact once",
     ),
 )
