@@ -16,6 +16,7 @@ from blowfishdb.workspace import Workspace
 
 NOISY = "a number that was paid for"
 _PICKED = ("top", "above")
+_DIGITS = 9  # what follows by arithmetic from noisy numbers and is exact, is so but for rounding
 
 
 def seen(answer: Answer) -> dict[str, Any]:
@@ -27,7 +28,7 @@ def _answer(plain: dict[str, Any]) -> dict[str, Any]:
     """What is picked by noisy counts is noise itself; picked by exact ones, the watch sees them."""
     picked, exact, shown = plain["kind"] in _PICKED, plain["exact"], dict(plain)
     if picked:
-        shown["labels"] = shown["exact"] = NOISY
+        shown["labels"] = shown["exact"] = shown["promise"] = NOISY
     for name in ("values", "raw", "low", "high"):
         numbers = plain[name]
         if numbers is None:
@@ -35,7 +36,10 @@ def _answer(plain: dict[str, Any]) -> dict[str, Any]:
         if picked or (len(numbers) != len(exact) and not all(exact)):
             shown[name] = NOISY
         elif len(numbers) == len(exact):
-            shown[name] = [number if sure else NOISY for number, sure in zip(numbers, exact, strict=True)]
+            shown[name] = [
+                round(number, _DIGITS) + 0.0 if sure else NOISY
+                for number, sure in zip(numbers, exact, strict=True)
+            ]
     shown["receipt"] = {**plain["receipt"], "settled": ""}
     return shown
 

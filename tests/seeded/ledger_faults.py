@@ -196,13 +196,6 @@ FAULTS = (
     Fault(
         "identity", "questions of one kind are one question", "identity", _by_kind_alone, "stored otherwise"
     ),
-    Fault(
-        "same rows",
-        "answers about rows that others drop are combined",
-        "_same_rows",
-        _always,
-        "stored dropping",
-    ),
     Fault("meets anything", "a free answer is always accurate enough", "Offer.meets", _always, "stored"),
     Fault(
         "looks at values",

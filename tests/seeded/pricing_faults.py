@@ -178,7 +178,7 @@ FAULTS = (
         "moving a row changes one cell, not two",
         "LaplaceOnCells.sensitivity",
         lambda _: lambda self: 1,
-        "stored",
+        "cells",
     ),
     Fault(
         "where drops",
@@ -214,7 +214,7 @@ FAULTS = (
         "what the first question of a basket would cost alone counts as paid",
         "Together.due",
         _paid_alone,
-        "together",
+        "basket",
     ),
     Fault(
         "free members",
