@@ -108,5 +108,16 @@ def main(
     ctx.obj = Here(workspace, user, token_file)
 
 
-for group in (importing, schema, policy, tradeoff, budget, questions, answers, books, system, people):
-    group.register(app)
+for register in (
+    importing.register,
+    schema.register,
+    policy.register,
+    tradeoff.register,
+    budget.register,
+    questions.register,
+    answers.register,
+    books.register,
+    system.register,
+    people.register,
+):
+    register(app)

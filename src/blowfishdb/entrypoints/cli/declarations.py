@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from blowfishdb.core.errors import InvalidInput
-from blowfishdb.entrypoints.cli.policy import read_text
+from blowfishdb.entrypoints.cli.here import read_text
 
 if TYPE_CHECKING:
     from blowfishdb.core.attribute import Attribute

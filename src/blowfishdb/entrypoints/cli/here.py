@@ -155,3 +155,11 @@ WitnessFile = Annotated[
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+
+
+def read_text(file: Path) -> str:
+    """The content of a file that was named on the command line."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise InvalidInput(f"The file '{file}' is not there, or is not text in UTF-8.") from None

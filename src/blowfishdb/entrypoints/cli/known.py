@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from blowfishdb.core.errors import InvalidInput
-from blowfishdb.entrypoints.cli.here import AsJson, Data, Here
+from blowfishdb.entrypoints.cli.here import AsJson, Data, Here, read_text
 
 if TYPE_CHECKING:
     from blowfishdb.core.constraints import Constraints
@@ -117,7 +117,6 @@ def _more(
     from blowfishdb.adapters.known_tables import read_table
     from blowfishdb.adapters.policy_known import read_known
     from blowfishdb.core.constraints import Constraints
-    from blowfishdb.entrypoints.cli.policy import read_text
 
     said: dict[str, Any] = {} if answer is None else {"count": answer}
     columns = None if marginal is None else [name.strip() for name in marginal.split(",")]

@@ -9,7 +9,7 @@ import typer
 
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.entrypoints.cli import prompts
-from blowfishdb.entrypoints.cli.here import AsJson, Data, Here, Yes
+from blowfishdb.entrypoints.cli.here import AsJson, Data, Here, Yes, read_text
 from blowfishdb.entrypoints.cli.known import check, known
 from blowfishdb.entrypoints.cli.panels import CURATOR, examples
 
@@ -248,14 +248,6 @@ def import_file(
 
 
 # --- steps --------------------------------------------------------------------------------------
-
-
-def read_text(file: Path) -> str:
-    """The content of a file that was named on the command line."""
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise InvalidInput(f"The file '{file}' is not there, or is not text in UTF-8.") from None
 
 
 def _graph(
