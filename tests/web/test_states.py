@@ -119,7 +119,7 @@ def test_the_demonstration_starts_over_and_everyone_keeps_their_role(tmp_path: P
     write_checkins(tmp_path / "checkins.duckdb", people=500)
     place = tmp_path / demo.WORKSPACE
     demo.declare(place, tmp_path)
-    app = create_app(place, settings=replace(SETTINGS, demo=True), hasher=CHEAP)
+    app = create_app(place, settings=replace(SETTINGS, demo=True), hasher=CHEAP, reset=demo.start_over)
     try:
         workspace: Workspace = app.state.server.workspace
         workspace["salaries"].question("histogram(region)").accurate_to(50).ask()

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import os
 import webbrowser
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, Final
 
 from rich.console import Console, Group
 from rich.text import Text
@@ -19,11 +17,9 @@ from rich.text import Text
 from blowfishdb.adapters.accounts import Accounts, Role
 from blowfishdb.adapters.backup import delete
 from blowfishdb.adapters.private_files import private_folder
-from blowfishdb.adapters.synthetic import PEOPLE, salary_domain, write_salaries
-from blowfishdb.adapters.synthetic_checkins import CHECKINS, checkin_domain, write_checkins
-from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.entrypoints.background import THIS_MACHINE, address_of, listening, server_for
+from blowfishdb.entrypoints.samples import SAMPLES
 from blowfishdb.entrypoints.terminal import Framed, grid
 from blowfishdb.workspace import Workspace
 
@@ -32,34 +28,6 @@ PASSWORDS: Final = {role: f"{role.value}-demo" for role in Role}
 WORKSPACE: Final = "demo.blowfish"
 _LOG: Final = "server.log"
 _HERE: Final = frozenset({THIS_MACHINE, "localhost", "::1"})
-
-
-@final
-@dataclass(frozen=True)
-class Sample:
-    """A synthetic dataset: how it is made, and what its rows may hold."""
-
-    name: str
-    about: str
-    write: Callable[[Path], None]
-    domain: Callable[[], Domain]
-
-    def file(self, folder: Path) -> Path:
-        """Where its rows are."""
-        return folder / f"{self.name}.duckdb"
-
-    def make(self, folder: Path) -> None:
-        """Its file; half a file is never mistaken for it."""
-        part = folder / f"{self.name}.part"
-        part.unlink(missing_ok=True)
-        self.write(part)
-        part.replace(self.file(folder))
-
-
-SAMPLES: Final = (
-    Sample("salaries", f"{PEOPLE:,} synthetic salaries", write_salaries, salary_domain),
-    Sample("checkins", f"{CHECKINS:,} synthetic check-ins on a map", write_checkins, checkin_domain),
-)
 
 
 def run(
@@ -132,7 +100,7 @@ def _serve(workspace: Path, out: Console, *, host: str, port: int, open_browser:
     from blowfishdb.entrypoints.api.app import create_app
     from blowfishdb.entrypoints.api.settings import Settings
 
-    app = create_app(workspace, settings=Settings(demo=True))
+    app = create_app(workspace, settings=Settings(demo=True), reset=start_over)
     with listening(host, port) as listener:
         address = address_of(listener)
         if port and not address.endswith(f":{port}"):

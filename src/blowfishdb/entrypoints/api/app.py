@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -59,8 +59,10 @@ def create_app(
     *,
     settings: Settings = Settings(),  # noqa: B008 (frozen)
     hasher: PasswordHash | None = None,
+    reset: Callable[[Path], None] | None = None,
 ) -> FastAPI:
-    """The server of a workspace; ``hasher`` is argon2id with pwdlib's costs unless given.
+    """The server of a workspace; ``hasher`` is argon2id with pwdlib's costs unless given. ``reset`` makes the
+    workspace anew for whoever starts the demonstration over; without it nobody can.
 
     The workspace is open from here until the app is shut down, so that a wrong path is told at once.
     """
@@ -76,7 +78,7 @@ def create_app(
         generate_unique_id_function=docs.operation_id,
         lifespan=_lifespan,
     )
-    app.state.server = server
+    app.state.server, app.state.reset = server, reset
     metrics = app.state.metrics = Metrics(lambda: app.state.server.workspace)
     problems.install(app)
     for router in _ROUTERS:

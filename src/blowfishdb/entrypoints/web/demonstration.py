@@ -14,6 +14,7 @@ from blowfishdb.entrypoints.api import signing
 from blowfishdb.entrypoints.api.access import Caller
 from blowfishdb.entrypoints.api.bodies import DemoRole
 from blowfishdb.entrypoints.api.server import Server
+from blowfishdb.entrypoints.samples import SAMPLES
 from blowfishdb.entrypoints.web.frame import dataset_address, redirect
 from blowfishdb.entrypoints.web.gates import PageCurator, PageReader
 
@@ -25,7 +26,7 @@ _resetting: Final = threading.Lock()
 @router.post("/demo/reset")
 def reset(request: Request, caller: PageReader) -> Response:
     """Forget every answer and every change of policy, and stay in the same role."""
-    if not caller.server.settings.demo:
+    if not caller.server.settings.demo or request.app.state.reset is None:
         raise NotFound("This is not the demonstration, so nothing is forgotten here.")
     role = caller.role
     with _resetting:
@@ -38,8 +39,6 @@ def reset(request: Request, caller: PageReader) -> Response:
 @router.post("/datasets/salary-demo")
 def salary_demo(caller: PageCurator) -> Response:
     """Synthetic salaries beside an empty workspace, as something to try things with."""
-    from blowfishdb.entrypoints.demo import SAMPLES
-
     folder = _folder(caller)
     sample = SAMPLES[0]
     if not sample.file(folder).exists():
@@ -50,12 +49,10 @@ def salary_demo(caller: PageCurator) -> Response:
 
 def start_over(app: FastAPI) -> None:
     """A new workspace in place of the old one, and a server for it in place of the old one."""
-    from blowfishdb.entrypoints import demo
-
     before: Server = app.state.server
     before.workspace.close()
     place = Path(before.workspace.store.name)
-    demo.start_over(place)
+    app.state.reset(place)
     app.state.server = Server.open(place, before.settings)
 
 
