@@ -13,6 +13,7 @@ import pytest
 
 import blowfishdb as bf
 from blowfishdb.core.errors import InvalidAttribute, InvalidPredicate, NotProven
+from blowfishdb.core.guarantee import invariants
 from blowfishdb.datasets import Dataset
 from blowfishdb.missing_prices import missing_prices
 from blowfishdb.workspace import Workspace
@@ -199,7 +200,7 @@ def test_public_missing_values_cost_nothing_and_are_exact(ws: Workspace) -> None
     question = dataset.sql('SELECT COUNT(*) FROM "public clamp" WHERE age IS NULL')
     assert not question.accurate_to(1).quote().epsilon
     assert question.accurate_to(1).ask().exact.all()
-    assert "how many values of 'age' are missing" in dataset.policy.invariants()
+    assert "how many values of 'age' are missing" in invariants(dataset.policy)
     assert any("is missing is not hidden" in str(said) for said in dataset.guarantee().paragraphs)
     secret = ws["value clamp"].where(bf.col("age").is_missing() & (bf.col("pay") < 7)).count()
     assert secret.accurate_to(1).quote().epsilon

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from blowfishdb.core.bins import Bins as Bins
     from blowfishdb.core.budget import Epsilon as Epsilon
     from blowfishdb.core.constraints import Constraints as Constraints
+    from blowfishdb.core.constraints.over_cells import sensitivity as sensitivity
     from blowfishdb.core.domain import Boolean as Boolean
     from blowfishdb.core.domain import Category as Category
     from blowfishdb.core.domain import Date as Date
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from blowfishdb.core.lower_bound import lower_bound as lower_bound
     from blowfishdb.core.policy import Policy as Policy
     from blowfishdb.core.predicates import col as col
-    from blowfishdb.core.sensitivity import sensitivity as sensitivity
     from blowfishdb.entrypoints.client import connect as connect
     from blowfishdb.mechanisms.check import check_mechanism as check_mechanism
     from blowfishdb.workspace import open_workspace as open  # noqa: A004
@@ -56,7 +56,7 @@ _HOMES: dict[str, tuple[str, str | None]] = {
     "Constraints": ("blowfishdb.core.constraints", "Constraints"),
     "Policy": ("blowfishdb.core.policy", "Policy"),
     "col": ("blowfishdb.core.predicates", "col"),
-    "sensitivity": ("blowfishdb.core.sensitivity", "sensitivity"),
+    "sensitivity": ("blowfishdb.core.constraints.over_cells", "sensitivity"),
     "read_graph": ("blowfishdb.adapters.graph_files", "read_graph"),
     "check_mechanism": ("blowfishdb.mechanisms.check", "check_mechanism"),
     "lower_bound": ("blowfishdb.core.lower_bound", "lower_bound"),

@@ -13,6 +13,7 @@ from blowfishdb.core.axis import Axis
 from blowfishdb.core.bins import Bins
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidWorkload, SizeMismatch, UnknownColumn
+from blowfishdb.core.guarantee import invariants
 from blowfishdb.core.policy import Policy
 from blowfishdb.core.predicates import Everything, col
 from blowfishdb.core.projection import project
@@ -206,11 +207,11 @@ def test_two_ranges_on_a_billion_values_need_few_boxes() -> None:
 
 
 def test_invariants_are_named() -> None:
-    assert Policy.differential_privacy(DOMAIN).invariants() == ["how many rows there are"]
+    assert invariants(Policy.differential_privacy(DOMAIN)) == ["how many rows there are"]
     parts = Policy.by_column(DOMAIN, {"age": graphs.Partitioned([0, 0, 1, 1, 2, 2])})
-    assert parts.invariants()[1] == "how many rows are in each of the 3 groups of 'age'"
+    assert invariants(parts)[1] == "how many rows are in each of the 3 groups of 'age'"
     hidden = Policy.by_column(DOMAIN, {}, hide_presence=True)
-    assert hidden.invariants() == []
+    assert invariants(hidden) == []
 
 
 def test_every_pair_of_names_projects_consistently() -> None:

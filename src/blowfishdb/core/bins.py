@@ -135,6 +135,17 @@ def as_bins(bins: Bins | ArrayLike, size: int) -> Bins:
     return partition
 
 
+def common_bins(first: Bins | None, second: Bins | None, size: int) -> Bins:
+    """The coarsest bins that refine both."""
+    if first is None or second is None:
+        return first or second or whole_bin(size)
+    if first.contiguous and second.contiguous:
+        starts = [bins.first(np.arange(bins.count)) for bins in (first, second)]
+        return Bins.edges(size, np.union1d(*starts))
+    pairs = first.assignment() * second.count + second.assignment()
+    return Bins.labels(np.unique(pairs, return_inverse=True)[1])
+
+
 def whole_bin(size: int) -> Bins:
     """One bin that holds everything."""
     return EqualBins(size, size)

@@ -15,8 +15,8 @@ from blowfishdb.core.constraints.under_policy import keeps_component_totals
 from blowfishdb.core.constraints.words import known_sentences
 from blowfishdb.core.errors import InvalidInput, TooLarge
 from blowfishdb.core.graphs import Apart, Full, Grid, Partitioned, PolicyGraph, Threshold
-from blowfishdb.core.policy import Policy
-from blowfishdb.core.policy_parts import Part, Parts, parts_of
+from blowfishdb.core.policy import Policy, group_counts
+from blowfishdb.core.policy_parts import Part, Parts, own_graph, parts_of
 from blowfishdb.core.policy_words import area_distance, pair_words
 from blowfishdb.core.protection import at_most, certainty_at, extent, percent
 from blowfishdb.core.typed_values import shown_distance
@@ -309,10 +309,25 @@ def _together(parts: Parts, clauses: tuple[Clause, ...], budget: Epsilon) -> str
     )
 
 
+def invariants(policy: Policy) -> list[str]:
+    """What a policy does not hide from anyone, in words: exact counts are given away freely.
+
+    The total of every connected component is the same for all neighbouring databases, unless something
+    that is known forces records of other components to move as well.
+    """
+    if policy.hides_presence:
+        return []
+    if not keeps_component_totals(policy):
+        return ["how many rows there are"]
+    columns = (name for name in policy.domain if not policy.domain[name].may_drop)
+    parts = [counts for name in columns if (counts := group_counts(name, own_graph(policy, name)))]
+    return ["how many rows there are", *parts]
+
+
 def _not_hidden(policy: Policy, parts: Parts) -> tuple[str, ...]:
     if parts.hides_presence:
         return ()
-    found = ["that the person is in the data", *policy.invariants()]
+    found = ["that the person is in the data", *invariants(policy)]
     if not keeps_component_totals(policy):
         return tuple(found)
     if len(found) > 3:

@@ -115,22 +115,6 @@ class Policy:
         """Whether an attacker must not learn that someone is in the data; the row count is then private."""
         return self.graph.absent
 
-    def invariants(self) -> list[str]:
-        """What this policy does not hide from anyone, in words: exact counts are given away freely.
-
-        The total of every connected component is the same for all neighbouring databases, unless something
-        that is known forces records of other components to move as well.
-        """
-        from blowfishdb.core.constraints.under_policy import keeps_component_totals
-
-        if self.hides_presence:
-            return []
-        if not keeps_component_totals(self):
-            return ["how many rows there are"]
-        columns = (name for name in self.domain if not self.domain[name].may_drop)
-        parts = [counts for name in columns if (counts := group_counts(name, own_graph(self, name)))]
-        return ["how many rows there are", *parts]
-
     def project(self, cells: Mapping[str, Bins]) -> PolicyGraph:
         """The policy over boxes of the named columns, row-major in the order of the domain.
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import numpy as np
 
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.axis import Axis
-from blowfishdb.core.bins import Bins, ProductBins, whole_bin
+from blowfishdb.core.bins import Bins, ProductBins, common_bins
+from blowfishdb.core.constraints.under_policy import Refined, refine
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import SizeMismatch
 from blowfishdb.core.graphs import Apex, Cone, PolicyGraph
@@ -24,9 +25,6 @@ from blowfishdb.core.policy import Policy
 from blowfishdb.core.predicates import Everything
 from blowfishdb.core.questions import Question
 from blowfishdb.core.workloads import Selected, Workload
-
-if TYPE_CHECKING:
-    from blowfishdb.core.constraints.under_policy import Refined
 
 
 @final
@@ -96,8 +94,6 @@ def project(question: Question, policy: Policy) -> Projected:
 @lru_cache(maxsize=64)
 def _known_on(policy: Policy, boxes: tuple[tuple[str, Bins], ...]) -> Refined:
     """Kept for the next question about the same cells: its bounds are worth more than its memory."""
-    from blowfishdb.core.constraints.under_policy import refine  # which builds on this module
-
     return refine(policy, dict(boxes))
 
 
@@ -138,17 +134,6 @@ def _refined(axes: tuple[Axis, ...], question: Question, domain: Domain) -> tupl
         Axis(name, domain[name], common_bins(asked.get(name), cuts.get(name), domain[name].size))
         for name in involved
     )
-
-
-def common_bins(first: Bins | None, second: Bins | None, size: int) -> Bins:
-    """The coarsest bins that refine both."""
-    if first is None or second is None:
-        return first or second or whole_bin(size)
-    if first.contiguous and second.contiguous:
-        starts = [bins.first(np.arange(bins.count)) for bins in (first, second)]
-        return Bins.edges(size, np.union1d(*starts))
-    pairs = first.assignment() * second.count + second.assignment()
-    return Bins.labels(np.unique(pairs, return_inverse=True)[1])
 
 
 def _selection(axes: tuple[Axis, ...], cells: CellQuery, question: Question, domain: Domain) -> IntArray:

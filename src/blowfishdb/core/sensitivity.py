@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,32 +25,17 @@ from blowfishdb.core.workloads import Cumulative, Histogram, Marginals, Workload
 from blowfishdb.core.workloads import Product as ProductWorkload
 from blowfishdb.core.workloads.base import Numbers, exact
 
-if TYPE_CHECKING:
-    from blowfishdb.core.constraints.declared import Constraints
-    from blowfishdb.core.domain import Domain
-
 STREAM_LIMIT = 10**8
 _SAFE = 2**62
 
 
-def sensitivity(
-    workload: Workload,
-    graph: PolicyGraph,
-    constraints: Constraints | None = None,
-    *,
-    domain: Domain | None = None,
-) -> int | Fraction:
+def sensitivity(workload: Workload, graph: PolicyGraph) -> int | Fraction:
     """The exact policy-specific sensitivity of ``workload`` under ``graph``.
 
     A vertex that stands for "not counted" (⊥, *outside*) may be left out of the workload; its
-    column is zero. With ``constraints`` it is a proven upper bound, or NotProven; they speak of the columns
-    of ``domain``, and without one of bare cells and axes.
+    column is zero.
     """
-    if not constraints:
-        return exact(scaled_sensitivity(workload, graph), workload.denominator)
-    from blowfishdb.core.constraints.over_cells import constrained_sensitivity
-
-    return constrained_sensitivity(workload, graph, constraints, domain)
+    return exact(scaled_sensitivity(workload, graph), workload.denominator)
 
 
 def scaled_sensitivity(workload: Workload, graph: PolicyGraph) -> int:

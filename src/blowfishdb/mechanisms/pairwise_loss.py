@@ -23,10 +23,9 @@ import numpy as np
 
 from blowfishdb.core.arrays import BoolArray, IntArray
 from blowfishdb.core.axis import Axis
-from blowfishdb.core.bins import Bins
+from blowfishdb.core.bins import Bins, common_bins
 from blowfishdb.core.policy import Policy
 from blowfishdb.core.policy_parts import without_presence
-from blowfishdb.core.projection import common_bins
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.losses import ByRows, Loss
 from blowfishdb.mechanisms.strategy import WeightedRows

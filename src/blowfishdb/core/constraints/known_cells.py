@@ -16,13 +16,12 @@ from typing import final
 import numpy as np
 
 from blowfishdb.core.arrays import BoolArray, IntArray
-from blowfishdb.core.bins import LIMIT, Bins, single_cells
+from blowfishdb.core.bins import LIMIT, Bins, common_bins, single_cells
 from blowfishdb.core.constraints.declared import Constraints, Marginal, Range, Reading, table_bins
 from blowfishdb.core.constraints.exact_algebra import rank_at_least
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import InvalidInput, TooLarge
 from blowfishdb.core.predicates import Predicate
-from blowfishdb.core.projection import common_bins
 
 MOST_ENTRIES = 4 * 10**6
 """How large a table of (known counts × classes) may be for exact linear algebra."""

@@ -18,12 +18,31 @@ from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import SizeMismatch
 from blowfishdb.core.graphs import Cone, Grid, PolicyGraph, Product
 from blowfishdb.core.policy import Policy
+from blowfishdb.core.sensitivity import scaled_sensitivity
 from blowfishdb.core.workloads import Predicates, Workload
 from blowfishdb.core.workloads.base import exact
 
 
-def constrained_sensitivity(
-    workload: Workload, graph: PolicyGraph, constraints: Constraints, domain: Domain | None = None
+def sensitivity(
+    workload: Workload,
+    graph: PolicyGraph,
+    constraints: Constraints | None = None,
+    *,
+    domain: Domain | None = None,
+) -> int | Fraction:
+    """The exact policy-specific sensitivity of ``workload`` under ``graph``.
+
+    A vertex that stands for "not counted" (⊥, *outside*) may be left out of the workload; its
+    column is zero. With ``constraints`` it is a proven upper bound, or NotProven; they speak of the columns
+    of ``domain``, and without one of bare cells and axes.
+    """
+    if not constraints:
+        return exact(scaled_sensitivity(workload, graph), workload.denominator)
+    return _constrained(workload, graph, constraints, domain)
+
+
+def _constrained(
+    workload: Workload, graph: PolicyGraph, constraints: Constraints, domain: Domain | None
 ) -> int | Fraction:
     """A proven upper bound of the change of the answers between neighbours under ``constraints``."""
     if domain is None and isinstance(workload, Predicates):
