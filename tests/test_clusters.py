@@ -274,7 +274,7 @@ def test_files_have_a_row_for_each_cluster(points: Dataset, tmp_path: Path) -> N
     assert list(answer.columns()) == ["cluster", "x", "y", "size", "exact"]
     assert answer.places is not None and answer.places.limits == ((0, 99), (0, 99))
     header, first, *rest = export(answer, "csv").body.decode("utf-8-sig").splitlines()
-    assert header == "cluster,x,y,size,exact" and len(rest) == 2
+    assert header == "cluster,x,y,size,exact,note" and len(rest) == 2
     assert [float(part) for part in first.split(",")[1:3]] == answer.places.centroids[0].tolist()
     (tmp_path / "a.parquet").write_bytes(export(answer, "parquet").body)
     assert pq.read_table(tmp_path / "a.parquet").column_names == list(answer.columns())

@@ -198,7 +198,7 @@ class TestTheLedger:
         assert other.number != first.number and other.receipt.cost == Epsilon(EPSILON)
 
     def test_nothing_is_offered_or_combined_from_it(self, people: Dataset) -> None:
-        people.refresh()
+        people.refresh(ROWS)
         fine = people["salary"].histogram(width=2_500)
         adaptive(fine, "5").ask()
         assert not fine.accurate_to(1_000).quote().owned
@@ -206,7 +206,7 @@ class TestTheLedger:
         assert fine.accurate_to(1_000).quote().owned
 
     def test_a_batch_may_hold_one(self, people: Dataset) -> None:
-        people.refresh()
+        people.refresh(ROWS)
         curve = adaptive(people["salary"].cumulative(width=10_000))
         bars = people["salary"].histogram(width=10_000).accurate_to(60)
         first, second = people.gateway.batch(curve, bars).ask()
@@ -253,7 +253,7 @@ class TestReading:
 
     def test_tables_leave_the_interval_out(self, bars: Answer) -> None:
         rows = list(csv.DictReader(io.StringIO(export(bars, "csv").body.decode("utf-8-sig"))))
-        assert list(rows[0]) == ["salary", "value", "exact"]
+        assert list(rows[0]) == ["salary", "value", "exact", "note"]
         table = pq.read_table(io.BytesIO(export(bars, "parquet").body))
         assert table.column_names == ["salary", "value", "exact"]
         assert table.schema.metadata[b"blowfishdb.accuracy"].decode() == NO_PROMISE

@@ -225,7 +225,7 @@ def test_a_failure_before_the_charge_leaves_the_key_free(here: Running) -> None:
     headers = {"Idempotency-Key": "wednesday"}
     (here.folder / "salaries.duckdb").rename(here.folder / "gone")
     failed = here.analyst.post(ANSWERS, json=QUESTION, headers=headers)
-    assert failed.status_code == 503 and failed.json()["charged"] is False and not spent(here)
+    assert failed.status_code == 502 and failed.json()["charged"] is False and not spent(here)
     (here.folder / "gone").rename(here.folder / "salaries.duckdb")
     assert here.analyst.post(ANSWERS, json=QUESTION, headers=headers).status_code == 200
 

@@ -50,7 +50,7 @@ def test_a_text_and_an_object_are_the_same_question(here: Running) -> None:
     assert again["owned"] and again["epsilon"] == "0"
     assert ok(here.analyst.get("/api/v1/answers"))["answers"][-1]["kind"] == "clusters"
     exported = here.analyst.get(f"/api/v1/answers/{answer['id']}.csv").text
-    assert exported.lstrip("\ufeff").startswith("cluster,salary,age,size,exact\r\ncluster 1,")
+    assert exported.lstrip("\ufeff").startswith("cluster,salary,age,size,exact,note\r\ncluster 1,")
 
 
 @pytest.mark.parametrize("name", CLUSTERING)

@@ -23,7 +23,7 @@ def choose_adaptive(page: Any, address: str = ASK) -> Any:
     expect(by).to_be_hidden()
     page.get_by_label("As accurate as an ε allows").check()
     page.get_by_label("spend ε").fill("0.2")
-    expect(page.locator("#quote .promise")).to_contain_text("Within ±")
+    expect(page.locator("#quote .promise")).to_contain_text("every bar is within")
     by.select_option("adaptive")
     quote = page.locator("#quote")
     expect(quote.locator(".promise")).to_have_text(NO_PROMISE)
@@ -76,7 +76,7 @@ def test_all_mechanisms_can_be_chosen(page_for: PageFor) -> None:
     assert sorted(offered) == sorted((*NAMED, *DATA_DEPENDENT)) and offered[:2] == ["best", "adaptive"]
     expect(page.locator("#quote")).to_contain_text("By “DAWA”")
     by.select_option("laplace")
-    expect(page.locator("#quote .promise")).to_contain_text("Within ±")
+    expect(page.locator("#quote .promise")).to_contain_text("every bar is within")
 
 
 @pytest.mark.parametrize("chosen", ["magic", "policy-tree"])

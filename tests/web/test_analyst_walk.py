@@ -112,7 +112,7 @@ def test_everything_by_keyboard(page_for: PageFor, web: Site) -> None:
     page.keyboard.press("Control+A")
     page.keyboard.type("77")
     expect(page.locator("#quote")).to_contain_text("Cumulative of age (4 bins)")
-    expect(page.locator("#quote")).to_contain_text("±77")
+    expect(page.locator("#quote")).to_contain_text("within 77 people")
     tab_to("#spend button")
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline == "solid"

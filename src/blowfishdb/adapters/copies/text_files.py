@@ -15,9 +15,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, final
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from blowfishdb.adapters.backends.files import check_file
 from blowfishdb.adapters.copies.dialect import SEPARATORS, Dialect
 from blowfishdb.adapters.copies.sizes import check_columns, credible
@@ -27,6 +24,7 @@ from blowfishdb.core.errors import InvalidInput, SourceCorrupt, SourceError, Sou
 if TYPE_CHECKING:
     from _csv import Reader
 
+    import pyarrow as pa
     from typing_extensions import Buffer
 
 _SAMPLE: Final = 1 << 20  # bytes by which a dialect is found
@@ -58,6 +56,8 @@ def opened_bytes(
 ) -> Iterator[io.BufferedReader[Any]]:
     """The bytes of a file, unpacked; one that holds more than ``most``, or far more than it can, is refused
     on the way."""
+    import pyarrow as pa
+
     check_file(path)
     packed = _PACKED.get(path.suffix.lower())
     try:
@@ -93,6 +93,8 @@ class _Unpacked(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Buffer) -> int:
+        import pyarrow as pa
+
         into = memoryview(buffer).cast("B")
         try:
             found = self._stream.read(len(into))
@@ -232,6 +234,8 @@ def opened_rows(
     path: Path, dialect: Dialect, *, most: int | None = None, patience: Patience | None = None
 ) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
     """The columns of a file, all of them texts, and its rows; an empty value is a missing one."""
+    import pyarrow as pa
+
     with (
         opened_bytes(path, most, patience) as stream,
         io.TextIOWrapper(stream, dialect.encoding, newline="") as text,
@@ -242,6 +246,8 @@ def opened_rows(
 
 
 def _batches(lines: _Lines, schema: pa.Schema, dialect: Dialect) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
     for chunk in _chunks(lines.rows(header=dialect.header), min(_ROWS, _TOGETHER // len(schema))):
         columns = [_column(values, dialect.decimal) for values in zip(*chunk, strict=True)]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -331,10 +337,11 @@ def _first_undecodable(path: Path, encoding: str) -> int:
 
 def _column(values: Sequence[str], decimal: str) -> pa.Array:
     """Values as texts; an empty one is missing."""
+    import pyarrow as pa
+
     if decimal == ",":
         values = [_with_point(value) for value in values]
-    texts = pa.array(values, pa.string())
-    return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
+    return pa.array([value or None for value in values], pa.string())
 
 
 def _with_point(value: str) -> str:
