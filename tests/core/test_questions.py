@@ -36,6 +36,12 @@ def release(
 
 
 class TestReading:
+    def test_bins_that_noise_has_picked_are_not_exact(self) -> None:
+        counts, known = [5.0, 1.0, 9.0] + [0.0] * 7, [True] * 10
+        assert Top(1).read(release(counts, 4, known), (TEN,)).exact.all()
+        for kind in (Top(1), Above(8)):
+            assert not kind.read(release(counts, 4, [False, *known[1:]]), (TEN,)).exact.any()
+
     def test_a_histogram_is_never_negative_and_keeps_its_intervals(self) -> None:
         reading = Histogram().read(release([-3, 5, 20] + [0] * 7, 4), (TEN,))
         assert reading.values[:3].tolist() == [0, 5, 20]

@@ -537,10 +537,11 @@ def _increasing(release: Release, labels: tuple[tuple[str, ...], ...]) -> Readin
 
 
 def _picked(release: Release, axis: Axis, chosen: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Reading:
+    """The chosen bins; what was chosen by noisy counts is not exact, even where its own count is."""
     every = _counts(release, (axis.labels(),))
     labels = (tuple(every.labels[0][index] for index in chosen),)
     low, high = (None if line is None else line[chosen] for line in (every.low, every.high))
-    return Reading(labels, every.values[chosen], low, high, every.exact[chosen])
+    return Reading(labels, every.values[chosen], low, high, every.exact[chosen] & every.exact.all())
 
 
 def _inside_a_cell(axis: Axis) -> Fraction:
