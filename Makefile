@@ -22,6 +22,7 @@ coverage: $(READY) browser  ## the same, and which lines they reach; takes half 
 
 MINUTES ?= 10
 audit: export BLOWFISHDB_AUDIT_MINUTES = $(MINUTES)
+audit: export BLOWFISHDB_AUDIT_SEED = $(SEED)
 audit: $(READY)  ## other neighbouring databases than the tests have, for MINUTES, and faults that must be found
 	@$(BIN)/pytest -n 2 --dist worksteal tests/neighbours tests/seeded
 

@@ -14,6 +14,8 @@ from tests.neighbours.worlds import Scope, World, worlds
 
 MINUTES = float(os.environ.get("BLOWFISHDB_AUDIT_MINUTES", "0"))
 """How long an audit takes; 0 in tests."""
+SEED = os.environ.get("BLOWFISHDB_AUDIT_SEED", "")
+"""Where an audit begins, to be repeated; anywhere, if nothing is said."""
 _CORES = 2
 _FOR_FAULTS = 8.0
 """Minutes of one core that looking for every fault takes, as measured; worlds have the rest."""
@@ -30,9 +32,10 @@ def live_through(arena: Arena, scope: Scope, count: int, *, share: float) -> Non
     """``count`` worlds of a scope, always the same; in an audit others, for a ``share`` of its time."""
     if not MINUTES:
         _worlds(arena, scope, count, number=count)()
+    numbers = random.Random(f"{SEED} {count} {scope}") if SEED else random.SystemRandom()
     until = time.monotonic() + 60 * share * max(_CORES * MINUTES - _FOR_FAULTS, MINUTES / 2)
     while MINUTES and time.monotonic() < until:
-        _worlds(arena, scope, _ROUND, number=random.SystemRandom().randrange(2**32))()
+        _worlds(arena, scope, _ROUND, number=numbers.randrange(2**32))()
     arena.beliefs.judge()
 
 
