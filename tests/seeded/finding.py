@@ -139,6 +139,7 @@ SCOPES = {
 """Worlds by what is special about them."""
 _ROUND = 150
 _ROUNDS = 2
+_ALSO = 40  # worlds of each scope without a fault
 _ENOUGH = 20  # worlds after which beliefs are judged
 
 
@@ -148,22 +149,32 @@ class _GivenAway(BaseException):
 
 def found(fault: Fault) -> str | None:
     """What gives the fault away; None if nothing does."""
+    with planted(fault):
+        return _seen(SCOPES[fault.shows_in], _ROUNDS, _ROUND)
+
+
+def found_without(scope: str) -> str | None:
+    """What is wrong in such worlds although no fault is planted: nothing, or what is found proves nothing."""
+    return _seen(SCOPES[scope], 1, _ALSO)
+
+
+def _seen(scope: Scope, rounds: int, most: int) -> str | None:
     try:
-        with planted(fault), arena() as place:
-            for number in range(_ROUNDS):
-                _look(place, SCOPES[fault.shows_in], number)
+        with arena() as place:
+            for number in range(rounds):
+                _look(place, scope, number, most)
     except (AssertionError, _GivenAway) as given_away:
         return str(given_away).partition("\n")[0]
     return None
 
 
-def _look(place: Arena, scope: Scope, number: int) -> None:
+def _look(place: Arena, scope: Scope, number: int, most: int) -> None:
     """Worlds of a scope, until a promise does not hold."""
     lived = 0
 
     @seed(13 + number)
     @settings(
-        max_examples=_ROUND,
+        max_examples=most,
         database=None,
         deadline=None,
         suppress_health_check=list(HealthCheck),
