@@ -30,6 +30,7 @@ def choose(page: Any, *, more: str, k: str, epsilon: str) -> None:
     expect(quote.locator(".asked")).to_have_text(re.compile(f"^{k} clusters of salary"))
     expect(quote.locator(".promise")).to_have_text(NO_PROMISE)
     expect(quote).not_to_contain_text("dividend")
+    expect(page.get_by_role("button", name=f"Spend {epsilon} and answer")).to_be_visible()
 
 
 def answered(page: Any, epsilon: str) -> None:

@@ -34,7 +34,9 @@ def test_what_is_wrong_is_said_beside_the_sentence(page_for: PageFor) -> None:
     page.get_by_label("Which values of region").select_option("groups")
     page.get_by_label("Groups of region").fill("north, south")
     page.get_by_role("button", name="Update").click()
-    alerts = page.locator(".about .alert.bad").all_inner_texts()
+    said = page.locator(".about .alert.bad")
+    expect(said).to_have_count(2, timeout=WAIT)
+    alerts = said.all_inner_texts()
     assert "must be a number" in alerts[0] and "such as 1,000" in alerts[0]
     assert "without a group: east, west" in alerts[1]
     expect(page.get_by_label("Distance in salary")).to_have_value("far")  # nothing typed is lost
