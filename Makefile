@@ -21,6 +21,7 @@ coverage: $(READY) browser  ## the same, and which lines they reach; takes half 
 	@$(TESTS) --cov --cov-report=term
 
 MINUTES ?= 10
+SEED ?= $(shell git rev-parse HEAD 2>/dev/null)
 audit: export BLOWFISHDB_AUDIT_MINUTES = $(MINUTES)
 audit: export BLOWFISHDB_AUDIT_SEED = $(SEED)
 audit: $(READY)  ## other neighbouring databases than the tests have, for MINUTES, and faults that must be found

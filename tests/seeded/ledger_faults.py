@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -68,11 +69,11 @@ def _always_withdrawn(original: Any) -> Any:
 
 
 def _by_kind_alone(original: Any) -> Any:
-    def identity(request: Any, dataset: Any, problem: Any) -> str:
+    def identities(request: Any, dataset: Any, problem: Any) -> Iterator[str]:
         said = f"{dataset.name}|{dataset.policy_version}|{request.form.kind}|{request.terms}"
-        return hashlib.sha256(said.encode()).hexdigest()
+        yield hashlib.sha256(said.encode()).hexdigest()
 
-    return identity
+    return identities
 
 
 def _always(original: Any) -> Any:
@@ -194,7 +195,7 @@ FAULTS = (
         "looser for long",
     ),
     Fault(
-        "identity", "questions of one kind are one question", "identity", _by_kind_alone, "stored otherwise"
+        "identity", "questions of one kind are one question", "identities", _by_kind_alone, "stored otherwise"
     ),
     Fault("meets anything", "a free answer is always accurate enough", "Offer.meets", _always, "stored"),
     Fault(
