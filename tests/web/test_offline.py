@@ -71,7 +71,7 @@ def true_numbers(web: Site) -> set[int]:
     counts = {*REGIONS.values(), LARGEST, *(found[0] for found in below if found)}
     released = {number for answer in web.workspace.answers() for number in _released(answer)}
     secret = {count for count in counts if count > 1_000} - released
-    assert len(secret) >= BINS  # otherwise this would test nothing
+    assert len(secret) >= BINS // 2  # otherwise this would test little; noise may have told some of them
     return secret
 
 
