@@ -287,6 +287,7 @@ class Arena:
         elif self._worlds % _WORN == 0:
             self._check_books()
             for path, new, door in zip(self._paths, self._new, self._doors, strict=True):
+                door.workspace._rows.close()  # a server has room for so many connections
                 with closing(sqlite3.connect(path)) as connection:
                     new.backup(connection)
                 service = door.workspace._service  # which remembers answers by their numbers
