@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import expect
 
 from blowfishdb.core.attributes import Boolean, Category, Integer
 from blowfishdb.core.dates import Date
+from blowfishdb.core.domain import Domain
 from tests.entrypoints.server import DOMAIN, make_data
 from tests.web.conftest import PageFor
 from tests.web.site import Site
@@ -142,3 +144,23 @@ def test_a_dataset_may_be_called_new(page_for: PageFor, web: Site) -> None:
     page.goto("/datasets")
     page.get_by_role("link", name="new", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("new")
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_file_that_holds_the_rows_of_another_now_needs_a_word(
+    page_for: PageFor, web: Site, scripts: bool
+) -> None:
+    names, domain = [f"{which} {scripts}" for which in ("first", "second")], Domain(age=Integer(0, 99))
+    files = [web.folder / f"{name}.csv" for name in names]
+    for name, file, rows in zip(names, files, ("31", "32"), strict=True):
+        file.write_text(f"age\n{rows}\n{int(scripts)}\n")
+        web.workspace.add_dataset(name, file, domain=domain)
+    files[1].write_text(files[0].read_text())
+    page = page_for("curator", java_script_enabled=scripts)
+    page.goto(f"/datasets/{quote(names[1])}")
+    page.get_by_role("button", name="Begin a new snapshot").click()
+    expect(page.locator(".alert.bad")).to_contain_text(f"already in '{names[0]}'")
+    page.get_by_label("These rows are in another dataset too").check()
+    page.get_by_role("button", name="Read the file again").click()
+    expect(page.get_by_role("status")).to_contain_text("belong to snapshot 2")
+    assert names[0] in " ".join(web.workspace[names[1]].guarantee().about)

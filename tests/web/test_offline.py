@@ -28,6 +28,8 @@ REGIONS = {"north": 7919, "south": 6101, "east": 8317, "west": 9433}
 LARGEST = 98_731
 DOMAIN = bf.Domain(salary=bf.Integer(0, 99_999), age=bf.Integer(18, 97), region=bf.Category(tuple(REGIONS)))
 BINS = 20
+CUTS = 2 * BINS
+"""Noise tells some of the counts by accident; twice as many leave enough that it did not."""
 FOR_ANALYSTS = [page for page in PAGES if page.role in (None, "analyst")]
 
 
@@ -61,9 +63,9 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def true_numbers(web: Site) -> set[int]:
-    """Every count of the questions asked, and the largest value, unless it was released by accident."""
+    """Counts at many limits, and the largest value, unless noise told one of them by accident."""
     with duckdb.connect(str(web.folder / "salaries.duckdb"), read_only=True) as connection:
-        width = 100_000 // BINS
+        width = 100_000 // CUTS
         below = [
             connection.execute(f"SELECT count(*) FROM salaries WHERE salary < {end}").fetchone()
             for end in range(width, 100_000, width)
@@ -71,7 +73,7 @@ def true_numbers(web: Site) -> set[int]:
     counts = {*REGIONS.values(), LARGEST, *(found[0] for found in below if found)}
     released = {number for answer in web.workspace.answers() for number in _released(answer)}
     secret = {count for count in counts if count > 1_000} - released
-    assert len(secret) >= BINS // 2  # otherwise this would test little; noise may have told some of them
+    assert len(secret) >= BINS  # otherwise this would test little
     return secret
 
 

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request, Response
 
 from blowfishdb.core.errors import BlowfishError, InvalidInput
 from blowfishdb.entrypoints.api.access import Caller
+from blowfishdb.entrypoints.api.bodies import Refresh
 from blowfishdb.entrypoints.api.datasets import datasets as listed
 from blowfishdb.entrypoints.api.datasets import refresh, shown
 from blowfishdb.entrypoints.api.showing import summary_body
@@ -46,12 +47,13 @@ def overview_page(request: Request, dataset: str, caller: PageReader) -> Respons
 
 
 @router.post("/datasets/{dataset}/refresh")
-def refreshed(request: Request, dataset: str, caller: PageCurator) -> Response:
+def refreshed(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
     """The rows have changed: answers from now on belong to a new snapshot."""
+    said = Refresh(same_rows=bool(text(form, "same_rows")))
     try:
-        snapshot = refresh(dataset, caller).snapshot
+        snapshot = refresh(dataset, caller, said).snapshot
     except BlowfishError as error:
-        return _rows_page(request, dataset, caller, told(request, error))
+        return _rows_page(request, dataset, caller, told(request, error), same_rows=said.same_rows)
     return redirect(dataset_address(dataset), flash=f"Answers from now on belong to snapshot {snapshot}.")
 
 
@@ -74,7 +76,12 @@ def deleted(request: Request, dataset: str, form: Sent, caller: PageCurator) -> 
 
 
 def _rows_page(
-    request: Request, dataset: str, caller: Caller, problem: dict[str, Any] | None = None
+    request: Request,
+    dataset: str,
+    caller: Caller,
+    problem: dict[str, Any] | None = None,
+    *,
+    same_rows: bool = False,
 ) -> Response:
     return render(
         request,
@@ -83,6 +90,7 @@ def _rows_page(
         dataset=dataset,
         status=200 if problem is None else problem["status"],
         problem=problem,
+        same_rows=same_rows,
         source=caller.gateway.source(dataset),
         held=caller.gateway.copies(),
     )
