@@ -231,7 +231,7 @@ def test_missing_drivers_are_named() -> None:
 import sys
 for name in ("psycopg", "pymysql", "trino", "pyspark"): sys.modules[name] = None
 from blowfishdb.adapters.backends import open_backend
-from blowfishdb.core.domain import Domain, Integer
+from blowfishdb import Domain, Integer
 from blowfishdb.core.errors import SourceError
 for address, extra in (("postgresql://h/d", "postgres"), ("mysql://h/d", "mysql"), ("trino://u@h/c", "trino"),
                        ("spark-local://", "spark")):

@@ -215,7 +215,7 @@ def test_nothing_is_written(path: Path) -> None:
 def test_several_processes_and_backends_read_one_file(path: Path) -> None:
     script = f"""
 from blowfishdb.adapters.backends.duckdb import DuckDB
-from blowfishdb.core.domain import Domain, Integer
+from blowfishdb import Domain, Integer
 from blowfishdb.core.projection import CellQuery
 from blowfishdb.core.axis import Axis
 domain = Domain(v=Integer(0, 9))
