@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -24,6 +25,7 @@ from blowfishdb.adapters.ledger import Ledger
 from blowfishdb.core import codec
 from blowfishdb.core.errors import (
     InvalidInput,
+    MaxCostExceeded,
     NameTaken,
     PolicyConflict,
     QueryFailed,
@@ -356,6 +358,43 @@ def test_a_refresh_between_the_plan_and_the_charge(people: Dataset, tmp_path: Pa
     ):
         assert question.ask().receipt.snapshot == 2
     assert people.budget.status.spent == bf.Epsilon("0.1")
+
+
+def test_a_refresh_before_a_batch_is_charged(people: Dataset, tmp_path: Path) -> None:
+    people.budget.set(500)
+    people["v"].mean().spend("0.1").ask()
+    write(tmp_path / "people.csv", PLAIN[:7])
+    with (
+        Workspace(tmp_path / "w.blowfish", user="carla") as other,
+        just_before(Ledger, "reserve", other["people"].refresh),
+    ):
+        questions = people["v"].histogram().spend("0.1"), people["v"].mean().spend(100)
+        answers = people.gateway.batch(*questions).ask()
+    assert [answer.receipt.snapshot for answer in answers] == [2, 2]
+    assert answers[1].values.tolist() == pytest.approx([3], abs=0.5)  # over the seven rows there are now
+    assert people.budget.status.spent == bf.Epsilon("100.2")
+
+
+def test_a_refresh_in_the_middle_of_a_batch(people: Dataset, tmp_path: Path) -> None:
+    """The rest is about other rows, in which someone may be at the other end: no cost is shared with it."""
+    people.publish(bf.Policy.by_column(people.schema, {"v": bf.graphs.Threshold(10, 1)}))
+    bounds = ([(0, k) for k in range(3)], [(0, k) for k in range(6, 9)])
+    low, high = (people["v"].ranges(ends).spend("0.1").using("laplace") for ends in bounds)
+    settle, calls = Ledger.settle, list[int]()
+    with Workspace(tmp_path / "w.blowfish", user="carla") as other, pytest.MonkeyPatch.context() as patch:
+
+        def settled(ledger: Ledger, *given: Any, **named: Any) -> None:
+            settle(ledger, *given, **named)
+            calls.append(1)
+            if len(calls) == 1:
+                other["people"].refresh()
+
+        patch.setattr(Ledger, "settle", settled)
+        with pytest.raises(MaxCostExceeded):
+            people.gateway.batch(low, high).ask(max_cost="0.1")
+        answers = people.gateway.batch(low, high).ask()
+    assert [answer.receipt.snapshot for answer in answers] == [2, 2]
+    assert people.budget.status.spent == bf.Epsilon("0.2")
 
 
 def test_a_copy_that_is_erased_before_it_is_looked_at(people: Dataset, tmp_path: Path) -> None:

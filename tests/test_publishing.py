@@ -109,6 +109,20 @@ def test_how_many_rows_there_are_may_be_told_under_any_policy_that_says_so(ws: W
         salaries.publish(everything_hidden())
 
 
+def test_losses_about_other_rows_add_up(ws: Workspace) -> None:
+    """Someone who was among the low salaries is among the high ones after a refresh: told apart twice."""
+    salaries = ws["salaries"].publish(within(1))
+    low, high = ([(0, k) for k in range(*ends)] for ends in ((0, 50), (150, 199)))
+    salaries["salary"].ranges(low).spend("0.1").using("laplace").ask()
+    salaries.refresh()
+    salaries["salary"].ranges(high).spend("0.1").using("laplace").ask()
+    assert salaries.past(within(10)).epsilon == bf.Epsilon(2)
+    salaries.publish(within(10), confirm=True)
+    assert ws.budget("salaries").remaining == bf.Epsilon(8)
+    salaries["salary"].ranges(low).spend("0.1").using("laplace").ask()  # the same rows as the second
+    assert salaries.past(within(1)).epsilon == bf.Epsilon("0.2")
+
+
 def test_a_question_under_way_keeps_the_promise_that_it_was_asked_under(ws: Workspace) -> None:
     salaries = ws["salaries"].publish(within(10))
     version = ws.facts("salaries").policy_version

@@ -65,3 +65,17 @@ def test_nothing_is_cheaper_in_a_batch_than_it_can_be(opened: Opened) -> None:
         with pytest.raises(BudgetExhausted):
             ws.batch(question).ask()
         assert not ws.budget("t").spent
+
+
+def test_rows_that_may_change_in_between_share_no_cost(opened: Opened) -> None:
+    """Someone may be at one end of a line in the first answer and at the other end in the second."""
+    domain = bf.Domain(a=bf.Integer(0, 6))
+    policy = bf.Policy.by_column(domain, {"a": bf.graphs.Threshold(7, 1)})
+    with opened(domain, policy, "10") as ws:
+        ws.add_dataset("now", ws["t"].source.location, domain=domain, table="t", kind="live", same_rows=True)
+        ws["now"].publish(policy)
+        for name, lost in (("t", "0.5"), ("now", "1")):
+            ends = ([(0, 0), (0, 1)], [(0, 4), (0, 5)])
+            questions = [ws[name]["a"].ranges(bounds).spend("0.5").using("laplace") for bounds in ends]
+            ws.batch(*questions).ask()
+            assert ws.budget(name).spent == bf.Epsilon(lost) == ws[name].past(policy).epsilon

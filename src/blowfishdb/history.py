@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, final
@@ -23,7 +24,7 @@ from blowfishdb.core.reuse import StoredRelease
 from blowfishdb.core.reuse.rows import stacked
 from blowfishdb.mechanisms.given import FROM_KNOWN
 from blowfishdb.mechanisms.losses import ByDistance, ByRows, Kernel, Loss, Tightest
-from blowfishdb.mechanisms.total_loss import total_loss
+from blowfishdb.mechanisms.total_loss import added, total_loss
 
 FROM_STORED: Final = "From stored answers"
 """The mechanism of answers that follow from others by arithmetic, and lose nothing more."""
@@ -36,13 +37,22 @@ class History:
     """The kernels of everything that was ever answered about a dataset."""
 
     kernels: tuple[Kernel, ...]
+    rows: tuple[int, ...]
+    """For each kernel, which rows it is about: those with the same number are about the same."""
     last_charge: int
     paid: Epsilon
     """What was charged for it and cannot be given back."""
 
     def under(self, policy: Policy) -> Past:
-        """What it lost between values that ``policy`` hides."""
-        return Past.of(self.kernels, policy)
+        """What it lost between values that ``policy`` hides.
+
+        A person may have one value in some rows and another in later ones, so losses are added up pair by
+        pair only where answers are about the same rows.
+        """
+        about: dict[int, list[Kernel]] = defaultdict(list)
+        for rows, kernel in zip(self.rows, self.kernels, strict=True):
+            about[rows].append(kernel)
+        return Past.in_all([Past.of(tuple(kernels), policy) for kernels in about.values() or [()]])
 
 
 @final
@@ -58,6 +68,12 @@ class Past:
         """What releases lost between values that ``policy`` hides."""
         worst = total_loss(kernels, policy)
         return cls(worst.loss, worst.columns)
+
+    @classmethod
+    def in_all(cls, pasts: Sequence[Past]) -> Past:
+        """What releases about other and other rows of the same people lost, one after the other."""
+        most = max(pasts, key=lambda past: past.loss)
+        return cls(added([past.loss for past in pasts]), most.columns)
 
     @property
     def epsilon(self) -> Epsilon | None:
@@ -94,21 +110,25 @@ class Past:
 
 
 def history(
-    ledger: Ledger, dataset: str, policies: Callable[[int], Policy | None], *, people: int
+    ledger: Ledger, dataset: str, policies: Callable[[int], Policy | None], *, people: int, lasting: bool
 ) -> History:
     """Every charge as what it lost; ``policies`` by version, ``people``: the rows that one person can be in.
+
+    ``lasting``: rows stay as they are within a snapshot; otherwise each answer is about rows of its own.
 
     Charges without an answer count too, under way or lost, at the most that they could tell.
     """
     answers = {stored.charge.id: stored.answer for stored in ledger.answers(dataset)}
     charges = ledger.charges(dataset)
-    kernels = [
-        _kernel(charge, answers.get(charge.id), policies, people)
+    told = [
+        charge
         for charge in charges
         if charge.state is not State.VOID and charge.detail.get("mechanism") not in _LOSE_NOTHING
     ]
+    kernels = tuple(_kernel(charge, answers.get(charge.id), policies, people) for charge in told)
+    rows = tuple(charge.detail["snapshot"] if lasting else charge.id for charge in told)
     paid = (c.amount for c in charges if c.state not in (State.VOID, State.RESERVED))
-    return History(tuple(kernels), max((c.id for c in charges), default=0), sum(paid, Epsilon(0)))
+    return History(kernels, rows, max((c.id for c in charges), default=0), sum(paid, Epsilon(0)))
 
 
 def _kernel(

@@ -124,7 +124,8 @@ class Publishing:
         def policy(version: int) -> Policy | None:
             return self.records.policy(record.name, version)
 
-        return history(self.ledger, record.name, policy, people=record.rows_per_person)
+        lasting = record.declared_kind.combined
+        return history(self.ledger, record.name, policy, people=record.rows_per_person, lasting=lasting)
 
 
 def _step(event: Event) -> str:

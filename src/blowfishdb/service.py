@@ -201,7 +201,7 @@ class Service:
                 return self._asked(request, max_cost, cancel, together, progress)
             except (PolicyConflict, SourceError) as error:
                 now = self.datasets(request.dataset)
-                if error.charged or together is not None or not _only_rows_changed(before, now):
+                if error.charged or not _only_rows_changed(before, now):
                     raise
         return self._asked(request, max_cost, cancel, together, progress)
 
@@ -241,21 +241,21 @@ class Service:
 
         What follows from the others by arithmetic is free, with the interval of a planned question; the rest
         pays for what it loses together, pair by pair. Never dearer than one by one; refused as a whole if
-        that could exceed ``max_cost`` or the budget.
+        that could exceed ``max_cost`` or the budget. After a refresh in between the rest is planned anew.
         """
         before = [self.asked_before(request) for request in requests]
         paid = sum((answer.receipt.epsilon for answer in before if answer is not None), Epsilon(0))
-        requests = [
+        settled = [
             self.resolved(request, ask=True) if answer is None else request
             for request, answer in zip(requests, before, strict=True)
         ]
         quotes = [
             self.quote(request) if answer is None else None
-            for request, answer in zip(requests, before, strict=True)
+            for request, answer in zip(settled, before, strict=True)
         ]
         costs = [Epsilon(0) if quote is None else quote.epsilon for quote in quotes]
         order = sorted(range(len(requests)), key=lambda place: (-costs[place].nano, place))
-        due = self._due_together([requests[place] for place in order if costs[place]])
+        due = self._due_together([settled[place] for place in order if costs[place]])
         _check_cost(sum(due.values(), paid), max_cost)
         for name, needed in due.items():
             left = self.ledger.left(name, requests[0].user)
@@ -269,8 +269,13 @@ class Service:
         check_promises([quote for quote in quotes if quote is not None])
         answers, together = {}, Together()
         for place in order:
-            answers[place] = self.ask(requests[place], together=together)
-            together.charges.add(answers[place].number)
+            answer = before[place]
+            if answer is None:
+                room = None if max_cost is None else max_cost - min(paid, max_cost)
+                answer = self.ask(requests[place], max_cost=room, together=together)
+                paid += answer.receipt.cost
+            together.charges.add(answer.number)
+            answers[place] = answer
         return [answers[place] for place in range(len(requests))]
 
     def _due_together(self, requests: Sequence[Request]) -> dict[str, Epsilon]:
