@@ -375,3 +375,22 @@ def test_exact_rows_can_be_had_alone() -> None:
     assert part.rows.count == 1
     assert part.values.tolist() == [9]
     assert release([axis(100, 10)], Histogram(10), 2).exact_part() is None
+
+
+def test_what_carries_no_noise_is_a_whole_number() -> None:
+    """Totals that are known exactly come out of least squares as they went in, without dust."""
+    rng = np.random.default_rng(3)
+    counts = rng.integers(0, 1_000, 40)
+    totals = counts.reshape(8, 5).sum(axis=1)
+    noisy = (csr_array(rng.integers(0, 2, (60, 40))), csr_array(rng.integers(0, 2, (30, 40))))
+    stored = [
+        release([axis(40, 5)], Histogram(8), 0, 1, totals),
+        *(
+            release([axis(40, 1)], rows, 7, number, rows @ counts + rng.integers(-9, 10, rows.shape[0]))
+            for number, rows in enumerate(noisy, start=2)
+        ),
+    ]
+    for asked, true in ((Histogram(8), totals), (Cumulative(8), totals.cumsum())):
+        found = combine(stored, [axis(40, 5)], asked)
+        assert found is not None and found.exact.all()
+        assert found.values().tolist() == true.tolist()

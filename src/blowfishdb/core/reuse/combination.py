@@ -83,9 +83,15 @@ class Combination:
         return text.hexdigest()
 
     def values(self) -> FloatArray:
-        """The answers; NaN where one is not determined. The only use of what came out."""
+        """The answers; NaN where one is not determined. The only use of what came out.
+
+        Rows are counted in whole numbers, so what carries no noise is a whole number of the parts of its row.
+        """
         measured = np.concatenate([release.values for release in self.releases]).astype(np.float64)
-        return np.where(self.determined, self.estimator.apply(measured), np.nan)
+        parts = self.questions.denominator if isinstance(self.questions, Sparse) else 1
+        found = self.estimator.apply(measured)
+        found = np.where(self.exact, np.rint(found * parts) / parts, found)
+        return np.where(self.determined, found, np.nan)
 
 
 def combine(
