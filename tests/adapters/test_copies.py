@@ -144,6 +144,10 @@ def test_a_file_without_names(tmp_path: Path) -> None:
 REFUSED: dict[str, tuple[str, str]] = {
     "": ("empty", ""),
     "\n\n": ("empty", ""),
+    "a,b": ("Line 2 .* is missing", ""),
+    "a,b\n": ("Line 2 .* is missing", ""),
+    "a,b\n\n\n": ("Line 2 .* is missing", ""),
+    "a\n": ("Line 2 .* is missing", ""),
     "a,b\n1,2\n1\n": ("Line 3 .* has 1 values", ""),
     "a,b\n1,2\n1,2,3\n": ("Line 3 .* has 3 values", ""),
     'a,b\n1,"x\ny"\n1\n': ("Line 4 .* has 1 values", ""),
@@ -188,10 +192,13 @@ cells = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_siz
 
 
 @settings(max_examples=150)
-@given(st.integers(1, 4).flatmap(lambda n: st.lists(st.lists(cells, min_size=n, max_size=n), max_size=8)))
+@given(
+    st.integers(1, 4).flatmap(
+        lambda n: st.lists(st.lists(cells, min_size=n, max_size=n), min_size=1, max_size=8)
+    )
+)
 def test_whatever_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, rows: list[list[str]]) -> None:
-    width = len(rows[0]) if rows else 2
-    lines = [[f"c{k}" for k in range(width)], *rows]
+    lines = [[f"c{k}" for k in range(len(rows[0]))], *rows]
     text = "".join(",".join('"' + cell.replace('"', '""') + '"' for cell in row) + "\r\n" for row in lines)
     path = tmp_path_factory.mktemp("any") / "rows.csv"
     path.write_bytes(text.encode())
