@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import blowfishdb as bf
 from tests.entrypoints.commands import DOMAIN, Shell, people, write_people
 
 
@@ -189,6 +190,10 @@ def test_users_and_tokens(shell: Shell) -> None:
     }
     assert active[made["id"]] is False and sum(active.values()) == 1
     assert text not in shell.must("token", "list", "robot", "--json").out
+    with bf.open(shell.workspace, user="someone") as ws:
+        told = [event for event in ws.events() if event.kind == "token"]
+        assert {event.analyst for event in told} == {shell.user}
+        assert [event.facts.get("account") for event in told] == ["robot", "robot", None]
     shell.must("user", "revoke", "robot")
     states = {user["user"]: user["active"] for user in shell.must("user", "list", "--json").json["users"]}
     assert states == {"eva": True, "robot": False}

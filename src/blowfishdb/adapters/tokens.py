@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, final, get_args
@@ -55,9 +56,12 @@ class Tokens:
         self._clock = clock
 
     def issue(
-        self, name: str, *, purpose: Purpose, lifetime: timedelta, label: str = ""
+        self, name: str, *, purpose: Purpose, lifetime: timedelta, label: str = "", by: str | None = None
     ) -> tuple[str, Token]:
-        """A new token for an active user: its text, which is not kept, and what is known of it."""
+        """A new token for an active user: its text, which is not kept, and what is known of it.
+
+        ``by``: who makes it; the user unless somebody else is named.
+        """
         _check(purpose, lifetime, label)
         text = PREFIX + secrets.token_urlsafe(32)
         now = self._clock().astimezone(UTC)
@@ -79,7 +83,8 @@ class Tokens:
                 "expires": stamp(lambda: made.expires),
             }
             new = insert(connection, tokens, row)
-            _tell(connection, stamp(lambda: now), owner, f"issued for {purpose}", [*old, *new])
+            what = {"account": owner, "what": f"issued for {purpose}"}
+            _tell(connection, stamp(lambda: now), owner if by is None else by, what, [*old, *new])
         return text, made
 
     def who(self, text: str, *, purpose: Purpose | None = None) -> Account | None:
@@ -105,15 +110,18 @@ class Tokens:
         now = stamp(self._clock)
         return [_token_of(row, now) for row in rows]
 
-    def revoke_token(self, token_id: str, *, owner: str | None = None) -> None:
-        """End a token; with ``owner``, only if it is theirs. A second time does nothing."""
+    def revoke_token(self, token_id: str, *, owner: str | None = None, by: str = "") -> None:
+        """End a token; with ``owner``, only if it is theirs. A second time does nothing.
+
+        ``by``: who says so.
+        """
         mine = tokens.c.id == token_id
         if owner is not None:
             mine &= tokens.c.owner == known_name(owner)
         with self._store.writing() as connection:
             if connection.execute(select(tokens.c.id).where(mine)).one_or_none() is None:
                 raise NotFound("There is no such token.", fixes=("look at the list of tokens",))
-            _end(connection, mine, stamp(self._clock))
+            _end(connection, mine, stamp(self._clock), by or owner or "")
 
     def revoke_text(self, text: str) -> None:
         """End the token with this text, as on signing out; an unknown one is none."""
@@ -137,23 +145,23 @@ def end_all_tokens(store: Store, clock: Clock = utc_now) -> None:
         _end(connection, true(), stamp(clock))
 
 
-def _end(connection: Connection, which: ColumnElement[bool], at: str) -> None:
+def _end(connection: Connection, which: ColumnElement[bool], at: str, by: str = "") -> None:
     """End those of the tokens that have not ended, with an event if there are any."""
     sealed = change(connection, tokens, and_(which, tokens.c.ended.is_(None)), {"ended": at})
     if sealed:
-        _tell(connection, at, "", f"{len(sealed)} ended", sealed)
+        _tell(connection, at, by, {"what": f"{len(sealed)} ended"}, sealed)
 
 
-def _tell(connection: Connection, at: str, owner: str, what: str, sealed: Sealed) -> None:
+def _tell(connection: Connection, at: str, by: str, what: Mapping[str, str], sealed: Sealed) -> None:
     """Every change of tokens is an event."""
     append(
         connection,
         at=at,
         kind="token",
         dataset="",
-        analyst=owner,
+        analyst=by,
         amount=0,
-        body=canonical({"what": what}),
+        body=canonical(what),
         sealed=sealed,
     )
 

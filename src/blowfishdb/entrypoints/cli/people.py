@@ -88,7 +88,7 @@ def issue_token(
         from blowfishdb.entrypoints.cli import plain_forms
 
         text, known = Tokens(workspace.store).issue(
-            user, purpose="api", lifetime=timedelta(days=days), label=label
+            user, purpose="api", lifetime=timedelta(days=days), label=label, by=workspace.user
         )
         if not here.json:
             here.console(stderr=True).print(
@@ -123,7 +123,7 @@ def revoke_token(
     with here.embedded("revoking tokens") as workspace:
         from blowfishdb.adapters.tokens import Tokens
 
-        Tokens(workspace.store).revoke_token(token)
+        Tokens(workspace.store).revoke_token(token, by=workspace.user)
         here.say({"id": token, "active": False}, "This token is no longer valid.")
 
 
