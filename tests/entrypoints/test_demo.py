@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from blowfishdb.adapters.accounts import Role
+from blowfishdb.adapters.private_files import is_private
 from blowfishdb.adapters.synthetic import PEOPLE, salaries, salary_domain
 from blowfishdb.adapters.synthetic_checkins import CHECKINS, checkin_domain, checkins
 from blowfishdb.core.errors import InvalidInput
@@ -51,6 +52,12 @@ def test_without_a_terminal_it_checks_itself_and_ends(first) -> None:
         assert words in done.stdout
     assert "█" in done.stdout and "already paid for" in done.stdout and "affordable 8 times" in done.stdout
     assert "\x1b[" not in done.stdout  # plain when piped
+
+
+def test_nobody_else_may_read_what_it_made(first) -> None:
+    folder, _ = first
+    made = [place for place in folder.rglob("*") if place.suffix in (".duckdb", ".blowfish")]
+    assert len(made) == 3 and all(map(is_private, made))
 
 
 def test_it_tells_the_address_the_accounts_and_three_things_to_try(first) -> None:

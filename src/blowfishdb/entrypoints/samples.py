@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
 
+from blowfishdb.adapters.private_files import make_private
 from blowfishdb.adapters.synthetic import PEOPLE, salary_domain, write_salaries
 from blowfishdb.adapters.synthetic_checkins import CHECKINS, checkin_domain, write_checkins
 from blowfishdb.core.domain import Domain
@@ -31,6 +32,7 @@ class Sample:
         part = folder / f"{self.name}.part"
         part.unlink(missing_ok=True)
         self.write(part)
+        make_private(part)
         part.replace(self.file(folder))
 
 
