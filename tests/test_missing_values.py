@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ import pyarrow as pa
 import pytest
 
 import blowfishdb as bf
-from blowfishdb.core.errors import InvalidAttribute, InvalidPredicate, NotProven
+from blowfishdb import missing_check
+from blowfishdb.adapters.backends.prepared import Prepared
+from blowfishdb.core.errors import InvalidAttribute, InvalidPredicate, NotProven, TooLarge
 from blowfishdb.core.guarantee import invariants
 from blowfishdb.datasets import Dataset
 from blowfishdb.missing_prices import missing_prices
@@ -210,6 +213,28 @@ def test_the_two_prices_of_the_import() -> None:
     found = missing_prices(bf.Integer(0, 199_999))
     assert (f"{found.public:.3f}", f"{found.secret:.3f}") == ("0.117", "0.298")
     assert "within 1,000 are hidden" in str(found) and "0.117 if it is public" in str(found)
+
+
+def test_looking_for_missing_values_takes_no_longer_than_a_question(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All columns together: each of them has what those before it left of the time."""
+    limits = list[float]()
+    count = Prepared.count
+
+    def slow(prepared: Prepared, *given: Any) -> Any:
+        limits.append(prepared.timeout)
+        time.sleep(0.3)
+        return count(prepared, *given)
+
+    monkeypatch.setattr(Prepared, "count", slow)
+    monkeypatch.setattr(missing_check, "TIMEOUT", 0.5)
+    many = bf.Domain.of({f"c{k}": bf.Integer(0, 9) for k in range(5)})
+    with pytest.raises(TooLarge, match=r"longer than 0\.5 seconds") as refused:
+        ws.add_dataset("many", pa.table({name: [1, 2] for name in many.names}), domain=many)
+    assert refused.value.fixes[0].startswith("say how missing values count")
+    assert len(limits) == 2 and limits[1] < limits[0] <= 0.5
+    assert "many" not in ws
 
 
 def test_a_declaration_without_missing_values_is_checked(ws: Workspace, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from blowfishdb.adapters.sql_unit import Unit
 from blowfishdb.core.errors import InvalidInput
 
 _TIMEOUT = 600.0
+_UNSEEN = ("no row key and no joins, so that nothing has to be looked at",)
 
 
 def check_rows(location: object, source: Source) -> None:
@@ -23,7 +24,7 @@ def check_rows(location: object, source: Source) -> None:
     joins = source.read is not None and source.read.joins and source.unit is None
     if not joins and (source.unit is None or source.unit.key is None):
         return
-    with reading_rows(location, source, Patience(_TIMEOUT)) as rows:
+    with reading_rows(location, source, Patience(_TIMEOUT, _UNSEEN)) as rows:
         if source.unit is not None and source.unit.key is not None and rows.readable:
             _check_key(rows, source.unit)
         if joins:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
-from typing import final
+from typing import Final, final
 
 from blowfishdb.core.errors import TooLarge
+
+_FIXES: Final = ("declare the columns without a proposal", "blowfishdb import, where the rows are")
 
 
 @final
 class Patience:
-    """So many seconds from now."""
+    """So many seconds from now; ``fixes`` for whoever looks too long."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, fixes: tuple[str, ...] = _FIXES) -> None:
         self._seconds = seconds
+        self._fixes = fixes
         self._end = time.monotonic() + seconds
 
     @property
@@ -23,7 +26,7 @@ class Patience:
         if found <= 0:
             raise TooLarge(
                 f"Looking at these rows takes longer than {self._seconds:g} seconds.",
-                fixes=("declare the columns without a proposal", "blowfishdb import, where the rows are"),
+                fixes=self._fixes,
             )
         return found
 
