@@ -7,6 +7,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas
 import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -240,6 +241,44 @@ def test_tables_in_memory_keep_their_types(tmp_path: Path, library: str) -> None
     table = pq.read_table(copies.path(copy))
     assert copy.rows == 3 and table.column("t").to_pylist() == ["a", "b", "c"]
     assert [int(v) if v and v > 0 else None for v in table.column("v").to_pylist()] == [1, 2, None]
+
+
+CATEGORIES: dict[str, Callable[[], object]] = {
+    "arrow": lambda: pa.table({"t": pa.array(["a", None, "b", "a"]).dictionary_encode()}),
+    "pandas": lambda: pandas.DataFrame({"t": pandas.Categorical(["a", None, "b", "a"], ["z", "b", "a"])}),
+    "polars": lambda: polars.DataFrame({"t": ["a", None, "b", "a"]}, schema={"t": polars.Categorical}),
+    "polars enum": lambda: polars.DataFrame({"t": ["a", None, "b", "a"]}, schema={"t": polars.Enum("ba")}),
+}
+
+
+@pytest.mark.parametrize("library", CATEGORIES)
+def test_categories_in_memory_are_the_values_they_stand_for(tmp_path: Path, library: str) -> None:
+    copies = Copies(tmp_path / "copies")
+    table = pq.read_table(copies.path(copies.take(CATEGORIES[library]())))
+    assert table.column("t").to_pylist() == ["a", None, "b", "a"]
+    assert not pa.types.is_dictionary(table.schema.field("t").type)
+
+
+NO_TABLES: dict[str, tuple[Callable[[], object], str]] = {
+    "a type without a place": (
+        lambda: pa.table({"v": pa.array([(1, 2, 3)], pa.month_day_nano_interval())}),
+        "cannot hold",
+    ),
+    "categories in lists": (
+        lambda: polars.DataFrame({"v": [["a"]]}, schema={"v": polars.List(polars.Categorical)}),
+        "cannot hold",
+    ),
+    "one name twice": (lambda: pandas.DataFrame([[1, 2]], columns=["v", "V"]), "same name"),
+    "the very same name twice": (lambda: pandas.DataFrame([[1, 2]], columns=["v", "v"]), "same name"),
+}
+
+
+@pytest.mark.parametrize("what", NO_TABLES)
+def test_tables_in_memory_that_are_refused(tmp_path: Path, what: str) -> None:
+    made, told = NO_TABLES[what]
+    with pytest.raises(SourceCorrupt, match=told):
+        Copies(tmp_path / "copies").take(made())
+    assert list((tmp_path / "copies").glob("*")) == []
 
 
 def test_parquet_files_and_folders(tmp_path: Path) -> None:

@@ -39,14 +39,27 @@ def connect_to_table(value: object) -> DuckDBPyConnection:
         return connection
     except duckdb.Error:
         connection.close()
-    raise SourceCorrupt("The table in memory has columns that DuckDB cannot hold.", fixes=("simpler types",))
+    raise _no_place("DuckDB")
+
+
+def _no_place(holder: str) -> SourceCorrupt:
+    return SourceCorrupt(
+        f"The table in memory has columns that {holder} cannot hold.", fixes=("simpler types",)
+    )
 
 
 def save_table(value: object, path: Path) -> None:
     """A copy of a table as a Parquet file."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pq.write_table(_as_arrow(value), path)
+    table = _as_arrow(value)
+    try:
+        pq.write_table(table, path)
+    except pa.ArrowException:
+        table = None
+    if table is None:
+        raise _no_place("Parquet")
 
 
 def _is_lazy(value: object) -> bool:
@@ -64,6 +77,7 @@ def _as_arrow(value: Any) -> pa.Table:
     eager = value.collect() if _is_lazy(value) else value
     try:
         if hasattr(eager, "iloc"):  # pandas; its index is no column
+            _check_names([str(name) for name in eager.columns])
             table = pa.Table.from_pandas(eager, preserve_index=False)
         else:
             table = pa.table(eager)
@@ -74,9 +88,13 @@ def _as_arrow(value: Any) -> pa.Table:
             "A column of the table in memory mixes values of several types.",
             fixes=("give each column one type, for example with astype('string')",),
         )
-    if len({name.lower() for name in table.column_names}) < table.num_columns:
-        raise SourceCorrupt("Two columns of the table have the same name.", fixes=("rename one of them",))
+    _check_names(table.column_names)
     return _decoded(table)
+
+
+def _check_names(names: list[str]) -> None:
+    if len({name.lower() for name in names}) < len(names):
+        raise SourceCorrupt("Two columns of the table have the same name.", fixes=("rename one of them",))
 
 
 def _decoded(table: pa.Table) -> pa.Table:
@@ -85,6 +103,9 @@ def _decoded(table: pa.Table) -> pa.Table:
 
     for place, column in enumerate(table.schema):
         if pa.types.is_dictionary(column.type):
-            values = table.column(place).cast(column.type.value_type)
-            table = table.set_column(place, column.name, values)
+            kind = column.type.value_type
+            if pa.types.is_string_view(kind):  # as Polars has them; Arrow cannot look values up in these
+                kind = pa.large_string()
+            chunks = [part.dictionary.cast(kind).take(part.indices) for part in table.column(place).chunks]
+            table = table.set_column(place, column.name, pa.chunked_array(chunks, kind))
     return table
