@@ -366,7 +366,11 @@ def test_the_same_rows_in_two_datasets_need_a_word(workspace: Workspace, file: P
     for how in again:
         with pytest.raises(InvalidInput, match=r"already in 'one'.*same_rows=True"):
             workspace.add_dataset("two", domain=DOMAIN, **how)  # type: ignore[arg-type]
-    workspace.add_dataset("other", file, domain=bf.Domain(far=bf.Integer(0, 9)), table="trips")
+    workspace.add_dataset("gone", file, domain=bf.Domain(far=bf.Integer(0, 9)), table="trips").delete()
+    with pytest.raises(InvalidInput, match=r"already in 'gone'.*unless it was deleted"):
+        workspace.add_dataset("other", file, domain=bf.Domain(far=bf.Integer(0, 9)), table="trips")
+    far = bf.Domain(far=bf.Integer(0, 9))
+    workspace.add_dataset("other", file, domain=far, table="trips", same_rows=True)
     second = workspace.add_dataset("two", file, domain=DOMAIN, table="people", same_rows=True)
     second.budget.set("0.5")
     for dataset, other in ((first, "'two' (ε 0.5)"), (second, "'one' (ε 1)")):

@@ -72,7 +72,7 @@ def check_shared(others: Sequence[str], confirmed: bool) -> None:
             f"These rows are already in {named}. Each dataset has a budget of its own, so whoever is in both "
             "can lose as much as both together.",
             fixes=(
-                f"ask about '{others[0]}' instead",
+                f"ask about '{others[0]}' instead, unless it was deleted: what it told stays told",
                 "confirm that the promises add up: same_rows=True, which is written into the ledger",
             ),
         )
