@@ -24,7 +24,7 @@ from blowfishdb.core.reuse import StoredRelease
 from blowfishdb.core.reuse.rows import stacked
 from blowfishdb.mechanisms.given import FROM_KNOWN
 from blowfishdb.mechanisms.losses import ByDistance, ByRows, Kernel, Loss, Tightest
-from blowfishdb.mechanisms.total_loss import added, total_loss
+from blowfishdb.mechanisms.total_loss import total_loss
 
 FROM_STORED: Final = "From stored answers"
 """The mechanism of answers that follow from others by arithmetic, and lose nothing more."""
@@ -52,7 +52,7 @@ class History:
         about: dict[int, list[Kernel]] = defaultdict(list)
         for rows, kernel in zip(self.rows, self.kernels, strict=True):
             about[rows].append(kernel)
-        return Past.in_all([Past.of(tuple(kernels), policy) for kernels in about.values() or [()]])
+        return _in_all([Past.of(tuple(kernels), policy) for kernels in about.values() or [()]])
 
 
 @final
@@ -68,12 +68,6 @@ class Past:
         """What releases lost between values that ``policy`` hides."""
         worst = total_loss(kernels, policy)
         return cls(worst.loss, worst.columns)
-
-    @classmethod
-    def in_all(cls, pasts: Sequence[Past]) -> Past:
-        """What releases about other and other rows of the same people lost, one after the other."""
-        most = max(pasts, key=lambda past: past.loss)
-        return cls(added([past.loss for past in pasts]), most.columns)
 
     @property
     def epsilon(self) -> Epsilon | None:
@@ -107,6 +101,13 @@ class Past:
         """From its plain form."""
         loss = math.inf if said["epsilon"] is None else Epsilon(said["epsilon"]).fraction
         return cls(loss, tuple(said["columns"]))
+
+
+def _in_all(pasts: Sequence[Past]) -> Past:
+    """What releases about other and other rows of the same people lost, one after the other."""
+    most = max(pasts, key=lambda past: past.loss)
+    losses = [past.loss for past in pasts]
+    return Past(most.loss if math.isinf(most.loss) else sum(losses, Fraction(0)), most.columns)
 
 
 def history(

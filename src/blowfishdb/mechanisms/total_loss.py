@@ -33,18 +33,17 @@ def total_loss(kernels: Sequence[Kernel], policy: Policy) -> Worst:
     """
     found = []
     for columns, moving in _moves(policy):
-        apart = added(kernel.worst(moving) for kernel in kernels)
+        apart = _added(kernel.worst(moving) for kernel in kernels)
         known = [rows for kernel in kernels if (rows := known_rows(kernel)) is not None]
         if len(known) > 1:
             others = [kernel.worst(moving) for kernel in kernels if known_rows(kernel) is None]
             together = pairwise_loss(known, moving)
-            apart = apart if together is None else min(apart, added([together, *others]))
+            apart = apart if together is None else min(apart, _added([together, *others]))
         found.append(Worst(apart, columns))
     return max(found, key=lambda worst: worst.loss)
 
 
-def added(losses: Iterable[Loss]) -> Loss:
-    """Losses, one after the other."""
+def _added(losses: Iterable[Loss]) -> Loss:
     listed = list(losses)
     return math.inf if any(math.isinf(loss) for loss in listed) else sum(listed, Fraction(0))
 
