@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from blowfishdb.datasets import Dataset
 from blowfishdb.mechanisms import Best
 from blowfishdb.mechanisms.plan import Plan
 from blowfishdb.mechanisms.released_rows import measured_rows
-from blowfishdb.noise import secure
+from blowfishdb.noise import secure, seeded
 from blowfishdb.planning import Planned, Planner
 from blowfishdb.workspace import Workspace
 from tests.core import oracle
@@ -297,3 +298,15 @@ def test_averaging_known_sums_fails_against_the_services_release(small: Dataset,
     answer = line["r"].histogram().spend(1).ask()
     assert answer.receipt.epsilon == Epsilon(1) and not answer.exact.any()
     assert answer.receipt.policy.endswith("31 known counts")
+
+
+def test_known_counts_do_not_change_which_bins_are_picked(small: Dataset) -> None:
+    known = Constraints(counts=[(bf.col("a") >= 1, TRUE_A[1] + TRUE_A[2])])
+    small.publish(Policy.whole_record(DOMAIN).knowing(known))
+    workspace = small.gateway
+    assert isinstance(workspace, Workspace)
+    for seed in range(12):
+        workspace._service = replace(workspace._service, noise=seeded(seed))
+        answer = small["a"].above(2).spend(f"0.{seed + 11}").using("laplace").ask()
+        assert answer.labels[0] == tuple(str(value) for value in range(3) if answer.raw[value] > 2)
+        assert answer.values.size == len(answer.labels[0])

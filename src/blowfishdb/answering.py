@@ -141,11 +141,14 @@ def answer_of(
 ) -> Answer:
     """The release in the shape that people read, with its noise interval if one is promised.
 
-    ``better`` values, closer to what is known, replace the tidy ones as far as the interval allows.
+    ``better`` values, closer to what is known, replace the tidy ones as far as the interval allows. Which
+    bins are picked is told by the noisy values alone: the promise is about those.
     """
-    reading = request.counts.kind.read(release, problem.axes)
-    if better is not None:
-        values = request.counts.kind.read(replace(release, values=better), problem.axes).values
+    kind = request.counts.kind
+    reading = kind.read(release, problem.axes)
+    closer = None if better is None else kind.read(replace(release, values=better), problem.axes)
+    if closer is not None and closer.labels == reading.labels:
+        values = closer.values
         if reading.low is not None and reading.high is not None:
             values = np.clip(values, reading.low, reading.high)
         reading = replace(reading, values=values)
