@@ -20,6 +20,8 @@ BELOW, ABOVE = "below", "above"
 MISSING: Final = ("drop", "clamp", "value", "public", "none")
 OUTSIDE: Final = ("clamp", "drop")
 _FIRST_DAY: Final = date(2024, 2, 28)
+Record = tuple[int, ...]
+"""The cell of each column; DROPPED where the declaration leaves the row out."""
 
 
 @dataclass(frozen=True)

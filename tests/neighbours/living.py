@@ -32,14 +32,27 @@ from blowfishdb.records import DatasetRecord
 from blowfishdb.workspace import Workspace
 from tests.neighbours import observing
 from tests.neighbours.believing import Beliefs, truth_of
+from tests.neighbours.exchanging import joined_pairs
 from tests.neighbours.lawful import check_law
-from tests.neighbours.losing import Loss, added, joined_pairs, lost, most
+from tests.neighbours.losing import Loss, added, lost, most
 from tests.neighbours.promises import Promise, Rule, domain_of
+from tests.neighbours.purses import Purses
 from tests.neighbours.questions import Question
 from tests.neighbours.rows import Rows, in_view, joined
 from tests.neighbours.sources import Located, unit, write
 from tests.neighbours.watching import Noting, Released, Watch, watching
-from tests.neighbours.worlds import Again, Ask, Batch, Publish, Refresh, SetBudget, Step, Withdraw, World
+from tests.neighbours.worlds import (
+    Again,
+    Ask,
+    Batch,
+    Grant,
+    Publish,
+    Refresh,
+    SetBudget,
+    Step,
+    Withdraw,
+    World,
+)
 
 QUICK = Planner(Best((Laplace(on="workload"), Laplace(on="cells"), Ordered())))
 """Mechanisms whose laws need no simulation, so that a world takes milliseconds."""
@@ -48,11 +61,13 @@ _WORN = 4  # worlds after which a workspace is as it was made: its books have gr
 
 @dataclass(frozen=True)
 class Door:
-    """A workspace, and how the curator and an analyst reach it."""
+    """A workspace, and how the curator and two analysts reach it."""
 
     workspace: Workspace
     curator: Gateway
-    analyst: Gateway
+    analysts: Callable[[], tuple[Gateway, ...]]
+    names: tuple[str, ...]
+    """Of the analysts."""
     heard: list[Any] = field(default_factory=list)
     """Everything that came over the wire, if there is one, but for answers."""
 
@@ -60,7 +75,7 @@ class Door:
 def inside(path: Path) -> Door:
     """A workspace in this process."""
     workspace = Workspace(path, user="ana")
-    return Door(workspace, workspace, workspace)
+    return Door(workspace, workspace, lambda: (workspace, workspace.as_user("ben")), ("ana", "ben"))
 
 
 @dataclass
@@ -69,7 +84,9 @@ class Side:
 
     workspace: Workspace
     dataset: Dataset
-    asked: Dataset
+    asked: tuple[Dataset, ...]
+    """By each analyst."""
+    names: tuple[str, ...]
     heard: list[Any]
     located: Located
     folder: str
@@ -82,17 +99,19 @@ class Side:
         """What a step shows to those who may see it."""
         self.heard.clear()
         try:
-            return [self._does(step, world), *self.heard]
+            shown = self._does(step, world)
         except BlowfishError as error:
-            return [observing.refused(error), *self.heard]
+            shown = observing.refused(error)
         finally:
             self.watch.meanwhile = self.watch.lose = None
+        left = [str(asked.gateway.left(asked.name)) for asked in self.asked] if world.granted else []
+        return [shown, *left, *self.heard]
 
     def _does(self, step: Step, world: World) -> Any:
         """Everything that one sees on the way."""
         dataset, columns = self.dataset, world.columns
         if isinstance(step, Ask):
-            asking = step.question.asking(self.asked, columns)
+            asking = step.question.asking(self.asked[step.by], columns)
             quote = asking.quote()
             self.watch.lose = 0 if step.lose else None
             if step.meanwhile is not None:
@@ -104,8 +123,9 @@ class Side:
             check_law(step.question, answer, self.watch.released)
             return [quote.to_plain(), self._seen(step.question, world, answer)]
         if isinstance(step, Batch):
-            questions = [question.asking(self.asked, columns) for question in step.questions]
-            batch = self.asked.gateway.batch(*questions)
+            asked = self.asked[step.by]
+            questions = [question.asking(asked, columns) for question in step.questions]
+            batch = asked.gateway.batch(*questions)
             self.watch.lose = step.lose
             answers = zip(step.questions, batch.ask(), strict=True)
             return [
@@ -121,6 +141,8 @@ class Side:
             dataset.withdraw(kept[0].version if kept else 1)
         if isinstance(step, SetBudget):
             dataset.budget.set(step.total)
+        if isinstance(step, Grant):
+            dataset.budget.grant(self.names[step.to], step.amount)
         if isinstance(step, Refresh):
             dataset.refresh()
         return None
@@ -181,7 +203,7 @@ class Side:
 
     def books(self) -> Any:
         """All that is on record by now."""
-        return observing.books(self.workspace, self.dataset.name)
+        return observing.books(self.workspace, self.dataset.name, self.names)
 
 
 @dataclass(frozen=True)
@@ -273,8 +295,10 @@ class Arena:
             door.workspace._service = replace(door.workspace._service, noise=seeded(own))
             dataset = door.curator[name]
             dataset.budget.set(world.budget)
-            asked = door.analyst[name]
-            side = Side(door.workspace, dataset, asked, door.heard, located, str(folder), self.watch)
+            asked = tuple(analyst[name] for analyst in door.analysts())
+            side = Side(
+                door.workspace, dataset, asked, door.names, door.heard, located, str(folder), self.watch
+            )
             side.beliefs, side.first = self.beliefs, not sides
             sides.append(side)
         return sides
@@ -370,12 +394,14 @@ class Life:
     """Whether something that is not noisy has differed, so that everything is lost between the two."""
     now: Accounts = field(init=False)
     versions: dict[int, Promise] = field(default_factory=dict)
+    purses: Purses = field(default_factory=Purses)
     endless: set[int] = field(default_factory=set)
     """Versions that were published although what they hide had been told: the curator said so."""
 
     def go(self) -> None:
         """Every step on both sides; AssertionError where a promise does not hold."""
         self.now = accounts(self.one, self.endless)
+        self.purses.look(self.one)
         for step in (Publish(0, confirm=False), *self.world.steps):
             self._both(step)
         if not self.told and self._hidden():
@@ -383,12 +409,13 @@ class Life:
             assert books[0] == books[1], f"books differ:\n{observing.difference(*books)}"
 
     def _both(self, step: Step) -> None:
-        hidden, before = self._hidden(), self.now
+        hidden, before, version = self._hidden(), self.now, self._version()
         shown, released = [], []
         for side in (self.one, self.other):
             shown.append(self._alike(side.does(step, self.world), side))
             released.append(side.watch.taken())
-        self.loss = added([self.loss, lost(*released)])
+        more = lost(*released)
+        self.loss = added([self.loss, more])
         self.releases += released[0]
         differs = shown[0] != shown[1]
         if hidden and not self.told:
@@ -397,6 +424,27 @@ class Life:
             self.told, self.loss = True, math.inf
         self._published(step, before)
         self._audit(step, before)
+        self._purses(step, version, released[0], math.inf if differs else more)
+
+    def _version(self) -> int:
+        """Of the policy in force."""
+        return self.one.workspace.facts(self.one.dataset.name).policy_version
+
+    def _purses(self, step: Step, version: int, released: list[Released], more: Loss) -> None:
+        """Whoever asked paid for what was lost, out of a grant where there are any."""
+        if isinstance(step, Ask | Batch):
+            self.purses.asked(self.one.names[step.by], version, released, more)
+        self.purses.look(self.one)
+        self.purses.check(self.one, step)
+        if version not in self.endless:
+            world, promise, together = self.world, self._promised(version), self._joined(version)
+            people = 1 if world.people is None else world.people.rows
+            for name, purse in self.purses.under(version).items():
+                worst = most(promise, world.columns, purse.releases, people)
+                lost = max(worst, purse.loss) if together else worst
+                assert lost <= purse.paid, (
+                    f"{name} lost {float(lost)} and paid {float(purse.paid)}, at {step}"
+                )
 
     def _promised(self, version: int) -> Promise:
         return self.versions.get(version) or before_any(self.world)
@@ -436,11 +484,13 @@ class Life:
     def _kept(self, version: int, before: Accounts) -> None:
         """What was promised, and is not hidden any more, still binds once something was lost under it."""
         hidden = set(joined_pairs(self.versions[version], self.world.columns))
+        ties = self.versions[version].known
         in_force = accounts(self.one, set()).used
         for earlier in before.used.keys() - in_force.keys():
             promised = joined_pairs(self._promised(earlier), self.world.columns)
             relied_on = 0 < before.used[earlier] < math.inf
-            forgotten = relied_on and bool(self._lost(earlier)) and not hidden.issuperset(promised)
+            told = not hidden.issuperset(promised) or self._promised(earlier).known != ties
+            forgotten = relied_on and bool(self._lost(earlier)) and told
             assert not forgotten, f"version {earlier} was promised and binds no longer"
 
     def _lost(self, version: int) -> Loss:

@@ -6,7 +6,6 @@ measures and the scales of their noise are enough.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -20,7 +19,9 @@ from blowfishdb.core.axis import Axis
 from blowfishdb.mechanisms.data_dependent import DataDependentPlan
 from blowfishdb.mechanisms.plan import Plan
 from tests.neighbours.columns import DROPPED, Column
-from tests.neighbours.promises import Promise, Record
+from tests.neighbours.exchanging import joined_pairs, worst_exchange
+from tests.neighbours.known import every_record
+from tests.neighbours.promises import Promise
 from tests.neighbours.watching import Released
 
 Loss = Fraction | float
@@ -36,11 +37,17 @@ def lost(mine: Sequence[Released], theirs: Sequence[Released]) -> Loss:
 def most(promise: Promise, columns: tuple[Column, ...], releases: Sequence[Released], people: int) -> Loss:
     """What all releases lost together between the two records that they tell apart best, of those that
     ``promise`` hides from each other; for whoever is in ``people`` rows."""
+    if not releases:
+        return Fraction(0)
+    places = tuple(_places(columns, release.axes) for release in releases)
     moves = {
         tuple(tuple(sorted(ends)) for ends in zip(here, there, strict=True))
-        for here, there in _edges(promise, columns, tuple(_places(columns, r.axes) for r in releases))
+        for here, there in _edges(promise, columns, places)
     }
     worst: Loss = Fraction(0)
+    if promise.known is not None:
+        found = worst_exchange(promise, promise.known, columns, releases, places)
+        worst = Fraction(0) if found is None else added(map(_exchanged, releases, *zip(*found, strict=True)))
     known: dict[tuple[int, tuple[int, int]], Loss] = {}
     for move in moves:
         for number, ends in enumerate(move):
@@ -70,37 +77,33 @@ def _edges(
     promise: Promise, columns: tuple[Column, ...], places: tuple[tuple[int, ...], ...]
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     """The boxes, in every release, of both ends of every hidden move."""
-    for one, other in joined_pairs(promise, columns):
+    for one, other in free_pairs(promise, columns):
         yield tuple(of[one] for of in places), tuple(of[other] for of in places)
-
-
-@lru_cache(maxsize=64)
-def joined_pairs(promise: Promise, columns: tuple[Column, ...]) -> list[tuple[int, int]]:
-    """The numbers of all records that are hidden from each other; nobody comes last."""
-    records: list[Record | None] = [*every_record(columns), None]
-    return [
-        (one, other)
-        for one, other in itertools.combinations(range(len(records)), 2)
-        if promise.joins(columns, records[one], records[other])
-    ]
-
-
-@lru_cache(maxsize=64)
-def every_record(columns: tuple[Column, ...]) -> list[Record]:
-    """All that a row can be."""
-    cells = [[*range(column.cells), *[DROPPED] * column.drops] for column in columns]
-    return list(itertools.product(*cells))
 
 
 def _moved(release: Released, here: int, there: int) -> Loss:
     """What a release loses about one row that moves between two boxes."""
+    return _exchanged(release, (here,), (there,))
+
+
+def _exchanged(release: Released, left: Sequence[int], entered: Sequence[int]) -> Loss:
+    """What a release loses about rows that leave some boxes and enter others."""
     sides = []
-    for box in (here, there):
+    for boxes in (left, entered):
         counts = release.counts.copy()
-        if box >= 0:
-            counts[box] += 1
+        np.add.at(counts, [box for box in boxes if box >= 0], 1)
         sides.append(replace(release, counts=counts))
     return _between(*sides)
+
+
+@lru_cache(maxsize=64)
+def free_pairs(promise: Promise, columns: tuple[Column, ...]) -> list[tuple[int, int]]:
+    """Those between which a row can move while nobody else does: no known count changes."""
+    known, records = promise.known, [*every_record(columns), None]
+    pairs = joined_pairs(promise, columns)
+    if known is None:
+        return pairs
+    return [(one, other) for one, other in pairs if not known.shift(columns, records[one], records[other])]
 
 
 def added(losses: Iterable[Loss]) -> Loss:

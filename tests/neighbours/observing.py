@@ -54,12 +54,12 @@ def refused(error: BlowfishError) -> dict[str, Any]:
     }
 
 
-def books(workspace: Workspace, name: str) -> dict[str, Any]:
+def books(workspace: Workspace, name: str, users: tuple[str, ...]) -> dict[str, Any]:
     """Everything on record about a dataset that is open to those who may ask."""
     record: dict[str, Any] = {
         "facts": workspace.facts(name).to_plain(),
         "budget": str(workspace.budget(name)),
-        "left": str(workspace.left(name)),
+        "left": [str(workspace.as_user(user).left(name)) for user in users],
         "grants": [str(grant) for grant in workspace.grants(name)],
         "kept": [kept.to_plain() for kept in workspace.kept(name)],
         "guarantee": str(workspace.guarantee(name)),

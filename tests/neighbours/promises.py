@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 import blowfishdb as bf
-from tests.neighbours.columns import DROPPED, Column
-
-Record = tuple[int, ...]
-"""The cell of each column; DROPPED where the declaration leaves the row out."""
+from tests.neighbours.columns import DROPPED, Column, Record
+from tests.neighbours.known import Known, facts_known
 
 
 @dataclass(frozen=True)
@@ -56,15 +54,23 @@ class Rule:
 
 @dataclass(frozen=True)
 class Promise:
-    """A policy: a rule for each column, taken ``together`` or one at a time; or ``whole`` records."""
+    """A policy: a rule for each column, taken ``together`` or one at a time; or ``whole`` records.
+
+    ``known``: what everyone knows already.
+    """
 
     rules: tuple[Rule, ...]
     together: bool = True
     presence: bool = False
     whole: bool = False
+    known: Known | None = None
 
     def policy(self, columns: tuple[Column, ...]) -> bf.Policy:
         """As the package has it."""
+        known = None if self.known is None else self.known.constraints(columns)
+        return self._hiding(columns).knowing(known)
+
+    def _hiding(self, columns: tuple[Column, ...]) -> bf.Policy:
         domain = domain_of(columns)
         if self.whole:
             graph: bf.graphs.PolicyGraph = bf.graphs.Full(domain.size)
@@ -75,7 +81,7 @@ class Promise:
         return bf.Policy.by_column(domain, graphs, joint=self.together, hide_presence=self.presence)
 
     def joins(self, columns: tuple[Column, ...], one: Record | None, other: Record | None) -> bool:
-        """Whether two records, or one and nobody, are hidden from each other.
+        """Whether two records, or one and nobody, are hidden from each other, as far as nobody else moves.
 
         A value that its declaration leaves out stands for any, so it is no obstacle.
         """
@@ -106,14 +112,18 @@ def promises(
     *,
     only: Sequence[Sequence[str]] = (),
     presence: Sequence[bool] = (),
+    known: Sequence[bool] = (False,),
+    facts: Sequence[str] = (),
 ) -> Promise:
-    """A policy of any kind; ``only``: with rules of some kinds; ``presence``: which is hidden or not."""
+    """A policy of any kind; ``only``: with rules of some kinds; ``presence``: which is hidden or not;
+    ``known``: whether something is, and which kinds of ``facts``."""
     rules = tuple(draw(_rules(column, only[0] if only else ())) for column in columns)
     return Promise(
         rules,
         together=draw(st.booleans()),
         presence=draw(st.sampled_from(tuple(presence) or (False, False, True))),
         whole=not only and draw(st.sampled_from((False,) * 7 + (True,))),
+        known=draw(facts_known(columns, facts)) if draw(st.sampled_from(tuple(known))) else None,
     )
 
 

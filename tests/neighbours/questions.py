@@ -14,8 +14,7 @@ import blowfishdb as bf
 from blowfishdb.asking import Asking
 from blowfishdb.core.axis import Axis
 from blowfishdb.datasets import Dataset
-from tests.neighbours.columns import DROPPED, Column
-from tests.neighbours.promises import Record
+from tests.neighbours.columns import DROPPED, Column, Record
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.neighbours.columns import DROPPED, Column
-from tests.neighbours.promises import Promise, Record, Rule
+from tests.neighbours.columns import DROPPED, Column, Record
+from tests.neighbours.known import NO_SHIFT, Known, Move, Shift, every_record, exchange, neighbourly, total
+from tests.neighbours.promises import Promise, Rule
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ def joined(
     ``public``: the first column is, and no promise hides what it holds, or how that is written.
     """
     mine, theirs = ({row.key: row for row in rows} for rows in (one, other))
-    changed = set()
+    changed, moves = set(), []
     for key in mine.keys() | theirs.keys():
         here, there = mine.get(key), theirs.get(key)
         cells = tuple(None if row is None else record(columns, row) for row in (here, there))
@@ -85,22 +88,33 @@ def joined(
             return False
         if cells[0] == cells[1]:
             continue
-        if not promise.joins(columns, *cells):
-            return False
-        row = here or there
+        row, edge = here or there, promise.joins(columns, *cells)
         assert row is not None
+        if promise.known is not None:
+            if None in cells and not promise.presence:
+                return False
+            moves.append(Move(row.person, promise.known.shift(columns, *cells), edge))
+        elif not edge:
+            return False
         changed.add(row.person)
+    if promise.known is not None:
+        several = 1 if people is None else people.rows
+        return neighbourly(moves, several, edges=promise.known.reading == "edge")
     return len(changed) <= 1
 
 
 @st.composite
-def rows(draw: st.DrawFn, columns: tuple[Column, ...], people: People | None, *, texts: bool) -> Rows:
-    """Two to five rows, of fewer people if these have several."""
+def rows(
+    draw: st.DrawFn, columns: tuple[Column, ...], people: People | None, *, texts: bool, all_count: bool
+) -> Rows:
+    """Two to five rows, of fewer people if these have several; ``all_count``: nobody has too many."""
     count = draw(st.integers(2, 5))
     made = []
     for key in range(1, count + 1):
         held = tuple(draw(st.sampled_from(column.raws(texts=texts)))[0] for column in columns)
         person = key if people is None or people.told else draw(st.sampled_from((1, 2, 1)))
+        if all_count and people is not None and [row.person for row in made].count(person) == people.rows:
+            person = key + 2  # somebody else
         made.append(Row(person, key, held))
     return tuple(made)
 
@@ -117,6 +131,8 @@ def neighbour(
     public: bool,
 ) -> Rows:
     """The rows of a database that ``promise`` joins to ``these``; the first column may be public."""
+    if promise.known is not None:
+        return draw(_exchanged(promise, promise.known, columns, these, texts=texts))
     person = draw(st.sampled_from(sorted({row.person for row in these})))
     own = [row for row in these if row.person == person]
     may_go = promise.presence and (people is None or len(own) <= people.rows)
@@ -148,3 +164,80 @@ def _moved(draw: st.DrawFn, promise: Promise, columns: tuple[Column, ...], row: 
         ]
         held.append(draw(st.sampled_from(go if go and draw(st.booleans()) else stay)))
     return replace(row, held=tuple(held))
+
+
+@st.composite
+def _exchanged(
+    draw: st.DrawFn, promise: Promise, known: Known, columns: tuple[Column, ...], these: Rows, *, texts: bool
+) -> Rows:
+    """The rows after somebody moved along an edge, and others so that no known count changes."""
+    spare = [Row(90, 90, (None,) * len(columns)), Row(91, 91, (None,) * len(columns))] * promise.presence
+    places = [*these, *spare]
+    before: list[Record | None] = [record(columns, row) for row in these] + [None] * len(spare)
+    cells = [{cell for _, cell in column.raws(texts=texts)} for column in columns]
+    everywhere: list[Record | None] = [None] * promise.presence
+    everywhere += [there for there in every_record(columns) if all(map(_within, there, cells))]
+    first = draw(st.sampled_from(range(len(these))))
+    along = [there for there in everywhere if promise.joins(columns, before[first], there)]
+    if not along:
+        return these
+    after = dict(enumerate(before)) | {first: draw(st.sampled_from(along))}
+    shift = known.shift(columns, before[first], after[first])
+    if shift != NO_SHIFT:
+        others = [at for at in range(len(places)) if at != first]
+        options = {at: _by_shift(promise, known, columns, before[at], everywhere) for at in others}
+        sizes = draw(st.permutations((1, 2, 3)))
+        ways = (list(itertools.islice(_completing(shift, options, size), 50)) for size in sizes)
+        found = next(filter(None, ways), None)
+        if found is None:
+            return these
+        for at, own in draw(st.sampled_from(found)).items():
+            after[at] = draw(st.sampled_from(options[at][own]))
+    made = []
+    for at, row in enumerate(places):
+        there = after[at]
+        if there is not None:
+            stays = there == before[at]
+            held = row.held if stays else draw(_held(columns, there, texts=texts))
+            made.append(replace(row, held=held, note=row.note if stays else draw(st.sampled_from(NOTES))))
+    return tuple(made) or these[:1]
+
+
+def _by_shift(
+    promise: Promise,
+    known: Known,
+    columns: tuple[Column, ...],
+    here: Record | None,
+    everywhere: list[Record | None],
+) -> dict[Shift, list[Record | None]]:
+    """Where a row may have to go, by what that does to known counts."""
+    found: dict[Shift, list[Record | None]] = {}
+    for there in everywhere:
+        if known.reading == "literal" or promise.joins(columns, here, there):
+            found.setdefault(known.shift(columns, here, there), []).append(there)
+    return {shift: ends for shift, ends in found.items() if shift != NO_SHIFT}
+
+
+def _within(cell: int, cells: set[int]) -> bool:
+    return cell in cells
+
+
+def _completing(
+    shift: Shift, options: dict[int, dict[Shift, list[Record | None]]], size: int
+) -> Iterator[dict[int, Shift]]:
+    """Moves of so many others that make an exchange of one that shifts known counts."""
+    for others in itertools.combinations(options, size):
+        last = options[others[-1]]
+        for free in itertools.product(*(options[at] for at in others[:-1])):
+            needed = frozenset((place, -by) for place, by in total([shift, *free]))
+            if needed in last and exchange([shift, *free, needed]):
+                yield dict(zip(others, (*free, needed), strict=True))
+
+
+@st.composite
+def _held(draw: st.DrawFn, columns: tuple[Column, ...], there: Record, *, texts: bool) -> tuple[Any, ...]:
+    """Values of these cells."""
+    held = []
+    for column, cell in zip(columns, there, strict=True):
+        held.append(draw(st.sampled_from([raw for raw, at in column.raws(texts=texts) if at == cell])))
+    return tuple(held)

@@ -3,13 +3,15 @@ loses more than is accounted for."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.neighbours.living import arena
 from tests.neighbours.runs import live_through
-from tests.neighbours.worlds import ALONE, PLACES, TERMS, Scope
+from tests.neighbours.worlds import ALONE, EVERYTHING
 
 WORLDS = 700
 
 
 def test_neighbours() -> None:
     with arena() as place:
-        live_through(place, Scope(ALONE, places=PLACES, terms=TERMS), WORLDS, share=0.2)
+        live_through(place, replace(EVERYTHING, acts=ALONE), WORLDS, share=0.2)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.neighbours.living import arena
 from tests.neighbours.runs import live_through
-from tests.neighbours.worlds import KEEPING, PLACES, TERMS, Scope
+from tests.neighbours.worlds import EVERYTHING, KEEPING
 
 WORLDS = 300
 
 
 def test_neighbours() -> None:
     with arena() as place:
-        live_through(place, Scope(KEEPING, places=PLACES, terms=TERMS), WORLDS, share=0.2)
+        live_through(place, replace(EVERYTHING, acts=KEEPING), WORLDS, share=0.2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from tests.neighbours.living import arena
 from tests.neighbours.rows import Rows
 from tests.neighbours.runs import live_through
 from tests.neighbours.sources import TABLE, Located, Place, create, insert
-from tests.neighbours.worlds import AT_ONCE, TERMS, Scope, World
+from tests.neighbours.worlds import AT_ONCE, EVERYTHING, World
 from tests.postgres import Server
 
 WORLDS = 50
@@ -28,5 +29,5 @@ def test_neighbours(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
         return Located(postgres.url(schema, password="${BLOWFISHDB_SOURCE_PASSWORD}"), table)
 
     with arena(put=put) as place:
-        scope = Scope(AT_ONCE, places=(Place("postgres"),), terms=TERMS)
+        scope = replace(EVERYTHING, acts=AT_ONCE, places=(Place("postgres"),))
         live_through(place, scope, WORLDS, share=0.08)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from blowfishdb.workspace import Workspace
 from tests.entrypoints.server import CHEAP, PASSWORD, SETTINGS, client_of
 from tests.neighbours.living import Door, arena
 from tests.neighbours.runs import live_through
-from tests.neighbours.worlds import AT_ONCE, PLACES, TERMS, Scope
+from tests.neighbours.worlds import AT_ONCE, EVERYTHING
 
 WORLDS = 100
 _OF_ITS_OWN = ("date", "x-request-id", "content-length", "idempotency-key")
@@ -41,22 +42,24 @@ class Heard(httpx.BaseTransport):
 
 def behind_a_server(path: Path) -> Door:
     """A workspace, reached over HTTP."""
+    roles = {"curator": Role.CURATOR, "analyst": Role.ANALYST, "another": Role.ANALYST}
     with Workspace(path, user="curator") as workspace:
         accounts = Accounts(workspace.store, hasher=CHEAP)
-        for role in (Role.CURATOR, Role.ANALYST):
-            accounts.add(role.value, role, PASSWORD)
+        for name, role in roles.items():
+            accounts.add(name, role, PASSWORD)
     app = create_app(path, settings=SETTINGS, hasher=CHEAP)
     inside: Workspace = app.state.server.workspace
     heard: list[Any] = []
     remotes = []
-    for role in (Role.CURATOR, Role.ANALYST):
-        token = Tokens(inside.store).issue(role.value, purpose="api", lifetime=timedelta(hours=1))[0]
+    for name in roles:
+        token = Tokens(inside.store).issue(name, purpose="api", lifetime=timedelta(hours=1))[0]
         wire = Heard(client_of(app)._transport, heard)
         remotes.append(Remote("http://testserver", token, transport=wire))
-    return Door(inside, *remotes, heard)
+    curator, *analysts = remotes
+    return Door(inside, curator, lambda: tuple(analysts), ("analyst", "another"), heard)
 
 
 def test_neighbours() -> None:
     with arena(door=behind_a_server) as place:
-        scope = Scope(AT_ONCE, places=PLACES, terms=TERMS)
+        scope = replace(EVERYTHING, acts=AT_ONCE)
         live_through(place, scope, WORLDS, share=0.12)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.neighbours.living import arena
 from tests.neighbours.runs import live_through
-from tests.neighbours.worlds import PLACES, TERMS, TOGETHER, Scope
+from tests.neighbours.worlds import EVERYTHING, TOGETHER
 
 WORLDS = 600
 
 
 def test_neighbours() -> None:
     with arena() as place:
-        live_through(place, Scope(TOGETHER, places=PLACES, terms=TERMS), WORLDS, share=0.2)
+        live_through(place, replace(EVERYTHING, acts=TOGETHER), WORLDS, share=0.2)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from blowfishdb.core.projection import CellQuery
 from blowfishdb.core.secret import Secret
 from blowfishdb.mechanisms.data_dependent import DataDependentPlan
 from blowfishdb.mechanisms.plan import Plan
+
+EXACT = 1e9
+"""What an exact number counts for beside noisy ones."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,25 @@ class Released:
     """Of the noise that was really drawn."""
     axes: tuple[Axis, ...]
     """What the counts are about."""
+
+    @cached_property
+    def each(self) -> np.ndarray:
+        """By how much one row more in a box changes what is measured, over its noise: a line for each box."""
+        plan, nothing = self.plan, np.zeros_like(self.counts)
+        if not isinstance(plan, Plan):
+            return np.eye(nothing.size) * float(self.epsilon)
+        scales = np.array([float(scale) for scale in plan.scales.fractions(self.epsilon)])
+        weights = np.divide(1, scales, out=np.full(scales.size, EXACT), where=scales > 0)
+        before = np.asarray(plan.measure(nothing), dtype=np.float64)
+        decoded = np.asarray(plan.decode(before, nothing), dtype=np.float64)
+        lines = []
+        for box in range(nothing.size):
+            one = nothing.copy()
+            one[box] = 1
+            change = (np.asarray(plan.measure(one), dtype=np.float64) - before) * weights
+            used = np.asarray(plan.decode(before, one), dtype=np.float64) - decoded
+            lines.append(np.concatenate((change, used * EXACT)))
+        return np.array(lines)
 
 
 @dataclass

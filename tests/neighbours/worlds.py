@@ -12,17 +12,21 @@ from hypothesis import strategies as st
 from tests.neighbours.columns import MISSING, OUTSIDE, Column, columns
 from tests.neighbours.promises import Promise, promises
 from tests.neighbours.questions import REACH, SPEND, Question, Terms, questions
-from tests.neighbours.rows import People, Rows, neighbour, rows
+from tests.neighbours.rows import People, Rows, in_view, neighbour, record, rows
 from tests.neighbours.sources import FILTERED, Place
 
 
 @dataclass(frozen=True)
 class Ask:
-    """One question; ``lose``: the answer does not come out; ``meanwhile``: this policy is published then."""
+    """One question; ``lose``: the answer does not come out; ``meanwhile``: this policy is published then.
+
+    ``by``: the number of who asks it.
+    """
 
     question: Question
     lose: bool = False
     meanwhile: int | None = None
+    by: int = 0
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,15 @@ class Batch:
 
     questions: tuple[Question, ...]
     lose: int | None = None
+    by: int = 0
+
+
+@dataclass(frozen=True)
+class Grant:
+    """Somebody may spend so much; whoever has no grant may not spend anything from then on."""
+
+    to: int
+    amount: str
 
 
 @dataclass(frozen=True)
@@ -66,7 +79,7 @@ class Again:
     confirm: bool
 
 
-Step = Ask | Batch | Publish | Withdraw | SetBudget | Refresh | Again
+Step = Ask | Batch | Publish | Withdraw | SetBudget | Refresh | Again | Grant
 
 
 @dataclass(frozen=True)
@@ -81,6 +94,11 @@ class World:
     other: Rows
     budget: str
     steps: tuple[Step, ...]
+
+    @property
+    def granted(self) -> bool:
+        """Whether somebody gets a grant."""
+        return any(isinstance(step, Grant) for step in self.steps)
 
     @property
     def public(self) -> bool:
@@ -122,6 +140,7 @@ KEEPING: Acts = (
     ("ask", "refresh", "publish", "ask"),
     ("ask", "publish", "ask", "publish", "ask"),
     ("lost batch", "publish", "batch", "publish"),
+    ("ask", "grant", "ask", "publish", "ask"),
 )
 """Promises that are kept beside newer ones, overtaken, taken back."""
 IN_TIME = CHANGING + KEEPING
@@ -167,6 +186,12 @@ class Scope:
     """How many a question has."""
     steady: bool = False
     """Whether each policy follows the one before it, confirmed, and nothing is taken back."""
+    known: tuple[tuple[bool, ...], ...] = ((False,),)
+    """Whether something is known under each policy; the last one goes for all that follow."""
+    facts: tuple[str, ...] = ()
+    """What kinds of counts are known, where not all of them are."""
+    grants: tuple[int, ...] = (0,)
+    """How many there are before anything else happens."""
 
 
 PLACES: tuple[Place, ...] = (
@@ -181,7 +206,10 @@ PLACES: tuple[Place, ...] = (
 )
 """SQLite is quickest; every kind occurs often enough among thousands."""
 TERMS = (*SPEND, *SPEND, *REACH)
-EVERYTHING = Scope(places=PLACES, terms=TERMS)
+KNOWN = ((False,) * 4 + (True,),)
+"""Under one policy of five something is known."""
+GRANTS = (0,) * 6 + (1, 2)
+EVERYTHING = Scope(places=PLACES, terms=TERMS, known=KNOWN, grants=GRANTS)
 
 
 @st.composite
@@ -193,32 +221,71 @@ def worlds(draw: st.DrawFn, scope: Scope = EVERYTHING) -> World:
     people = draw(st.sampled_from(scope.people))
     changes = acts.count("publish") + acts.count("overtaken")
     promised = tuple(
-        draw(promises(declared, only=scope.rules[at : at + 1], presence=scope.presence[at : at + 1]))
+        draw(
+            promises(
+                declared,
+                only=scope.rules[at : at + 1],
+                presence=scope.presence[at : at + 1],
+                known=scope.known[min(at, len(scope.known) - 1)],
+                facts=scope.facts,
+            )
+        )
         for at in range(1 + changes)
     )
-    one = draw(rows(declared, people, texts=place.holds_texts))
+    known = any(promise.known for promise in promised)
+    one = draw(rows(declared, people, texts=place.holds_texts, all_count=known))
     under = draw(st.sampled_from(promised))
     public = place.public or (people is not None and people.public)
     other = draw(neighbour(under, declared, one, people, texts=place.holds_texts, public=public))
     if draw(st.booleans()):
         one, other = other, one
-    steps, next_policy = [], 1
+    given = draw(st.sampled_from(scope.grants))
+    steps: list[Step] = [draw(_grants()) for _ in range(given)]
+    next_policy = 1
     for number, act in enumerate(acts, start=1):
         then = replace(scope, kinds=scope.last) if scope.last and number == len(acts) else scope
-        steps.append(draw(_steps(act, declared, then, next_policy)))
+        steps.append(draw(_steps(act, declared, then, next_policy, askers=2 if given else 1)))
         next_policy += act in ("publish", "overtaken")
     budget = draw(st.sampled_from(("9", "2")))
-    return World(declared, place, people, promised, one, other, budget, tuple(steps))
+    told = _told(promised, declared, place, one, other) if known else promised
+    return World(declared, place, people, told, one, other, budget, tuple(steps))
+
+
+def _told(
+    promised: tuple[Promise, ...], declared: tuple[Column, ...], place: Place, one: Rows, other: Rows
+) -> tuple[Promise, ...]:
+    """With the answers to what is known, where they are said, as they are in both databases."""
+    sides = [
+        [
+            *[(0,) * len(declared)] * place.filler,
+            *(record(declared, row) for row in in_view(all_rows, bool(place.view))),
+        ]
+        for all_rows in (one, other)
+    ]
+    return tuple(
+        replace(promise, known=promise.known and promise.known.told(declared, *sides)) for promise in promised
+    )
 
 
 @st.composite
-def _steps(draw: st.DrawFn, act: str, declared: tuple[Column, ...], scope: Scope, policy: int) -> Step:
+def _grants(draw: st.DrawFn) -> Grant:
+    return Grant(draw(st.sampled_from((0, 1))), draw(st.sampled_from(("1", "0.5", "1.5", "6"))))
+
+
+@st.composite
+def _steps(
+    draw: st.DrawFn, act: str, declared: tuple[Column, ...], scope: Scope, policy: int, askers: int
+) -> Step:
     asked = questions(declared, terms=scope.terms, only=scope.kinds, conditions=scope.conditions)
     if act in ("ask", "lost", "overtaken"):
-        return Ask(draw(asked), lose=act == "lost", meanwhile=policy if act == "overtaken" else None)
+        by = draw(st.sampled_from(range(askers)))
+        return Ask(draw(asked), act == "lost", policy if act == "overtaken" else None, by)
     if act in ("batch", "lost batch"):
         members = draw(st.lists(asked, min_size=scope.members - 1, max_size=scope.members))
-        return Batch(tuple(members), lose=draw(st.sampled_from((1, 1, 0))) if act == "lost batch" else None)
+        lose = draw(st.sampled_from((1, 1, 0))) if act == "lost batch" else None
+        return Batch(tuple(members), lose, draw(st.sampled_from(range(askers))))
+    if act == "grant":
+        return draw(_grants())
     if act == "again":
         return Again(draw(st.booleans()))
     if act == "publish" and scope.steady:

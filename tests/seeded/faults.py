@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from tests.seeded import defects, ledger_faults, pricing_faults, time_faults
+from tests.seeded import defects, known_faults, ledger_faults, pricing_faults, time_faults
 from tests.seeded.planting import Fault
 
 ONCE_REAL: tuple[Fault, ...] = defects.FAULTS
-INVENTED: tuple[Fault, ...] = (*pricing_faults.FAULTS, *time_faults.FAULTS, *ledger_faults.FAULTS)
+INVENTED: tuple[Fault, ...] = (
+    *pricing_faults.FAULTS,
+    *time_faults.FAULTS,
+    *ledger_faults.FAULTS,
+    *known_faults.FAULTS,
+)
 FAULTS = ONCE_REAL + INVENTED
 
 

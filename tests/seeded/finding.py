@@ -50,6 +50,17 @@ _STORED = Scope(
     kinds=("histogram",),
     conditions=(0,),
 )
+_KNOWN = Scope(
+    _ASK,
+    ("integer",),
+    people=(None,),
+    widths=(1, 2),
+    presence=(False,),
+    missing=("clamp",),
+    outside=("clamp",),
+    known=((True,),),
+)
+_GRANTED = Scope((("ask",), ("ask", "ask")), ("integer",), people=(None,), widths=(1,), grants=(1, 2))
 SCOPES = {
     "alone": _ALONE,
     "conditions": replace(_ALONE, widths=(2,), conditions=(1,)),
@@ -117,6 +128,18 @@ SCOPES = {
     "believed top": replace(_STORED, acts=_ASK, columns=("category",), kinds=("top",)),
     "believed above": replace(_STORED, acts=_ASK, columns=("category",), kinds=("above",)),
     "believed sums": replace(_STORED, kinds=("sum",), terms=SPEND, conditions=(0, 1)),
+    "known": _KNOWN,
+    "known steps": replace(_KNOWN, kinds=("cumulative",), rules=(("line", "full"),), widths=(1,), sizes=(4,)),
+    "known overlapping": replace(
+        _KNOWN, kinds=("pairs",), widths=(2, 3), sizes=(2,), facts=("table",), rules=(("full",),)
+    ),
+    "known groups": replace(
+        _KNOWN, kinds=("histogram", "ranges"), widths=(1,), sizes=(4,), rules=(("groups",),), facts=("count",)
+    ),
+    "known later": replace(_KNOWN, acts=(("ask", "publish"),), known=((False,), (True,)), steady=True),
+    "known together": replace(_KNOWN, acts=_BATCH, kinds=("rows", "count"), conditions=(1,)),
+    "granted": _GRANTED,
+    "granted twice": replace(_GRANTED, grants=(2,)),
     "csv": Scope(_ASK, ("integer",), places=(Place("csv"),), people=(None,)),
     "collated": Scope(
         _ASK,
