@@ -147,7 +147,7 @@ def neighbourly(moves: Sequence[Move], most: int, *, edges: bool) -> bool:
     if edges and not all(move.edge for move in moves):
         return False
     people = {move.person for move in moves}
-    return any(_taken_apart(tuple(moves), person, most) for person in people)
+    return not moves or any(_taken_apart(tuple(moves), person, most) for person in people)
 
 
 def _taken_apart(moves: tuple[Move, ...], person: int, most: int) -> bool:

@@ -212,6 +212,8 @@ class Accounts:
 
     used: dict[int, Loss]
     total: dict[int, Fraction]
+    version: int
+    """Of the policy in force."""
 
 
 def accounts(side: Side, endless: set[int]) -> Accounts:
@@ -223,7 +225,8 @@ def accounts(side: Side, endless: set[int]) -> Accounts:
     for promise in workspace._policies.kept(name):
         used[promise.version] = (promise.spent + promise.held).fraction
         total[promise.version] = promise.total.fraction
-    return Accounts({number: math.inf if number in endless else loss for number, loss in used.items()}, total)
+    used = {number: math.inf if number in endless else loss for number, loss in used.items()}
+    return Accounts(used, total, version)
 
 
 def declare(
@@ -409,7 +412,7 @@ class Life:
             assert books[0] == books[1], f"books differ:\n{observing.difference(*books)}"
 
     def _both(self, step: Step) -> None:
-        hidden, before, version = self._hidden(), self.now, self._version()
+        hidden, before = self._hidden(), self.now
         shown, released = [], []
         for side in (self.one, self.other):
             shown.append(self._alike(side.does(step, self.world), side))
@@ -424,16 +427,14 @@ class Life:
             self.told, self.loss = True, math.inf
         self._published(step, before)
         self._audit(step, before)
-        self._purses(step, version, released[0], math.inf if differs else more)
-
-    def _version(self) -> int:
-        """Of the policy in force."""
-        return self.one.workspace.facts(self.one.dataset.name).policy_version
+        self._purses(step, before.version, released[0], math.inf if differs else more)
 
     def _purses(self, step: Step, version: int, released: list[Released], more: Loss) -> None:
         """Whoever asked paid for what was lost, out of a grant where there are any."""
         if isinstance(step, Ask | Batch):
             self.purses.asked(self.one.names[step.by], version, released, more)
+        elif not isinstance(step, Grant | SetBudget):
+            return  # nobody paid, and nobody may spend anything else
         self.purses.look(self.one)
         self.purses.check(self.one, step)
         if version not in self.endless:

@@ -177,22 +177,23 @@ def _exchanged(
     cells = [{cell for _, cell in column.raws(texts=texts)} for column in columns]
     everywhere: list[Record | None] = [None] * promise.presence
     everywhere += [there for there in every_record(columns) if all(map(_within, there, cells))]
-    first = draw(st.sampled_from(range(len(these))))
-    along = [there for there in everywhere if promise.joins(columns, before[first], there)]
-    if not along:
-        return these
-    after = dict(enumerate(before)) | {first: draw(st.sampled_from(along))}
-    shift = known.shift(columns, before[first], after[first])
-    if shift != NO_SHIFT:
-        others = [at for at in range(len(places)) if at != first]
-        options = {at: _by_shift(promise, known, columns, before[at], everywhere) for at in others}
+    options = {at: _by_shift(promise, known, columns, here, everywhere) for at, here in enumerate(before)}
+    after = dict(enumerate(before))
+    for first in draw(st.permutations(range(len(these)))):
+        along = [there for there in everywhere if promise.joins(columns, before[first], there)]
+        if not along:
+            continue
+        to = draw(st.sampled_from(along))
+        shift = known.shift(columns, before[first], to)
+        others = {at: ends for at, ends in options.items() if at != first}
         sizes = draw(st.permutations((1, 2, 3)))
-        ways = (list(itertools.islice(_completing(shift, options, size), 50)) for size in sizes)
-        found = next(filter(None, ways), None)
-        if found is None:
-            return these
-        for at, own in draw(st.sampled_from(found)).items():
-            after[at] = draw(st.sampled_from(options[at][own]))
+        ways = (list(itertools.islice(_completing(shift, others, size), 50)) for size in sizes)
+        found = [{}] if shift == NO_SHIFT else next(filter(None, ways), None)
+        if found:
+            after[first] = to
+            for at, own in draw(st.sampled_from(found)).items():
+                after[at] = draw(st.sampled_from(options[at][own]))
+            break
     made = []
     for at, row in enumerate(places):
         there = after[at]

@@ -206,8 +206,8 @@ PLACES: tuple[Place, ...] = (
 )
 """SQLite is quickest; every kind occurs often enough among thousands."""
 TERMS = (*SPEND, *SPEND, *REACH)
-KNOWN = ((False,) * 4 + (True,),)
-"""Under one policy of five something is known."""
+KNOWN = ((False, False, True),)
+"""Under one policy of three something is known."""
 GRANTS = (0,) * 6 + (1, 2)
 EVERYTHING = Scope(places=PLACES, terms=TERMS, known=KNOWN, grants=GRANTS)
 
