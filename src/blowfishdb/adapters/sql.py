@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Protocol, final
 
 import numpy as np
@@ -25,12 +25,14 @@ from blowfishdb.adapters.sql_values import SqlExpr
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.attribute import Attribute
 from blowfishdb.core.axis import Axis
+from blowfishdb.core.bins import Bins
 from blowfishdb.core.domain import Domain
 from blowfishdb.core.errors import SizeMismatch, TooLarge
 from blowfishdb.core.projection import CellQuery
 
 MOST_BOXES = 10**8
 """Counts are returned as one dense array."""
+_MOST_KEPT = 10**4  # boxes of a statement that is kept for the next question about them
 
 CELLS = "cells"
 _ROWS = f"{sql.RESERVED}rows"
@@ -71,7 +73,7 @@ class Statement:
     @cached_property
     def text(self) -> str:
         """The SQL, for the database and for the log; it contains declarations, never data."""
-        return self.select.sql(dialect=self.engine.dialect)
+        return self.select.sql(dialect=self.engine.writer or self.engine.dialect)
 
     def fold(self, columns: Sequence[IntArray]) -> IntArray:
         """The columns of the result, the count last, as counts of all boxes, row-major."""
@@ -104,8 +106,32 @@ def as_columns(rows: Iterable[Iterable[Any]], width: int) -> list[IntArray]:
 def cell_statement(
     query: CellQuery, source: Source, domain: Domain, types: Mapping[str, SqlColumn], engine: Engine
 ) -> Statement:
-    """The statement that counts ``query`` over ``source``, whose columns have ``types``."""
+    """The statement that counts ``query`` over ``source``, whose columns have ``types``.
+
+    Small ones are kept: it depends on declarations alone, and writing it takes longer than asking it.
+    """
     check_boxes(query.count)
+    if query.count > _MOST_KEPT:
+        return _statement(query, source, domain, types, engine)
+    axes = tuple((axis.column, axis.attribute, axis.bins) for axis in query.axes)
+    return _kept(axes, source, domain, tuple(types.items()), engine)
+
+
+@lru_cache(maxsize=64)
+def _kept(
+    axes: tuple[tuple[str, Attribute, Bins], ...],
+    source: Source,
+    domain: Domain,
+    types: tuple[tuple[str, SqlColumn], ...],
+    engine: Engine,
+) -> Statement:
+    query = CellQuery(tuple(Axis(*axis) for axis in axes))
+    return _statement(query, source, domain, dict(types), engine)
+
+
+def _statement(
+    query: CellQuery, source: Source, domain: Domain, types: Mapping[str, SqlColumn], engine: Engine
+) -> Statement:
     cells = Cells.of(mentioned(query, domain), types)
     groupings = group(query.axes, [cells.place(axis.column) for axis in query.axes])
     named = [alias(grouping.expression, f"c{i}") for i, grouping in enumerate(groupings)]

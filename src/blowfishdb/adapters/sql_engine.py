@@ -14,7 +14,7 @@ from datetime import date, datetime
 from enum import Enum
 from typing import Any, NamedTuple, final
 
-from sqlglot import exp
+from sqlglot import Dialect, exp
 from sqlglot.errors import SqlglotError
 
 from blowfishdb.adapters import sql_values as sql
@@ -241,6 +241,8 @@ class Engine:
 
     title: str
     dialect: str
+    writer: type[Dialect] | None = None
+    """How statements are written, where sqlglot's own way takes long."""
     tries: bool = False
     """Whether it has TRY_CAST."""
     any_text: bool = False

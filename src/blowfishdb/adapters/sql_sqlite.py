@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from datetime import date, datetime
 
-from sqlglot import exp
+from sqlglot import Generator, exp
+from sqlglot.dialects.sqlite import SQLite
 
 from blowfishdb.adapters import sql_values as sql
 from blowfishdb.adapters.sql_engine import Engine, Found, Kind, SqlColumn, plain_division
@@ -24,6 +25,19 @@ _AFFINITIES: tuple[tuple[Kind, tuple[str, ...]], ...] = (
 )
 """SQLite's own rules in their order; dates come last, since they are numbers only by declaration."""
 _EXACT_WHOLE = 18
+
+
+class _Written(SQLite):
+    """SQLite, whose casts are written at once: sqlglot parses the names of five types for each of them."""
+
+    class Generator(SQLite.Generator):  # type: ignore[valid-type, misc]
+        """Casts to dates are rewritten, others are not."""
+
+        def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
+            """As for every database, unless the type is one that SQLite has not."""
+            if expression.to.this in exp.DataType.TEMPORAL_TYPES:
+                return str(super().cast_sql(expression, safe_prefix))
+            return Generator.cast_sql(self, expression, safe_prefix)
 
 
 def _kind(text: str, _: str) -> Kind:
@@ -171,6 +185,7 @@ def _same(value: SqlExpr) -> SqlExpr:
 SQLITE = Engine(
     title="SQLite",
     dialect="sqlite",
+    writer=_Written,
     repeats=True,
     kind=_kind,
     ratio=_ratio,

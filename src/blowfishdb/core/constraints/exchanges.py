@@ -8,6 +8,8 @@ and Devie.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from blowfishdb.core.arrays import BoolArray, IntArray
@@ -38,8 +40,15 @@ def longest_exchange(moved: IntArray, work: int = WORK) -> int | None:
     """The most moves in one exchange whose moves cause these shifts; None beyond the limit of work.
 
     A partial exchange x is extended by a shift v only if ⟨V·x, v⟩ < 0 (complete by Contejean–Devie 1994),
-    and never to one that contains a finished exchange. A shift and its opposite are an exchange of two.
+    and never to one that contains a finished exchange. A shift and its opposite are an exchange of two. Kept,
+    because every question about the same known counts needs it.
     """
+    return _longest(tuple(tuple(row) for row in moved.tolist()), work)
+
+
+@lru_cache(maxsize=64)
+def _longest(shifted: tuple[tuple[int, ...], ...], work: int) -> int | None:
+    moved = np.array(shifted, dtype=np.int64).reshape(len(shifted), -1)
     vectors = [tuple(row) for row in moved.tolist()]
     index = {vector: at for at, vector in enumerate(vectors)}
     opposite = [index.get(tuple(-entry for entry in vector), -1) for vector in vectors]
@@ -53,6 +62,7 @@ def longest_exchange(moved: IntArray, work: int = WORK) -> int | None:
         length += 1
         grown: dict[tuple[int, ...], list[int]] = {}
         finished: list[tuple[int, ...]] = []
+        parts = np.array(done, dtype=np.int64).reshape(len(done), len(vectors))
         for x, inner in layer.items():
             for j, product in enumerate(inner):
                 if product >= 0:
@@ -63,7 +73,7 @@ def longest_exchange(moved: IntArray, work: int = WORK) -> int | None:
                 after = (*x[:j], x[j] + 1, *x[j + 1 :])
                 if opposite[j] >= 0 and x[opposite[j]]:
                     longest = max(longest, 2)
-                elif after not in grown and not any(_contains(after, part) for part in done):
+                elif after not in grown and not _contains_one(after, parts):
                     sums = [a + b for a, b in zip(inner, products[j], strict=True)]
                     if any(sums):  # V·x = 0 exactly when x is orthogonal to every shift, x's own included
                         grown[after] = sums
@@ -72,9 +82,10 @@ def longest_exchange(moved: IntArray, work: int = WORK) -> int | None:
         if finished:
             longest = max(longest, length)
             done += dict.fromkeys(finished)
-        layer = {x: sums for x, sums in grown.items() if not any(_contains(x, part) for part in finished)}
+        parts = np.array(finished, dtype=np.int64).reshape(len(finished), len(vectors))
+        layer = {x: sums for x, sums in grown.items() if not _contains_one(x, parts)}
     return longest
 
 
-def _contains(whole: tuple[int, ...], part: tuple[int, ...]) -> bool:
-    return all(a >= b for a, b in zip(whole, part, strict=True))
+def _contains_one(whole: tuple[int, ...], parts: IntArray) -> bool:
+    return bool(len(parts)) and bool((parts <= np.array(whole)).all(axis=1).any())
