@@ -22,12 +22,11 @@ from benchmarks.timing import clocks
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.graphs import AddRemove, Threshold
 from blowfishdb.core.workloads import Cumulative, Histogram, Ranges, Rectangles, Workload
-from blowfishdb.mechanisms.adaptive_tree import AdaptiveTree
-from blowfishdb.mechanisms.data_dependent import DataDependentPlan
+from blowfishdb.mechanisms.adaptive.policy_tree import PolicyTree
+from blowfishdb.mechanisms.adaptive.tree import AdaptiveTree
 from blowfishdb.mechanisms.hierarchical import Hierarchical
 from blowfishdb.mechanisms.optimized import Optimized
-from blowfishdb.mechanisms.plan import Plan
-from blowfishdb.mechanisms.policy_tree import PolicyTree
+from blowfishdb.mechanisms.plan import DataDependentPlan, Plan
 from blowfishdb.noise import secure, seeded
 
 LINE = ("adult", "hepth", "income", "medcost", "nettrace", "patent", "searchlogs")

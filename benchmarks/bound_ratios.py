@@ -18,7 +18,7 @@ from blowfishdb.core.lower_bound import lower_bound
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Workload
 from blowfishdb.mechanisms.laplace import Laplace
 from blowfishdb.mechanisms.optimized import Optimized
-from blowfishdb.mechanisms.ordered_hierarchical import OrderedHierarchical
+from blowfishdb.mechanisms.ordered import OrderedHierarchical
 from blowfishdb.mechanisms.plan import Mechanism
 
 WORKLOADS: dict[str, Callable[[int], Workload]] = {

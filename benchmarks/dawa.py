@@ -19,9 +19,9 @@ from benchmarks.tables import Row, show, write
 from benchmarks.timing import clocks, peak
 from blowfishdb.core.graphs import AddRemove, Threshold
 from blowfishdb.core.workloads import Histogram, Ranges, Rectangles
-from blowfishdb.mechanisms.data_dependent import DataDependentPlan
 from blowfishdb.mechanisms.dawa import Dawa
-from blowfishdb.mechanisms.matching import MatchingTransformed
+from blowfishdb.mechanisms.dawa.matching import MatchingTransformed
+from blowfishdb.mechanisms.plan import DataDependentPlan
 from blowfishdb.noise import secure, seeded
 
 NAMES = ("nettrace", "adult", "medcost", "searchlogs", "income", "patent", "hepth")

@@ -6,6 +6,16 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.baselines import (
+    AdaptiveGrid,
+    DpCube,
+    HBGrid,
+    HybridTree,
+    Identity,
+    Mwem,
+    QuadTree,
+    UniformGrid,
+)
 from benchmarks.dawa_setting import (
     Trials,
     chart,
@@ -19,17 +29,7 @@ from benchmarks.dawa_setting import (
 )
 from benchmarks.tables import Row, show, write
 from blowfishdb.core.workloads import Histogram, Product
-from blowfishdb.mechanisms.adaptive_tree import AdaptiveTree
-from blowfishdb.mechanisms.baselines import (
-    AdaptiveGrid,
-    DpCube,
-    HBGrid,
-    HybridTree,
-    Identity,
-    Mwem,
-    QuadTree,
-    UniformGrid,
-)
+from blowfishdb.mechanisms.adaptive.tree import AdaptiveTree
 from blowfishdb.mechanisms.dawa import Dawa
 from blowfishdb.noise import seeded
 

@@ -6,6 +6,19 @@ import math
 
 import numpy as np
 
+from benchmarks.baselines import (
+    HB,
+    Ahp,
+    DpCube,
+    Efpa,
+    GreedyH,
+    Identity,
+    Mwem,
+    Php,
+    Privelet,
+    StructureFirst,
+    Uniform,
+)
 from benchmarks.dawa_not_private import not_private_dawa
 from benchmarks.dawa_setting import (
     CELLS,
@@ -25,20 +38,7 @@ from benchmarks.dawa_setting import (
 )
 from benchmarks.tables import Row, show, write
 from blowfishdb.core.workloads import Histogram
-from blowfishdb.mechanisms.adaptive_tree import AdaptiveTree
-from blowfishdb.mechanisms.baselines import (
-    HB,
-    Ahp,
-    DpCube,
-    Efpa,
-    GreedyH,
-    Identity,
-    Mwem,
-    Php,
-    Privelet,
-    StructureFirst,
-    Uniform,
-)
+from blowfishdb.mechanisms.adaptive.tree import AdaptiveTree
 from blowfishdb.mechanisms.dawa import Dawa
 from blowfishdb.noise import seeded
 

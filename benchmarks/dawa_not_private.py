@@ -12,12 +12,14 @@ import numpy as np
 
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.workloads import Workload
-from blowfishdb.mechanisms.dawa.costs import Ranked, deviations
-from blowfishdb.mechanisms.dawa.coverage import coverage
-from blowfishdb.mechanisms.dawa.expansion import expand
-from blowfishdb.mechanisms.dawa.greedy import greedy_scaling
-from blowfishdb.mechanisms.dawa.partition import Candidates, least_cost
-from blowfishdb.mechanisms.dawa.tree_least_squares import integer_weights, noisy_sums, tree_least_squares
+from blowfishdb.mechanisms.dawa.measuring import (
+    coverage,
+    greedy_scaling,
+    integer_weights,
+    noisy_sums,
+    tree_least_squares,
+)
+from blowfishdb.mechanisms.dawa.partition import Candidates, Ranked, deviations, expand, least_cost
 
 
 def not_private_partition(x: np.ndarray, first: Fraction, second: Fraction, noise: Noise) -> np.ndarray:

@@ -8,6 +8,8 @@ from functools import partial
 
 import numpy as np
 
+from benchmarks.baselines import GreedyH, Php
+from benchmarks.baselines.asking import Noisy
 from benchmarks.dawa_intervals import row
 from benchmarks.dawa_not_private import not_private_optimum, not_private_partition
 from benchmarks.dawa_setting import (
@@ -27,17 +29,23 @@ from benchmarks.tables import Row, show, write
 from blowfishdb.core.budget import NANO
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.workloads import Workload
-from blowfishdb.mechanisms.adaptive_tree import AdaptiveTree
-from blowfishdb.mechanisms.baselines import GreedyH, Php
-from blowfishdb.mechanisms.baselines.asking import Noisy
-from blowfishdb.mechanisms.dawa import Dawa
-from blowfishdb.mechanisms.dawa.costs import Ranked, deviations
-from blowfishdb.mechanisms.dawa.coverage import coverage
-from blowfishdb.mechanisms.dawa.expansion import expand
-from blowfishdb.mechanisms.dawa.greedy import greedy_scaling
-from blowfishdb.mechanisms.dawa.mechanism import _PENALTY
-from blowfishdb.mechanisms.dawa.partition import Candidates, least_cost, private_partition
-from blowfishdb.mechanisms.dawa.tree_least_squares import integer_weights, noisy_sums, tree_least_squares
+from blowfishdb.mechanisms.adaptive.tree import AdaptiveTree
+from blowfishdb.mechanisms.dawa import _PENALTY, Dawa
+from blowfishdb.mechanisms.dawa.measuring import (
+    coverage,
+    greedy_scaling,
+    integer_weights,
+    noisy_sums,
+    tree_least_squares,
+)
+from blowfishdb.mechanisms.dawa.partition import (
+    Candidates,
+    Ranked,
+    deviations,
+    expand,
+    least_cost,
+    private_partition,
+)
 from blowfishdb.noise import seeded
 
 EPSILON = 0.1

@@ -16,8 +16,7 @@ from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.graphs import AddRemove, PolicyGraph
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.workloads import Histogram, Ranges, Rectangles, Workload
-from blowfishdb.mechanisms.data_dependent import DataDependentMechanism
-from blowfishdb.mechanisms.plan import Mechanism
+from blowfishdb.mechanisms.plan import DataDependentMechanism, Mechanism
 from blowfishdb.noise import seeded
 
 LINE = ("nettrace", "adult", "medcost", "searchlogs", "income", "patent", "hepth")  # easy to hard, as there

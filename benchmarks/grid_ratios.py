@@ -11,7 +11,7 @@ import altair as alt
 
 from benchmarks.tables import Row, show, write
 from blowfishdb.core.graphs import Full, Grid, PolicyGraph, Product, Threshold
-from blowfishdb.core.grid_bound import grid_bound
+from blowfishdb.core.lower_bound import grid_bound
 from blowfishdb.core.workloads import AllRanges, Cumulative, Marginals, Workload
 from blowfishdb.core.workloads import Product as Questions
 from blowfishdb.mechanisms import Laplace, Optimized

@@ -22,8 +22,8 @@ import blowfishdb as bf
 from benchmarks.people import QUESTIONS, WIDE, People, asked_for_the_first_time, made
 from benchmarks.tables import show
 from benchmarks.timing import forget, p50, p95, peak, seconds
-from blowfishdb.asking import Asking
-from blowfishdb.datasets import Dataset
+from blowfishdb.workspace.asking import Asking
+from blowfishdb.workspace.datasets import Dataset
 
 NARROW = {f"a{i}": 10 for i in range(3)}
 COLD = 5
@@ -104,10 +104,9 @@ def domains(folder: Path, people: People, repeats: int) -> Iterator[dict[str, An
 
 def steps(folder: Path, people: People, repeats: int) -> Iterator[dict[str, Any]]:
     """Where the time of an ``ask`` goes."""
-    from blowfishdb import answering, planning, service
-    from blowfishdb.adapters.backends.declared import DeclaredBackend
-    from blowfishdb.adapters.backends.prepared import Prepared
-    from blowfishdb.adapters.ledger import Ledger
+    from blowfishdb.adapters.backends.base import DeclaredBackend, Prepared
+    from blowfishdb.adapters.store.ledger import Ledger
+    from blowfishdb.service import answering, planning, service
 
     watched: list[tuple[Any, str, str]] = [
         (service, "project", "1 project"),

@@ -19,12 +19,11 @@ from benchmarks.tables import Row, show, write
 from blowfishdb.core.graphs import Threshold
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.workloads import Cumulative, Histogram
-from blowfishdb.mechanisms.dawa import Dawa
-from blowfishdb.mechanisms.dawa_transformed import DawaTransformed
+from blowfishdb.mechanisms.adaptive.denoised import OrderedDenoised
+from blowfishdb.mechanisms.dawa import Dawa, DawaTransformed
+from blowfishdb.mechanisms.dawa.matching import MatchingTransformed
 from blowfishdb.mechanisms.laplace import Laplace
-from blowfishdb.mechanisms.matching import MatchingTransformed
 from blowfishdb.mechanisms.ordered import Ordered
-from blowfishdb.mechanisms.ordered_denoised import OrderedDenoised
 from blowfishdb.noise import seeded
 
 NAMES = ("adult", "hepth", "income", "medcost", "nettrace", "patent", "searchlogs")

@@ -17,7 +17,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from blowfishdb.noise import Noise, secure
+from blowfishdb.core.noise import Noise
+from blowfishdb.noise import secure
 
 SINGLE: dict[str, int | Fraction] = {
     "1": 1,

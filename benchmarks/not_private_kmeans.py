@@ -14,9 +14,9 @@ from fractions import Fraction
 import numpy as np
 from sklearn.cluster import KMeans
 
-from blowfishdb.core.clusters import Centroids, PointSpace
 from blowfishdb.core.noise import Noise
-from blowfishdb.mechanisms.kmeans.lloyd import nearest
+from blowfishdb.core.questions.clusters import Centroids, PointSpace
+from blowfishdb.mechanisms.kmeans.clustering import nearest
 
 ROUNDS = 10
 

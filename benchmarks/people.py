@@ -14,10 +14,10 @@ import duckdb
 from tests.postgres import NoPostgres, Server, running
 
 import blowfishdb as bf
-from blowfishdb.adapters.backends.duckdb_files import connect
-from blowfishdb.asking import Asking
-from blowfishdb.datasets import Dataset
-from blowfishdb.workspace import Workspace
+from blowfishdb.adapters.backends.duckdb import connect
+from blowfishdb.workspace.asking import Asking
+from blowfishdb.workspace.datasets import Dataset
+from blowfishdb.workspace.embedded import Workspace
 
 BATCH = 5_000_000
 DOMAIN = bf.Domain(salary=bf.Integer(0, 99_999), x=bf.Integer(0, 99), y=bf.Integer(0, 99))

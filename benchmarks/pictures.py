@@ -8,9 +8,9 @@ from pathlib import Path
 import vl_convert
 
 import blowfishdb as bf
-from blowfishdb.adapters.synthetic import salary_domain, write_salaries
-from blowfishdb.answers import Answer
-from blowfishdb.core.policy import Policy
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.entrypoints.demo_data import salary_domain, write_salaries
+from blowfishdb.messages.answers import Answer
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 

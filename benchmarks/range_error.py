@@ -22,11 +22,11 @@ import numpy as np
 from benchmarks.tables import Row, show, write
 from blowfishdb.core.graphs import Threshold
 from blowfishdb.core.workloads import Ranges
-from blowfishdb.mechanisms.least_squares import LeastSquaresPlan
+from blowfishdb.mechanisms.hierarchical import LeastSquaresPlan
+from blowfishdb.mechanisms.linear.strategy import Contrasts
 from blowfishdb.mechanisms.optimized import Optimized
-from blowfishdb.mechanisms.ordered_hierarchical import OrderedHierarchical
+from blowfishdb.mechanisms.ordered import OrderedHierarchical
 from blowfishdb.mechanisms.plan import Plan
-from blowfishdb.mechanisms.strategy import Contrasts
 from blowfishdb.noise import seeded
 
 FANOUT = 16

@@ -14,13 +14,13 @@ import numpy as np
 
 from benchmarks.tables import Row, show
 from benchmarks.timing import seconds
-from blowfishdb.core.attributes import Integer
-from blowfishdb.core.axis import Axis
-from blowfishdb.core.bins import Bins
+from blowfishdb.core.domain.attributes import Integer
+from blowfishdb.core.domain.bins import Bins
+from blowfishdb.core.domain.domain import Axis
 from blowfishdb.core.graphs import Threshold
-from blowfishdb.core.reuse import StoredRelease, combine
 from blowfishdb.core.workloads import Cumulative, Histogram, Ranges, Workload
 from blowfishdb.mechanisms import Hierarchical, Optimized
+from blowfishdb.mechanisms.reuse import StoredRelease, combine
 
 SIZE = 10**6
 BINS = 10_000

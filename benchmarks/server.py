@@ -28,14 +28,14 @@ import httpx
 import blowfishdb as bf
 from benchmarks.tables import show
 from benchmarks.timing import p50, p95
-from blowfishdb.adapters.accounts import Accounts, Role
-from blowfishdb.adapters.synthetic import salary_domain, write_salaries
-from blowfishdb.adapters.tokens import Tokens
-from blowfishdb.workspace import Workspace
+from blowfishdb.adapters.accounts import Accounts
+from blowfishdb.adapters.tokens import Role, Tokens
+from blowfishdb.entrypoints.demo_data import salary_domain, write_salaries
+from blowfishdb.workspace.embedded import Workspace
 
 _SERVE = """
 import sys
-from blowfishdb.entrypoints.api.settings import Settings
+from blowfishdb.entrypoints.server.server import Settings
 from blowfishdb.entrypoints.serve import serve
 fast = Settings(requests_per_second=1e6, burst=10**6)
 serve(sys.argv[1], port=int(sys.argv[2]), workers=int(sys.argv[3]), settings=fast)

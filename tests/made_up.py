@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from blowfishdb.answers import Answer, Receipt
 from blowfishdb.core.budget import Epsilon
+from blowfishdb.messages.answers import Answer, Receipt
 
 
 def made_up(

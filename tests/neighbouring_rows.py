@@ -13,8 +13,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from blowfishdb.core.domain import Domain
-from blowfishdb.core.policy import Policy
+from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.policy.policy import Policy
 from blowfishdb.mechanisms.losses import ByRows
 
 Row = tuple[int | None, ...] | None

@@ -12,17 +12,16 @@ import numpy as np
 import pytest
 
 import blowfishdb as bf
-from blowfishdb import charts
-from blowfishdb.adapters.ledger import Budget
-from blowfishdb.answers import Places
-from blowfishdb.charts import DARK, LIGHT, ChartTable, Palette
-from blowfishdb.charts.frame import epsilon_text, number_text, picked
-from blowfishdb.comparison import compare
-from blowfishdb.core import protection
+from blowfishdb.adapters.store.values import Budget
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.questions import Reading
-from blowfishdb.preview import Preview
-from blowfishdb.tradeoff import Tradeoff, TradeoffPoint
+from blowfishdb.core.policy import protection
+from blowfishdb.core.questions.kinds import Reading
+from blowfishdb.messages.answers import Places, compare
+from blowfishdb.service.curator import Preview
+from blowfishdb.service.explain import Tradeoff, TradeoffPoint
+from blowfishdb.show import charts
+from blowfishdb.show.charts import DARK, LIGHT, ChartTable, Palette
+from blowfishdb.show.charts.frame import epsilon_text, number_text, picked
 from tests.made_up import bins, hill, made_up
 
 ENDS = (tuple(f"≤ {10_000 * (i + 1) - 1:,}" for i in range(20)),)

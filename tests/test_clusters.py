@@ -13,16 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import blowfishdb as bf
-from blowfishdb.adapters.backends.prepared_clusters import PreparedClusters
-from blowfishdb.answers import Answer
-from blowfishdb.asking import Asking
-from blowfishdb.comparison import compare
-from blowfishdb.core.clusters import Centroids
+from blowfishdb.adapters.backends.base import PreparedClusters
 from blowfishdb.core.constraints import Constraints
+from blowfishdb.core.questions.clusters import Centroids
 from blowfishdb.core.secret import Secret
-from blowfishdb.datasets import Dataset
-from blowfishdb.exports import export
-from blowfishdb.workspace import Workspace
+from blowfishdb.messages.answers import Answer, compare
+from blowfishdb.show.exports import export
+from blowfishdb.workspace.asking import Asking
+from blowfishdb.workspace.datasets import Dataset
+from blowfishdb.workspace.embedded import Workspace
 
 TRUE = np.array([[20.0, 25.0], [70.0, 30.0], [50.0, 80.0]])
 ROWS = 6_000

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from blowfishdb.comparison import compare
 from blowfishdb.core.errors import InvalidInput
+from blowfishdb.messages.answers import compare
 from blowfishdb.noise import seeded
 from tests.made_up import bins, hill, made_up
 

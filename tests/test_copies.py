@@ -17,12 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import blowfishdb as bf
-from blowfishdb.adapters import declarations
+from blowfishdb.adapters.backends.base import Prepared
 from blowfishdb.adapters.backends.duckdb import DuckDB
-from blowfishdb.adapters.backends.prepared import Prepared
-from blowfishdb.adapters.catalogue import Catalogue
-from blowfishdb.adapters.ledger import Ledger
-from blowfishdb.core import codec
+from blowfishdb.adapters.store import catalogue
+from blowfishdb.adapters.store.catalogue import Catalogue
+from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.core.errors import (
     InvalidInput,
     MaxCostExceeded,
@@ -33,9 +32,10 @@ from blowfishdb.core.errors import (
     SourceError,
     UnknownDataset,
 )
-from blowfishdb.datasets import Dataset
+from blowfishdb.core.policy import codec
 from blowfishdb.entrypoints.doctor import State, checks
-from blowfishdb.workspace import Workspace
+from blowfishdb.workspace.datasets import Dataset
+from blowfishdb.workspace.embedded import Workspace
 from tests.entrypoints.server import DOMAIN as SALARIES
 from tests.entrypoints.server import Running, running
 from tests.postgres import Server
@@ -257,7 +257,7 @@ def test_only_the_owner_can_read(people: Dataset, tmp_path: Path) -> None:
 
 def test_a_crash_while_declaring_leaves_nothing(workspace: Workspace, tmp_path: Path) -> None:
     path = write(tmp_path / "people.csv", PLAIN)
-    inner = declarations.put
+    inner = catalogue.put
     for kind in ("dataset", "policy"):
 
         def killed(connection: object, what: str, *rest: str, kind: str = kind, **more: str) -> int:
@@ -266,7 +266,7 @@ def test_a_crash_while_declaring_leaves_nothing(workspace: Workspace, tmp_path: 
             return inner(connection, what, *rest, **more)  # type: ignore[arg-type]
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(declarations, "put", killed)
+            patch.setattr(catalogue, "put", killed)
             with pytest.raises(KeyboardInterrupt):
                 workspace.add_dataset("people", path, domain=DOMAIN)
         assert workspace.datasets() == [] and copies(workspace) == [] and workspace.events() == []

@@ -15,18 +15,23 @@ import pyarrow.parquet as pq
 import pytest
 
 import blowfishdb as bf
-from blowfishdb.answers import Answer
-from blowfishdb.asking import Asking
-from blowfishdb.charts import answer_chart, answer_table, comparison_chart, comparison_table, preview_chart
-from blowfishdb.comparison import compare
 from blowfishdb.core.accuracy import NO_PROMISE
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.datasets import Dataset
-from blowfishdb.exports import FORMATS, export
 from blowfishdb.mechanisms import DATA_DEPENDENT, NAMED
-from blowfishdb.messages import Quote
-from blowfishdb.preview import preview
-from blowfishdb.workspace import Workspace
+from blowfishdb.messages.answers import Answer, compare
+from blowfishdb.messages.questions import Quote
+from blowfishdb.service.curator import preview
+from blowfishdb.show.charts import (
+    answer_chart,
+    answer_table,
+    comparison_chart,
+    comparison_table,
+    preview_chart,
+)
+from blowfishdb.show.exports import FORMATS, export
+from blowfishdb.workspace.asking import Asking
+from blowfishdb.workspace.datasets import Dataset
+from blowfishdb.workspace.embedded import Workspace
 
 DOMAIN = bf.Domain(salary=bf.Integer(0, 99_999), age=bf.Integer(18, 97))
 RANDOM = np.random.default_rng(8)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blowfishdb.adapters.synthetic import write_salaries
+from blowfishdb.entrypoints.demo_data import write_salaries
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 import blowfishdb as bf
-from blowfishdb.adapters.ledger import State
-from blowfishdb.asking import Asking, Columns
-from blowfishdb.core.attribute import Attribute
+from blowfishdb.adapters.store.values import State
+from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.errors import BlowfishError, InvalidInput
-from blowfishdb.datasets import Dataset
-from blowfishdb.workspace import Workspace
+from blowfishdb.workspace.asking import Asking, Columns
+from blowfishdb.workspace.datasets import Dataset
+from blowfishdb.workspace.embedded import Workspace
 
 VALUES: dict[str, tuple[str, list[object]]] = {
     "whole": ("INTEGER", [3, 17, None, 40, 99, 0]),

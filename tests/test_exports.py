@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from blowfishdb.answers import Answer
 from blowfishdb.core.errors import InvalidInput
-from blowfishdb.exports import FORMATS, export
+from blowfishdb.messages.answers import Answer
+from blowfishdb.show.exports import FORMATS, export
 from tests.made_up import bins, hill, made_up
 
 ODD = np.array([0.1 + 0.2, 1e-7, 12345678.9, 1 / 3])

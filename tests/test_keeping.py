@@ -6,8 +6,8 @@ import pytest
 
 import blowfishdb as bf
 from blowfishdb.core.errors import BudgetExhausted
-from blowfishdb.messages import Quote
-from blowfishdb.workspace import Workspace
+from blowfishdb.messages.questions import Quote
+from blowfishdb.workspace.embedded import Workspace
 from tests.test_publishing import ask, groups, within, ws
 
 __all__ = ["ws"]

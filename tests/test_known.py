@@ -13,20 +13,20 @@ import numpy as np
 import pytest
 
 import blowfishdb as bf
-from blowfishdb.adapters.backends.prepared import Prepared
-from blowfishdb.asking import Asking
+from blowfishdb.adapters.backends.base import Prepared
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.constraints import Constraints, Marginal
 from blowfishdb.core.constraints.known_cells import known_on_boxes
 from blowfishdb.core.errors import InvalidInput, NotProven, PolicyConflict
-from blowfishdb.core.policy import Policy
-from blowfishdb.datasets import Dataset
+from blowfishdb.core.policy.policy import Policy
 from blowfishdb.mechanisms import Best
+from blowfishdb.mechanisms.losses import measured_rows
 from blowfishdb.mechanisms.plan import Plan
-from blowfishdb.mechanisms.released_rows import measured_rows
 from blowfishdb.noise import secure, seeded
-from blowfishdb.planning import Planned, Planner
-from blowfishdb.workspace import Workspace
+from blowfishdb.service.planning import Planned, Planner
+from blowfishdb.workspace.asking import Asking
+from blowfishdb.workspace.datasets import Dataset
+from blowfishdb.workspace.embedded import Workspace
 from tests.core import oracle
 from tests.core.known_counts import neighbours
 

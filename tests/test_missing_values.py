@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 
 import blowfishdb as bf
-from blowfishdb import missing_check
-from blowfishdb.adapters.backends.prepared import Prepared
+from blowfishdb.adapters.backends.base import Prepared
 from blowfishdb.core.errors import InvalidAttribute, InvalidPredicate, NotProven, TooLarge
-from blowfishdb.core.guarantee import invariants
-from blowfishdb.datasets import Dataset
-from blowfishdb.missing_prices import missing_prices
-from blowfishdb.workspace import Workspace
+from blowfishdb.core.policy.guarantee import invariants
+from blowfishdb.service import curator
+from blowfishdb.service.advice import missing_prices
+from blowfishdb.workspace.datasets import Dataset
+from blowfishdb.workspace.embedded import Workspace
 
 NOISELESS = 20_000
 AGES = [None if k % 5 == 0 else (k * 37) % 130 - 10 for k in range(400)]
@@ -228,7 +228,7 @@ def test_looking_for_missing_values_takes_no_longer_than_a_question(
         return count(prepared, *given)
 
     monkeypatch.setattr(Prepared, "count", slow)
-    monkeypatch.setattr(missing_check, "TIMEOUT", 0.5)
+    monkeypatch.setattr(curator, "TIMEOUT", 0.5)
     many = bf.Domain.of({f"c{k}": bf.Integer(0, 9) for k in range(5)})
     with pytest.raises(TooLarge, match=r"longer than 0\.5 seconds") as refused:
         ws.add_dataset("many", pa.table({name: [1, 2] for name in many.names}), domain=many)

@@ -9,10 +9,10 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from blowfishdb.answers import Answer, Receipt
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.promises import EXACT
-from blowfishdb.messages import Alternative, Quote
+from blowfishdb.core.questions.readings import EXACT
+from blowfishdb.messages.answers import Answer, Receipt
+from blowfishdb.messages.questions import Alternative, Quote
 
 QUOTE = Quote(
     dataset="salaries",

@@ -13,15 +13,15 @@ import pyarrow as pa
 import pytest
 
 import blowfishdb as bf
-from blowfishdb.adapters.backends.prepared import Prepared
-from blowfishdb.answers import Answer
+from blowfishdb.adapters.backends.base import Prepared
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.datasets import Dataset
 from blowfishdb.mechanisms import DATA_DEPENDENT, NAMED
-from blowfishdb.messages import Quote, Terms
-from blowfishdb.owned import _combinable
-from blowfishdb.tradeoff import Tradeoff
-from blowfishdb.workspace import Workspace
+from blowfishdb.messages.answers import Answer
+from blowfishdb.messages.questions import Quote, Terms
+from blowfishdb.service.explain import Tradeoff
+from blowfishdb.service.reuse import _combinable
+from blowfishdb.workspace.datasets import Dataset
+from blowfishdb.workspace.embedded import Workspace
 
 PACKAGE = Path(__file__).parent.parent / "src" / "blowfishdb"
 DOMAIN = bf.Domain(salary=bf.Integer(0, 99_999), region=bf.Category(["north", "south"]))
@@ -158,7 +158,7 @@ class TestPreview:
             for node in ast.walk(ast.parse(path.read_text()))
             if isinstance(node, ast.ImportFrom) and node.module == "blowfishdb.mechanisms.curator_view"
         ]
-        assert sorted(importing) == ["known_check.py", "missing_check.py", "preview.py"]
+        assert sorted(importing) == ["curator.py"]
 
 
 class TestTerms:

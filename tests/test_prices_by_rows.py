@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import blowfishdb as bf
-from blowfishdb.asking import Asking
 from blowfishdb.core.errors import BlowfishError
-from blowfishdb.history import History
 from blowfishdb.mechanisms.losses import ByRows
 from blowfishdb.mechanisms.total_loss import known_rows
-from blowfishdb.workspace import Workspace
+from blowfishdb.service.policies import History
+from blowfishdb.workspace.asking import Asking
+from blowfishdb.workspace.embedded import Workspace
 from tests.neighbouring_rows import most_lost
 
 SIZES = {"a": 3, "b": 2, "c": 3}

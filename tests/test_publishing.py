@@ -11,7 +11,7 @@ import pytest
 
 import blowfishdb as bf
 from blowfishdb.core.errors import BudgetExhausted, InvalidInput, PolicyConflict
-from blowfishdb.workspace import Workspace
+from blowfishdb.workspace.embedded import Workspace
 
 SALARIES = bf.Domain(salary=bf.Integer(0, 199))
 
@@ -203,7 +203,7 @@ def test_a_kept_promise_whose_past_is_above_its_total_has_nothing_left(ws: Works
 
 
 def test_an_older_workspace_gets_its_past_back(ws: Workspace, tmp_path: Path) -> None:
-    from blowfishdb.adapters.store_schema import budgets, meta
+    from blowfishdb.adapters.store.tables import budgets, meta
 
     dear_past(ws)
     ws["salaries"].publish(within(50), confirm=True)
@@ -290,7 +290,7 @@ def test_a_total_that_was_shown_stays_known(ws: Workspace) -> None:
 
 def test_what_an_older_version_stored_is_not_taken_for_known(ws: Workspace) -> None:
     """Public totals were once stored with every answer; they count as lost, and answer nothing."""
-    from blowfishdb.adapters.store_schema import charges
+    from blowfishdb.adapters.store.tables import charges
 
     salaries = ws["salaries"].publish(groups(5))
     answer = ask(ws, "histogram", "0.1")
@@ -374,7 +374,7 @@ def test_stored_answers_cost_nothing_under_any_promise(ws: Workspace) -> None:
 
 
 def test_tampering_with_a_promise_is_found(ws: Workspace) -> None:
-    from blowfishdb.adapters.store_schema import losses, promises
+    from blowfishdb.adapters.store.tables import losses, promises
 
     salaries = ws["salaries"].publish(within(10))
     ask(ws, "histogram", "0.1")

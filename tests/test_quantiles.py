@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 
 import blowfishdb as bf
-from blowfishdb.answers import Answer
-from blowfishdb.asking import Asking
-from blowfishdb.core.axis import Axis
-from blowfishdb.core.bins import Bins
-from blowfishdb.core.questions import Quantiles, Release
-from blowfishdb.datasets import Dataset
-from blowfishdb.workspace import Workspace
+from blowfishdb.core.domain.bins import Bins
+from blowfishdb.core.domain.domain import Axis
+from blowfishdb.core.questions.kinds import Quantiles, Release
+from blowfishdb.messages.answers import Answer
+from blowfishdb.workspace.asking import Asking
+from blowfishdb.workspace.datasets import Dataset
+from blowfishdb.workspace.embedded import Workspace
 
 DICE = np.random.default_rng(5)
 SALARIES = DICE.gamma(4, 9_000, size=3_000).clip(0, 199_999).astype(int)

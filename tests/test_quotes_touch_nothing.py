@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import event
 
 import blowfishdb as bf
-from blowfishdb.asking import Asking
-from blowfishdb.datasets import Dataset
-from blowfishdb.workspace import Workspace
+from blowfishdb.workspace.asking import Asking
+from blowfishdb.workspace.datasets import Dataset
+from blowfishdb.workspace.embedded import Workspace
 
 DOMAIN = bf.Domain(age=bf.Integer(0, 99), region=bf.Category(["north", "south"]))
 ROWS = pd.DataFrame({"age": [20, 30, 40, 50], "region": ["north", "south", "north", "north"]})
@@ -67,7 +67,7 @@ def test_building_a_question_only_looks_up_what_its_columns_are(people: Dataset,
 def test_a_quote_writes_nothing_and_reads_no_row(
     people: Dataset, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    touched = "blowfishdb.row_sources.open_backend"
+    touched = "blowfishdb.service.sources.open_backend"
     monkeypatch.setattr(touched, lambda *_, **__: pytest.fail("the data was touched"))
     before = people.gateway.events("people")
     with statements(people) as seen:

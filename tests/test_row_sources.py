@@ -12,9 +12,9 @@ import duckdb
 import pytest
 
 import blowfishdb as bf
-from blowfishdb.core import codec
 from blowfishdb.core.errors import BlowfishError, InvalidInput, PolicyConflict, SourceError
-from blowfishdb.workspace import Workspace
+from blowfishdb.core.policy import codec
+from blowfishdb.workspace.embedded import Workspace
 
 DOMAIN = bf.Domain(age=bf.Integer(0, 99), region=bf.Category(["N", "S"]))
 PEOPLE = [(1, 30, "N", 1), (2, 40, "N", 1), (3, 50, "S", 2), (4, 60, "S", 2)]

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import blowfishdb as bf
-from blowfishdb.adapters.backends.prepared import Prepared
-from blowfishdb.answers import Answer
+from blowfishdb.adapters.backends.base import Prepared
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.secret import Secret
-from blowfishdb.datasets import Dataset
-from blowfishdb.identity import identities
-from blowfishdb.workspace import Workspace
+from blowfishdb.messages.answers import Answer
+from blowfishdb.service.answering import identities
+from blowfishdb.workspace.datasets import Dataset
+from blowfishdb.workspace.embedded import Workspace
 
 SALARIES = np.random.default_rng(4).gamma(4, 12_000, size=20_000).clip(0, 99_999).astype(int)
 DOMAIN = bf.Domain(salary=bf.Integer(0, 99_999), region=bf.Category(["north", "south"]))
@@ -76,7 +76,7 @@ class TestAsking:
     def test_quotes_are_free_and_touch_no_data(
         self, people: Dataset, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        touched = "blowfishdb.row_sources.open_backend"
+        touched = "blowfishdb.service.sources.open_backend"
         monkeypatch.setattr(touched, lambda *_, **__: pytest.fail("the data was touched"))
         before = people.budget.status
         for alpha in (10, 20, 50):
@@ -106,7 +106,7 @@ class TestAsking:
     ) -> None:
         """An error of 50 was once another one than 50.0."""
         with monkeypatch.context() as patch:
-            patch.setattr("blowfishdb.service.identity", lambda *asked: list(identities(*asked))[1])
+            patch.setattr("blowfishdb.service.service.identity", lambda *asked: list(identities(*asked))[1])
             first = cumulative(people, alpha=50).ask()
         again = cumulative(people, alpha=50)
         assert again.quote().owned and again.ask().number == first.number
@@ -197,7 +197,7 @@ class TestNothingIsChargedOrLost:
         def fail(*_: object, **__: object) -> None:
             raise bf.errors.WorkspaceError("The disk is full.")
 
-        monkeypatch.setattr("blowfishdb.adapters.ledger_charges.book", fail)
+        monkeypatch.setattr("blowfishdb.adapters.store.charges.book", fail)
         with pytest.raises(bf.errors.WorkspaceError):
             cumulative(people).ask()
         assert not people.budget.status.spent and not people.budget.status.held
@@ -226,7 +226,7 @@ class TestNothingIsChargedOrLost:
 
     def test_the_release_sees_a_secret(self, people: Dataset) -> None:
         record = people.gateway._records["people"]
-        from blowfishdb.core.projection import project
+        from blowfishdb.core.questions.projection import project
 
         question = cumulative(people).request().question
         counts = people.gateway._rows.backend(record).prepare(project(question, record.policy).cells).count()

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 import blowfishdb as bf
-from blowfishdb.asking import Asking
 from blowfishdb.core.errors import BlowfishError
-from blowfishdb.datasets import Dataset
-from blowfishdb.workspace import Workspace
+from blowfishdb.workspace.asking import Asking
+from blowfishdb.workspace.datasets import Dataset
+from blowfishdb.workspace.embedded import Workspace
 from tests.adapters.test_sql_question import REFUSED
 from tests.adapters.typed import SALARIES
 

@@ -10,7 +10,7 @@ import pytest
 
 import blowfishdb as bf
 from blowfishdb.core.errors import BudgetExhausted
-from blowfishdb.workspace import Workspace
+from blowfishdb.workspace.embedded import Workspace
 
 Opened = Callable[[bf.Domain, bf.Policy, str], Workspace]
 

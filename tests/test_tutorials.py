@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 
 from blowfishdb.entrypoints import demo
-from blowfishdb.entrypoints.api.app import create_app
-from blowfishdb.entrypoints.api.settings import Settings
-from blowfishdb.entrypoints.background import serving
-from blowfishdb.entrypoints.terminal import console
+from blowfishdb.entrypoints.demo import serving
+from blowfishdb.entrypoints.server.app import create_app
+from blowfishdb.entrypoints.server.server import Settings
+from blowfishdb.show.terminal import console
 
 TUTORIALS = sorted((Path(__file__).parent.parent / "docs" / "tutorials").glob("*.md"))
 ADDRESS = "http://127.0.0.1:8787"

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import inspect, text
 
-from blowfishdb.adapters import migrations, store
 from blowfishdb.adapters.accounts import Accounts
+from blowfishdb.adapters.store import database, migrations
 from blowfishdb.adapters.tokens import Tokens
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.entrypoints.api.app import create_app
-from blowfishdb.workspace import Workspace
+from blowfishdb.entrypoints.server.app import create_app
+from blowfishdb.workspace.embedded import Workspace
 from tests.entrypoints.commands import Shell
 from tests.entrypoints.server import CHEAP, PASSWORD, SETTINGS, client_of, ok
 
@@ -46,7 +46,7 @@ def place(request: pytest.FixtureRequest, rows: Path, tmp_path: Path, monkeypatc
     (tmp_path / "copies").mkdir()
     monkeypatch.setenv("BLOWFISHDB_COPIES", str(tmp_path / "copies"))
     address = str(request.getfixturevalue("postgres").new_workspace())
-    engine, _ = store._engine(address)
+    engine, _ = database._engine(address)
     with closing(sqlite3.connect(file)) as old, engine.begin() as new:
         old.row_factory = sqlite3.Row
         migrations.upgrade(new, 0, FORMAT)

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 import blowfishdb as bf
-from blowfishdb.core.projection import project
-from blowfishdb.datasets import Dataset
-from blowfishdb.identity import _told_apart
-from blowfishdb.workspace import Workspace
+from blowfishdb.core.questions.projection import project
+from blowfishdb.service.answering import _told_apart
+from blowfishdb.workspace.datasets import Dataset
+from blowfishdb.workspace.embedded import Workspace
 
 LOW, HIGH, STEP = 5, 103, 10  # ten cells of 5–14, 15–24, …, the last one short
 NOISELESS = 20_000

@@ -13,29 +13,29 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from blowfishdb import mechanisms as mechanisms
     from blowfishdb import noise as noise
-    from blowfishdb.adapters.backends.cancellation import Cancellation as Cancellation
-    from blowfishdb.adapters.backup import delete as delete
-    from blowfishdb.adapters.backup import restore as restore
-    from blowfishdb.adapters.graph_files import read_graph as read_graph
+    from blowfishdb.adapters.backends.base import Cancellation as Cancellation
+    from blowfishdb.adapters.store.backup import delete as delete
+    from blowfishdb.adapters.store.backup import restore as restore
     from blowfishdb.core import errors as errors
     from blowfishdb.core import graphs as graphs
     from blowfishdb.core import workloads as workloads
-    from blowfishdb.core.bins import Bins as Bins
     from blowfishdb.core.budget import Epsilon as Epsilon
     from blowfishdb.core.constraints import Constraints as Constraints
-    from blowfishdb.core.constraints.over_cells import sensitivity as sensitivity
-    from blowfishdb.core.domain import Boolean as Boolean
-    from blowfishdb.core.domain import Category as Category
-    from blowfishdb.core.domain import Date as Date
-    from blowfishdb.core.domain import Domain as Domain
-    from blowfishdb.core.domain import Integer as Integer
-    from blowfishdb.core.domain import Real as Real
+    from blowfishdb.core.constraints.under_policy import sensitivity as sensitivity
+    from blowfishdb.core.domain.attributes import Boolean as Boolean
+    from blowfishdb.core.domain.attributes import Category as Category
+    from blowfishdb.core.domain.attributes import Integer as Integer
+    from blowfishdb.core.domain.attributes import Real as Real
+    from blowfishdb.core.domain.bins import Bins as Bins
+    from blowfishdb.core.domain.conditions import col as col
+    from blowfishdb.core.domain.dates import Date as Date
+    from blowfishdb.core.domain.domain import Domain as Domain
     from blowfishdb.core.lower_bound import lower_bound as lower_bound
-    from blowfishdb.core.policy import Policy as Policy
-    from blowfishdb.core.predicates import col as col
-    from blowfishdb.entrypoints.client import connect as connect
+    from blowfishdb.core.policy.policy import Policy as Policy
+    from blowfishdb.language.known import read_graph as read_graph
     from blowfishdb.mechanisms.check import check_mechanism as check_mechanism
-    from blowfishdb.workspace import open_workspace as open  # noqa: A004
+    from blowfishdb.workspace.embedded import open_workspace as open  # noqa: A004
+    from blowfishdb.workspace.remote import connect as connect
 
 # Where each public name lives. Names are imported when they are first used, so `import blowfishdb`
 # stays light whatever libraries a part of it needs.
@@ -45,26 +45,26 @@ _HOMES: dict[str, tuple[str, str | None]] = {
     "errors": ("blowfishdb.core.errors", None),
     "graphs": ("blowfishdb.core.graphs", None),
     "workloads": ("blowfishdb.core.workloads", None),
-    "Bins": ("blowfishdb.core.bins", "Bins"),
+    "Bins": ("blowfishdb.core.domain.bins", "Bins"),
     "Epsilon": ("blowfishdb.core.budget", "Epsilon"),
-    "Integer": ("blowfishdb.core.domain", "Integer"),
-    "Real": ("blowfishdb.core.domain", "Real"),
-    "Category": ("blowfishdb.core.domain", "Category"),
-    "Date": ("blowfishdb.core.domain", "Date"),
-    "Boolean": ("blowfishdb.core.domain", "Boolean"),
-    "Domain": ("blowfishdb.core.domain", "Domain"),
+    "Integer": ("blowfishdb.core.domain.attributes", "Integer"),
+    "Real": ("blowfishdb.core.domain.attributes", "Real"),
+    "Category": ("blowfishdb.core.domain.attributes", "Category"),
+    "Date": ("blowfishdb.core.domain.dates", "Date"),
+    "Boolean": ("blowfishdb.core.domain.attributes", "Boolean"),
+    "Domain": ("blowfishdb.core.domain.domain", "Domain"),
     "Constraints": ("blowfishdb.core.constraints", "Constraints"),
-    "Policy": ("blowfishdb.core.policy", "Policy"),
-    "col": ("blowfishdb.core.predicates", "col"),
-    "sensitivity": ("blowfishdb.core.constraints.over_cells", "sensitivity"),
-    "read_graph": ("blowfishdb.adapters.graph_files", "read_graph"),
+    "Policy": ("blowfishdb.core.policy.policy", "Policy"),
+    "col": ("blowfishdb.core.domain.conditions", "col"),
+    "sensitivity": ("blowfishdb.core.constraints.under_policy", "sensitivity"),
+    "read_graph": ("blowfishdb.language.known", "read_graph"),
     "check_mechanism": ("blowfishdb.mechanisms.check", "check_mechanism"),
     "lower_bound": ("blowfishdb.core.lower_bound", "lower_bound"),
-    "open": ("blowfishdb.workspace", "open_workspace"),
-    "connect": ("blowfishdb.entrypoints.client", "connect"),
-    "Cancellation": ("blowfishdb.adapters.backends.cancellation", "Cancellation"),
-    "restore": ("blowfishdb.adapters.backup", "restore"),
-    "delete": ("blowfishdb.adapters.backup", "delete"),
+    "open": ("blowfishdb.workspace.embedded", "open_workspace"),
+    "connect": ("blowfishdb.workspace.remote", "connect"),
+    "Cancellation": ("blowfishdb.adapters.backends.base", "Cancellation"),
+    "restore": ("blowfishdb.adapters.store.backup", "restore"),
+    "delete": ("blowfishdb.adapters.store.backup", "delete"),
 }
 
 __all__ = [

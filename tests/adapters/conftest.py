@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from blowfishdb.adapters.ledger import Ledger
+from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.core.budget import Epsilon
 from tests.adapters import places
 

@@ -8,12 +8,11 @@ import numpy as np
 
 from blowfishdb.adapters.backends import Backend
 from blowfishdb.core.arrays import IntArray
-from blowfishdb.core.axis import Axis
-from blowfishdb.core.domain import Domain
-from blowfishdb.core.policy import Policy
-from blowfishdb.core.predicates import Everything, Predicate
-from blowfishdb.core.projection import CellQuery, Projected, project
-from blowfishdb.core.questions import Histogram, Question
+from blowfishdb.core.domain.domain import Axis, Domain
+from blowfishdb.core.domain.predicates import Everything, Predicate
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.questions.kinds import Histogram, Question
+from blowfishdb.core.questions.projection import CellQuery, Projected, project
 from blowfishdb.core.workloads import Selected
 
 EVERYTHING = Everything()

@@ -16,13 +16,12 @@ import duckdb
 import sqlglot
 
 from blowfishdb.adapters.backends import Backend, open_backend
-from blowfishdb.adapters.backends.duckdb import DuckDB
-from blowfishdb.adapters.backends.duckdb_files import is_text_file
+from blowfishdb.adapters.backends.duckdb import DuckDB, is_text_file
 from blowfishdb.adapters.backends.spark import Spark
 from blowfishdb.adapters.copies.folder import Copies
 from blowfishdb.adapters.copies.text_files import find_dialect
-from blowfishdb.adapters.sql_source import Source
-from blowfishdb.core.domain import Domain
+from blowfishdb.adapters.sql.source import Source
+from blowfishdb.core.domain.domain import Domain
 from tests.postgres import Server
 
 Columns = dict[str, tuple[str, Sequence[object]]]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from blowfishdb.adapters.ledger import Charge, Ledger
+from blowfishdb.adapters.store.ledger import Ledger
+from blowfishdb.adapters.store.values import Charge
 from blowfishdb.core.budget import Epsilon
 
 

@@ -18,20 +18,13 @@ from pwdlib import PasswordHash
 from pwdlib.hashers.argon2 import Argon2Hasher
 from sqlalchemy import inspect, select, text
 
-from blowfishdb.adapters.accounts import Account, Accounts, Limits, Role
-from blowfishdb.adapters.attempts import network
-from blowfishdb.adapters.backup import backup, restore
-from blowfishdb.adapters.ledger import Ledger
-from blowfishdb.adapters.store import Store
-from blowfishdb.adapters.store_schema import SCHEMA_VERSION, login_attempts, tokens, users
-from blowfishdb.adapters.tokens import PREFIX, Token, Tokens, csrf, csrf_matches
-from blowfishdb.core.errors import (
-    BlowfishError,
-    InvalidInput,
-    NotAllowed,
-    NotSignedIn,
-    TooManyAttempts,
-)
+from blowfishdb.adapters.accounts import Accounts, Limits, network
+from blowfishdb.adapters.store.backup import backup, restore
+from blowfishdb.adapters.store.database import Store
+from blowfishdb.adapters.store.ledger import Ledger
+from blowfishdb.adapters.store.tables import SCHEMA_VERSION, login_attempts, tokens, users
+from blowfishdb.adapters.tokens import PREFIX, Account, Role, Token, Tokens, csrf, csrf_matches
+from blowfishdb.core.errors import BlowfishError, InvalidInput, NotAllowed, NotSignedIn, TooManyAttempts
 from tests.adapters.workspaces import HandClock, make_format_1
 
 QUICK = PasswordHash((Argon2Hasher(time_cost=1, memory_cost=8, parallelism=1),))
@@ -363,7 +356,7 @@ def test_guesses_of_another_process_count(accounts: Accounts, place: str) -> Non
     script = """
 import sys
 from blowfishdb.adapters.accounts import Accounts
-from blowfishdb.adapters.store import Store
+from blowfishdb.adapters.store.database import Store
 from blowfishdb.core.errors import NotSignedIn
 store = Store.open(sys.argv[1])
 for _ in range(5):

@@ -11,8 +11,9 @@ import pytest
 
 from blowfishdb.adapters.backends import open_backend
 from blowfishdb.adapters.backends.addresses import expanded, parse_url
-from blowfishdb.adapters.sql_source import Source
-from blowfishdb.core.domain import Domain, Integer
+from blowfishdb.adapters.sql.source import Source
+from blowfishdb.core.domain.attributes import Integer
+from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import BlowfishError, QueryFailed, SourceError
 from tests.adapters.counting import counts, query
 from tests.adapters.places import PostgresSchema, SqliteFile

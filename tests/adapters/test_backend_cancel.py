@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from blowfishdb.adapters.backends import Backend, Cancellation
-from blowfishdb.adapters.ledger import State
-from blowfishdb.adapters.sql_source import Source
+from blowfishdb.adapters.sql.source import Source
+from blowfishdb.adapters.store.values import State
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.domain import Domain, Integer
+from blowfishdb.core.domain.attributes import Integer
+from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import Cancelled, QueryFailed
-from blowfishdb.workspace import Workspace
+from blowfishdb.workspace.embedded import Workspace
 from tests.adapters.counting import counts, query
 from tests.adapters.places import DIGITS, ROWS, DuckFile, Place, PostgresSchema, endless
 

@@ -19,8 +19,10 @@ from sqlalchemy.exc import DBAPIError
 from blowfishdb.adapters.backends import Backend, open_backend
 from blowfishdb.adapters.backends.duckdb import DuckDB
 from blowfishdb.adapters.backends.sqlalchemy import SqlDatabase
-from blowfishdb.adapters.sql_source import Source
-from blowfishdb.core.domain import Boolean, Category, Date, Domain, Integer
+from blowfishdb.adapters.sql.source import Source
+from blowfishdb.core.domain.attributes import Boolean, Category, Integer
+from blowfishdb.core.domain.dates import Date
+from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import (
     InvalidInput,
     QueryFailed,

@@ -16,18 +16,19 @@ import sqlglot
 from sqlglot import exp
 
 from blowfishdb.adapters.backends import addresses, servers
-from blowfishdb.adapters.backends.declared import Declared, columns
-from blowfishdb.adapters.sql_engine import Engine
-from blowfishdb.adapters.sql_mysql import MYSQL
-from blowfishdb.adapters.sql_postgres import POSTGRES
-from blowfishdb.adapters.sql_source import Source
-from blowfishdb.adapters.sql_spark import SPARK
-from blowfishdb.adapters.sql_sqlite import SQLITE
-from blowfishdb.adapters.sql_trino import TRINO
-from blowfishdb.adapters.sql_unit import Unit
-from blowfishdb.core.domain import Boolean, Category, Date, Domain, Integer, Real
+from blowfishdb.adapters.backends.base import Declared, columns
+from blowfishdb.adapters.sql.engines import Engine
+from blowfishdb.adapters.sql.engines.mysql import MYSQL
+from blowfishdb.adapters.sql.engines.postgres import POSTGRES
+from blowfishdb.adapters.sql.engines.spark import SPARK
+from blowfishdb.adapters.sql.engines.sqlite import SQLITE
+from blowfishdb.adapters.sql.engines.trino import TRINO
+from blowfishdb.adapters.sql.source import Source, Unit
+from blowfishdb.core.domain.attributes import Boolean, Category, Integer, Real
+from blowfishdb.core.domain.conditions import col
+from blowfishdb.core.domain.dates import Date
+from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidAttribute
-from blowfishdb.core.predicates import col
 from tests.adapters.counting import cut, query
 
 FOLDER = Path(__file__).parent / "fixtures"

@@ -14,12 +14,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from blowfishdb.core.axis import Axis
-from blowfishdb.core.bins import Bins
-from blowfishdb.core.domain import Attribute, Boolean, Category, Date, Domain, Integer, Real
+from blowfishdb.core.domain.attribute import Attribute
+from blowfishdb.core.domain.attributes import Boolean, Category, Integer, Real
+from blowfishdb.core.domain.bins import Bins
+from blowfishdb.core.domain.conditions import col
+from blowfishdb.core.domain.dates import Date
+from blowfishdb.core.domain.domain import Axis, Domain
 from blowfishdb.core.errors import InvalidAttribute
-from blowfishdb.core.predicates import col
-from blowfishdb.core.projection import CellQuery
+from blowfishdb.core.questions.projection import CellQuery
 from tests.adapters.counting import counts, expected, filtered, query
 from tests.adapters.places import Columns, Place, PostgresSchema, SqliteFile, single
 from tests.postgres import Server

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from blowfishdb.adapters.backends import open_backend
-from blowfishdb.adapters.sql_source import Source
-from blowfishdb.adapters.sql_unit import Unit
-from blowfishdb.core.domain import Domain, Integer
+from blowfishdb.adapters.sql.source import Source, Unit
+from blowfishdb.core.domain.attributes import Integer
+from blowfishdb.core.domain.conditions import col
+from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidInput, UnknownColumn
-from blowfishdb.core.predicates import col
 from tests.adapters.counting import counts, expected, filtered, query
 from tests.adapters.places import Columns, DuckFile, Place, PostgresSchema, SparkFolder, SqliteFile
 

@@ -24,8 +24,11 @@ from sqlglot import exp
 
 from blowfishdb.adapters.backends.base import Backend
 from blowfishdb.adapters.backends.duckdb import DuckDB
-from blowfishdb.adapters.sql_source import Source
-from blowfishdb.core.domain import Boolean, Category, Date, Domain, Integer, Real
+from blowfishdb.adapters.sql.source import Source
+from blowfishdb.core.domain.attributes import Boolean, Category, Integer, Real
+from blowfishdb.core.domain.conditions import col
+from blowfishdb.core.domain.dates import Date
+from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import (
     InvalidAttribute,
     InvalidInput,
@@ -37,8 +40,7 @@ from blowfishdb.core.errors import (
     SourceMissing,
     UnknownColumn,
 )
-from blowfishdb.core.predicates import col
-from blowfishdb.core.projection import CellQuery
+from blowfishdb.core.questions.projection import CellQuery
 from tests.adapters import places
 from tests.adapters.counting import counts, cut, expected, filtered, query
 from tests.adapters.places import Columns, Place
@@ -216,8 +218,8 @@ def test_several_processes_and_backends_read_one_file(path: Path) -> None:
     script = f"""
 from blowfishdb.adapters.backends.duckdb import DuckDB
 from blowfishdb import Domain, Integer
-from blowfishdb.core.projection import CellQuery
-from blowfishdb.core.axis import Axis
+from blowfishdb.core.questions.projection import CellQuery
+from blowfishdb.core.domain.domain import Axis
 domain = Domain(v=Integer(0, 9))
 backend = DuckDB({str(path)!r}, domain)
 asked = CellQuery((Axis("v", domain["v"], domain["v"].bins()),))

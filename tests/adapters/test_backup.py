@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from blowfishdb.adapters.accounts import Accounts, Role
-from blowfishdb.adapters.backup import backup, delete, restore
-from blowfishdb.adapters.ledger import Ledger, State
-from blowfishdb.adapters.store import Store
-from blowfishdb.adapters.tokens import Tokens
+from blowfishdb.adapters.accounts import Accounts
+from blowfishdb.adapters.store.backup import backup, delete, restore
+from blowfishdb.adapters.store.database import Store
+from blowfishdb.adapters.store.ledger import Ledger
+from blowfishdb.adapters.store.values import State
+from blowfishdb.adapters.tokens import Role, Tokens
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidInput, WorkspaceError
 from tests.postgres import Server

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from blowfishdb.adapters.catalogue import Catalogue
-from blowfishdb.adapters.ledger import Ledger
-from blowfishdb.adapters.store import Store
+from blowfishdb.adapters.store.catalogue import Catalogue
+from blowfishdb.adapters.store.database import Store
+from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidInput
 

@@ -13,10 +13,11 @@ import pytest
 
 import blowfishdb as bf
 from blowfishdb.adapters.backends import open_backend
-from blowfishdb.adapters.backends.duckdb_files import connect
-from blowfishdb.adapters.schema_proposal import propose
-from blowfishdb.adapters.sql_source import Source
-from blowfishdb.core.domain import Domain, Integer
+from blowfishdb.adapters.backends.duckdb import connect
+from blowfishdb.adapters.proposal import propose
+from blowfishdb.adapters.sql.source import Source
+from blowfishdb.core.domain.attributes import Integer
+from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import BlowfishError, InvalidInput, SourceError
 from tests.adapters.counting import counts, query
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blowfishdb.adapters.copies.dialect import Dialect
+from blowfishdb.adapters.copies import Dialect
 from blowfishdb.adapters.copies.folder import Copies
 from blowfishdb.adapters.copies.text_files import find_dialect
 from blowfishdb.core.errors import InvalidInput, SourceCorrupt, SourceError, SourceMissing

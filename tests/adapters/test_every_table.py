@@ -23,16 +23,14 @@ from pwdlib.hashers.argon2 import Argon2Hasher
 from sqlalchemy import Table
 
 import blowfishdb as bf
-from blowfishdb.adapters.account_values import Role
 from blowfishdb.adapters.accounts import Accounts
-from blowfishdb.adapters.idempotency import Idempotency
-from blowfishdb.adapters.ledger import Ledger
-from blowfishdb.adapters.scratch import Scratch
-from blowfishdb.adapters.store_schema import metadata
-from blowfishdb.adapters.tokens import Tokens
-from blowfishdb.core.codec import digest
+from blowfishdb.adapters.store.ledger import Ledger
+from blowfishdb.adapters.store.once import Idempotency, Scratch
+from blowfishdb.adapters.store.tables import metadata
+from blowfishdb.adapters.tokens import Role, Tokens
 from blowfishdb.core.errors import BlowfishError
-from blowfishdb.workspace import Workspace
+from blowfishdb.core.policy.codec import digest
+from blowfishdb.workspace.embedded import Workspace
 
 DOMAIN = bf.Domain(age=bf.Integer(0, 9), sex=bf.Category(["f", "m"]))
 QUICK = PasswordHash((Argon2Hasher(time_cost=1, memory_cost=8, parallelism=1),))

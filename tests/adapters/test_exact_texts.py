@@ -14,13 +14,13 @@ import duckdb
 import pytest
 
 from blowfishdb.adapters.backends import Backend, open_backend
-from blowfishdb.adapters.sql_encode import encode
-from blowfishdb.adapters.sql_engine import Engine, SqlColumn
-from blowfishdb.adapters.sql_source import Source
-from blowfishdb.adapters.sql_unit import Unit
-from blowfishdb.core.domain import Category, Domain, Integer
+from blowfishdb.adapters.sql.encode import encode
+from blowfishdb.adapters.sql.engines import Engine, SqlColumn
+from blowfishdb.adapters.sql.source import Source, Unit
+from blowfishdb.core.domain.attributes import Category, Integer
+from blowfishdb.core.domain.conditions import col
+from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidAttribute, InvalidInput
-from blowfishdb.core.predicates import col
 from tests.adapters.counting import counts, expected, filtered, query
 from tests.adapters.places import PostgresSchema
 

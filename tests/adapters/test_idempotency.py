@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from blowfishdb.adapters.idempotency import Idempotency
-from blowfishdb.adapters.store import Store
-from blowfishdb.adapters.store_schema import idempotency
-from blowfishdb.core.codec import digest
+from blowfishdb.adapters.store.database import Store
+from blowfishdb.adapters.store.once import Idempotency
+from blowfishdb.adapters.store.tables import idempotency
 from blowfishdb.core.errors import AnswerInProgress, InvalidInput, KeyReused
+from blowfishdb.core.policy.codec import digest
 from tests.adapters.workspaces import HandClock, make_format_1
 
 ONE, TWO = digest({"question": 1}), digest({"question": 2})

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import blowfishdb as bf
-from blowfishdb.adapters.known_tables import read_table
 from blowfishdb.core.errors import BlowfishError, InvalidInput
+from blowfishdb.language.known import read_table
 
 DOMAIN = bf.Domain(
     region=bf.Category(["north", "south"]),

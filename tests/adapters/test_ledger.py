@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from blowfishdb.adapters.ledger import Charge, Ledger, State
+from blowfishdb.adapters.store.ledger import Ledger
+from blowfishdb.adapters.store.values import Charge, State
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import (
     BudgetExhausted,
@@ -355,7 +356,7 @@ def _die_after(path: Path, steps: str, options: str = "") -> None:
     """Another process reserves 0.4, takes the steps, and is killed without warning."""
     script = f"""
         import os, signal
-        from blowfishdb.adapters.ledger import Ledger
+        from blowfishdb.adapters.store.ledger import Ledger
         from blowfishdb.core.budget import Epsilon
         ledger = Ledger.open({str(path)!r})
         charge = ledger.reserve("people", "ana", Epsilon("0.4"), "q", {{}}{options})
@@ -396,7 +397,7 @@ def test_killed_between_two_steps(
 def test_killed_inside_a_transaction(ledger: Ledger, path: Path, options: str) -> None:
     _die_after(
         path,
-        "from blowfishdb.adapters import ledger_charges as module\n"
+        "from blowfishdb.adapters.store import charges as module\n"
         "        module.book = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)\n"
         f"        ledger.reserve('people', 'ana', Epsilon('0.5'), 'q2', {{}}{options})",
     )

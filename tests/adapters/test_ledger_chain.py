@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blowfishdb.adapters.ledger import Ledger
+from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidInput, UnknownDataset, WorkspaceError
 from tests.adapters.spending import reserve, spend
@@ -72,7 +72,7 @@ def test_events_tell_everything_in_order(ledger: Ledger, path: Path) -> None:
 
 
 def _columns() -> list[tuple[str, str]]:
-    from blowfishdb.adapters.store_schema import accounts, budgets, charges, events, heads
+    from blowfishdb.adapters.store.tables import accounts, budgets, charges, events, heads
 
     tables = (events, charges, budgets, accounts, heads)
     return [(table.name, column.name) for table in tables for column in table.columns if column.name != "id"]
@@ -121,7 +121,7 @@ def test_any_removed_row_is_found(ledger: Ledger, path: Path, table: str) -> Non
 
 def forge(path: Path, seq: int, **changes: object) -> None:
     """Change an event, or add one, and seal it and all that follow as if nothing had happened."""
-    from blowfishdb.adapters.ledger_events import Link
+    from blowfishdb.adapters.store.chain import Link
 
     with sqlite3.connect(path) as connection:
         rows = connection.execute("SELECT * FROM events ORDER BY seq").fetchall()

@@ -12,20 +12,20 @@ import yaml
 from jsonschema import Draft202012Validator
 
 import blowfishdb as bf
-from blowfishdb.adapters.policy_files import (
+from blowfishdb.core import graphs
+from blowfishdb.core.errors import InvalidBins, InvalidGraph, InvalidInput
+from blowfishdb.core.graphs.inclusion import includes
+from blowfishdb.core.policy import codec
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.policy.words import difference
+from blowfishdb.language.policy_file import (
     policy_document,
     policy_from_document,
     read_groups,
     read_policy,
     write_policy,
 )
-from blowfishdb.adapters.policy_schema import policy_schema
-from blowfishdb.adapters.yaml_text import read_yaml, written_text
-from blowfishdb.core import codec, graphs
-from blowfishdb.core.errors import InvalidBins, InvalidGraph, InvalidInput
-from blowfishdb.core.inclusion import includes
-from blowfishdb.core.policy import Policy
-from blowfishdb.core.policy_words import difference
+from blowfishdb.language.yaml import policy_schema, read_yaml, written_text
 from tests.core import oracle
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "policy-files.md").read_text(encoding="utf-8")

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blowfishdb.adapters.question_text import parse_question, question_text
-from blowfishdb.adapters.sql_text import LONGEST
-from blowfishdb.core.domain import Category, Domain, Integer
+from blowfishdb.core.domain.attributes import Category, Integer
+from blowfishdb.core.domain.conditions import col
+from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import (
     BlowfishError,
     InvalidBins,
@@ -23,8 +23,9 @@ from blowfishdb.core.errors import (
     UnknownColumn,
     UnsupportedSql,
 )
-from blowfishdb.core.forms import ColumnForm, QuestionForm
-from blowfishdb.core.predicates import col
+from blowfishdb.core.questions.form import ColumnForm, QuestionForm
+from blowfishdb.language.short import parse_question, question_text
+from blowfishdb.language.text import LONGEST
 from tests.adapters.typed import SALARIES, alike, forms
 
 SALARY, AGE, REGION = ColumnForm("salary"), ColumnForm("age"), ColumnForm("region")

@@ -17,7 +17,8 @@ from scipy import stats
 
 import blowfishdb
 from blowfishdb.adapters.randomness import SecureBits, SeededBits
-from blowfishdb.noise import Noise, secure, seeded
+from blowfishdb.core.noise import Noise
+from blowfishdb.noise import secure, seeded
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 
@@ -184,8 +185,8 @@ def test_seeded_noise_says_that_it_protects_nobody() -> None:
 
 def test_no_entrypoint_can_reach_a_seed() -> None:
     package = Path(blowfishdb.__file__).parent
-    files = [*(package / "entrypoints").rglob("*.py"), package / "service.py", package / "workspace.py"]
-    for file in filter(Path.exists, files):
+    folders = [package / name for name in ("entrypoints", "workspace", "service")]
+    for file in [file for folder in folders for file in folder.rglob("*.py")]:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             words = {getattr(node, field, None) for field in ("id", "attr", "name", "asname", "arg")}
             assert not words & {"seeded", "SeededBits"}, f"{file.name} refers to seeded noise"

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from blowfishdb.adapters.idempotency import Idempotency
-from blowfishdb.adapters.scratch import Scratch
-from blowfishdb.adapters.store import Store
+from blowfishdb.adapters.store.database import Store
+from blowfishdb.adapters.store.once import Idempotency, Scratch
 from blowfishdb.core.errors import InvalidInput
 
 

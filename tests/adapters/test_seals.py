@@ -15,14 +15,14 @@ from pwdlib.hashers.argon2 import Argon2Hasher
 from sqlalchemy import Table
 
 import blowfishdb as bf
-from blowfishdb.adapters.accounts import Accounts, Role
-from blowfishdb.adapters.idempotency import Idempotency
-from blowfishdb.adapters.ledger import Ledger
-from blowfishdb.adapters.store import Store
-from blowfishdb.adapters.store_schema import catalogue, idempotency, tokens, users
-from blowfishdb.adapters.tokens import Tokens
-from blowfishdb.core.codec import digest
-from blowfishdb.workspace import Workspace
+from blowfishdb.adapters.accounts import Accounts
+from blowfishdb.adapters.store.database import Store
+from blowfishdb.adapters.store.ledger import Ledger
+from blowfishdb.adapters.store.once import Idempotency
+from blowfishdb.adapters.store.tables import catalogue, idempotency, tokens, users
+from blowfishdb.adapters.tokens import Role, Tokens
+from blowfishdb.core.policy.codec import digest
+from blowfishdb.workspace.embedded import Workspace
 from tests.adapters.workspaces import HandClock, make_format_1
 
 DOMAIN = bf.Domain(age=bf.Integer(0, 9), sex=bf.Category(["f", "m"]))
@@ -179,4 +179,4 @@ def test_only_one_module_writes_what_is_sealed() -> None:
         for path in package.rglob("*.py")
         if direct.search(path.read_text()) and path.parent.name != "versions"
     }
-    assert found <= {"seals.py", "store.py"}
+    assert found <= {"chain.py", "database.py"}

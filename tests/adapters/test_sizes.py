@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from blowfishdb.adapters.backends.duckdb_files import is_text_file
-from blowfishdb.adapters.copies import sizes
-from blowfishdb.adapters.copies.dialect import Dialect
+from blowfishdb.adapters import copies
+from blowfishdb.adapters.backends.duckdb import is_text_file
+from blowfishdb.adapters.copies import Dialect
 from blowfishdb.adapters.copies.folder import Copies
 from blowfishdb.adapters.copies.text_files import find_dialect, opened_rows
-from blowfishdb.adapters.schema_proposal import propose
+from blowfishdb.adapters.proposal import propose
 from blowfishdb.core.errors import SourceCorrupt, TooLarge
 
 
@@ -25,7 +25,7 @@ def taken(path: Path) -> None:
 
 
 def test_files_that_unpack_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sizes, "_ALWAYS", 100_000)
+    monkeypatch.setattr(copies, "_ALWAYS", 100_000)
     path = tmp_path / "rows.csv.gz"
     path.write_bytes(gzip.compress(b"v,t\n" + b"1,a\n" * 1_000_000))
     with pytest.raises(SourceCorrupt, match="unpacks to more than"):

@@ -18,14 +18,16 @@ import numpy as np
 import pytest
 
 from blowfishdb.adapters.backends.duckdb import DuckDB
-from blowfishdb.adapters.sql_source import Source
-from blowfishdb.core.axis import Axis
-from blowfishdb.core.bins import Bins
-from blowfishdb.core.dates import Unit
-from blowfishdb.core.domain import Attribute, Boolean, Category, Date, Domain, Integer, Real
+from blowfishdb.adapters.sql.source import Source
+from blowfishdb.core.domain.attribute import Attribute
+from blowfishdb.core.domain.attributes import Boolean, Category, Integer, Real
+from blowfishdb.core.domain.bins import Bins
+from blowfishdb.core.domain.conditions import IsMissing, col
+from blowfishdb.core.domain.dates import Date, Unit
+from blowfishdb.core.domain.domain import Axis, Domain
+from blowfishdb.core.domain.predicates import Predicate
 from blowfishdb.core.errors import InvalidAttribute, InvalidInput, TooLarge
-from blowfishdb.core.predicates import IsMissing, Predicate, col
-from blowfishdb.core.projection import CellQuery
+from blowfishdb.core.questions.projection import CellQuery
 from tests.adapters.counting import counts, expected, filtered, query
 
 RULES: list[dict[str, Any]] = [

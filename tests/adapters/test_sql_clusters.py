@@ -14,15 +14,15 @@ from sqlglot import exp
 from blowfishdb import noise
 from blowfishdb.adapters.backends import Cancellation, open_backend
 from blowfishdb.adapters.backends.base import Backend
-from blowfishdb.adapters.sql_source import Source
-from blowfishdb.adapters.sql_unit import Unit
-from blowfishdb.core.bins import Bins
-from blowfishdb.core.cluster_projection import ClusterProblem, project_clusters
-from blowfishdb.core.clusters import FINE, Centroids, Points
-from blowfishdb.core.domain import Category, Domain, Integer, Real
+from blowfishdb.adapters.sql.source import Source, Unit
+from blowfishdb.core.domain.attributes import Category, Integer, Real
+from blowfishdb.core.domain.bins import Bins
+from blowfishdb.core.domain.conditions import col
+from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.domain.predicates import Everything, Predicate
 from blowfishdb.core.errors import Cancelled, InvalidWorkload, SizeMismatch, UnknownColumn
-from blowfishdb.core.policy import Policy
-from blowfishdb.core.predicates import Everything, Predicate, col
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.questions.clusters import FINE, Centroids, ClusterProblem, Points, project_clusters
 from blowfishdb.mechanisms.kmeans import RoundClusters
 from tests.adapters.places import Columns, DuckFile, Place
 

@@ -13,9 +13,10 @@ from sqlglot import exp
 from sqlglot.parser import Parser
 from sqlglot.tokens import Tokenizer
 
-from blowfishdb.adapters.sql_condition import condition, condition_text, example_condition
-from blowfishdb.adapters.sql_text import LONGEST, name_text, number_from, shown
-from blowfishdb.core.domain import Boolean, Category, Domain, Integer
+from blowfishdb.core.domain.attributes import Boolean, Category, Integer
+from blowfishdb.core.domain.conditions import Comparison, IsIn, Op, col
+from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.domain.predicates import And, Atom, Everything, Not, Or, Predicate
 from blowfishdb.core.errors import (
     BlowfishError,
     InvalidInput,
@@ -26,8 +27,8 @@ from blowfishdb.core.errors import (
     UnknownColumn,
     UnsupportedSql,
 )
-from blowfishdb.core.predicate import Atom
-from blowfishdb.core.predicates import And, Comparison, Everything, IsIn, Not, Op, Or, Predicate, col
+from blowfishdb.language.condition import condition, condition_text, example_condition
+from blowfishdb.language.text import LONGEST, name_text, number_from, shown
 from tests.adapters.typed import SALARIES, alike, conditions
 
 # --- reading ----------------------------------------------------------------------------------------

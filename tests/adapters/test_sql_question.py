@@ -10,14 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blowfishdb.adapters.question_text import parse_question, question_text
-from blowfishdb.adapters.sql_condition import condition, condition_text
-from blowfishdb.adapters.sql_extensions import split_extensions
-from blowfishdb.adapters.sql_question import SqlQuestion, parse_select
-from blowfishdb.adapters.sql_text import LONGEST
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.domain import Boolean, Category, Domain, Integer
+from blowfishdb.core.domain.attributes import Boolean, Category, Integer
+from blowfishdb.core.domain.conditions import col
+from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import (
     BlowfishError,
     InvalidAlpha,
@@ -31,8 +28,11 @@ from blowfishdb.core.errors import (
     UnknownDataset,
     UnsupportedSql,
 )
-from blowfishdb.core.forms import ColumnForm, QuestionForm
-from blowfishdb.core.predicates import col
+from blowfishdb.core.questions.form import ColumnForm, QuestionForm
+from blowfishdb.language.condition import condition, condition_text
+from blowfishdb.language.select import SqlQuestion, parse_select, split_extensions
+from blowfishdb.language.short import parse_question, question_text
+from blowfishdb.language.text import LONGEST
 from tests.adapters.typed import SALARIES, alike, conditions
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "questions.md"

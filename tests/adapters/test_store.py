@@ -14,10 +14,10 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import create_engine, inspect, text
 
-from blowfishdb.adapters import migrations, store
-from blowfishdb.adapters.ledger import Ledger
-from blowfishdb.adapters.store import Store
-from blowfishdb.adapters.store_schema import SCHEMA_VERSION, metadata
+from blowfishdb.adapters.store import database, migrations
+from blowfishdb.adapters.store.database import Store
+from blowfishdb.adapters.store.ledger import Ledger
+from blowfishdb.adapters.store.tables import SCHEMA_VERSION, metadata
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import WorkspaceError
 
@@ -58,7 +58,7 @@ def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (versions / "next_remark.py").write_text(THIRD)
     with monkeypatch.context() as patch:
         patch.setattr(migrations, "FOLDER", versions.parent)
-        patch.setattr(store, "SCHEMA_VERSION", LAST)
+        patch.setattr(database, "SCHEMA_VERSION", LAST)
         yield versions
 
 
@@ -175,7 +175,7 @@ def test_an_up_to_date_workspace_opens_without_alembic_and_without_the_turn_to_w
     with sqlite3.connect(path) as writer:
         writer.execute("BEGIN IMMEDIATE")
         code = (
-            "import sys\nfrom blowfishdb.adapters.store import Store\n"
+            "import sys\nfrom blowfishdb.adapters.store.database import Store\n"
             f"Store.open({str(path)!r}).close()\nassert 'alembic' not in sys.modules"
         )
         subprocess.run([sys.executable, "-c", code], check=True, timeout=30)

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from blowfishdb.adapters.ledger import State
+from blowfishdb.adapters.store.values import State
 from blowfishdb.adapters.tokens import Tokens
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import WorkspaceError
-from blowfishdb.entrypoints.api.app import create_app
-from blowfishdb.workspace import Workspace
+from blowfishdb.entrypoints.server.app import create_app
+from blowfishdb.workspace.embedded import Workspace
 from tests.entrypoints.server import CHEAP, QUESTION, SETTINGS, client_of, make_workspace
 
 SOON = 20.0  # a writer waits for 60 seconds for its turn

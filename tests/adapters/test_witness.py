@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from blowfishdb.adapters.heads import Head
-from blowfishdb.adapters.witness import Witness
+from blowfishdb.adapters.store.backup import Witness
+from blowfishdb.adapters.store.values import Head
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidInput, WorkspaceError
-from blowfishdb.entrypoints.api.app import create_app
 from blowfishdb.entrypoints.doctor import State, checks
-from blowfishdb.workspace import Workspace
+from blowfishdb.entrypoints.server.app import create_app
+from blowfishdb.workspace.embedded import Workspace
 from tests.entrypoints.commands import Shell
 from tests.entrypoints.server import CHEAP, SETTINGS, client_of, make_workspace
 

@@ -8,10 +8,13 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from blowfishdb.core.domain import Boolean, Category, Date, Domain, Integer, Real
-from blowfishdb.core.forms import KINDS, ColumnForm, QuestionForm
-from blowfishdb.core.predicates import And, Between, Comparison, Everything, IsIn, IsMissing, Not, Op, Or
-from blowfishdb.core.values import exact
+from blowfishdb.core.domain.attributes import Boolean, Category, Integer, Real
+from blowfishdb.core.domain.conditions import Between, Comparison, IsIn, IsMissing, Op
+from blowfishdb.core.domain.dates import Date
+from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.domain.predicates import And, Everything, Not, Or
+from blowfishdb.core.domain.values import exact
+from blowfishdb.core.questions.form import KINDS, ColumnForm, QuestionForm
 
 SALARIES = Domain.of(
     {

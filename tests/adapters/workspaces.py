@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 
 from sqlalchemy import inspect, text
 
-from blowfishdb.adapters import migrations, store
-from blowfishdb.adapters.ledger import Ledger
+from blowfishdb.adapters.store import database, migrations
+from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.core.budget import Epsilon
 
 _FIRST_TABLES = ("blowfish_meta", "heads", "budgets", "accounts", "charges", "events", "catalogue")
@@ -35,7 +35,7 @@ def make_format_1(place: str) -> list[object]:
         ledger.set_budget("people", Epsilon(1), "carla")
         charge = ledger.reserve("people", "ana", Epsilon("0.1"), "q", {})
         ledger.settle(ledger.mark_reading(charge), "[1]")
-        engine, _ = store._engine(place)
+        engine, _ = database._engine(place)
         with engine.begin() as old, ledger.store.reading() as now:
             migrations.upgrade(old, 0, 1)
             for table in _FIRST_TABLES:

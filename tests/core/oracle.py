@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from blowfishdb.core import graphs, workloads
-from blowfishdb.core.bins import Bins
+from blowfishdb.core.domain.bins import Bins
 
 Adjacency = np.ndarray
 Case = tuple[graphs.PolicyGraph, Adjacency]

@@ -21,7 +21,7 @@ from blowfishdb.core.accuracy import (
 )
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import Infeasible, InvalidAlpha, InvalidBeta
-from blowfishdb.core.laplace_sums import discretisation, quantile_bound, tail_bound
+from blowfishdb.mechanisms.linear.law import discretisation, quantile_bound, tail_bound
 
 
 def continuous_epsilon(sensitivity: float, answers: int, accuracy: Accuracy) -> float:

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import blowfishdb as bf
-from blowfishdb.core import codec, graphs
+from blowfishdb.core import graphs
 from blowfishdb.core.errors import InvalidGraph, InvalidThreshold
+from blowfishdb.core.policy import codec
 from tests.core import oracle
 
 SHAPES = [(5,), (4, 3), (3, 3, 2), (1, 4)]

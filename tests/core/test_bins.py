@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blowfishdb.core.arrays import ceil_div, integers, whole
-from blowfishdb.core.bins import (
+from blowfishdb.core.domain.bins import (
     LIMIT,
     Bins,
     EdgeBins,

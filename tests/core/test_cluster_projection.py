@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 from blowfishdb.core.arrays import IntArray
-from blowfishdb.core.cluster_projection import ClusterProblem, project_clusters
-from blowfishdb.core.clusters import FINE, Centroids, Points
 from blowfishdb.core.constraints.declared import Constraints
-from blowfishdb.core.crossing import round_facts
-from blowfishdb.core.domain import Category, Domain, Integer, Real
+from blowfishdb.core.domain.attributes import Category, Integer, Real
+from blowfishdb.core.domain.conditions import col
+from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.domain.predicates import Everything, Predicate
 from blowfishdb.core.errors import NotProven
 from blowfishdb.core.graphs import Cone, Explicit, Full, Partitioned, PolicyGraph, Product, Threshold
-from blowfishdb.core.policy import Policy
-from blowfishdb.core.predicates import Everything, Predicate, col
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.questions.clusters import FINE, Centroids, ClusterProblem, Points, project_clusters
+from blowfishdb.mechanisms.kmeans.crossing import round_facts
 
 DOMAIN = Domain(
     x=Integer(0, 6), town=Category(["a", "b", "c"], missing="clamp", outside="clamp"), y=Integer(0, 2)

@@ -7,13 +7,14 @@ import json
 import numpy as np
 import pytest
 
-from blowfishdb.core import codec, graphs
-from blowfishdb.core.attributes import Boolean, Category, Integer, Real
-from blowfishdb.core.bins import Bins
-from blowfishdb.core.dates import Date
-from blowfishdb.core.domain import Domain
+from blowfishdb.core import graphs
+from blowfishdb.core.domain.attributes import Boolean, Category, Integer, Real
+from blowfishdb.core.domain.bins import Bins
+from blowfishdb.core.domain.dates import Date
+from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidInput
-from blowfishdb.core.policy import Policy
+from blowfishdb.core.policy import codec
+from blowfishdb.core.policy.policy import Policy
 from tests.core import oracle
 
 DOMAIN = Domain.of(

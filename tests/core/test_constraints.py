@@ -13,11 +13,16 @@ import pytest
 import blowfishdb as bf
 from blowfishdb.core import graphs, workloads
 from blowfishdb.core.constraints import Constraints, Marginal, Reading
-from blowfishdb.core.constraints.constraint_graph import constraint_graph, lifts, lowers
-from blowfishdb.core.constraints.exchanges import longest_exchange, shifts
+from blowfishdb.core.constraints.bound import longest_exchange, shifts
+from blowfishdb.core.constraints.constraint_graph import (
+    constraint_graph,
+    lifts,
+    longest_cycle,
+    longest_path,
+    lowers,
+)
 from blowfishdb.core.constraints.known_cells import KnownCells
-from blowfishdb.core.constraints.longest import longest_cycle, longest_path
-from blowfishdb.core.constraints.over_cells import known_cells
+from blowfishdb.core.constraints.under_policy import known_cells
 from blowfishdb.core.errors import InvalidInput, NotProven, SizeMismatch
 from tests.core import oracle
 from tests.core.known_counts import most_change, neighbours

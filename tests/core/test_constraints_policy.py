@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 
 import blowfishdb as bf
-from blowfishdb.adapters.policy_files import policy_document, policy_from_document, read_policy, write_policy
-from blowfishdb.core import codec, graphs
+from blowfishdb.core import graphs
 from blowfishdb.core.constraints import Constraints, Count, Marginal, Range
 from blowfishdb.core.constraints.known_cells import known_on_boxes, refined
 from blowfishdb.core.constraints.under_policy import check_consistent, keeps_component_totals, refine
 from blowfishdb.core.errors import InvalidInput, NotProven, SizeMismatch, TooLarge
-from blowfishdb.core.guarantee import Guarantee, guarantee, invariants
-from blowfishdb.core.policy import Policy
-from blowfishdb.core.policy_words import difference, sentences
+from blowfishdb.core.policy import codec
+from blowfishdb.core.policy.guarantee import Guarantee, guarantee, invariants
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.policy.words import difference, sentences
+from blowfishdb.language.policy_file import policy_document, policy_from_document, read_policy, write_policy
 from tests.core import oracle
 from tests.core.known_counts import most_change
 

@@ -12,9 +12,8 @@ import blowfishdb as bf
 from blowfishdb.core import graphs
 from blowfishdb.core.constraints import Constraints, Marginal
 from blowfishdb.core.constraints.determined import Determined, counted
-from blowfishdb.core.constraints.exact_algebra import Span, free_direction, rank_at_least
-from blowfishdb.core.constraints.improve import improved_cells
-from blowfishdb.core.constraints.known_cells import known_on_cells
+from blowfishdb.core.constraints.known_cells import Span, free_direction, known_on_cells, rank_at_least
+from blowfishdb.core.constraints.under_policy import improved_cells
 from blowfishdb.core.errors import InvalidInput, NotFinite, SizeMismatch
 
 # --- exact algebra ----------------------------------------------------------------------------------

@@ -8,12 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from blowfishdb.core import crossing
 from blowfishdb.core.arrays import IntArray
-from blowfishdb.core.bins import Bins
-from blowfishdb.core.clusters import FINE, Centroids, Points, PointSpace
-from blowfishdb.core.crossing import moves_inside, round_change, round_facts
-from blowfishdb.core.crossing_bound import Reach, bounded_change, bounded_extents, reaches
+from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.errors import InvalidWorkload, SizeMismatch, TooLarge
 from blowfishdb.core.graphs import (
     AddRemove,
@@ -28,7 +24,17 @@ from blowfishdb.core.graphs import (
     Product,
     Threshold,
 )
-from blowfishdb.core.neighbourhoods import largest_nearby, nearby_work
+from blowfishdb.core.questions.clusters import FINE, Centroids, Points, PointSpace
+from blowfishdb.mechanisms.kmeans import crossing
+from blowfishdb.mechanisms.kmeans.crossing import moves_inside, round_change, round_facts
+from blowfishdb.mechanisms.kmeans.crossing_bound import (
+    Reach,
+    bounded_change,
+    bounded_extents,
+    largest_nearby,
+    nearby_work,
+    reaches,
+)
 
 
 def cells_of(space: PointSpace) -> IntArray:

@@ -14,9 +14,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from blowfishdb.core.attribute import MOST_CELLS
-from blowfishdb.core.bins import LIMIT, EqualBins
-from blowfishdb.core.domain import Attribute, Boolean, Category, Date, Domain, Integer, Real
+from blowfishdb.core.domain.attribute import MOST_CELLS, Attribute
+from blowfishdb.core.domain.attributes import Boolean, Category, Integer, Real
+from blowfishdb.core.domain.bins import LIMIT, EqualBins
+from blowfishdb.core.domain.dates import Date
+from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import (
     EmptyDomain,
     InvalidAttribute,

@@ -13,9 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blowfishdb.core import questions
-from blowfishdb.core.cluster_question import ClusterQuestion
-from blowfishdb.core.domain import Boolean, Category, Date, Domain, Integer, Real
+from blowfishdb.core.domain.attributes import Boolean, Category, Integer, Real
+from blowfishdb.core.domain.conditions import IsMissing, col
+from blowfishdb.core.domain.dates import Date
+from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.domain.predicates import And, Atom, Everything, Not, Or
 from blowfishdb.core.errors import (
     BlowfishError,
     InvalidBins,
@@ -26,9 +28,10 @@ from blowfishdb.core.errors import (
     NotFinite,
     UnknownColumn,
 )
-from blowfishdb.core.forms import KINDS, ColumnForm, QuestionForm
-from blowfishdb.core.predicate_codec import condition_from, plain_condition, plain_value, value_from
-from blowfishdb.core.predicates import And, Atom, Everything, IsMissing, Not, Or, col
+from blowfishdb.core.policy.codec import condition_from, plain_condition, plain_value, value_from
+from blowfishdb.core.questions import kinds
+from blowfishdb.core.questions.clusters import ClusterQuestion
+from blowfishdb.core.questions.form import KINDS, ColumnForm, QuestionForm
 from tests.adapters.typed import SALARIES, alike, conditions, forms
 
 DOMAIN = Domain(
@@ -120,15 +123,15 @@ def test_a_day_and_its_midnight_stay_apart():
 def test_every_kind_becomes_its_question():
     age = (ColumnForm("age"),)
     asked = {
-        "histogram": (QuestionForm("histogram", age), questions.Histogram()),
-        "cumulative": (QuestionForm("cumulative", age), questions.Cumulative()),
-        "ranges": (QuestionForm("ranges", age, bounds=((0, 5),)), questions.Ranges(((0, 5),))),
-        "quantiles": (QuestionForm("quantiles", age, shares=(0.5,)), questions.Quantiles((0.5,))),
-        "count": (QuestionForm("count", age), questions.Count(("age",))),
-        "sum": (QuestionForm("sum", age), questions.Sum(7)),
-        "mean": (QuestionForm("mean", age), questions.Sum(7, mean=True)),
-        "top": (QuestionForm("top", age, count=3), questions.Top(3)),
-        "above": (QuestionForm("above", age, limit=5000), questions.Above(5000)),
+        "histogram": (QuestionForm("histogram", age), kinds.Histogram()),
+        "cumulative": (QuestionForm("cumulative", age), kinds.Cumulative()),
+        "ranges": (QuestionForm("ranges", age, bounds=((0, 5),)), kinds.Ranges(((0, 5),))),
+        "quantiles": (QuestionForm("quantiles", age, shares=(0.5,)), kinds.Quantiles((0.5,))),
+        "count": (QuestionForm("count", age), kinds.Count(("age",))),
+        "sum": (QuestionForm("sum", age), kinds.Sum(7)),
+        "mean": (QuestionForm("mean", age), kinds.Sum(7, mean=True)),
+        "top": (QuestionForm("top", age, count=3), kinds.Top(3)),
+        "above": (QuestionForm("above", age, limit=5000), kinds.Above(5000)),
     }
     assert (*asked, "clusters") == KINDS
     for form, kind in asked.values():

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, shortest_path
 
 from blowfishdb.core import graphs
-from blowfishdb.core.bins import Bins
+from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.errors import (
     EmptyDomain,
     InvalidBins,

@@ -9,8 +9,8 @@ import pytest
 from scipy.linalg import sqrtm
 
 from blowfishdb.core.graphs import Explicit, Full, Grid, Partitioned, PolicyGraph, Product, Threshold
-from blowfishdb.core.grid_bound import grid_bound
-from blowfishdb.core.grid_moves import GridMoves, grid_shape
+from blowfishdb.core.graphs.grid_moves import GridMoves, grid_shape
+from blowfishdb.core.lower_bound import grid_bound
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Marginals
 from blowfishdb.core.workloads import Product as W
 

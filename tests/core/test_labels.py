@@ -17,14 +17,14 @@ import numpy as np
 import pytest
 
 import blowfishdb as bf
-from blowfishdb.adapters.question_text import parse_question
-from blowfishdb.adapters.sql_question import parse_select
-from blowfishdb.core.attribute import Attribute
+from blowfishdb.core.domain.attribute import Attribute
+from blowfishdb.core.domain.values import text
 from blowfishdb.core.errors import BlowfishError
-from blowfishdb.core.forms import ColumnForm, QuestionForm
-from blowfishdb.core.projection import project
-from blowfishdb.core.questions import Release
-from blowfishdb.core.values import text
+from blowfishdb.core.questions.form import ColumnForm, QuestionForm
+from blowfishdb.core.questions.kinds import Release
+from blowfishdb.core.questions.projection import project
+from blowfishdb.language.select import parse_select
+from blowfishdb.language.short import parse_question
 
 COLUMNS: dict[str, tuple[Attribute, list[Any]]] = {
     "ones": (bf.Integer(0, 19), list(range(20))),

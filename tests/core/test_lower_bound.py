@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from blowfishdb.core import graphs, workloads
-from blowfishdb.core.bins import Bins
+from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.errors import InvalidGraph, InvalidWorkload, SizeMismatch, TooLarge
 from blowfishdb.core.lower_bound import (
     bound,

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from blowfishdb.core import discrete_laplace as law
+from blowfishdb.core import accuracy as law
 from blowfishdb.core import noise as core
 from blowfishdb.core.errors import InvalidInput, InvalidScale, SizeMismatch, TooLarge
 from blowfishdb.core.noise import Coin, Noise, digit, exp_bounds, flip, floor_bounds

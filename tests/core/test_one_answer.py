@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from blowfishdb.core.bins import single_cells
+from blowfishdb.core.domain.bins import single_cells
 from blowfishdb.core.graphs import Apart, Apex, Cone, PolicyGraph, Product, Threshold
-from blowfishdb.core.one_answer import one_answer
-from blowfishdb.core.sensitivity import sensitivity
+from blowfishdb.core.sensitivity import one_answer, sensitivity
 from blowfishdb.core.workloads import Histogram, Selected, ValueSum
 from tests.core import oracle
 

@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 
 from blowfishdb.core import graphs
-from blowfishdb.core.bins import Bins
-from blowfishdb.core.column_policies import ColumnPolicy, Hides, column_graph, current, graph_of
-from blowfishdb.core.dates import Date
-from blowfishdb.core.domain import Attribute, Boolean, Category, Domain, Integer, Real
+from blowfishdb.core.domain.attribute import Attribute
+from blowfishdb.core.domain.attributes import Boolean, Category, Integer, Real
+from blowfishdb.core.domain.bins import Bins
+from blowfishdb.core.domain.dates import Date
+from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidBins, InvalidGraph, InvalidInput, InvalidThreshold, TooLarge
-from blowfishdb.core.inclusion import includes
-from blowfishdb.core.policy import Policy
-from blowfishdb.core.policy_words import difference, sentence, sentences
+from blowfishdb.core.graphs.inclusion import includes
+from blowfishdb.core.policy.columns import ColumnPolicy, Hides, column_graph, current, graph_of
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.policy.words import difference, sentence, sentences
 from tests.core import oracle
 
 SALARIES = Domain(salary=Integer(0, 199_999))

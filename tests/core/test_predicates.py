@@ -14,21 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blowfishdb.core.domain import Boolean, Category, Date, Domain, Integer, Real
+from blowfishdb.core.domain.attributes import Boolean, Category, Integer, Real
+from blowfishdb.core.domain.conditions import Between, Comparison, IsIn, IsMissing, Op, col
+from blowfishdb.core.domain.dates import Date
+from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.domain.predicates import And, Everything, Not, Or, Predicate
 from blowfishdb.core.errors import InvalidPredicate, InvalidValue, ReversedBounds, UnknownColumn
-from blowfishdb.core.predicates import (
-    And,
-    Between,
-    Comparison,
-    Everything,
-    IsIn,
-    IsMissing,
-    Not,
-    Op,
-    Or,
-    Predicate,
-    col,
-)
 
 # --- random domains, rows and predicates ----------------------------------------------------------
 

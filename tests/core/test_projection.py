@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from blowfishdb.core import graphs, workloads
-from blowfishdb.core.attributes import Category, Integer
-from blowfishdb.core.axis import Axis
-from blowfishdb.core.bins import Bins
-from blowfishdb.core.domain import Domain
+from blowfishdb.core.domain.attributes import Category, Integer
+from blowfishdb.core.domain.bins import Bins
+from blowfishdb.core.domain.conditions import col
+from blowfishdb.core.domain.domain import Axis, Domain
+from blowfishdb.core.domain.predicates import Everything
 from blowfishdb.core.errors import InvalidWorkload, SizeMismatch, UnknownColumn
-from blowfishdb.core.guarantee import invariants
-from blowfishdb.core.policy import Policy
-from blowfishdb.core.predicates import Everything, col
-from blowfishdb.core.projection import project
-from blowfishdb.core.questions import Cumulative, Histogram, Question, Ranges, Sum
+from blowfishdb.core.policy.guarantee import invariants
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.questions.kinds import Cumulative, Histogram, Question, Ranges, Sum
+from blowfishdb.core.questions.projection import project
 from blowfishdb.core.sensitivity import sensitivity
 
 DOMAIN = Domain(

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from blowfishdb.core import graphs
-from blowfishdb.core.bins import Bins, single_cells
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.dates import Date
-from blowfishdb.core.domain import Boolean, Category, Domain, Integer, Real
+from blowfishdb.core.domain.attributes import Boolean, Category, Integer, Real
+from blowfishdb.core.domain.bins import Bins, single_cells
+from blowfishdb.core.domain.dates import Date
+from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidInput, InvalidValue, NotFinite
-from blowfishdb.core.guarantee import Guarantee, guarantee, invariants
-from blowfishdb.core.policy import Policy
-from blowfishdb.core.policy_parts import own_graph, parts_of
-from blowfishdb.core.protection import certainty, certainty_at, curve, percent, probe
+from blowfishdb.core.policy.guarantee import Guarantee, guarantee, invariants
+from blowfishdb.core.policy.policy import Policy, own_graph, parts_of
+from blowfishdb.core.policy.protection import certainty, certainty_at, curve, percent, probe
 from tests.core import oracle
 
 ONE = Epsilon(1)

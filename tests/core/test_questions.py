@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from blowfishdb.core.accuracy import Accuracy
-from blowfishdb.core.attributes import Category, Integer, Real
-from blowfishdb.core.axis import Axis
+from blowfishdb.core.domain.attributes import Category, Integer, Real
+from blowfishdb.core.domain.domain import Axis
 from blowfishdb.core.errors import InvalidInput, InvalidWorkload
-from blowfishdb.core.questions import (
+from blowfishdb.core.questions.kinds import (
     Above,
     Cumulative,
     Histogram,

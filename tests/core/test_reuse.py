@@ -11,15 +11,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from blowfishdb.core.attributes import Category, Integer
-from blowfishdb.core.axis import Axis
-from blowfishdb.core.bins import Bins
+from blowfishdb.core.domain.attributes import Category, Integer
+from blowfishdb.core.domain.bins import Bins
+from blowfishdb.core.domain.domain import Axis
 from blowfishdb.core.errors import InvalidInput, InvalidScale, SizeMismatch
-from blowfishdb.core.reuse import Partition, StoredRelease, combine
-from blowfishdb.core.reuse.boxes import MOST_DENSE, BoxEstimator
-from blowfishdb.core.reuse.estimator import per_release
-from blowfishdb.core.reuse.line import LineEstimator
-from blowfishdb.core.reuse.selected_inverse import SelectedInverse
 from blowfishdb.core.workloads import (
     AllRanges,
     Cumulative,
@@ -31,6 +26,10 @@ from blowfishdb.core.workloads import (
     ValueSum,
     Workload,
 )
+from blowfishdb.mechanisms.linear.estimators import per_release
+from blowfishdb.mechanisms.reuse import Partition, StoredRelease, combine
+from blowfishdb.mechanisms.reuse.combination import MOST_DENSE, BoxEstimator
+from blowfishdb.mechanisms.reuse.line import LineEstimator, SelectedInverse
 
 Floats = NDArray[np.float64]
 VARIANCE_8 = Fraction(1 / (2 * math.asinh(0.25)))

@@ -10,11 +10,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from blowfishdb.core.accuracy import Accuracy, independent_alpha
+from blowfishdb.core.accuracy import Accuracy, independent_alpha, pmf
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.discrete_laplace import pmf
 from blowfishdb.core.errors import InvalidBeta
-from blowfishdb.core.reuse import (
+from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Matrix, Product, Ranges, Rectangles
+from blowfishdb.mechanisms.linear.law import discrete, quantile
+from blowfishdb.mechanisms.reuse import (
     Combination,
     Label,
     StoredRelease,
@@ -24,10 +25,8 @@ from blowfishdb.core.reuse import (
     margin,
     owned,
 )
-from blowfishdb.core.reuse.selected import ellipsoid_quantile, range_quantile
-from blowfishdb.core.reuse.simulated import discrete, quantile
-from blowfishdb.core.reuse.tails import closed_half_width, continuous_quantile
-from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Matrix, Product, Ranges, Rectangles
+from blowfishdb.mechanisms.reuse.margins import closed_half_width, continuous_quantile
+from blowfishdb.mechanisms.reuse.selected import ellipsoid_quantile, range_quantile
 from tests.core.test_reuse import axis, public, release
 
 Floats = NDArray[np.float64]

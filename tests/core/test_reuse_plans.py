@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from blowfishdb.core import graphs
-from blowfishdb.core.reuse import StoredRelease, combine
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Ranges, Workload
 from blowfishdb.mechanisms import Hierarchical, Laplace, Mechanism, Optimized, OrderedHierarchical, Privelet
+from blowfishdb.mechanisms.reuse import StoredRelease, combine
 from tests.core.test_reuse import axis
 
 

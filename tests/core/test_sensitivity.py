@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from blowfishdb.core import graphs, workloads
-from blowfishdb.core.bins import Bins
+from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.errors import SizeMismatch, TooLarge
 from blowfishdb.core.sensitivity import sensitivity
 from tests.core import oracle

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from blowfishdb.core.bins import Bins
+from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.graphs import (
     Apart,
     Apex,
@@ -20,7 +20,7 @@ from blowfishdb.core.graphs import (
     Product,
     Threshold,
 )
-from blowfishdb.core.stretch import stretch
+from blowfishdb.core.graphs.inclusion import stretch
 
 
 def searched(old: PolicyGraph, new: PolicyGraph) -> float:

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blowfishdb.core import workloads
-from blowfishdb.core.attributes import Category, Integer
-from blowfishdb.core.domain import Domain
+from blowfishdb.core.domain.attributes import Category, Integer
+from blowfishdb.core.domain.conditions import col
+from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import (
     EmptyDomain,
     InvalidInput,
@@ -21,7 +22,6 @@ from blowfishdb.core.errors import (
     TooLarge,
 )
 from blowfishdb.core.graphs import Full, Product, Threshold
-from blowfishdb.core.predicates import col
 from blowfishdb.core.sensitivity import sensitivity
 from tests.core import oracle
 

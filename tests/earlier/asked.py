@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from blowfishdb.asking import Asking
-from blowfishdb.workspace import Workspace
+from blowfishdb.workspace.asking import Asking
+from blowfishdb.workspace.embedded import Workspace
 
 
 @dataclass(frozen=True)

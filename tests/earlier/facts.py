@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import blowfishdb as bf
-from blowfishdb.answers import Answer
-from blowfishdb.workspace import Workspace
+from blowfishdb.messages.answers import Answer
+from blowfishdb.workspace.embedded import Workspace
 from tests.earlier.asked import Asked
 
 _NUMBERS = ("values", "raw", "low", "high", "exact")

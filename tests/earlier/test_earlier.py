@@ -13,9 +13,9 @@ import pytest
 import blowfishdb as bf
 from blowfishdb.adapters.accounts import Accounts
 from blowfishdb.adapters.tokens import Tokens
-from blowfishdb.core.forms import KINDS
+from blowfishdb.core.questions.form import KINDS
 from blowfishdb.mechanisms import CLUSTERING
-from blowfishdb.workspace import Workspace
+from blowfishdb.workspace.embedded import Workspace
 from tests.adapters.workspaces import HandClock
 from tests.earlier.asked import Asked
 from tests.earlier.facts import answer_facts, dataset_facts, price_of

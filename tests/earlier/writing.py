@@ -19,9 +19,9 @@ from unittest.mock import patch
 import pyarrow as pa
 
 import blowfishdb as bf
-from blowfishdb.adapters.accounts import Accounts, Role
-from blowfishdb.adapters.tokens import Tokens
-from blowfishdb.workspace import Workspace
+from blowfishdb.adapters.accounts import Accounts
+from blowfishdb.adapters.tokens import Role, Tokens
+from blowfishdb.workspace.embedded import Workspace
 from tests.adapters.workspaces import HandClock
 from tests.earlier.asked import Asked
 from tests.earlier.facts import facts_of

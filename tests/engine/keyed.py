@@ -15,9 +15,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from blowfishdb.adapters.idempotency import Idempotency
-from blowfishdb.adapters.ledger import Ledger
-from blowfishdb.entrypoints.api.app import create_app
+from blowfishdb.adapters.store.ledger import Ledger
+from blowfishdb.adapters.store.once import Idempotency
+from blowfishdb.entrypoints.server.app import create_app
 from tests.entrypoints.server import CHEAP, SETTINGS, client_of
 
 

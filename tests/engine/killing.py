@@ -19,9 +19,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from blowfishdb.adapters.backends.prepared import Prepared
-from blowfishdb.adapters.ledger import Ledger
-from blowfishdb.workspace import Workspace
+from blowfishdb.adapters.backends.base import Prepared
+from blowfishdb.adapters.store.ledger import Ledger
+from blowfishdb.workspace.embedded import Workspace
 from tests.engine.people import make_workspace, question
 
 STAGES = ("ask", "reserve", "reading", "count", "counted", "settle", "settled")

@@ -7,9 +7,9 @@ from pathlib import Path
 import duckdb
 
 import blowfishdb as bf
-from blowfishdb.asking import Asking
-from blowfishdb.datasets import Dataset
-from blowfishdb.workspace import Workspace
+from blowfishdb.workspace.asking import Asking
+from blowfishdb.workspace.datasets import Dataset
+from blowfishdb.workspace.embedded import Workspace
 
 DOMAIN = bf.Domain(age=bf.Integer(0, 999), floor=bf.Integer(0, 99))
 PRICE = bf.Epsilon("0.01")

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from blowfishdb.core.errors import BudgetExhausted
-from blowfishdb.workspace import Workspace
+from blowfishdb.workspace.embedded import Workspace
 from tests.engine.killing import warm_up
 from tests.engine.people import question
 

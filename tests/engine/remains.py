@@ -19,12 +19,12 @@ from pathlib import Path
 from statistics import median
 from typing import Final, final
 
-from blowfishdb.adapters.ledger import Charge, State
+from blowfishdb.adapters.store.values import Charge, State
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import AnswerInProgress
-from blowfishdb.core.projection import project
-from blowfishdb.identity import identity
-from blowfishdb.workspace import Workspace
+from blowfishdb.core.questions.projection import project
+from blowfishdb.service.answering import identity
+from blowfishdb.workspace.embedded import Workspace
 from tests.engine.killing import STAGES, Fate, Job
 from tests.engine.people import PRICE, make_workspace, question
 

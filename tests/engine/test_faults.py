@@ -21,9 +21,10 @@ import pytest
 from sqlalchemy import event
 
 import blowfishdb as bf
-from blowfishdb.adapters import store
-from blowfishdb.adapters.backends.prepared import Prepared
-from blowfishdb.adapters.ledger import Ledger, State
+from blowfishdb.adapters.backends.base import Prepared
+from blowfishdb.adapters.store import database
+from blowfishdb.adapters.store.ledger import Ledger
+from blowfishdb.adapters.store.values import State
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import (
     AnswerInProgress,
@@ -34,8 +35,8 @@ from blowfishdb.core.errors import (
     SourceMissing,
     WorkspaceError,
 )
-from blowfishdb.datasets import Dataset
-from blowfishdb.workspace import Workspace
+from blowfishdb.workspace.datasets import Dataset
+from blowfishdb.workspace.embedded import Workspace
 from tests.engine.people import DOMAIN, PRICE, make_workspace, question
 
 ROWS = 20_011
@@ -293,7 +294,7 @@ def test_a_damaged_page_gives_no_answer_away(place: Path, tmp_path: Path) -> Non
 
 
 def test_locked_before_and_during(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "_PATIENCE", 0.05)
+    monkeypatch.setattr(database, "_PATIENCE", 0.05)
     writer = sqlite3.connect(place, isolation_level=None)
     with Workspace(place, user="ana") as workspace:
         people = workspace["people"]

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from blowfishdb.adapters.ledger import State
+from blowfishdb.adapters.store.values import State
 from blowfishdb.adapters.tokens import Tokens
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.entrypoints.api.app import create_app
-from blowfishdb.workspace import Workspace
+from blowfishdb.entrypoints.server.app import create_app
+from blowfishdb.workspace.embedded import Workspace
 from tests.engine.keyed import Sent, to_line
 from tests.entrypoints.server import CHEAP, SETTINGS, client_of, make_workspace
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.workspace import Workspace
+from blowfishdb.workspace.embedded import Workspace
 from tests.engine.people import PRICE, make_data, make_workspace
 from tests.engine.racing import attempts
 

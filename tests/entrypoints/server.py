@@ -16,11 +16,11 @@ from pwdlib import PasswordHash
 from pwdlib.hashers.argon2 import Argon2Hasher
 
 import blowfishdb as bf
-from blowfishdb.adapters.accounts import Accounts, Role
-from blowfishdb.adapters.tokens import Tokens
-from blowfishdb.entrypoints.api.app import create_app
-from blowfishdb.entrypoints.api.settings import Settings
-from blowfishdb.workspace import Workspace
+from blowfishdb.adapters.accounts import Accounts
+from blowfishdb.adapters.tokens import Role, Tokens
+from blowfishdb.entrypoints.server.app import create_app
+from blowfishdb.entrypoints.server.server import Settings
+from blowfishdb.workspace.embedded import Workspace
 
 with warnings.catch_warnings():
     # Starlette asks for another HTTP library; ours is httpx, which it drives just as well.

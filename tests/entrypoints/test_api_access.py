@@ -13,8 +13,8 @@ import pytest
 
 from blowfishdb.adapters.tokens import Tokens
 from blowfishdb.core.errors import InvalidInput, TooManyAttempts
-from blowfishdb.entrypoints.api.rates import Rates
-from blowfishdb.entrypoints.api.settings import Settings
+from blowfishdb.entrypoints.server.middleware import Rates
+from blowfishdb.entrypoints.server.server import Settings
 from tests.entrypoints.server import PASSWORD, SETTINGS, Running, client_of, ok, running
 
 ME = "/api/v1/me"

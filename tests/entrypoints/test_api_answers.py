@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import blowfishdb as bf
-from blowfishdb.adapters.accounts import Role
-from blowfishdb.core import codec
+from blowfishdb.adapters.tokens import Role
+from blowfishdb.core.policy import codec
 from tests.entrypoints.server import DOMAIN, QUESTION, Running, client_of, running
 
 API = "/api/v1"

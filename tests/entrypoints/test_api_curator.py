@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from blowfishdb.core import codec
+from blowfishdb.core.policy import codec
 from tests.entrypoints.server import DOMAIN, Running, client_of, make_data, ok, running
 
 DATASETS = "/api/v1/datasets"

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from blowfishdb.core import errors
-from blowfishdb.entrypoints.api.access import Anyone
-from blowfishdb.entrypoints.api.problems import STATUS, kebab, problem_of, status_of
+from blowfishdb.entrypoints.server.access import Anyone
+from blowfishdb.entrypoints.server.problems import STATUS, kebab, problem_of, status_of
 from tests.entrypoints.server import PASSWORD, Running, running
 
 

@@ -14,9 +14,9 @@ import pytest
 
 import blowfishdb as bf
 from blowfishdb.core.errors import InvalidInput, NotFound
-from blowfishdb.entrypoints.api.cancelling import RunningQuestions
-from blowfishdb.entrypoints.api.quote_ids import QuoteIds
-from blowfishdb.workspace import Workspace
+from blowfishdb.entrypoints.server.once import RunningQuestions
+from blowfishdb.entrypoints.server.server import QuoteIds
+from blowfishdb.workspace.embedded import Workspace
 from tests.entrypoints.server import DOMAIN, QUESTION, Running, make_workspace, running
 
 QUOTES, ANSWERS = "/api/v1/datasets/salaries/quotes", "/api/v1/datasets/salaries/answers"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from blowfishdb.core import errors
-from blowfishdb.entrypoints.cli.failing import exit_code, problem
+from blowfishdb.entrypoints.cli.here import exit_code, problem
 from tests.entrypoints.commands import Shell, people
 
 QUESTION = ("people", "histogram(age, bins=4)")
@@ -132,9 +132,9 @@ def test_a_server_asks_who_you_are(tmp_path: Path) -> None:
 
 
 def test_the_same_commands_through_a_server(tmp_path: Path) -> None:
-    from blowfishdb.entrypoints.api.app import create_app
-    from blowfishdb.entrypoints.api.settings import Settings
-    from blowfishdb.entrypoints.background import serving
+    from blowfishdb.entrypoints.demo import serving
+    from blowfishdb.entrypoints.server.app import create_app
+    from blowfishdb.entrypoints.server.server import Settings
 
     here = people(tmp_path)
     tokens = {}

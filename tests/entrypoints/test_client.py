@@ -18,17 +18,18 @@ import pytest
 
 import blowfishdb as bf
 from blowfishdb.adapters.tokens import Tokens
-from blowfishdb.answers import Answer
-from blowfishdb.asking import Asking
-from blowfishdb.core import codec, errors
-from blowfishdb.entrypoints.api import problems
-from blowfishdb.entrypoints.api.app import create_app
-from blowfishdb.entrypoints.background import serving
-from blowfishdb.entrypoints.client import Remote
-from blowfishdb.entrypoints.client_errors import error_of
-from blowfishdb.gateway import Gateway
-from blowfishdb.messages import Quote
-from blowfishdb.workspace import Workspace
+from blowfishdb.core import errors
+from blowfishdb.core.policy import codec
+from blowfishdb.entrypoints.demo import serving
+from blowfishdb.entrypoints.server import problems
+from blowfishdb.entrypoints.server.app import create_app
+from blowfishdb.messages.answers import Answer
+from blowfishdb.messages.questions import Quote
+from blowfishdb.workspace.asking import Asking
+from blowfishdb.workspace.embedded import Workspace
+from blowfishdb.workspace.gateway import Gateway
+from blowfishdb.workspace.remote import Remote
+from blowfishdb.workspace.wire import error_of
 from tests.entrypoints.server import CHEAP, DOMAIN, ROLES, ROWS, SETTINGS, make_workspace
 
 VISITS = bf.Domain(day=bf.Date("2024-01-01", "2024-12-31"), paid=bf.Boolean())

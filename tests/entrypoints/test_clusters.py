@@ -11,7 +11,7 @@ import pytest
 import blowfishdb as bf
 from blowfishdb.adapters.tokens import Tokens
 from blowfishdb.core.accuracy import NO_PROMISE
-from blowfishdb.entrypoints.background import serving
+from blowfishdb.entrypoints.demo import serving
 from blowfishdb.mechanisms import CLUSTERING
 from tests.entrypoints.commands import ROWS as PEOPLE
 from tests.entrypoints.commands import Shell, people

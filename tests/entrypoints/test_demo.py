@@ -15,15 +15,21 @@ from pathlib import Path
 import httpx
 import pytest
 
-from blowfishdb.adapters.accounts import Role
-from blowfishdb.adapters.private_files import is_private
-from blowfishdb.adapters.synthetic import PEOPLE, salaries, salary_domain
-from blowfishdb.adapters.synthetic_checkins import CHECKINS, checkin_domain, checkins
+from blowfishdb.adapters.copies import is_private
+from blowfishdb.adapters.tokens import Role
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.entrypoints import demo
-from blowfishdb.entrypoints.demo_check import sign_in
-from blowfishdb.entrypoints.terminal import console
-from blowfishdb.workspace import Workspace
+from blowfishdb.entrypoints.demo import sign_in
+from blowfishdb.entrypoints.demo_data import (
+    CHECKINS,
+    PEOPLE,
+    checkin_domain,
+    checkins,
+    salaries,
+    salary_domain,
+)
+from blowfishdb.show.terminal import console
+from blowfishdb.workspace.embedded import Workspace
 
 PROGRAM = [sys.executable, "-c", "from blowfishdb.entrypoints.cli import app; app()"]
 ENVIRONMENT = {
@@ -108,7 +114,7 @@ def test_in_front_of_a_terminal_it_serves_until_interrupted(first) -> None:
         code = f"""
 from pathlib import Path
 from blowfishdb.entrypoints import demo
-from blowfishdb.entrypoints.terminal import console
+from blowfishdb.show.terminal import console
 demo.run(Path("demo"), console(), port={port})
 """
         process = subprocess.Popen(

@@ -11,10 +11,10 @@ from urllib.parse import quote
 import pytest
 
 import blowfishdb as bf
-from blowfishdb.core import codec
+from blowfishdb.core.domain.predicates import DEEPEST
 from blowfishdb.core.errors import BlowfishError, InvalidEpsilon, InvalidPredicate
-from blowfishdb.core.predicate import DEEPEST
-from blowfishdb.core.typed_values import typed_distance
+from blowfishdb.core.policy import codec
+from blowfishdb.core.policy.columns import typed_distance
 from tests.entrypoints.commands import people
 from tests.entrypoints.server import Running, TestClient, running
 

@@ -11,13 +11,13 @@ import pytest
 
 import blowfishdb as bf
 from blowfishdb.adapters.tokens import Tokens
-from blowfishdb.core import codec
 from blowfishdb.core.constraints import Constraints, Marginal
 from blowfishdb.core.errors import NotAllowed
-from blowfishdb.core.policy import Policy
-from blowfishdb.entrypoints.background import serving
-from blowfishdb.gateway import Facts
-from blowfishdb.workspace import Workspace
+from blowfishdb.core.policy import codec
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.entrypoints.demo import serving
+from blowfishdb.workspace.embedded import Workspace
+from blowfishdb.workspace.gateway import Facts
 from tests.entrypoints.commands import Shell
 from tests.entrypoints.server import DOMAIN, Running, running
 

@@ -26,10 +26,10 @@ import pytest
 import blowfishdb as bf
 from blowfishdb.adapters.accounts import Accounts
 from blowfishdb.adapters.tokens import Tokens
-from blowfishdb.entrypoints.api.app import create_app
-from blowfishdb.exports import FORMATS
+from blowfishdb.entrypoints.server.app import create_app
 from blowfishdb.mechanisms import CLUSTERING, DATA_DEPENDENT
-from blowfishdb.workspace import Workspace
+from blowfishdb.show.exports import FORMATS
+from blowfishdb.workspace.embedded import Workspace
 from tests.entrypoints.server import CHEAP, PASSWORD, ROLES, SETTINGS, TestClient, client_of
 
 API = "/api/v1"
@@ -243,7 +243,7 @@ def test_a_refusal_for_want_of_budget_sends_no_statement(
     clients: tuple[TestClient, TestClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By construction it cannot take longer for some rows than for others: it never gets to them."""
-    from blowfishdb.adapters.backends import prepared as backend
+    from blowfishdb.adapters.backends import base as backend
 
     sent: list[object] = []
     real = backend.counted

@@ -14,14 +14,24 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from blowfishdb.charts import answer_chart, answer_table
 from blowfishdb.core.accuracy import NO_PROMISE
-from blowfishdb.core.forms import KINDS
-from blowfishdb.core.promises import EXACT
-from blowfishdb.core.questions import Above, Count, Cumulative, Histogram, Kind, Quantiles, Ranges, Sum, Top
-from blowfishdb.entrypoints import terminal
-from blowfishdb.entrypoints.web.ask_draft import Draft
-from blowfishdb.exports import export
+from blowfishdb.core.questions.form import KINDS
+from blowfishdb.core.questions.kinds import (
+    Above,
+    Count,
+    Cumulative,
+    Histogram,
+    Kind,
+    Quantiles,
+    Ranges,
+    Sum,
+    Top,
+)
+from blowfishdb.core.questions.readings import EXACT
+from blowfishdb.entrypoints.server.web.ask_draft import Draft
+from blowfishdb.show import terminal
+from blowfishdb.show.charts import answer_chart, answer_table
+from blowfishdb.show.exports import export
 from tests.entrypoints.server import DOMAIN, Running, ok, running
 
 API = "/api/v1/datasets/salaries"

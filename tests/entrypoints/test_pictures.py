@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from blowfishdb.entrypoints.api.app import create_app
+from blowfishdb.entrypoints.server.app import create_app
 from tests.entrypoints.server import CHEAP, SETTINGS, Running, TestClient, client_of, running
 
 PICTURE = re.compile(r'<img src="(/pictures[^"]*|/api/[^"]*)"')

@@ -10,7 +10,7 @@ import pytest
 from fastapi.routing import iter_route_contexts
 
 from blowfishdb.core.errors import NotAllowed
-from blowfishdb.entrypoints.api.access import check_gates
+from blowfishdb.entrypoints.server.access import check_gates
 from tests.entrypoints.server import QUESTION, Running, running
 
 EVERYONE = frozenset({"nobody", "analyst", "curator", "auditor"})

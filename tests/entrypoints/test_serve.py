@@ -22,18 +22,18 @@ import httpx
 import pytest
 
 import blowfishdb as bf
-from blowfishdb.adapters.ledger import State
+from blowfishdb.adapters.store.values import State
 from blowfishdb.adapters.tokens import Tokens
 from blowfishdb.core.errors import InvalidInput, WorkspaceError
-from blowfishdb.entrypoints.api.warm_up import warm_up
 from blowfishdb.entrypoints.serve import serve
-from blowfishdb.workspace import Workspace
+from blowfishdb.entrypoints.server.app import warm_up
+from blowfishdb.workspace.embedded import Workspace
 from tests.entrypoints.server import make_workspace
 
 PROGRAM = """
 import sys
-from blowfishdb.entrypoints.api.settings import Settings
-from blowfishdb.entrypoints.api.warm_up import warm_up
+from blowfishdb.entrypoints.server.server import Settings
+from blowfishdb.entrypoints.server.app import warm_up
 from blowfishdb.entrypoints.serve import serve
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ import pytest
 
 import blowfishdb as bf
 from blowfishdb.adapters.tokens import Tokens
-from blowfishdb.entrypoints.api.app import create_app
-from blowfishdb.workspace import Workspace
+from blowfishdb.entrypoints.server.app import create_app
+from blowfishdb.workspace.embedded import Workspace
 from tests.entrypoints.server import (
     CHEAP,
     PASSWORD,

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from blowfishdb.core.errors import InvalidInput
-from blowfishdb.entrypoints.api.places import check_place, usual_places
-from blowfishdb.entrypoints.api.settings import Settings
 from blowfishdb.entrypoints.serve import serve
+from blowfishdb.entrypoints.server.api.datasets import check_place, usual_places
+from blowfishdb.entrypoints.server.server import Settings
 from tests.entrypoints.server import SETTINGS, make_data, ok, running
 
 PROPOSAL = "/api/v1/datasets/proposal"

@@ -8,15 +8,19 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from blowfishdb.answers import Answer, Receipt
-from blowfishdb.comparison import compare
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.promises import EXACT
-from blowfishdb.entrypoints.terminal import answer_chart, budget_line, quote_panel, receipt_line
-from blowfishdb.entrypoints.terminal.charts import whisker
-from blowfishdb.entrypoints.terminal.figures import amount, interval, loss, significant
-from blowfishdb.entrypoints.terminal.tables import comparison_table
-from blowfishdb.messages import Quote
+from blowfishdb.core.questions.readings import EXACT, significant
+from blowfishdb.messages.answers import Answer, Receipt, compare
+from blowfishdb.messages.questions import Quote
+from blowfishdb.show.terminal import (
+    answer_chart,
+    budget_line,
+    comparison_table,
+    quote_panel,
+    receipt_line,
+    whisker,
+)
+from blowfishdb.show.words import amount, interval, loss
 
 
 def receipt(question: str = "a question", epsilon: str = "0.118") -> Receipt:

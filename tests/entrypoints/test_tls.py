@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from blowfishdb.core.errors import InvalidInput
-from blowfishdb.entrypoints.tls import PLAIN, Doors
+from blowfishdb.entrypoints.serve import PLAIN, Doors
 from tests.entrypoints.server import PASSWORD, make_workspace
 
 PROGRAM = str(Path(sys.executable).with_name("blowfishdb"))

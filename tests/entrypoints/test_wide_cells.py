@@ -15,9 +15,9 @@ import pytest
 from rich.console import Console
 
 import blowfishdb as bf
-from blowfishdb.charts import answer_chart, answer_table
-from blowfishdb.entrypoints import terminal
-from blowfishdb.exports import export
+from blowfishdb.show import terminal
+from blowfishdb.show.charts import answer_chart, answer_table
+from blowfishdb.show.exports import export
 
 from .commands import people
 from .server import Running, ok, running

@@ -9,8 +9,7 @@ import pytest
 
 from blowfishdb.core.errors import NotProven
 from blowfishdb.core.graphs import PolicyGraph
-from blowfishdb.mechanisms.certificate import Certificate
-from blowfishdb.mechanisms.plan import Plan
+from blowfishdb.mechanisms.plan import Certificate, Plan
 from blowfishdb.noise import seeded
 
 

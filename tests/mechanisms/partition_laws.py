@@ -14,8 +14,8 @@ from functools import cache
 import numpy as np
 from scipy.signal import fftconvolve
 
-from blowfishdb.core.discrete_laplace import pmf
-from blowfishdb.mechanisms.dawa.costs import Ranked, deviations
+from blowfishdb.core.accuracy import pmf
+from blowfishdb.mechanisms.dawa.partition import Ranked, deviations
 
 REACH = 64
 ROUNDING = 1e-15  # what a convolution loses: a probability of zero counts as this much

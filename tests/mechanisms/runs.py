@@ -6,7 +6,7 @@ import numpy as np
 
 from blowfishdb import noise
 from blowfishdb.core.budget import positive
-from blowfishdb.mechanisms.scales import UnitScales
+from blowfishdb.mechanisms.linear.strategy import UnitScales
 
 
 def draws(plan, epsilon, runs, seed):

@@ -11,7 +11,7 @@ from blowfishdb.core.graphs import AddRemove, Full, Grid, Partitioned, PolicyGra
 from blowfishdb.core.workloads import Cumulative, Histogram, Ranges, ValueSum, Workload
 from blowfishdb.core.workloads import Product as ProductWorkload
 from blowfishdb.mechanisms import DATA_DEPENDENT, NAMED, Best, DataDependentPlan
-from blowfishdb.mechanisms.adaptive_choice import Adaptive, AdaptivePlan
+from blowfishdb.mechanisms.adaptive import Adaptive, AdaptivePlan
 from blowfishdb.mechanisms.plan import Plan
 
 CELLS = ProductWorkload(Histogram(4), Histogram(5))

@@ -22,12 +22,10 @@ from blowfishdb.core.workloads import (
     Rectangles,
     Selected,
 )
-from blowfishdb.mechanisms import adaptive_tree
-from blowfishdb.mechanisms.adaptive.decoding import Estimates, downwards
-from blowfishdb.mechanisms.adaptive.forest import Forest, Nodes
+from blowfishdb.mechanisms.adaptive import tree as adaptive_tree
+from blowfishdb.mechanisms.adaptive.forest import Estimates, Forest, Nodes, downwards
 from blowfishdb.mechanisms.adaptive.measuring import Noisy, OffTranscript, Recorded, Replayed, spent
-from blowfishdb.mechanisms.adaptive.tree import PublicTree, descend, line_levels
-from blowfishdb.mechanisms.adaptive_tree import AdaptiveTree
+from blowfishdb.mechanisms.adaptive.tree import AdaptiveTree, PublicTree, descend, line_levels
 from blowfishdb.mechanisms.hierarchical import Hierarchical
 from tests.mechanisms.transcripts import heavy_tailed, recorded, replayed, worst_log_ratio
 

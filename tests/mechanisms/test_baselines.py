@@ -6,13 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-
-from blowfishdb import noise
-from blowfishdb.core.budget import NANO, Epsilon
-from blowfishdb.core.errors import InvalidEpsilon, InvalidWorkload, NoGuarantee, NotProven, SizeMismatch
-from blowfishdb.core.graphs import AddRemove, Apex, Cone, Explicit, Full, Threshold
-from blowfishdb.core.workloads import Cumulative, Histogram, Ranges, Rectangles, ValueSum
-from blowfishdb.mechanisms.baselines import (
+from benchmarks.baselines import (
     HB,
     AdaptiveGrid,
     Ahp,
@@ -30,11 +24,17 @@ from blowfishdb.mechanisms.baselines import (
     Uniform,
     UniformGrid,
 )
-from blowfishdb.mechanisms.baselines.asking import Asking, Ballot, Noisy, divided
-from blowfishdb.mechanisms.baselines.nested import Level, boxes, least_squares
-from blowfishdb.mechanisms.baselines.plan import Baseline
-from blowfishdb.mechanisms.baselines.trees import hb_fanout
-from blowfishdb.mechanisms.dawa.costs import Ranked, prefix_deviations
+from benchmarks.baselines.asking import Asking, Ballot, Noisy, divided
+from benchmarks.baselines.nested import Level, boxes, least_squares
+from benchmarks.baselines.plan import Baseline
+from benchmarks.baselines.trees import hb_fanout
+
+from blowfishdb import noise
+from blowfishdb.core.budget import NANO, Epsilon
+from blowfishdb.core.errors import InvalidEpsilon, InvalidWorkload, NoGuarantee, NotProven, SizeMismatch
+from blowfishdb.core.graphs import AddRemove, Apex, Cone, Explicit, Full, Threshold
+from blowfishdb.core.workloads import Cumulative, Histogram, Ranges, Rectangles, ValueSum
+from blowfishdb.mechanisms.dawa.partition import Ranked, prefix_deviations
 from tests.mechanisms.exactness import check_private, check_simulated
 from tests.mechanisms.transcripts import heavy_tailed
 

@@ -7,15 +7,15 @@ import pytest
 
 from blowfishdb.core import graphs, workloads
 from blowfishdb.core.accuracy import Accuracy
-from blowfishdb.core.bins import Bins
 from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.errors import NotProven
 from blowfishdb.mechanisms.best import Best
 from blowfishdb.mechanisms.edge_noise import EdgeNoise
 from blowfishdb.mechanisms.hierarchical import Hierarchical
 from blowfishdb.mechanisms.laplace import Laplace, LaplaceOnWorkload
 from blowfishdb.mechanisms.optimized import Optimized
-from blowfishdb.mechanisms.ordered_hierarchical import OrderedHierarchical
+from blowfishdb.mechanisms.ordered import OrderedHierarchical
 
 EVERYTHING = (
     Laplace("workload"),

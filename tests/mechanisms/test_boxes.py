@@ -7,19 +7,16 @@ import pytest
 
 from blowfishdb.core.errors import TooLarge
 from blowfishdb.core.graphs import Explicit, Full, Grid, PolicyGraph, Product, Threshold
-from blowfishdb.core.grid_bound import grid_bound
+from blowfishdb.core.lower_bound import grid_bound
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Marginals, Matrix, Ranges, Rectangles
 from blowfishdb.core.workloads import Product as W
-from blowfishdb.mechanisms.boxes import (
-    BoxesOverEdges,
-    Flux,
-    GridProblem,
-    LatticeNoise,
-    SeparablePlan,
-    TensorBoxes,
-    design,
-)
-from blowfishdb.mechanisms.boxes.tree import Chain, fine_chain
+from blowfishdb.mechanisms.optimized import GridProblem, design
+from blowfishdb.mechanisms.optimized.boxes_questions import SeparablePlan
+from blowfishdb.mechanisms.optimized.boxes_tensor import TensorBoxes
+from blowfishdb.mechanisms.optimized.boxes_tree import Chain, fine_chain
+from blowfishdb.mechanisms.optimized.flux import Flux
+from blowfishdb.mechanisms.optimized.lattice import LatticeNoise
+from blowfishdb.mechanisms.optimized.over_edges import BoxesOverEdges
 from tests.mechanisms.exactness import (
     check_errors,
     check_observed,
@@ -168,7 +165,7 @@ def test_tensor_boxes_decode_by_least_squares():
 
 
 def _as_histogram(plan: TensorBoxes):
-    from blowfishdb.mechanisms.boxes.questions import Questions
+    from blowfishdb.mechanisms.optimized.boxes_questions import Questions
 
     questions = Questions.of(Histogram(plan.workload.size), plan.moves.shape)
     return questions, plan.moves, plan.tree, plan.weights

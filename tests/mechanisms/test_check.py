@@ -12,9 +12,9 @@ from blowfishdb.core.errors import NotProven
 from blowfishdb.core.graphs import Explicit
 from blowfishdb.mechanisms.check import Checked, ContractViolation, cases, check_mechanism
 from blowfishdb.mechanisms.hierarchical import Hierarchical
+from blowfishdb.mechanisms.linear.strategy import UnitScales
 from blowfishdb.mechanisms.ordered import Ordered
 from blowfishdb.mechanisms.plan import Mechanism, Plan
-from blowfishdb.mechanisms.scales import UnitScales
 
 
 @dataclass(frozen=True, eq=False)

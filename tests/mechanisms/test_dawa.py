@@ -14,19 +14,30 @@ from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidEpsilon, NoGuarantee, SizeMismatch, TooLarge
 from blowfishdb.core.graphs import AddRemove, Explicit, Full, Threshold
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Matrix, Product, Ranges, Rectangles
-from blowfishdb.mechanisms.dawa import Dawa
-from blowfishdb.mechanisms.dawa.costs import Ranked, deviations, resolution, sensitivity
-from blowfishdb.mechanisms.dawa.coverage import DenseCoverage, RangeCoverage, coverage, over_buckets
-from blowfishdb.mechanisms.dawa.expansion import expand, row_order
-from blowfishdb.mechanisms.dawa.greedy import greedy_scaling
-from blowfishdb.mechanisms.dawa.partition import Candidates, Penalty, least_cost, private_partition
-from blowfishdb.mechanisms.dawa.tree_least_squares import (
+from blowfishdb.mechanisms.dawa import Dawa, stages, steps
+from blowfishdb.mechanisms.dawa.measuring import (
+    DenseCoverage,
+    RangeCoverage,
     cost,
+    coverage,
+    greedy_scaling,
     integer_weights,
     noisy_sums,
+    over_buckets,
     tree_least_squares,
 )
-from blowfishdb.mechanisms.dawa.two_stages import stages, steps
+from blowfishdb.mechanisms.dawa.partition import (
+    Candidates,
+    Penalty,
+    Ranked,
+    deviations,
+    expand,
+    least_cost,
+    private_partition,
+    resolution,
+    row_order,
+    sensitivity,
+)
 
 EXAMPLE = np.array([2, 3, 8, 1, 0, 2, 0, 4, 2, 4])
 PAPER = np.array([0, 2, 3, 7])

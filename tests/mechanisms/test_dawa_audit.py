@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from blowfishdb import noise
-from blowfishdb.mechanisms.dawa.costs import Ranked, deviations
-from blowfishdb.mechanisms.dawa.partition import Candidates, Penalty, private_partition
+from blowfishdb.mechanisms.dawa.partition import Candidates, Penalty, Ranked, deviations, private_partition
 from tests.mechanisms.partition_laws import Calibration, log_ratios, partition_law
 
 EPSILON = Fraction(4)

@@ -12,8 +12,8 @@ from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidEpsilon, NoGuarantee, SizeMismatch
 from blowfishdb.core.graphs import AddRemove, Explicit, Full, Grid, Partitioned, Threshold
 from blowfishdb.core.workloads import AllRanges, Histogram, Product, Ranges
-from blowfishdb.mechanisms import dawa_transformed
-from blowfishdb.mechanisms.dawa_transformed import DawaTransformed, released_in_buckets
+from blowfishdb.mechanisms import dawa
+from blowfishdb.mechanisms.dawa import DawaTransformed, released_in_buckets
 
 POLICIES = [Threshold(64, 1), Threshold(64, 5), Full(64), AddRemove(64), Partitioned(np.arange(64) // 16)]
 
@@ -42,7 +42,7 @@ def test_a_grid_and_its_policy_follow_the_curve():
 @pytest.mark.parametrize(("graph", "times"), [(Threshold(300, 1), 2), (AddRemove(300), 1)])
 def test_both_stages_together_spend_epsilon(graph, times, monkeypatch):
     spent = {}
-    partition, released = dawa_transformed.private_partition, dawa_transformed.released_in_buckets
+    partition, released = dawa.private_partition, dawa.released_in_buckets
 
     def watched_partition(x, candidates, penalty, first, second, source):
         spent["first"] = first
@@ -52,8 +52,8 @@ def test_both_stages_together_spend_epsilon(graph, times, monkeypatch):
         spent["second"] = epsilon.fraction
         return released(*given, epsilon=epsilon, noise=noise)
 
-    monkeypatch.setattr(dawa_transformed, "private_partition", watched_partition)
-    monkeypatch.setattr(dawa_transformed, "released_in_buckets", watched_release)
+    monkeypatch.setattr(dawa, "private_partition", watched_partition)
+    monkeypatch.setattr(dawa, "released_in_buckets", watched_release)
     plan = DawaTransformed(split=0.3).plan(Histogram(300), graph)
     plan.release(np.arange(300), epsilon="0.7", noise=noise.seeded(1))
     assert spent == {"first": Fraction(21, 100) / times, "second": Fraction(49, 100)}

@@ -21,8 +21,8 @@ from blowfishdb.core.graphs import (
 )
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Marginals, Matrix, Ranges, Rectangles
 from blowfishdb.core.workloads import Product as W
-from blowfishdb.mechanisms.boxes.lattice_noise import LatticeNoise
 from blowfishdb.mechanisms.edge_noise import EdgeNoise, GraphNoise
+from blowfishdb.mechanisms.optimized.lattice import LatticeNoise
 from tests.mechanisms.exactness import (
     check_errors,
     check_observed,

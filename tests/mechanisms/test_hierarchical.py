@@ -11,8 +11,8 @@ import pytest
 from blowfishdb.core.errors import InvalidWorkload, SizeMismatch
 from blowfishdb.core.graphs import AddRemove, Banded, Explicit, Full, Grid, Partitioned, Threshold
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram
-from blowfishdb.mechanisms.certificate import Certificate
 from blowfishdb.mechanisms.hierarchical import Hierarchical, Privelet, fanout_for, height_for
+from blowfishdb.mechanisms.plan import Certificate
 from tests.mechanisms.runs import draws
 
 POLICIES = [

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from blowfishdb.mechanisms.hilbert import hilbert_order
+from blowfishdb.mechanisms.adaptive.tree import hilbert_order
 
 POWERS = [1, 2, 4, 8, 32]
 

@@ -10,19 +10,24 @@ import numpy as np
 import pytest
 
 from blowfishdb import noise
-from blowfishdb.core.bins import Bins
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.clusters import FINE, Centroids, Points, PointSpace
-from blowfishdb.core.crossing import RoundChange, round_facts
+from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.errors import InvalidEpsilon, InvalidWorkload, NoGuarantee, SizeMismatch
 from blowfishdb.core.graphs import AddRemove, Explicit, Full, Grid, Partitioned, Product, Threshold
+from blowfishdb.core.questions.clusters import FINE, Centroids, Points, PointSpace
 from blowfishdb.core.secret import Secret
-from blowfishdb.mechanisms.data_dependent import DataDependentPlan
 from blowfishdb.mechanisms.kmeans import HistogramClusters, KMeans, Round, RoundClusters
 from blowfishdb.mechanisms.kmeans import rounds as in_rounds
-from blowfishdb.mechanisms.kmeans.histogram import not_negative
-from blowfishdb.mechanisms.kmeans.lloyd import lloyd, objective, spread_out, weighted_clusters
+from blowfishdb.mechanisms.kmeans.clustering import (
+    lloyd,
+    not_negative,
+    objective,
+    spread_out,
+    weighted_clusters,
+)
+from blowfishdb.mechanisms.kmeans.crossing import RoundChange, round_facts
 from blowfishdb.mechanisms.kmeans.rounds import measured
+from blowfishdb.mechanisms.plan import DataDependentPlan
 
 LINE = PointSpace.cells(10)
 CUT = Centroids(LINE, FINE * np.array([[2], [7]]))

@@ -12,12 +12,11 @@ from blowfishdb import noise
 from blowfishdb.core.errors import InvalidScale, InvalidWorkload, NotProven, SizeMismatch, TooLarge
 from blowfishdb.core.graphs import AddRemove, Banded, Explicit, Full, Grid, Partitioned, Threshold
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Matrix, Ranges
-from blowfishdb.mechanisms import cut_estimation
-from blowfishdb.mechanisms.cut_estimation import CutLeastSquares
-from blowfishdb.mechanisms.estimation import DenseLeastSquares
-from blowfishdb.mechanisms.hierarchical import Hierarchical, Privelet
-from blowfishdb.mechanisms.least_squares import LeastSquaresPlan
-from blowfishdb.mechanisms.strategy import Contrasts, SparseRows, tree_nodes
+from blowfishdb.mechanisms.hierarchical import Hierarchical, LeastSquaresPlan, Privelet
+from blowfishdb.mechanisms.linear import cuts
+from blowfishdb.mechanisms.linear.cuts import CutLeastSquares
+from blowfishdb.mechanisms.linear.estimators import DenseLeastSquares
+from blowfishdb.mechanisms.linear.strategy import Contrasts, SparseRows, tree_nodes
 
 
 def brute_force_cost(strategy, graph):
@@ -91,7 +90,7 @@ def test_sparse_algebra_agrees_with_dense(seed, monkeypatch):
             expected = dense.variances(variances)
             np.testing.assert_allclose(plan.variances(variances), expected, rtol=1e-9, atol=1e-9)
             with monkeypatch.context() as patch:  # as on a long line: no matrix of all cells is formed
-                patch.setattr(cut_estimation, "DENSE_CELLS", -1)
+                patch.setattr(cuts, "DENSE_CELLS", -1)
                 np.testing.assert_allclose(plan.variances(variances), expected, rtol=1e-9, atol=1e-10)
             total = plan.estimator.total_variance(workload, variances)
             np.testing.assert_allclose(total, expected.sum(), rtol=1e-9, atol=1e-8)
@@ -105,7 +104,7 @@ def test_variances_of_uneven_noise_are_exact_to_rounding(monkeypatch):
     dense = LeastSquaresPlan(
         plan.workload, plan.graph, SparseRows(plan.strategy.sparse(), plan.strategy.weights)
     )
-    monkeypatch.setattr(cut_estimation, "DENSE_CELLS", -1)
+    monkeypatch.setattr(cuts, "DENSE_CELLS", -1)
     np.testing.assert_allclose(plan.variances(variances), dense.variances(variances), rtol=1e-11)
 
 

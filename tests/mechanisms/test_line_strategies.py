@@ -18,17 +18,17 @@ from blowfishdb.core.errors import (
     TooLarge,
 )
 from blowfishdb.core.lower_bound import line_bound
-from blowfishdb.mechanisms.line import (
+from blowfishdb.mechanisms.linear import cuts as factor
+from blowfishdb.mechanisms.optimized.line_design import design
+from blowfishdb.mechanisms.optimized.line_solver import LineSolver
+from blowfishdb.mechanisms.optimized.line_strategy import (
     Family,
-    LineSolver,
     LineStrategy,
     LineWorkload,
     Ramp,
     Shape,
-    design,
-    factor,
+    sensitivity,
 )
-from blowfishdb.mechanisms.line.sensitivity import sensitivity
 
 PREFIX, RANGES, IDENTITY = LineWorkload.prefix(), LineWorkload.all_ranges(), LineWorkload.identity()
 FAMILIES = [PREFIX, RANGES, IDENTITY]

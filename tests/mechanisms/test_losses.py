@@ -9,17 +9,16 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from blowfishdb.core.attributes import Integer
-from blowfishdb.core.axis import Axis
-from blowfishdb.core.bins import Bins
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.domain import Domain
+from blowfishdb.core.domain.attributes import Integer
+from blowfishdb.core.domain.bins import Bins
+from blowfishdb.core.domain.domain import Axis, Domain
 from blowfishdb.core.graphs import Full, Partitioned, PolicyGraph, Threshold
-from blowfishdb.core.policy import Policy
-from blowfishdb.core.reuse.rows import rows_of
+from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.workloads import Cumulative, Histogram, Workload
 from blowfishdb.mechanisms import Laplace
 from blowfishdb.mechanisms.losses import ByDistance, ByRows, Kernel, Tightest
+from blowfishdb.mechanisms.reuse.stored import rows_of
 from blowfishdb.mechanisms.total_loss import total_loss
 
 SALARY = Domain(salary=Integer(0, 199))

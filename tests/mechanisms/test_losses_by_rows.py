@@ -11,18 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from blowfishdb.core.attribute import Attribute
-from blowfishdb.core.attributes import Category, Integer
-from blowfishdb.core.axis import Axis
-from blowfishdb.core.bins import Bins, single_cells
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.domain import Domain
+from blowfishdb.core.domain.attribute import Attribute
+from blowfishdb.core.domain.attributes import Category, Integer
+from blowfishdb.core.domain.bins import Bins, single_cells
+from blowfishdb.core.domain.domain import Axis, Domain
 from blowfishdb.core.graphs import Explicit, Full, Partitioned, PolicyGraph, Threshold
-from blowfishdb.core.policy import Policy
-from blowfishdb.core.reuse.rows import rows_of
+from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.workloads import Cumulative, Histogram, Workload
 from blowfishdb.mechanisms import Laplace
 from blowfishdb.mechanisms.losses import ByDistance, ByRows, Kernel, Tightest, kernel_of
+from blowfishdb.mechanisms.reuse.stored import rows_of
 from blowfishdb.mechanisms.total_loss import known_rows, total_loss
 from tests.neighbouring_rows import most_lost
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from blowfishdb import noise
-from blowfishdb.core.discrete_laplace import pmf
+from blowfishdb.core.accuracy import pmf
 from blowfishdb.core.errors import InvalidEpsilon, InvalidInput, NotProven, TooLarge
 from blowfishdb.core.graphs import AddRemove, Explicit, Full, Threshold
 from blowfishdb.core.workloads import Histogram
-from blowfishdb.mechanisms import matching
-from blowfishdb.mechanisms.matching import MatchingTransformed, Pairing, matched
+from blowfishdb.mechanisms.dawa import matching
+from blowfishdb.mechanisms.dawa.matching import MatchingTransformed, Pairing, matched
 
 
 def partners(count):

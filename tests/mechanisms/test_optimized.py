@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from blowfishdb.core import graphs, workloads
-from blowfishdb.core.bins import Bins
 from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.errors import NotProven, SizeMismatch, TooLarge
 from blowfishdb.core.lower_bound import lower_bound
-from blowfishdb.mechanisms.line.pieces import pieces
-from blowfishdb.mechanisms.line.plan import OptimizedLine
 from blowfishdb.mechanisms.optimized import Optimized
+from blowfishdb.mechanisms.optimized.line import OptimizedLine
+from blowfishdb.mechanisms.optimized.line_design import pieces
 from blowfishdb.mechanisms.plan import Plan
 from blowfishdb.noise import seeded
 from tests.mechanisms.exactness import check_errors, check_private, transfer

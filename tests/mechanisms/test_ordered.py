@@ -11,8 +11,8 @@ from blowfishdb import noise
 from blowfishdb.core.errors import NotProven, SizeMismatch
 from blowfishdb.core.graphs import AddRemove, Banded, Explicit, Full, Grid, Partitioned, Threshold
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Matrix, Ranges
-from blowfishdb.mechanisms.certificate import Certificate
 from blowfishdb.mechanisms.ordered import Ordered
+from blowfishdb.mechanisms.plan import Certificate
 from tests.mechanisms.runs import draws
 
 LINES = [

@@ -9,9 +9,13 @@ from blowfishdb import noise
 from blowfishdb.core.errors import NoGuarantee, NotProven, SizeMismatch
 from blowfishdb.core.graphs import AddRemove, Banded, Explicit, Full, Grid, Partitioned, Threshold
 from blowfishdb.core.workloads import Cumulative, Histogram, Product, Ranges
+from blowfishdb.mechanisms.adaptive.denoised import (
+    OrderedDenoised,
+    denoised_line,
+    fit_segments,
+    nearest_non_negative,
+)
 from blowfishdb.mechanisms.ordered import Ordered
-from blowfishdb.mechanisms.ordered_denoised import OrderedDenoised, denoised_line, nearest_non_negative
-from blowfishdb.mechanisms.segmented_fit import fit_segments
 
 
 def best_segmentation(series, penalty, degree):

@@ -14,12 +14,11 @@ from blowfishdb.core.errors import InvalidInput, NotProven, SizeMismatch
 from blowfishdb.core.graphs import AddRemove, Banded, Explicit, Full, Grid, Partitioned, Threshold
 from blowfishdb.core.lower_bound import line_bound
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram
-from blowfishdb.mechanisms.certificate import Certificate
 from blowfishdb.mechanisms.check import check_mechanism
 from blowfishdb.mechanisms.hierarchical import Hierarchical, blocks
-from blowfishdb.mechanisms.ordered import OrderedPlan
-from blowfishdb.mechanisms.ordered_hierarchical import OrderedHierarchical
-from blowfishdb.mechanisms.strategy import Contrasts, tree_nodes
+from blowfishdb.mechanisms.linear.strategy import Contrasts, tree_nodes
+from blowfishdb.mechanisms.ordered import OrderedHierarchical, OrderedPlan
+from blowfishdb.mechanisms.plan import Certificate
 from tests.mechanisms.runs import draws
 
 

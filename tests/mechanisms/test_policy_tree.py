@@ -12,11 +12,10 @@ from blowfishdb.core.budget import NANO, Epsilon
 from blowfishdb.core.errors import NoGuarantee, NotProven, SizeMismatch
 from blowfishdb.core.graphs import AddRemove, Banded, Explicit, Full, Grid, Partitioned, Threshold
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Ranges, Rectangles
-from blowfishdb.mechanisms import policy_tree
+from blowfishdb.mechanisms.adaptive import policy_tree
 from blowfishdb.mechanisms.adaptive.loops import chain
-from blowfishdb.mechanisms.adaptive.policy_tree import Blocks
+from blowfishdb.mechanisms.adaptive.policy_tree import Blocks, PolicyTree
 from blowfishdb.mechanisms.optimized import Optimized
-from blowfishdb.mechanisms.policy_tree import PolicyTree
 from tests.mechanisms.transcripts import heavy_tailed, pair_costs, recorded, replayed, worst_log_ratio
 
 SIZES = [3, 4, 5, 17, 30, 60, 100]

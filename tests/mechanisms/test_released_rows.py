@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from blowfishdb.core.bins import Bins
 from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.errors import BlowfishError
 from blowfishdb.core.graphs import AddRemove, Explicit, Full, Partitioned, PolicyGraph, Product, Threshold
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Ranges, Selected, ValueSum, Workload
 from blowfishdb.core.workloads import Product as Boxes
 from blowfishdb.mechanisms import CATALOGUE, Mechanism
+from blowfishdb.mechanisms.losses import ReleasedRows, measured_rows
 from blowfishdb.mechanisms.plan import Plan
-from blowfishdb.mechanisms.released_rows import ReleasedRows, measured_rows
 
 CELLS = 6
 

@@ -15,8 +15,7 @@ from blowfishdb.mechanisms import Laplace
 from blowfishdb.mechanisms.check import check_mechanism
 from blowfishdb.mechanisms.hierarchical import Hierarchical, Privelet
 from blowfishdb.mechanisms.ordered import Ordered
-from blowfishdb.mechanisms.transformed import EdgeQuestions, Transformed
-from blowfishdb.mechanisms.trees import Forest
+from blowfishdb.mechanisms.transformed import EdgeQuestions, Forest, Transformed
 from tests.mechanisms.runs import draws
 
 TREES = [

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from blowfishdb.answers import Answer
+from blowfishdb.messages.answers import Answer
 from tests.neighbours.questions import Question
 from tests.neighbours.worlds import World
 

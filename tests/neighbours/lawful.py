@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from blowfishdb.answers import Answer
 from blowfishdb.mechanisms.laplace import LaplaceOnWorkload
+from blowfishdb.messages.answers import Answer
 from tests.neighbours.questions import Question
 from tests.neighbours.watching import Released
 

@@ -18,18 +18,18 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from blowfishdb.answers import Answer
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import BlowfishError, InvalidInput, PolicyConflict
-from blowfishdb.datasets import Dataset
-from blowfishdb.gateway import Gateway
 from blowfishdb.mechanisms import Best, Laplace, Ordered
-from blowfishdb.messages import Quote
+from blowfishdb.messages.answers import Answer
+from blowfishdb.messages.questions import Quote
 from blowfishdb.noise import seeded
-from blowfishdb.owned import Owned
-from blowfishdb.planning import Planner
-from blowfishdb.records import DatasetRecord
-from blowfishdb.workspace import Workspace
+from blowfishdb.service.planning import Planner
+from blowfishdb.service.records import DatasetRecord
+from blowfishdb.service.reuse import Owned
+from blowfishdb.workspace.datasets import Dataset
+from blowfishdb.workspace.embedded import Workspace
+from blowfishdb.workspace.gateway import Gateway
 from tests.neighbours import observing
 from tests.neighbours.believing import Beliefs, truth_of
 from tests.neighbours.exchanging import joined_pairs

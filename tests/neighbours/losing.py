@@ -15,9 +15,8 @@ from functools import lru_cache
 import numpy as np
 from scipy.optimize import linprog
 
-from blowfishdb.core.axis import Axis
-from blowfishdb.mechanisms.data_dependent import DataDependentPlan
-from blowfishdb.mechanisms.plan import Plan
+from blowfishdb.core.domain.domain import Axis
+from blowfishdb.mechanisms.plan import DataDependentPlan, Plan
 from tests.neighbours.columns import DROPPED, Column
 from tests.neighbours.exchanging import joined_pairs, worst_exchange
 from tests.neighbours.known import every_record

@@ -10,9 +10,9 @@ import json
 import re
 from typing import Any
 
-from blowfishdb.answers import Answer
 from blowfishdb.core.errors import BlowfishError
-from blowfishdb.workspace import Workspace
+from blowfishdb.messages.answers import Answer
+from blowfishdb.workspace.embedded import Workspace
 
 NOISY = "a number that was paid for"
 _PICKED = ("top", "above")

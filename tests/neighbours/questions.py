@@ -11,9 +11,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 import blowfishdb as bf
-from blowfishdb.asking import Asking
-from blowfishdb.core.axis import Axis
-from blowfishdb.datasets import Dataset
+from blowfishdb.core.domain.domain import Axis
+from blowfishdb.workspace.asking import Asking
+from blowfishdb.workspace.datasets import Dataset
 from tests.neighbours.columns import DROPPED, Column, Record
 
 

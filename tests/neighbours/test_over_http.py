@@ -9,11 +9,11 @@ from typing import Any
 
 import httpx
 
-from blowfishdb.adapters.accounts import Accounts, Role
-from blowfishdb.adapters.tokens import Tokens
-from blowfishdb.entrypoints.api.app import create_app
-from blowfishdb.entrypoints.client import Remote
-from blowfishdb.workspace import Workspace
+from blowfishdb.adapters.accounts import Accounts
+from blowfishdb.adapters.tokens import Role, Tokens
+from blowfishdb.entrypoints.server.app import create_app
+from blowfishdb.workspace.embedded import Workspace
+from blowfishdb.workspace.remote import Remote
 from tests.entrypoints.server import CHEAP, PASSWORD, SETTINGS, client_of
 from tests.neighbours.living import Door, arena
 from tests.neighbours.runs import live_through

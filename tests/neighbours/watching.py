@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from blowfishdb.core.axis import Axis
 from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.domain.domain import Axis
 from blowfishdb.core.errors import QueryFailed
-from blowfishdb.core.projection import CellQuery
+from blowfishdb.core.questions.projection import CellQuery
 from blowfishdb.core.secret import Secret
-from blowfishdb.mechanisms.data_dependent import DataDependentPlan
-from blowfishdb.mechanisms.plan import Plan
+from blowfishdb.mechanisms.plan import DataDependentPlan, Plan
 
 EXACT = 1e9
 """What an exact number counts for beside noisy ones."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from blowfishdb.mechanisms.invariants import invariant_components
+from blowfishdb.mechanisms.linear.cost import invariant_components
 from tests.seeded.planting import Fault
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from blowfishdb.adapters.store_schema import budgets
+from blowfishdb.adapters.store.tables import budgets
 from blowfishdb.core.budget import Epsilon
 from tests.seeded.planting import Fault
 

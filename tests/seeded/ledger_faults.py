@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from blowfishdb.adapters import sql_values
+from blowfishdb.adapters.sql import values
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import QueryFailed
 from tests.seeded.planting import Fault
@@ -108,7 +108,7 @@ def _one_row_more(original: Any) -> Any:
 
 
 def _clamped(original: Any) -> Any:
-    return lambda attribute: (sql_values.whole(0), sql_values.whole(attribute.value_count - 1))
+    return lambda attribute: (values.whole(0), values.whole(attribute.value_count - 1))
 
 
 def _each_for_all(original: Any) -> Any:

@@ -20,7 +20,6 @@ from typing import Any
 import blowfishdb
 
 Replacement = Callable[[Callable[..., Any]], Any]
-_APART = ("blowfishdb.mechanisms.baselines",)  # no product code imports these
 
 
 @dataclass(frozen=True)
@@ -42,8 +41,7 @@ class Moved(Exception):
 def modules() -> tuple[ModuleType, ...]:
     """Every module of the package."""
     for found in pkgutil.walk_packages(blowfishdb.__path__, "blowfishdb."):
-        if not found.name.startswith(_APART):
-            importlib.import_module(found.name)
+        importlib.import_module(found.name)
     named = [module for name, module in sys.modules.items() if name.partition(".")[0] == "blowfishdb"]
     return tuple(named)
 

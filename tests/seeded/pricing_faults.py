@@ -10,9 +10,9 @@ import numpy as np
 
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.graphs import Apex, Cone, Explicit
-from blowfishdb.core.policy import Policy
-from blowfishdb.core.reuse.rows import rows_of
+from blowfishdb.core.policy.policy import Policy
 from blowfishdb.mechanisms.losses import ByRows
+from blowfishdb.mechanisms.reuse.stored import rows_of
 from tests.seeded.planting import Fault, Replacement
 
 
@@ -149,7 +149,7 @@ def _totals_lose_nothing(original: Any) -> Any:
 
 
 def _missing_is_public(original: Any) -> Any:
-    from blowfishdb.core.graphs.apart import Apart
+    from blowfishdb.core.graphs.general import Apart
 
     return lambda attribute, graph: Apart(graph) if attribute.has_missing_cell else graph
 

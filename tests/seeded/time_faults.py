@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from blowfishdb.adapters.ledger import State
+from blowfishdb.adapters.store.values import State
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.graphs import Apex, Cone
 from blowfishdb.mechanisms.losses import ByDistance, ByRows, Tightest
@@ -49,7 +49,7 @@ def _losses_of_one_row(original: Any) -> Any:
 
 def _dropped_at_no_distance(original: Any) -> Any:
     def worst(self: ByDistance, policy: Any) -> Any:
-        from blowfishdb.core.stretch import stretch
+        from blowfishdb.core.graphs.inclusion import stretch
 
         found = original(self, policy)
         nothing = not math.isinf(found) and not stretch(self.policy.graph, policy.graph)
@@ -93,7 +93,7 @@ def _totals_forgotten(original: Any) -> Any:
         noisy = np.flatnonzero(found.weights)
         if not noisy.size:
             return found
-        from blowfishdb.core.reuse.rows import rows_of
+        from blowfishdb.mechanisms.reuse.stored import rows_of
 
         return replace(found, rows=rows_of(found.rows.sparse()[noisy]), which=found.which[noisy])
 
@@ -130,7 +130,7 @@ def _kept_from_nothing(original: Any) -> Any:
     def publish(self: Any, dataset: str, by: str, body: str, facts: Any, **named: Any) -> Any:
         found = original(self, dataset, by, body, facts, **named)
         if named["keep"]:
-            from blowfishdb.adapters.store_schema import promises
+            from blowfishdb.adapters.store.tables import promises
 
             with self._store.writing() as connection:
                 connection.execute(promises.update().where(promises.c.dataset == dataset).values(spent=0))
@@ -189,7 +189,7 @@ def _bound_of_one_row(original: Any) -> Any:
 
 def _lost_is_void(original: Any) -> Any:
     def enter(connection: Any, row: Any, to: Any, at: str, **named: Any) -> Any:
-        from blowfishdb.adapters.ledger_books import book
+        from blowfishdb.adapters.store.charges import book
 
         found = original(connection, row, to, at, **named)
         if to is State.LOST and row.amount:

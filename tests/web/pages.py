@@ -8,8 +8,9 @@ from typing import Any
 
 from playwright.sync_api import expect
 
-from blowfishdb import Policy, graphs
-from blowfishdb.adapters.policy_files import read_policy
+from blowfishdb import Policy
+from blowfishdb.core import graphs
+from blowfishdb.language.policy_file import read_policy
 from tests.web.site import Site
 
 

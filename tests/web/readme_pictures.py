@@ -9,11 +9,11 @@ from playwright.sync_api import sync_playwright
 from rich.console import Console
 
 import blowfishdb as bf
-from blowfishdb.adapters.accounts import Role
+from blowfishdb.adapters.tokens import Role
 from blowfishdb.entrypoints import demo
-from blowfishdb.entrypoints.api.app import create_app
-from blowfishdb.entrypoints.api.settings import Settings
-from blowfishdb.entrypoints.background import serving
+from blowfishdb.entrypoints.demo import serving
+from blowfishdb.entrypoints.server.app import create_app
+from blowfishdb.entrypoints.server.server import Settings
 from tests.web.site import ARGUMENTS, CHROMIUM
 
 FOLDER = Path("docs/images")

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from blowfishdb.adapters.tokens import Tokens
-from blowfishdb.entrypoints.api.app import create_app
-from blowfishdb.entrypoints.api.settings import Settings
-from blowfishdb.entrypoints.background import serving
-from blowfishdb.workspace import Workspace
+from blowfishdb.entrypoints.demo import serving
+from blowfishdb.entrypoints.server.app import create_app
+from blowfishdb.entrypoints.server.server import Settings
+from blowfishdb.workspace.embedded import Workspace
 from tests.entrypoints.server import CHEAP, make_workspace
 
 CHROMIUM = "/usr/bin/chromium"

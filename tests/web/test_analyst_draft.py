@@ -7,12 +7,12 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from blowfishdb.adapters.question_text import parse_question
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidAlpha, InvalidBeta, InvalidBins, InvalidQuestion, UnknownColumn
-from blowfishdb.entrypoints.web.ask_draft import Draft, example_sql
-from blowfishdb.messages import Fit, Quote
-from blowfishdb.workspace import Workspace
+from blowfishdb.entrypoints.server.web.ask_draft import Draft, example_sql
+from blowfishdb.language.short import parse_question
+from blowfishdb.messages.questions import Fit, Quote
+from blowfishdb.workspace.embedded import Workspace
 from tests.entrypoints.server import DOMAIN, make_workspace
 
 

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 import blowfishdb as bf
-from blowfishdb.adapters.ledger import Ledger
+from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.core.budget import Epsilon
 from tests.entrypoints.server import DOMAIN
 from tests.web.conftest import PageFor

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from blowfishdb.core import codec
-from blowfishdb.core.attributes import Category, Integer
-from blowfishdb.core.column_policies import column_graph
-from blowfishdb.core.domain import Domain
+from blowfishdb.core.domain.attributes import Category, Integer
+from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.graphs import Explicit, Full, Grid, PolicyGraph, Product
-from blowfishdb.core.policy import Policy
-from blowfishdb.entrypoints.web.curator_tradeoff import split, usual
-from blowfishdb.entrypoints.web.policy_form import PolicyForm
-from blowfishdb.entrypoints.web.template_form import TemplateForm
+from blowfishdb.core.policy import codec
+from blowfishdb.core.policy.columns import column_graph
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.entrypoints.server.web.policy_form import PolicyForm, TemplateForm
+from blowfishdb.entrypoints.server.web.tradeoff import split, usual
 
 DOMAIN = Domain(salary=Integer(0, 99_999), age=Integer(18, 97), region=Category(("north", "south", "east")))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import expect
 
-from blowfishdb.adapters.policy_files import read_policy
+from blowfishdb.language.policy_file import read_policy
 from tests.web.conftest import PageFor
 from tests.web.pages import AREA
 from tests.web.site import Site

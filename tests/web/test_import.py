@@ -8,9 +8,9 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import expect
 
-from blowfishdb.core.attributes import Boolean, Category, Integer
-from blowfishdb.core.dates import Date
-from blowfishdb.core.domain import Domain
+from blowfishdb.core.domain.attributes import Boolean, Category, Integer
+from blowfishdb.core.domain.dates import Date
+from blowfishdb.core.domain.domain import Domain
 from tests.entrypoints.server import DOMAIN, make_data
 from tests.web.conftest import PageFor
 from tests.web.site import Site

@@ -17,7 +17,7 @@ import pytest
 
 import blowfishdb as bf
 from blowfishdb.adapters.accounts import Accounts
-from blowfishdb.workspace import Workspace
+from blowfishdb.workspace.embedded import Workspace
 from tests.entrypoints.server import CHEAP, PASSWORD, ROLES
 from tests.web.conftest import PageFor
 from tests.web.pages import PAGES, Page

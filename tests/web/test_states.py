@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 
 from blowfishdb.adapters.accounts import Accounts
-from blowfishdb.adapters.synthetic import write_salaries
-from blowfishdb.adapters.synthetic_checkins import write_checkins
 from blowfishdb.adapters.tokens import Tokens
 from blowfishdb.entrypoints import demo
-from blowfishdb.entrypoints.api.app import create_app
-from blowfishdb.entrypoints.web.gates import PageReader
-from blowfishdb.workspace import Workspace
+from blowfishdb.entrypoints.demo_data import write_checkins, write_salaries
+from blowfishdb.entrypoints.server.access import PageReader
+from blowfishdb.entrypoints.server.app import create_app
+from blowfishdb.workspace.embedded import Workspace
 from tests.entrypoints.server import CHEAP, PASSWORD, ROLES, SETTINGS, TestClient, client_of, running
 
 

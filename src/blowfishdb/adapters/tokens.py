@@ -2,6 +2,8 @@
 
 A token is 256 random bits, so its SHA-256 can be looked up as it is: nothing about a token can be learned
 from how long looking for another one takes, and nothing about it from a copy of the workspace.
+
+What accounts speak of: roles and users. Nothing here is secret, so everything may be shown.
 """
 
 from __future__ import annotations
@@ -9,20 +11,83 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from enum import Enum
 from typing import Any, Final, Literal, final, get_args
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, select, true
 
-from blowfishdb.adapters.account_values import LONGEST_NAME, Account, account_of, known_name, unknown_user
-from blowfishdb.adapters.clock import Clock, stamp, utc_now
-from blowfishdb.adapters.ledger_events import Sealed, append, canonical
-from blowfishdb.adapters.seals import change, insert, remove
-from blowfishdb.adapters.store import Store
-from blowfishdb.adapters.store_schema import tokens, users
-from blowfishdb.core.errors import InvalidInput, NotFound
+from blowfishdb.adapters.store.chain import Sealed, append, canonical, change, insert, remove
+from blowfishdb.adapters.store.database import Store
+from blowfishdb.adapters.store.tables import tokens, users
+from blowfishdb.adapters.store.values import Clock, stamp, utc_now
+from blowfishdb.core.errors import InvalidInput, NotAllowed, NotFound
+
+LONGEST_NAME: Final = 255
+
+
+class Role(Enum):
+    """What someone may do: a curator decides, an analyst asks, an auditor reads the books."""
+
+    CURATOR = "curator"
+    ANALYST = "analyst"
+    AUDITOR = "auditor"
+
+
+@final
+@dataclass(frozen=True)
+class Account:
+    """Someone who may come in; not ``active`` once revoked."""
+
+    name: str
+    role: Role
+    created: datetime
+    active: bool = True
+
+    def check_role(self, *allowed: Role) -> None:
+        """Refuse anyone who has none of these roles."""
+        if self.role in allowed:
+            return
+        wanted = " or ".join(role.value for role in allowed)
+        raise NotAllowed(
+            f"This is for the role {wanted}; '{self.name}' has the role {self.role.value}.",
+            fixes=("ask a curator",),
+        )
+
+
+def account_of(row: Row[Any]) -> Account:
+    """A row of users as a value."""
+    return Account(row.name, Role(row.role), datetime.fromisoformat(row.created), row.ended is None)
+
+
+def known_name(name: object) -> str | None:
+    """A name in the one way in which it is stored; None for what cannot be one."""
+    if not isinstance(name, str):
+        return None
+    composed = unicodedata.normalize("NFC", name)
+    fits = composed.isprintable() and composed == composed.strip() and 0 < len(composed) <= LONGEST_NAME
+    return composed if fits else None
+
+
+def checked_name(name: object) -> str:
+    """A name for a new user."""
+    found = known_name(name)
+    if found is None:
+        raise InvalidInput(
+            f"A name has 1 to {LONGEST_NAME} printable characters, and no space at either end."
+        )
+    return found
+
+
+def unknown_user(name: object) -> NotFound:
+    """Nobody is called so, or no longer."""
+    shown = known_name(name)
+    who = "such a user" if shown is None else f"active user '{shown}'"
+    return NotFound(f"There is no {who}.", fixes=("look at the list of users",))
+
 
 Purpose = Literal["api", "session"]
 

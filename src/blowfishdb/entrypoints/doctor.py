@@ -184,7 +184,7 @@ def fit(draws: Any) -> float:
     import numpy as np
     from scipy.stats import chi2
 
-    from blowfishdb.core.discrete_laplace import pmf, tail
+    from blowfishdb.core.accuracy import pmf, tail
 
     most = 4 * _SCALE
     inside = np.arange(-most, most + 1)
@@ -227,7 +227,7 @@ def _is_here(place: str) -> bool:
 
 def _rows(place: str, repair: bool) -> Check:
     """Datasets are whole, their copies are those that were taken, and nobody else can read them."""
-    from blowfishdb.workspace import Workspace
+    from blowfishdb.workspace.embedded import Workspace
 
     with Workspace(place) as workspace:
         mended = workspace.repair() if repair else []
@@ -248,7 +248,7 @@ def _workspace(place: str, witness: Path | None) -> Check:
         return Check(
             "workspace", State.WARN, f"there is none at '{place}'", "blowfishdb import SOURCE --name NAME"
         )
-    from blowfishdb.workspace import Workspace
+    from blowfishdb.workspace.embedded import Workspace
 
     with Workspace(place) as workspace:
         audited, count = workspace.audit(witness=witness), len(workspace.datasets())

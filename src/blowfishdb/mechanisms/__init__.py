@@ -2,25 +2,21 @@
 
 from typing import Literal
 
-from blowfishdb.mechanisms.adaptive_choice import Adaptive
-from blowfishdb.mechanisms.adaptive_tree import AdaptiveTree
+from blowfishdb.mechanisms.adaptive import Adaptive
+from blowfishdb.mechanisms.adaptive.denoised import OrderedDenoised
+from blowfishdb.mechanisms.adaptive.policy_tree import PolicyTree
+from blowfishdb.mechanisms.adaptive.tree import AdaptiveTree
 from blowfishdb.mechanisms.best import Best
-from blowfishdb.mechanisms.certificate import Certificate
 from blowfishdb.mechanisms.check import ContractViolation, check_mechanism
-from blowfishdb.mechanisms.data_dependent import DataDependentMechanism, DataDependentPlan
-from blowfishdb.mechanisms.dawa import Dawa
-from blowfishdb.mechanisms.dawa_transformed import DawaTransformed
+from blowfishdb.mechanisms.dawa import Dawa, DawaTransformed
+from blowfishdb.mechanisms.dawa.matching import MatchingTransformed
 from blowfishdb.mechanisms.edge_noise import EdgeNoise
 from blowfishdb.mechanisms.hierarchical import Hierarchical, Privelet
 from blowfishdb.mechanisms.kmeans import KMeans
 from blowfishdb.mechanisms.laplace import Laplace
-from blowfishdb.mechanisms.matching import MatchingTransformed
 from blowfishdb.mechanisms.optimized import Optimized
-from blowfishdb.mechanisms.ordered import Ordered
-from blowfishdb.mechanisms.ordered_denoised import OrderedDenoised
-from blowfishdb.mechanisms.ordered_hierarchical import OrderedHierarchical
-from blowfishdb.mechanisms.plan import Mechanism, Plan
-from blowfishdb.mechanisms.policy_tree import PolicyTree
+from blowfishdb.mechanisms.ordered import Ordered, OrderedHierarchical
+from blowfishdb.mechanisms.plan import Certificate, DataDependentMechanism, DataDependentPlan, Mechanism, Plan
 from blowfishdb.mechanisms.transformed import Transformed
 
 NAMED: dict[str, Mechanism] = {

@@ -43,8 +43,7 @@ from blowfishdb.core.workloads import (
     Workload,
 )
 from blowfishdb.core.workloads.base import Numbers
-from blowfishdb.mechanisms.certificate import Certificate
-from blowfishdb.mechanisms.plan import Mechanism, Plan
+from blowfishdb.mechanisms.plan import Certificate, Mechanism, Plan
 
 _EPSILONS = (Epsilon("1"), Epsilon("0.1"), Epsilon("0.333333333"), Epsilon("2.718281827"))
 _RUNS = 20_000

@@ -1,7 +1,7 @@
 """The curator's view: true answers, for the one person who may see the data anyway.
 
 Besides the place where noise is added, this is the only one that opens a ``Secret``. It is imported by
-``blowfishdb.preview``, ``blowfishdb.known_check`` and ``blowfishdb.missing_check`` and by nothing else; a
+``blowfishdb.service.curator`` and by nothing else; a
 test checks that.
 """
 

@@ -12,19 +12,18 @@ from scipy.sparse import csr_array, eye_array
 from scipy.sparse.csgraph import breadth_first_order
 
 from blowfishdb.core.arrays import FloatArray, IntArray
-from blowfishdb.core.bins import LIMIT, Bins
 from blowfishdb.core.budget import AnyEpsilon, positive
+from blowfishdb.core.domain.bins import LIMIT, Bins
 from blowfishdb.core.errors import NotProven, SizeMismatch, TooLarge
 from blowfishdb.core.graphs import PolicyGraph
-from blowfishdb.core.grid_moves import GridMoves, grid_shape
+from blowfishdb.core.graphs.grid_moves import GridMoves, grid_shape
 from blowfishdb.core.workloads import Workload
 from blowfishdb.core.workloads.base import Numbers
-from blowfishdb.mechanisms.boxes.lattice_noise import LatticeNoise, not_rows
-from blowfishdb.mechanisms.boxes.questions import Questions
-from blowfishdb.mechanisms.certificate import Certificate
-from blowfishdb.mechanisms.invariants import component_sums, invariant_components
-from blowfishdb.mechanisms.plan import Mechanism, Plan
-from blowfishdb.mechanisms.scales import UnitScales
+from blowfishdb.mechanisms.linear.cost import component_sums, invariant_components
+from blowfishdb.mechanisms.linear.strategy import UnitScales
+from blowfishdb.mechanisms.optimized.boxes_questions import Questions
+from blowfishdb.mechanisms.optimized.lattice import LatticeNoise, not_rows
+from blowfishdb.mechanisms.plan import Certificate, Mechanism, Plan
 
 _LISTED = 10**6
 _ENTRIES = 10**8

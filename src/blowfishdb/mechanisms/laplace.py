@@ -11,15 +11,15 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
-from blowfishdb.core.bins import Bins
 from blowfishdb.core.budget import AnyEpsilon, positive
+from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.sensitivity import scaled_sensitivity
 from blowfishdb.core.workloads import Histogram, Workload
 from blowfishdb.core.workloads.base import Numbers
-from blowfishdb.mechanisms.invariants import component_sums, invariant_components, unchanging_rows
+from blowfishdb.mechanisms.linear.cost import component_sums, invariant_components, unchanging_rows
+from blowfishdb.mechanisms.linear.strategy import UnitScales
 from blowfishdb.mechanisms.plan import Mechanism, Plan, shown
-from blowfishdb.mechanisms.scales import UnitScales
 
 TIED = "One hidden move, with those of others that known counts force to follow,"
 """What neighbours differ by where something is known."""

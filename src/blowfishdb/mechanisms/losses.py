@@ -4,10 +4,21 @@ Rows a_r with noise of scales b_r lose ℓ(u, v) = Σ_r |a_r·(e_u − e_v)| / b
 the kernels of releases add, pair by pair. What a policy has lost is the largest sum over its own edges. An
 exact row loses everything between the values that it tells apart. Where known counts force several records to
 move at once, no kernel is proven, and the loss counts as infinite.
+
+What of a release is exact: which totals its decoder used, and which of them its answers show.
+
+A policy leaves the totals of its components public, and a plan may use them. Whoever looks back later must
+tell three things apart. Noisy rows were paid for, and what they lose is known for every pair of values. An
+exact total that the decoder used is in the answers: under a policy that hides it they lost everything. And
+only a total that can be read off the answers is a number that anyone was shown, and may be kept.
+
+An answer is T·(A·x + η) + U·t, t the totals. Where every noise variable has an answer of its own (T is the
+identity), the answers are noisy rows themselves, and a total that was added to one is no exact number at all.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import ABC, abstractmethod
 from contextlib import suppress
@@ -17,19 +28,197 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
+from scipy.sparse import csr_array, vstack
 
-from blowfishdb.core.arrays import IntArray
-from blowfishdb.core.axis import Axis
+from blowfishdb.core.arrays import BoolArray, IntArray
 from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.domain.bins import Bins
+from blowfishdb.core.domain.domain import Axis
 from blowfishdb.core.errors import NotProven, TooLarge
 from blowfishdb.core.graphs import Apex, Cone, PolicyGraph
-from blowfishdb.core.policy import Policy
-from blowfishdb.core.reuse.rows import Intervals, Rows, rows_of
-from blowfishdb.core.stretch import stretch
-from blowfishdb.mechanisms.data_dependent import DataDependentPlan
-from blowfishdb.mechanisms.plan import Plan
-from blowfishdb.mechanisms.released_rows import measured_rows
-from blowfishdb.mechanisms.strategy import Contrasts, SparseRows
+from blowfishdb.core.graphs.inclusion import stretch
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.workloads import one_per_cell
+from blowfishdb.core.workloads.base import Numbers
+from blowfishdb.mechanisms.laplace import LaplaceOnWorkload
+from blowfishdb.mechanisms.linear.cost import component_sums, invariant_components
+from blowfishdb.mechanisms.linear.strategy import Contrasts, SparseRows
+from blowfishdb.mechanisms.plan import DataDependentPlan, Observation, Plan
+from blowfishdb.mechanisms.reuse.stored import Intervals, Rows, rows_of
+
+_MOST_ROWS = 20_000
+_MOST_PROBES = 64
+_NOTHING = 1e-11
+"""Below this a coefficient is rounding."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ReleasedRows:
+    """The rows that a release of ``plan`` at ``epsilon`` is made of, noisy and exact."""
+
+    plan: Plan
+    epsilon: Epsilon
+
+    # --- noisy ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def noisy(self) -> tuple[csr_array, list[Fraction]]:
+        """The rows with noise, and the scale of each."""
+        rows, scales = self.plan.rows(epsilon=self.epsilon or Epsilon(1))
+        return (rows if self._answers is None else self._asked(self._answers)), scales
+
+    def noisy_values(self, seen: Observation) -> Numbers:
+        """What came out of them, in whole numbers."""
+        if self._answers is None:
+            return np.asarray(np.asarray(seen.measured)[self._with_noise])
+        return np.asarray(np.rint(seen.answers[self._answers]), dtype=np.int64)
+
+    @cached_property
+    def _with_noise(self) -> IntArray:
+        return np.flatnonzero(self.plan.scales.floats() > 0)
+
+    @cached_property
+    def _answers(self) -> IntArray | None:
+        """The answer that each noise variable has for itself; None where they are mixed."""
+        if not self.plan.one_to_one or self.plan.workload.denominator != 1:
+            return None
+        names = np.zeros(len(self.plan.scales), dtype=np.int64)
+        names[self._with_noise] = np.arange(1, self._with_noise.size + 1)
+        carried = np.asarray(self.plan.spread(names))
+        place = np.flatnonzero(carried)
+        order = np.argsort(carried[place], kind="stable")
+        alone = np.array_equal(carried[place][order], names[self._with_noise])
+        return place[order] if alone else None
+
+    def _asked(self, answers: IntArray) -> csr_array:
+        """The rows of some answers, over the cells and on the grid of the workload."""
+        rows = rows_of(self.plan.workload)
+        if isinstance(rows, Intervals):
+            return Intervals(rows.size, rows.starts[answers], rows.stops[answers]).sparse()
+        return csr_array(rows.sparse()[answers])
+
+    # --- exact ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _components(self) -> Bins | None:
+        return invariant_components(self.plan.graph)
+
+    @cached_property
+    def _firsts(self) -> IntArray:
+        assert self._components is not None
+        return self._components.first(np.arange(self._components.count))
+
+    @cached_property
+    def used(self) -> csr_array:
+        """Rows that tell two values apart wherever an exact total in the answers does, and only there.
+
+        Components whose totals enter every answer alike are one row together; those that enter none have
+        none. Where there are too many to try, each counts for itself.
+        """
+        if self._components is None:
+            return self._none
+        if self._diagonal:
+            exact = self._asked(np.flatnonzero(self.plan.exact))
+            return self._rows_of(_alike(csr_array(exact[:, self._firsts].T)))
+        count = self._components.count
+        if count <= _MOST_PROBES:
+            entering = np.array([self._from_totals(at) for at in self._firsts])
+            return self._rows_of(_alike(csr_array(np.where(np.abs(entering) <= _NOTHING, 0.0, entering))))
+        some = np.arange(1, count + 1)
+        if (np.abs(self._from_totals(self._firsts, some)) <= _NOTHING).all():
+            return self._none
+        return self._rows_of(some)
+
+    @property
+    def _diagonal(self) -> bool:
+        """Whether each answer is one noisy row, or exact: then only exact ones depend on totals."""
+        return self.plan.free or self._answers is not None or isinstance(self.plan, LaplaceOnWorkload)
+
+    def _from_totals(self, cells: IntArray, counts: IntArray | int = 1) -> Numbers:
+        """U·t: the answers if every noisy row came out as zero, and components hold ``counts``."""
+        x = np.zeros(self.plan.workload.size, dtype=np.int64)
+        x[cells] = counts
+        measured = np.array(self.plan.measure(x))
+        measured[self._with_noise] = 0
+        return np.asarray(self.plan.decode(measured, x), dtype=np.float64)
+
+    def _rows_of(self, groups: IntArray) -> csr_array:
+        """One row for each group of components but 0, which counts their cells."""
+        assert self._components is not None
+        most = int(groups.max(initial=0))
+        if most > _MOST_ROWS:
+            raise TooLarge(f"{most:,} totals are not written out.")
+        row = groups[self._components.assignment()] - 1
+        cells = np.flatnonzero(row >= 0)
+        ones = np.ones(cells.size, dtype=np.int64)
+        return csr_array((ones, (row[cells], cells)), shape=(most, self.plan.workload.size))
+
+    @property
+    def _none(self) -> csr_array:
+        return csr_array((0, self.plan.workload.size), dtype=np.int64)
+
+    def shown(self, seen: Observation) -> tuple[csr_array, Numbers]:
+        """Exact rows that can be read off the answers, and their values."""
+        if self._components is None:
+            return self._none, np.zeros(0, dtype=np.int64)
+        if one_per_cell(self.plan.workload):
+            assert seen.totals is not None
+            groups = np.where(self._totals_shown, np.cumsum(self._totals_shown), 0)
+            return self._rows_of(groups), np.asarray(seen.totals)[self._totals_shown]
+        exact = np.flatnonzero(self.plan.exact)
+        rows = self._asked(exact)
+        kept = _not_implied(csr_array(rows[:, self._firsts]))
+        if kept.size > _MOST_ROWS:
+            raise TooLarge(f"{kept.size:,} exact answers are not written out.")
+        values = np.asarray(seen.answers)[exact[kept]] * self.plan.workload.denominator
+        return csr_array(rows[kept]), np.rint(values).astype(np.int64)
+
+    @cached_property
+    def _totals_shown(self) -> BoolArray:
+        """The components whose cells add up to their total, whatever the noise."""
+        assert self._components is not None
+        noise = np.zeros(len(self.plan.scales))
+        noise[self._with_noise] = np.sin(np.arange(1.0, self._with_noise.size + 1))  # any numbers will do
+        sums = component_sums(np.asarray(self.plan.spread(noise), dtype=np.float64), self._components)
+        return np.asarray(np.abs(sums) <= 1e-9)
+
+
+def measured_rows(plan: Plan, epsilon: Epsilon) -> tuple[csr_array, list[Fraction]]:
+    """The rows that leave the trust boundary and their scales: noisy ones, then exact ones (scale 0)."""
+    released = ReleasedRows(plan, epsilon)
+    rows, scales = released.noisy
+    exact = int(released.used.shape[0])
+    return csr_array(vstack([rows, released.used])), [*scales, *[Fraction(0)] * exact]
+
+
+def _alike(entering: csr_array) -> IntArray:
+    """Groups of components that enter the answers alike (one row each), from 1; 0 if they enter none."""
+    entering.sum_duplicates()
+    entering.eliminate_zeros()
+    numbers: dict[tuple[bytes, bytes], int] = {}
+    groups = np.zeros(entering.shape[0], dtype=np.int64)
+    for row, (start, stop) in enumerate(itertools.pairwise(entering.indptr.tolist())):
+        if stop > start:
+            data = np.round(entering.data[start:stop].astype(np.float64), 10)
+            key = entering.indices[start:stop].tobytes(), data.tobytes()
+            groups[row] = numbers.setdefault(key, len(numbers) + 1)
+    return groups
+
+
+def _not_implied(totals: csr_array) -> IntArray:
+    """Rows over component totals, without those that follow from rows about a single one."""
+    totals.sum_duplicates()
+    totals.eliminate_zeros()
+    entries = np.diff(totals.indptr)
+    single = np.flatnonzero(entries == 1)
+    known, first = np.unique(totals.indices[totals.indptr[single]], return_index=True)
+    unknown = np.ones(totals.shape[1], dtype=np.int64)
+    unknown[known] = 0
+    pattern = csr_array((np.ones_like(totals.indices), totals.indices, totals.indptr), shape=totals.shape)
+    others = np.flatnonzero((entries > 1) & (np.asarray(pattern @ unknown) > 0))
+    return np.sort(np.concatenate((single[first], others)))
+
 
 Loss = Fraction | float
 """A privacy loss: an exact fraction, or ``math.inf``."""

@@ -3,6 +3,17 @@
 ``mechanism.plan(workload, graph)`` sees no data. A linear plan answers W·x by measuring integer
 rows with independent discrete Laplace noise η and combining them; its error is T·η for a public
 matrix T, so the exact error and the privacy loss for an accuracy follow without data.
+
+Data-dependent mechanisms: what they measure next depends on what they have measured, privately.
+
+Their error depends on the data, so none of them promises an (α, β) beforehand: asking for one raises
+``NoGuarantee``. They are for questions that state an ε, and usually beat what can be promised.
+
+Certificate: a release in a form that anyone can check, edge by edge, in exact arithmetic.
+
+A linear release is A·x + N·η with independent η_r of discrete Laplace scale b_r. It is ε-private if
+for every edge (u, v) some z has N·z = A(e_u − e_v) and Σ |z_r|/b_r ≤ ε: moving a record from v to
+u is then undone by shifting the noise by z.
 """
 
 from __future__ import annotations
@@ -10,28 +21,68 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, final
+from typing import Any, NoReturn, final
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, eye_array
 
 from blowfishdb.core.accuracy import Accuracy, check_beta, independent_alpha, independent_epsilon
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray, integers
 from blowfishdb.core.budget import AnyEpsilon, Epsilon, positive
-from blowfishdb.core.errors import SizeMismatch
+from blowfishdb.core.errors import NoGuarantee, NotProven, SizeMismatch, TooLarge
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.secret import Secret
 from blowfishdb.core.workloads import Workload
 from blowfishdb.core.workloads.base import Numbers
-from blowfishdb.mechanisms.certificate import Certificate
-from blowfishdb.mechanisms.invariants import component_sums, invariant_components, unchanging_rows
-from blowfishdb.mechanisms.scales import UnitScales
-from blowfishdb.mechanisms.simulation import Simulation
+from blowfishdb.mechanisms.linear.cost import component_sums, invariant_components, unchanging_rows
+from blowfishdb.mechanisms.linear.law import Simulation
+from blowfishdb.mechanisms.linear.strategy import UnitScales
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """A, N and b, with a witness z for every edge."""
+
+    released: csr_array
+    mixing: csr_array
+    scales: list[Fraction]
+    witness: Callable[[int, int], IntArray]
+
+    @classmethod
+    def of_rows(cls, rows: csr_array, scales: list[Fraction]) -> Certificate:
+        """Independent noise on integer rows: N is the identity and z the change of the rows."""
+        padded = csr_array(rows)
+        columns = csr_array(padded.T)
+
+        def change(u: int, v: int) -> IntArray:
+            zero = np.zeros(padded.shape[0], dtype=np.int64)
+            sides = [columns[[w]].toarray()[0] if w < columns.shape[0] else zero for w in (u, v)]
+            return np.asarray(sides[0] - sides[1])
+
+        return cls(padded, csr_array(eye_array(padded.shape[0], dtype=np.int64)), scales, change)
+
+    def loss(self, u: int, v: int) -> Fraction:
+        """The exact loss on one edge; NotProven if the witness does not undo the move."""
+        z = self.witness(u, v)
+        move = np.zeros(self.released.shape[1], dtype=np.int64)
+        for vertex, sign in ((u, 1), (v, -1)):
+            if vertex < move.size:  # a vertex beyond the cells counts nowhere
+                move[vertex] += sign
+        if (self.mixing @ z != self.released @ move).any():
+            raise NotProven(f"The noise cannot undo a move between cells {u} and {v}.")
+        return sum((Fraction(abs(int(z[r]))) / self.scales[r] for r in np.flatnonzero(z)), start=Fraction(0))
+
+    def worst_loss(self, graph: PolicyGraph) -> Fraction:
+        """The largest loss over all edges of ``graph``."""
+        return max((self.loss(int(u), int(v)) for u, v in graph.edges()), default=Fraction(0))
+
 
 _ROUNDING = 1e-9
 
@@ -223,3 +274,84 @@ def shown(value: Any) -> str:
     """A number as people write it: whole where it is whole, otherwise three digits."""
     number = float(value)
     return f"{number:,.0f}" if math.isclose(number, round(number)) else f"{number:,.3g}"
+
+
+class DataDependentMechanism(ABC):
+    """A way to answer workloads privately whose error, as a rule, depends on the data."""
+
+    @abstractmethod
+    def plan(self, workload: Workload, graph: PolicyGraph) -> Plan | DataDependentPlan:
+        """How this mechanism would answer ``workload`` under ``graph``; NotProven if no proof covers it."""
+
+
+class DataDependentPlan(ABC):
+    """One data-dependent mechanism, one workload, one policy."""
+
+    name: str
+    workload: Workload
+    graph: PolicyGraph
+
+    @abstractmethod
+    def estimate(self, counts: IntArray, *, epsilon: Epsilon, noise: Noise) -> FloatArray:
+        """A private estimate of every cell, at exactly ``epsilon`` on every edge of the policy, or less."""
+
+    @abstractmethod
+    def explain(self) -> str:
+        """What the plan does and why it is private, in a sentence or two."""
+
+    @cached_property
+    def exact(self) -> BoolArray:
+        """Which answers no edge of the policy changes: they are given as they are and cost nothing."""
+        try:
+            return unchanging_rows(self.workload, self.graph)
+        except TooLarge:  # not found out within reason: answered from the estimate like all others
+            return np.zeros(self.workload.count, dtype=np.bool_)
+
+    @property
+    def free(self) -> bool:
+        """Whether every answer is exact, so that a release costs nothing."""
+        return bool(self.exact.all())
+
+    def observe(self, x: Secret[IntArray] | ArrayLike, *, epsilon: AnyEpsilon, noise: Noise) -> Observation:
+        """A release, with what no edge changes put in exactly.
+
+        Nothing is kept of what was measured: which questions were asked depends on the data, so they cannot
+        be combined with the rows of other releases.
+        """
+        counts = self._counts(x)
+        true = np.asarray(self.workload.answer(counts), dtype=np.float64)
+        answers = true if self.free else self.release(counts, epsilon=epsilon, noise=noise)
+        return Observation(np.where(self.exact, true, answers), measured=np.empty(0), totals=None)
+
+    def release(self, x: Secret[IntArray] | ArrayLike, *, epsilon: AnyEpsilon, noise: Noise) -> FloatArray:
+        """Private answers to the workload: those of the estimated cells, which is post-processing."""
+        cells = self.estimate(self._counts(x), epsilon=positive(epsilon), noise=noise)
+        return np.asarray(self.workload.answer(cells), dtype=np.float64)
+
+    def _counts(self, x: Secret[IntArray] | ArrayLike) -> IntArray:
+        counts = integers(x.reveal() if isinstance(x, Secret) else x, "Counts", SizeMismatch)
+        if counts.shape != (self.workload.size,):
+            raise SizeMismatch(f"Expected {self.workload.size:,} counts, got shape {counts.shape}.")
+        return counts
+
+    def squared_errors(self, *, epsilon: AnyEpsilon) -> NoReturn:
+        """Not known before the data is seen."""
+        raise self._unknown()
+
+    def squared_error(self, *, epsilon: AnyEpsilon) -> NoReturn:
+        """Not known before the data is seen."""
+        raise self._unknown()
+
+    def epsilon_for(self, *, alpha: float, beta: float, simultaneous: bool = True) -> NoReturn:
+        """No ε is known to reach an accuracy on all data."""
+        raise self._unknown()
+
+    def alpha_for(self, *, epsilon: AnyEpsilon, beta: float, simultaneous: bool = True) -> NoReturn:
+        """No accuracy is known to hold on all data."""
+        raise self._unknown()
+
+    def _unknown(self) -> NoGuarantee:
+        return NoGuarantee(
+            f"How far off {self.name} is depends on the data, so it promises no accuracy.",
+            fixes=("state an ε instead", "the cheapest mechanism with a promise: best"),
+        )

@@ -1,18 +1,210 @@
-"""What several releases lost together under a policy, and in which columns most."""
+"""What several releases lost together under a policy, and in which columns most.
+
+What releases whose rows are known lost together, row by row of two neighbouring tables.
+
+Releases about groups that no edge joins, or about distant parts of a line, lose on different edges: together
+they cost as much as the dearest. That is found by listing the edges over the boxes that all have in common.
+
+A row that a column's declaration drops is counted by no question about that column, and by every other one.
+So two neighbouring rows are compared column by column: where both have a declared value the policy joins
+these values, or they are the same; a dropped value stands for any. That is the largest relation under which
+every single release is priced right: the policy over its own boxes, and one vertex for what is not counted.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import final
 
+import numpy as np
+
+from blowfishdb.core.arrays import BoolArray, IntArray
+from blowfishdb.core.domain.bins import Bins, common_bins
+from blowfishdb.core.domain.domain import Axis
 from blowfishdb.core.graphs import Explicit, PolicyGraph, Product
-from blowfishdb.core.policy import Policy
-from blowfishdb.core.policy_parts import parts_of
+from blowfishdb.core.policy.policy import Policy, parts_of, without_presence
+from blowfishdb.core.workloads.base import Numbers
+from blowfishdb.mechanisms.linear.strategy import WeightedRows
 from blowfishdb.mechanisms.losses import ByRows, Kernel, Loss, Tightest
-from blowfishdb.mechanisms.pairwise_loss import pairwise_loss
+
+_MOST_BOXES = 20_000
+_MOST_EDGES = 10**6
+_MOST_WORK = 2 * 10**8  # rows times pairs of boxes
+_MOST_DROPPING = 4  # columns; each makes three times as many kinds of neighbours
+
+
+def pairwise_loss(kernels: Sequence[ByRows], policy: Policy) -> Loss | None:
+    """The exact loss of releases whose rows are known; None where listing the edges would take too long."""
+    boxes = _common_boxes(kernels, policy)
+    if policy.constraints is not None or boxes is None:
+        return None
+    common = _Common(policy, boxes, tuple(kernels))
+    if not common.manageable:
+        return None
+    worst = 0
+    for first, second in common.dropped():
+        found = common.most(first, second)
+        if found is None:
+            return None
+        noisy, exact = found
+        if exact:
+            return math.inf
+        worst = max(worst, noisy)
+    return Fraction(worst, common.unit)
+
+
+def _common_boxes(kernels: Sequence[ByRows], policy: Policy) -> dict[str, Bins] | None:
+    """The coarsest bins of every column that refine those of all releases, in the order of the domain."""
+    boxes: dict[str, Bins] = {}
+    for axis in (axis for kernel in kernels for axis in kernel.axes):
+        if axis.column not in policy.domain or policy.domain[axis.column] != axis.attribute:
+            return None
+        boxes[axis.column] = common_bins(boxes.get(axis.column), axis.bins, axis.attribute.size)
+    return {name: boxes[name] for name in policy.domain.names if name in boxes}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Common:
+    """Releases over the boxes that they have in common."""
+
+    policy: Policy
+    boxes: Mapping[str, Bins]
+    kernels: tuple[ByRows, ...]
+
+    @cached_property
+    def unit(self) -> int:
+        """A loss of one is this many units."""
+        return math.lcm(*(kernel.unit for kernel in self.kernels))
+
+    @cached_property
+    def _dropping(self) -> tuple[str, ...]:
+        return tuple(name for name in self.boxes if self.policy.domain[name].may_drop)
+
+    @property
+    def manageable(self) -> bool:
+        """Whether the boxes can be listed."""
+        few = len(self._dropping) <= _MOST_DROPPING
+        return few and math.prod(bins.count for bins in self.boxes.values()) <= _MOST_BOXES
+
+    def dropped(self) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
+        """The columns in which the first of two rows is dropped, and those in which the second is.
+
+        Never both in one column: the first could have any value there, which tells no less. And in no other
+        order: which of the two comes first does not matter.
+        """
+        for sides in itertools.product((0, 1, 2), repeat=len(self._dropping)):
+            if next((side for side in sides if side), 1) == 1:
+                named = list(zip(self._dropping, sides, strict=True))
+                yield (
+                    frozenset(name for name, side in named if side == 1),
+                    frozenset(name for name, side in named if side == 2),
+                )
+
+    def most(self, first: frozenset[str], second: frozenset[str]) -> tuple[int, bool] | None:
+        """The largest loss between rows that are dropped in these columns, and whether one is endless."""
+        declared = tuple(name for name in self.boxes if name not in first | second)
+        pairs = self._pairs(declared, some_dropped=bool(first))
+        if pairs is None:
+            return None
+        noisy, exact = np.zeros(len(pairs), dtype=object), np.zeros(len(pairs), dtype=np.bool_)
+        for kernel in self._apart(neither=first | second):
+            place = np.append(self._places(kernel, declared), kernel.rows.size)  # ⊥ comes last
+            ends, which = np.unique(np.sort(place[pairs], axis=1), axis=0, return_inverse=True)
+            if len(ends) * kernel.rows.count > _MOST_WORK:
+                return None
+            more, told = self._losses(kernel, ends)
+            noisy += more[which.ravel()]
+            exact |= told[which.ravel()]
+        for side, own, other in ((0, first, second), (1, second, first)) if first else ():
+            more, told = self._uncounted(declared, own, other)
+            noisy += more[pairs[:, side]]
+            exact |= told[pairs[:, side]]
+        return int(noisy.max(initial=0)), bool(exact.any())
+
+    def _pairs(self, declared: Sequence[str], *, some_dropped: bool) -> IntArray | None:
+        """Neighbouring boxes of the columns in which both rows are declared; None if there are too many.
+
+        Where other columns differ by a dropped value these may be equal, and it matters which row is which.
+        """
+        graph = self.policy.project({name: self.boxes[name] for name in declared})
+        if some_dropped:
+            graph = without_presence(graph)
+        if graph.edge_count > _MOST_EDGES:
+            return None
+        edges = graph.edges()
+        if not some_dropped:
+            return edges
+        same = np.repeat(np.arange(graph.size)[:, None], 2, axis=1)
+        return np.concatenate((edges, edges[:, ::-1], same))
+
+    def _apart(self, *, neither: frozenset[str]) -> list[ByRows]:
+        """The releases that ask about none of these columns."""
+        return [kernel for kernel in self.kernels if not _columns(kernel) & neither]
+
+    def _uncounted(
+        self, declared: Sequence[str], own: frozenset[str], other: frozenset[str]
+    ) -> tuple[Numbers, BoolArray]:
+        """For every box of ``declared`` columns the most that a row there loses by not being counted.
+
+        In releases that count it, but not the other row, which is dropped in the columns ``other``. There the
+        row itself may have any value.
+        """
+        names = tuple(name for name in self.boxes if name in other or name in declared)
+        shape = tuple(self.boxes[name].count for name in names)
+        noisy, exact = np.zeros(shape, dtype=object), np.zeros(shape, dtype=np.bool_)
+        for kernel in self._apart(neither=own):
+            if _columns(kernel) & other:
+                nowhere = np.full(kernel.rows.size, kernel.rows.size)
+                more, told = self._losses(kernel, np.column_stack((np.arange(kernel.rows.size), nowhere)))
+                place = self._places(kernel, names)
+                noisy += more[place].reshape(shape)
+                exact |= told[place].reshape(shape)
+        free = tuple(at for at, name in enumerate(names) if name in other)
+        return np.asarray(noisy.max(axis=free), dtype=object).ravel(), np.asarray(
+            exact.any(axis=free)
+        ).ravel()
+
+    def _places(self, kernel: ByRows, names: Sequence[str]) -> IntArray:
+        """For every box of the named columns, row-major, that of the release."""
+        shape = tuple(self.boxes[name].count for name in names)
+        count = math.prod(shape)
+        at = dict(zip(names, np.unravel_index(np.arange(count), shape), strict=True)) if shape else {}
+
+        def bin_of(axis: Axis) -> IntArray:
+            return axis.bins.assign(self.boxes[axis.column].first(at[axis.column]))
+
+        own = tuple(axis.bins.count for axis in kernel.axes)
+        if not own:
+            return np.zeros(count, dtype=np.int64)
+        return np.asarray(np.ravel_multi_index(tuple(map(bin_of, kernel.axes)), own))
+
+    def _losses(self, kernel: ByRows, pairs: IntArray) -> tuple[Numbers, BoolArray]:
+        """Σ_r |a_ru − a_rv|·w_r over noisy rows, and whether an exact row tells the two apart."""
+        exact = kernel.weights == 0
+        noisy = _changes(kernel, ~exact, kernel.weights, pairs)
+        told = np.asarray(_changes(kernel, exact, np.ones_like(kernel.weights), pairs) > 0, dtype=np.bool_)
+        return kernel.people * (self.unit // kernel.unit) * noisy, told
+
+
+def _columns(kernel: ByRows) -> frozenset[str]:
+    return frozenset(axis.column for axis in kernel.axes)
+
+
+def _changes(kernel: ByRows, chosen: BoolArray, weights: IntArray, pairs: IntArray) -> Numbers:
+    some, size = np.flatnonzero(chosen), kernel.rows.size
+    change = np.zeros(len(pairs), dtype=object)
+    if some.size:
+        asked = WeightedRows(kernel.rows.sparse()[some], weights[some])
+        both, one = (pairs < size).all(axis=1), (pairs[:, 0] < size) & (pairs[:, 1] >= size)
+        change[both] = asked.moves(pairs[both, 0], pairs[both, 1])
+        change[one] = asked.norms(pairs[one, 0])
+    return change
 
 
 @final

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from blowfishdb.adapters.backends.base import Backend
-from blowfishdb.adapters.backends.cancellation import Cancellation
-from blowfishdb.adapters.backends.duckdb import DuckDB
-from blowfishdb.adapters.backends.duckdb_memory import is_table
-from blowfishdb.adapters.backends.files import check_file, is_there
-from blowfishdb.adapters.sql_source import Source
-from blowfishdb.core.domain import Domain
+from blowfishdb.adapters.backends.addresses import check_file, is_there
+from blowfishdb.adapters.backends.base import Backend, Cancellation
+from blowfishdb.adapters.backends.duckdb import DuckDB, is_table
+from blowfishdb.adapters.sql.source import Source
+from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidInput, SourceMissing
 
 __all__ = ["Backend", "Cancellation", "open_backend"]

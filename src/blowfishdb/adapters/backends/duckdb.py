@@ -1,31 +1,325 @@
-"""DuckDB: database files, CSV and Parquet files, and tables in memory, always read-only."""
+"""DuckDB: database files, CSV and Parquet files, and tables in memory, always read-only.
+
+Opening files with DuckDB so that nothing is written, downloaded, or mistaken for a Python variable.
+
+Tables in memory: pandas, Arrow and Polars, copied into a DuckDB database of their own.
+
+The copy is what is asked from then on, whatever happens to the original: answers belong to a snapshot.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from sqlglot import exp
 
-from blowfishdb.adapters.backends.declared import DeclaredBackend, closed, listed, only_table
-from blowfishdb.adapters.backends.duckdb_files import connect, holds_rows
-from blowfishdb.adapters.backends.duckdb_memory import connect_to_table
-from blowfishdb.adapters.backends.running import Brake
-from blowfishdb.adapters.sql import Aggregate
-from blowfishdb.adapters.sql_duckdb import DUCKDB
-from blowfishdb.adapters.sql_engine import SqlColumn
-from blowfishdb.adapters.sql_source import Source
-from blowfishdb.adapters.sql_view_types import check_types
+from blowfishdb.adapters.backends.base import Brake, DeclaredBackend, closed, listed, only_table
+from blowfishdb.adapters.sql.engines import SqlColumn
+from blowfishdb.adapters.sql.engines.duckdb import DUCKDB
+from blowfishdb.adapters.sql.source import Source, check_types
+from blowfishdb.adapters.sql.statement import Aggregate
 from blowfishdb.core.arrays import IntArray
-from blowfishdb.core.domain import Domain
-from blowfishdb.core.errors import InvalidInput, SourceError, SourceMissing
+from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.errors import InvalidInput, SourceCorrupt, SourceError, SourceMissing
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from duckdb import DuckDBPyConnection
+
+
+Config = dict[str, str | bool | int | float | list[str]]
+SAFE: Config = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,
+}
+TEXT_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".csv.zst", ".tsv.zst")
+_PARQUET_ENDINGS = (".parquet", ".pq")
+
+
+def connect(path: Path) -> DuckDBPyConnection:
+    """A read-only connection to a database file, or to a view of a file or folder of rows."""
+    if not path.exists():
+        raise SourceMissing(f"There is no file '{path}'.", fixes=("check the path and the working folder",))
+    if path.is_dir():
+        if not any(path.rglob("*.parquet")):
+            raise SourceMissing(
+                f"The folder '{path}' holds no Parquet files.", fixes=("files that end in .parquet",)
+            )
+        return _rows(path, "/**/*.parquet")
+    if path.name.lower().endswith(_PARQUET_ENDINGS):
+        return _rows(path)
+    if is_text_file(path):  # how it is read would depend on its rows, so no answer comes from it
+        raise SourceError(
+            f"'{path}' is a file of texts, which is read once, when it is declared.", fixes=("add_dataset",)
+        )
+    return _database(path)
+
+
+def holds_rows(path: Path) -> bool:
+    """Whether a place is a file or folder of rows, which is one table, rather than a database."""
+    return path.is_dir() or path.name.lower().endswith((*_PARQUET_ENDINGS, *TEXT_ENDINGS))
+
+
+def is_text_file(place: object) -> bool:
+    """Whether a place is a path that names a file of texts."""
+    path = isinstance(place, str | Path) and "://" not in str(place)
+    return path and str(place).lower().endswith(TEXT_ENDINGS)
+
+
+def table_name(path: Path) -> str:
+    """The name under which a file of rows is a table: what is in front of the first dot."""
+    return path.name.split(".")[0] or path.name
+
+
+def _database(path: Path) -> DuckDBPyConnection:
+    import duckdb
+
+    try:
+        return _with_known_functions(duckdb.connect(str(path), read_only=True, config=_closed()), path)
+    except duckdb.Error as error:
+        words = str(error).lower()
+    if "lock" in words or "different configuration" in words:
+        raise SourceError(
+            f"'{path}' is open for writing elsewhere.", fixes=("close it there", "use a copy of the file")
+        )
+    if "permission" in words:
+        raise SourceError(f"'{path}' may not be read.", fixes=("check the permissions of the file",))
+    raise SourceCorrupt(
+        f"'{path}' is not a DuckDB database, is damaged, or was written by a newer version.",
+        fixes=("a DuckDB, CSV or Parquet file", "pip install --upgrade duckdb"),
+    )
+
+
+def _with_known_functions(connection: DuckDBPyConnection, path: Path) -> DuckDBPyConnection:
+    """A file may bring functions along; one with the name of DuckDB's own would be taken in its place."""
+    listed = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE internal = "
+    own = {name.lower() for (name,) in connection.execute(f"{listed} false").fetchall()}
+    if own and own & {name.lower() for (name,) in connection.execute(f"{listed} true").fetchall()}:
+        connection.close()
+        raise SourceError(
+            f"'{path}' defines functions under names of DuckDB's own, so it is not known what is counted.",
+            fixes=("DROP MACRO in the file", "a file with the tables alone"),
+        )
+    return connection
+
+
+@cache
+def _closed() -> Config:
+    """For a database file: whatever its views call, no other file and no address can be reached."""
+    import duckdb
+
+    with duckdb.connect(":memory:", config=SAFE) as connection:
+        unreliable = _unreliable(connection)
+    return {
+        **SAFE,
+        "enable_external_access": False,
+        **({"disabled_optimizers": unreliable} if unreliable else {}),
+        "lock_configuration": True,
+    }
+
+
+def _unreliable(connection: DuckDBPyConnection) -> str:
+    """An optimisation that makes TRY_CAST fail on CSV files (duckdb issue 23818), if present."""
+    known = connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
+    return "type_pushdown" if ("type_pushdown",) in known else ""
+
+
+def reliable(connection: DuckDBPyConnection) -> DuckDBPyConnection:
+    """The connection without that optimisation."""
+    unreliable = _unreliable(connection)
+    if unreliable:
+        connection.execute(f"SET disabled_optimizers = '{unreliable}'")
+    return connection
+
+
+def merge_parquet(folder: Path, file: Path) -> None:
+    """The rows of a folder of Parquet files, in one file."""
+    import duckdb
+
+    connect(folder).close()
+    scan = _scan(folder, "/**/*.parquet")
+    copied = exp.select("*").from_(scan).sql(dialect="duckdb")
+    connection = reliable(duckdb.connect(":memory:", config=SAFE))
+    try:
+        connection.execute(f"COPY ({copied}) TO {exp.Literal.string(str(file)).sql()} (FORMAT parquet)")
+        return
+    except duckdb.Error as error:
+        failure = type(error).__name__
+    finally:
+        connection.close()
+    raise SourceCorrupt(
+        f"The Parquet files in '{folder}' cannot be read together ({failure}).",
+        fixes=("files with the same columns",),
+    )
+
+
+def check_readable(path: Path, title: str) -> None:
+    """Every value of Parquet files can be read: one that cannot would make the questions fail that meet it,
+    and so tell that it is there."""
+    column = _unreadable_column(path)
+    if column is not None:
+        raise SourceCorrupt(
+            f"{title} has values in the column {column!r} that cannot be read.",
+            fixes=("write it anew, with texts in UTF-8", "leave the column out of it"),
+        )
+
+
+def _unreadable_column(path: Path) -> str | None:
+    """The first column with a value that cannot be read."""
+    connection = connect(path)
+    try:
+        relation = exp.Table(this=exp.to_identifier(table_name(path), quoted=True))
+        described = connection.execute(exp.Describe(this=exp.select("*").from_(relation)).sql("duckdb"))
+        names = [str(row[0]) for row in described.fetchall()]
+        return next((name for name in names if not _reads(connection, relation, name)), None)
+    finally:
+        connection.close()
+
+
+def _reads(connection: DuckDBPyConnection, relation: exp.Table, name: str) -> bool:
+    import duckdb
+
+    value = exp.Anonymous(this="hash", expressions=[exp.column(name, quoted=True)])
+    try:
+        connection.execute(exp.select(exp.Max(this=value)).from_(relation).sql("duckdb")).fetchall()
+    except duckdb.Error:
+        return False
+    return True
+
+
+def _literal(path: Path) -> str:
+    """A path without signs that stand for others."""
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(path))
+
+
+def _scan(path: Path, below: str = "") -> exp.Anonymous:
+    return exp.Anonymous(this="read_parquet", expressions=[exp.Literal.string(_literal(path) + below)])
+
+
+def _rows(path: Path, below: str = "") -> DuckDBPyConnection:
+    """A view with the name of the file, in a database in memory that can reach nothing else."""
+    import duckdb
+
+    name = exp.Table(this=exp.to_identifier(table_name(path), quoted=True))
+    view = exp.Create(this=name, kind="VIEW", expression=exp.select("*").from_(_scan(path, below)))
+    reachable = "allowed_directories" if path.is_dir() else "allowed_paths"
+    places = [f"{place}/" if path.is_dir() else place for place in (str(path), _literal(path))]
+    allow = exp.Array(expressions=[exp.Literal.string(place) for place in places])
+    connection = reliable(duckdb.connect(":memory:", config=SAFE))
+    try:
+        connection.execute(view.sql(dialect="duckdb"))
+        connection.execute(f"SET {reachable} = {allow.sql(dialect='duckdb')}")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+        return connection
+    except duckdb.Error:
+        connection.close()
+    raise SourceCorrupt(
+        f"'{path}' is not a readable Parquet file.", fixes=("open it with another program to see",)
+    )
+
+
+NAME = "data"
+_GIVEN = "given"
+
+
+def is_table(value: object) -> bool:
+    """Whether ``value`` offers its columns in the way of Arrow, as pandas and Polars do."""
+    return hasattr(value, "__arrow_c_stream__") or _is_lazy(value)
+
+
+def connect_to_table(value: object) -> DuckDBPyConnection:
+    """A database that holds a copy of a table and can reach nothing else."""
+    import duckdb
+
+    table = _as_arrow(value)
+    connection = reliable(duckdb.connect(":memory:", config=SAFE))
+    try:
+        connection.register(_GIVEN, table)
+        connection.execute(f'CREATE TABLE "{NAME}" AS SELECT * FROM "{_GIVEN}"')  # noqa: S608 - no input
+        connection.unregister(_GIVEN)
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+        return connection
+    except duckdb.Error:
+        connection.close()
+    raise _no_place("DuckDB")
+
+
+def _no_place(holder: str) -> SourceCorrupt:
+    return SourceCorrupt(
+        f"The table in memory has columns that {holder} cannot hold.", fixes=("simpler types",)
+    )
+
+
+def save_table(value: object, path: Path) -> None:
+    """A copy of a table as a Parquet file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = _as_arrow(value)
+    try:
+        pq.write_table(table, path)
+    except pa.ArrowException:
+        table = None
+    if table is None:
+        raise _no_place("Parquet")
+
+
+def _is_lazy(value: object) -> bool:
+    return type(value).__name__ == "LazyFrame" and hasattr(value, "collect")
+
+
+def _as_arrow(value: Any) -> pa.Table:
+    import pyarrow as pa
+
+    if not is_table(value):
+        raise InvalidInput(
+            f"A {type(value).__name__} is not a table.",
+            fixes=("a path", "a database address", "a pandas, Arrow or Polars table"),
+        )
+    eager = value.collect() if _is_lazy(value) else value
+    try:
+        if hasattr(eager, "iloc"):  # pandas; its index is no column
+            _check_names([str(name) for name in eager.columns])
+            table = pa.Table.from_pandas(eager, preserve_index=False)
+        else:
+            table = pa.table(eager)
+    except (pa.ArrowException, TypeError, ValueError):
+        table = None
+    if table is None:  # raised outside, because Arrow's words quote values
+        raise SourceCorrupt(
+            "A column of the table in memory mixes values of several types.",
+            fixes=("give each column one type, for example with astype('string')",),
+        )
+    _check_names(table.column_names)
+    return _decoded(table)
+
+
+def _check_names(names: list[str]) -> None:
+    if len({name.lower() for name in names}) < len(names):
+        raise SourceCorrupt("Two columns of the table have the same name.", fixes=("rename one of them",))
+
+
+def _decoded(table: pa.Table) -> pa.Table:
+    """Categories as the values that they stand for."""
+    import pyarrow as pa
+
+    for place, column in enumerate(table.schema):
+        if pa.types.is_dictionary(column.type):
+            kind = column.type.value_type
+            if pa.types.is_string_view(kind):  # as Polars has them; Arrow cannot look values up in these
+                kind = pa.large_string()
+            chunks = [part.dictionary.cast(kind).take(part.indices) for part in table.column(place).chunks]
+            table = table.set_column(place, column.name, pa.chunked_array(chunks, kind))
+    return table
 
 
 @final

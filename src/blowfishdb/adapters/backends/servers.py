@@ -16,11 +16,11 @@ from sqlalchemy.engine import URL
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
-from blowfishdb.adapters.sql_engine import Engine
-from blowfishdb.adapters.sql_mysql import MYSQL
-from blowfishdb.adapters.sql_postgres import POSTGRES
-from blowfishdb.adapters.sql_sqlite import SQLITE
-from blowfishdb.adapters.sql_trino import TRINO
+from blowfishdb.adapters.sql.engines import Engine
+from blowfishdb.adapters.sql.engines.mysql import MYSQL
+from blowfishdb.adapters.sql.engines.postgres import POSTGRES
+from blowfishdb.adapters.sql.engines.sqlite import SQLITE
+from blowfishdb.adapters.sql.engines.trino import TRINO
 from blowfishdb.core.errors import InvalidInput
 
 CONNECT_SECONDS = 10

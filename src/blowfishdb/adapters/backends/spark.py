@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple, final
 
 from sqlglot import exp
 
-from blowfishdb.adapters.backends.declared import DeclaredBackend, closed, listed
-from blowfishdb.adapters.backends.duckdb_files import is_text_file, table_name
-from blowfishdb.adapters.backends.running import Brake
-from blowfishdb.adapters.sql import Aggregate
-from blowfishdb.adapters.sql_source import Source
-from blowfishdb.adapters.sql_spark import SPARK
+from blowfishdb.adapters.backends.base import Brake, DeclaredBackend, closed, listed
+from blowfishdb.adapters.backends.duckdb import is_text_file, table_name
+from blowfishdb.adapters.sql.engines.spark import SPARK
+from blowfishdb.adapters.sql.source import Source
+from blowfishdb.adapters.sql.statement import Aggregate
 from blowfishdb.core.arrays import IntArray
-from blowfishdb.core.domain import Domain
+from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidInput, SourceCorrupt, SourceError, SourceMissing
 
 if TYPE_CHECKING:

@@ -2,12 +2,15 @@
 
 One small pool of connections serves all threads. Every transaction is read-only where the database knows the
 word, and ends with a rollback. No message contains the database's own words, or a password.
+
+Which SQL a place speaks, so that a curator's view is read in its own language.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any, final
 
 from sqlalchemy import Connection, create_engine, inspect
@@ -18,14 +21,13 @@ from sqlalchemy.pool import QueuePool
 from sqlglot import exp
 
 from blowfishdb.adapters.backends import addresses, servers
-from blowfishdb.adapters.backends.declared import DeclaredBackend, closed, listed, only_table
-from blowfishdb.adapters.backends.running import Brake
-from blowfishdb.adapters.sql import Aggregate
-from blowfishdb.adapters.sql_engine import SqlColumn
-from blowfishdb.adapters.sql_source import Source
-from blowfishdb.adapters.sql_view_types import check_types
+from blowfishdb.adapters.backends.base import Brake, DeclaredBackend, closed, listed, only_table
+from blowfishdb.adapters.backends.servers import is_sqlite
+from blowfishdb.adapters.sql.engines import SqlColumn
+from blowfishdb.adapters.sql.source import Source, check_types
+from blowfishdb.adapters.sql.statement import Aggregate
 from blowfishdb.core.arrays import IntArray
-from blowfishdb.core.domain import Domain
+from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidInput, SourceCorrupt, SourceError, SourceMissing
 
 _CONNECTIONS = 4
@@ -247,3 +249,16 @@ class SqlDatabase(DeclaredBackend):
             f"{self._place} cannot be reached ({failure}).",
             fixes=("check host, port, database, user and password", "see whether the server runs"),
         )
+
+
+_NAMES = {"postgresql": "postgres", "mariadb": "mysql"}
+"""What sqlglot calls the language of an address, where that differs from the beginning of the address."""
+
+
+def dialect_of(location: object) -> str:
+    """The language of an address, of a SQLite file, or else of DuckDB, which reads all other files."""
+    scheme, address, _ = str(location).partition("://")
+    if address:
+        spoken = scheme.split("+")[0].removesuffix("-local")
+        return _NAMES.get(spoken, spoken)
+    return "sqlite" if isinstance(location, str | Path) and is_sqlite(Path(location)) else "duckdb"

@@ -2,6 +2,10 @@
 
 A copy is written beside its place and put there in one step, so that it is whole or not there. It is a folder
 with one Parquet file, which has the name that the rows have as a table.
+
+What a curator is told about where rows are, and about what is kept of them.
+
+Parquet files of a size that can be believed, before anything in them is read.
 """
 
 from __future__ import annotations
@@ -19,27 +23,56 @@ from glob import escape as glob_escape
 from pathlib import Path
 from typing import Any, Final, Self, final
 
-from blowfishdb.adapters.backends.duckdb_files import (
+from blowfishdb.adapters.backends.duckdb import (
+    NAME,
     check_readable,
     holds_rows,
     is_text_file,
     merge_parquet,
+    save_table,
     table_name,
 )
-from blowfishdb.adapters.backends.duckdb_memory import NAME, save_table
-from blowfishdb.adapters.copies.dialect import Dialect
-from blowfishdb.adapters.copies.parquet_files import check_parquet
-from blowfishdb.adapters.copies.text_files import opened_rows
-from blowfishdb.adapters.patience import Patience
-from blowfishdb.adapters.private_files import (
+from blowfishdb.adapters.copies import (
+    Dialect,
+    Patience,
+    SourceKind,
+    check_columns,
+    credible,
     is_private,
     make_durable,
     make_private,
     private_file,
     private_folder,
 )
-from blowfishdb.adapters.store import Store
+from blowfishdb.adapters.copies.text_files import opened_rows
+from blowfishdb.adapters.store.database import Store
 from blowfishdb.core.errors import InvalidInput, SourceCorrupt, SourceError, SourceMissing
+
+
+def check_parquet(path: Path) -> None:
+    """Refuse files with too many columns, or that unpack to far more than they are."""
+    import pyarrow.parquet as pq
+
+    for file in _files(path):
+        try:
+            about = pq.read_metadata(file)
+        except (OSError, ValueError):  # whoever reads it says what is wrong
+            continue
+        check_columns(about.num_columns, path)
+        unpacked = sum(about.row_group(group).total_byte_size for group in range(about.num_row_groups))
+        if unpacked > credible(file):
+            raise SourceCorrupt(
+                f"'{file}' unpacks to {unpacked:,} bytes, far more than it has.",
+                fixes=("write it anew without compression",),
+            )
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if path.is_dir():
+        yield from path.rglob("*.parquet")
+    elif path.is_file():
+        yield path
+
 
 QUOTA: Final = 50 * 10**9
 """Bytes that all copies of a workspace may take, unless it is told otherwise."""
@@ -284,3 +317,82 @@ def _is_old(place: Path) -> bool:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@final
+@dataclass(frozen=True)
+class SourceFacts:
+    """Where the rows of a dataset come from, how a file was read, and the copy that answers come from.
+
+    For the curator: a copy knows how many rows there are, which may be hidden.
+    """
+
+    dataset: str
+    kind: SourceKind
+    location: str
+    """Without a password; empty for a table that was in memory."""
+    snapshot: int
+    dialect: Dialect | None = None
+    copy: RowsCopy | None = None
+
+    def describe(self) -> str:
+        """In words."""
+        words = [f"{self.dataset}: {self.kind.words}."]
+        if self.location:
+            words.append(f"From {self.location}.")
+        if self.dialect is not None:
+            words.append(f"Read as {self.dialect.describe()}.")
+        if self.copy is not None:
+            words.append(
+                f"{self.copy.rows:,} rows, {self.copy.bytes:,} bytes, taken {self.copy.taken}, "
+                f"SHA-256 {self.copy.sha256}."
+            )
+        return " ".join(words)
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-ready data."""
+        return {
+            "dataset": self.dataset,
+            "kind": self.kind.value,
+            "kind_in_words": self.kind.words,
+            "location": self.location,
+            "snapshot": self.snapshot,
+            "dialect": None if self.dialect is None else self.dialect.to_plain(),
+            "read_as": None if self.dialect is None else self.dialect.describe(),
+            "copy": None if self.copy is None else self.copy.to_plain(),
+        }
+
+    @classmethod
+    def from_plain(cls, said: Mapping[str, Any]) -> Self:
+        """Facts from their plain form."""
+        return cls(
+            said["dataset"],
+            SourceKind(said["kind"]),
+            said["location"],
+            said["snapshot"],
+            None if said["dialect"] is None else Dialect.from_plain(said["dialect"]),
+            None if said["copy"] is None else RowsCopy.from_plain(said["copy"]),
+        )
+
+
+@final
+@dataclass(frozen=True)
+class Holdings:
+    """The sources of all datasets, and how many bytes their copies take of those they may."""
+
+    sources: tuple[SourceFacts, ...]
+    used: int
+    quota: int
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-ready data."""
+        return {
+            "sources": [source.to_plain() for source in self.sources],
+            "used": self.used,
+            "quota": self.quota,
+        }
+
+    @classmethod
+    def from_plain(cls, said: Mapping[str, Any]) -> Self:
+        """Holdings from their plain form."""
+        return cls(tuple(map(SourceFacts.from_plain, said["sources"])), said["used"], said["quota"])

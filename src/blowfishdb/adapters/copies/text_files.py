@@ -15,10 +15,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, final
 
-from blowfishdb.adapters.backends.files import check_file
-from blowfishdb.adapters.copies.dialect import SEPARATORS, Dialect
-from blowfishdb.adapters.copies.sizes import check_columns, credible
-from blowfishdb.adapters.patience import Patience
+from blowfishdb.adapters.backends.addresses import check_file
+from blowfishdb.adapters.copies import SEPARATORS, Dialect, Patience, check_columns, credible
 from blowfishdb.core.errors import InvalidInput, SourceCorrupt, SourceError, SourceMissing
 
 if TYPE_CHECKING:

@@ -3,32 +3,199 @@
 Every rule is an upper bound over Def. 4.1, proved in docs/proofs/constraints.md, for the literal reading
 and so for the edge reading too; two more rules hold for the edge reading alone. The smallest one counts.
 Where none applies the answer is NotProven.
+
+How far apart the cells of one class are: what a class contributes when it loses one record and gains
+another.
+
+Exchanges: sets of moves that together leave every known count as it was, and none of whose parts does.
+
+Neighbours under constraints differ by one exchange (docs/proofs/constraints.md, Lemma 1), so the longest
+one bounds in how many records they differ. Where known counts overlap, it is found by listing the minimal
+non-negative whole solutions of V·x = 0 over the shifts V that moves can cause, in the order of Contejean
+and Devie.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import final
+from functools import cached_property, lru_cache
+from typing import Any, final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from blowfishdb.core.arrays import IntArray
+from blowfishdb.core.arrays import BoolArray, IntArray
 from blowfishdb.core.constraints.constraint_graph import (
     ConstraintGraph,
+    Moves,
     constraint_graph,
     crossing,
     distinct_counts,
 )
 from blowfishdb.core.constraints.declared import Reading
-from blowfishdb.core.constraints.exact_algebra import free_direction
-from blowfishdb.core.constraints.exchanges import longest_exchange, shifts
-from blowfishdb.core.constraints.known_cells import KnownCells
-from blowfishdb.core.constraints.moves import Moves
-from blowfishdb.core.constraints.spread import Spread, spread
+from blowfishdb.core.constraints.known_cells import KnownCells, free_direction
+from blowfishdb.core.domain.bins import LIMIT
 from blowfishdb.core.errors import NotProven, SizeMismatch, TooLarge
-from blowfishdb.core.graphs import PolicyGraph
+from blowfishdb.core.graphs import Full, PolicyGraph
+
+_MOST_EDGES = 10**6
+_AT_ONCE = 10**6
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """The largest cost of a move inside each class, and from each cell to the rest of its class.
+
+    ``farthest`` is None where only upper bounds of ``widths`` are known.
+    """
+
+    classes: IntArray
+    widths: NDArray[Any]
+    farthest: NDArray[Any] | None
+
+    @property
+    def widest(self) -> int:
+        """The most that any move inside a class costs."""
+        return int(self.widths.max())
+
+    @property
+    def total(self) -> int:
+        """Once round all classes: every one of them loses a record and gains another."""
+        return sum(self.widths.tolist())
+
+    def around(self, graph: PolicyGraph) -> int:
+        """The same when one of the moves from class to class is along an edge of the policy."""
+        if self.farthest is None or isinstance(graph, Full) or graph.edge_count > _MOST_EDGES:
+            return self.total
+        u, v = graph.edges().T
+        across = self.classes[u] != self.classes[v]
+        u, v = u[across], v[across]
+        if not u.size:
+            return 0
+        lost = self.widths[self.classes] - self.farthest
+        return self.total - int((lost[u] + lost[v]).min())
+
+
+def spread(classes: IntArray, moves: Moves) -> Spread:
+    """Class by class; classes with the same cells of the question are looked at once.
+
+    Where pairs are too many, widths are bounded from one cell of each class by the triangle inequality.
+    """
+    pairs = np.unique(classes * moves.asked.size + moves.labels)
+    groups = np.split(pairs % moves.asked.size, np.flatnonzero(np.diff(pairs // moves.asked.size)) + 1)
+    sets: dict[bytes, IntArray] = {}
+    keys = [group.tobytes() for group in groups]
+    for key, group in zip(keys, groups, strict=True):
+        sets.setdefault(key, group)
+    if sum(group.size**2 for group in sets.values()) > 10 * LIMIT:
+        bounds = {key: _from_one(group, moves) for key, group in sets.items()}
+        return Spread(classes, np.array([bounds[key] for key in keys], dtype=object), None)
+    found = {key: _farthest(group, moves) for key, group in sets.items()}
+    widths = np.array([max(found[key]) for key in keys], dtype=object)
+    each = np.concatenate([found[key] for key in keys])
+    place = np.searchsorted(pairs, classes * moves.asked.size + moves.labels)
+    return Spread(classes, widths, each[place])
+
+
+def _from_one(labels: IntArray, moves: Moves) -> int:
+    if labels.size == 1:
+        return 0
+    costs = moves.between(np.full_like(labels, labels[0]), labels)
+    return min(2 * int(costs.max()), moves.anywhere)
+
+
+def _farthest(labels: IntArray, moves: Moves) -> NDArray[Any]:
+    """For every label, the largest cost of a move to another."""
+    if labels.size == 1:
+        return np.zeros(1, dtype=object)
+    rows = max(1, _AT_ONCE // labels.size)
+    found = []
+    for start in range(0, labels.size, rows):
+        some = labels[start : start + rows]
+        here, there = np.repeat(some, labels.size), np.tile(labels, some.size)
+        costs = np.asarray(moves.between(here, there))
+        found.append(costs.reshape(some.size, -1).max(axis=1).astype(object))
+    return np.concatenate(found)
+
+
+MOST_SHIFTS = 40
+WORK = 20_000
+"""How many partial exchanges a search may look at."""
+
+
+def shifts(counts: BoolArray, pairs: IntArray | None) -> IntArray | None:
+    """The distinct shifts of known counts, other than zero, that moves between these pairs of classes cause.
+
+    ``pairs`` None means any two classes. None if there are too many of them.
+    """
+    if pairs is None:
+        every = np.arange(counts.shape[1])
+        if every.size > MOST_SHIFTS:
+            return None
+        u, v = (part.ravel() for part in np.meshgrid(every, every))
+    else:
+        u, v = np.concatenate((pairs, pairs[:, ::-1])).T
+    found = np.unique((counts[:, v].astype(np.int64) - counts[:, u]).T, axis=0)
+    moved = found[(found != 0).any(axis=1)]
+    return moved if len(moved) <= MOST_SHIFTS else None
+
+
+def longest_exchange(moved: IntArray, work: int = WORK) -> int | None:
+    """The most moves in one exchange whose moves cause these shifts; None beyond the limit of work.
+
+    A partial exchange x is extended by a shift v only if ⟨V·x, v⟩ < 0 (complete by Contejean–Devie 1994),
+    and never to one that contains a finished exchange. A shift and its opposite are an exchange of two. Kept,
+    because every question about the same known counts needs it.
+    """
+    return _longest(tuple(tuple(row) for row in moved.tolist()), work)
+
+
+@lru_cache(maxsize=64)
+def _longest(shifted: tuple[tuple[int, ...], ...], work: int) -> int | None:
+    moved = np.array(shifted, dtype=np.int64).reshape(len(shifted), -1)
+    vectors = [tuple(row) for row in moved.tolist()]
+    index = {vector: at for at, vector in enumerate(vectors)}
+    opposite = [index.get(tuple(-entry for entry in vector), -1) for vector in vectors]
+    products = (moved @ moved.T).tolist()
+    done: list[tuple[int, ...]] = []
+    longest, looked = 1, 0
+    units = [tuple(int(at == j) for at in range(len(vectors))) for j in range(len(vectors))]
+    layer = {unit: products[j] for j, unit in enumerate(units)}
+    length = 1
+    while layer:
+        length += 1
+        grown: dict[tuple[int, ...], list[int]] = {}
+        finished: list[tuple[int, ...]] = []
+        parts = np.array(done, dtype=np.int64).reshape(len(done), len(vectors))
+        for x, inner in layer.items():
+            for j, product in enumerate(inner):
+                if product >= 0:
+                    continue
+                looked += 1
+                if looked > work:
+                    return None
+                after = (*x[:j], x[j] + 1, *x[j + 1 :])
+                if opposite[j] >= 0 and x[opposite[j]]:
+                    longest = max(longest, 2)
+                elif after not in grown and not _contains_one(after, parts):
+                    sums = [a + b for a, b in zip(inner, products[j], strict=True)]
+                    if any(sums):  # V·x = 0 exactly when x is orthogonal to every shift, x's own included
+                        grown[after] = sums
+                    else:
+                        finished.append(after)
+        if finished:
+            longest = max(longest, length)
+            done += dict.fromkeys(finished)
+        parts = np.array(finished, dtype=np.int64).reshape(len(finished), len(vectors))
+        layer = {x: sums for x, sums in grown.items() if not _contains_one(x, parts)}
+    return longest
+
+
+def _contains_one(whole: tuple[int, ...], parts: IntArray) -> bool:
+    return bool(len(parts)) and bool((parts <= np.array(whole)).all(axis=1).any())
+
 
 _MOST_UNKNOWNS = 300  # classes for which the free direction is solved in exact fractions
 

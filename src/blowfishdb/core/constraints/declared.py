@@ -14,10 +14,11 @@ from typing import Any, final
 import numpy as np
 
 from blowfishdb.core.arrays import whole
-from blowfishdb.core.bins import Bins, single_cells
-from blowfishdb.core.domain import Domain
+from blowfishdb.core.domain.bins import Bins, single_cells
+from blowfishdb.core.domain.conditions import Between
+from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.domain.predicates import And, Predicate
 from blowfishdb.core.errors import InvalidInput, SizeMismatch
-from blowfishdb.core.predicates import And, Between, Predicate
 
 Name = str | int
 """A column by its name; over bare cells, an axis by its number."""

@@ -11,8 +11,7 @@ from typing import final
 import numpy as np
 
 from blowfishdb.core.arrays import IntArray
-from blowfishdb.core.constraints.exact_algebra import Span
-from blowfishdb.core.constraints.known_cells import KnownCells
+from blowfishdb.core.constraints.known_cells import KnownCells, Span
 from blowfishdb.core.errors import InvalidInput, SizeMismatch, TooLarge
 from blowfishdb.core.workloads import Workload
 

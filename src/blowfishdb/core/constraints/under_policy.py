@@ -2,6 +2,18 @@
 
 The boxes of the question are cut further wherever something known tells records apart; on these boxes the
 question, the policy and the known counts are all exact (docs/proofs/constraints.md, Lemma 5).
+
+Sensitivity under constraints for a workload and a graph over the same cells, without a question around
+them.
+
+What known answers give a question: its whole answer, or cells that fit what is known better.
+
+Known counts make noisy cells better: the nearest cells that satisfy them, by least squares.
+
+Post-processing, so it costs no privacy. The truth satisfies the known counts, and projecting onto a set
+that holds the truth never moves away from it: with equal variances the squared error is never larger,
+whatever the noise was; with others, that holds weighted by precision, and the variance of every linear
+answer is never larger (Gauss–Markov).
 """
 
 from __future__ import annotations
@@ -14,21 +26,31 @@ from functools import cached_property, lru_cache
 from typing import final
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import lstsq
+from scipy.sparse import csr_array
 
-from blowfishdb.core.arrays import IntArray
-from blowfishdb.core.bins import LIMIT, Bins
+from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
 from blowfishdb.core.constraints.bound import most_change
-from blowfishdb.core.constraints.constraint_graph import crossing
+from blowfishdb.core.constraints.constraint_graph import AnswerMoves, PolicySteps, crossing
 from blowfishdb.core.constraints.declared import Constraints, Reading
-from blowfishdb.core.constraints.known_cells import KnownCells, box_cells, box_shape, known_on_boxes, refined
-from blowfishdb.core.constraints.moves import AnswerMoves, PolicySteps
-from blowfishdb.core.domain import Domain
-from blowfishdb.core.errors import InvalidInput, TooLarge
-from blowfishdb.core.graphs import Apex, Cone, Explicit, Full, PolicyGraph
-from blowfishdb.core.graphs.explicit import unique_edges
-from blowfishdb.core.policy import Policy
-from blowfishdb.core.policy_parts import without_presence
-from blowfishdb.core.workloads import Histogram, Workload
+from blowfishdb.core.constraints.determined import Determined
+from blowfishdb.core.constraints.known_cells import (
+    KnownCells,
+    box_cells,
+    box_shape,
+    known_on_boxes,
+    known_on_cells,
+    refined,
+)
+from blowfishdb.core.domain.bins import LIMIT, Bins, ProductBins, single_cells
+from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.errors import InvalidInput, NotFinite, SizeMismatch, TooLarge
+from blowfishdb.core.graphs import Apex, Cone, Explicit, Full, Grid, PolicyGraph, Product
+from blowfishdb.core.graphs.general import unique_edges
+from blowfishdb.core.policy.policy import Policy, without_presence
+from blowfishdb.core.sensitivity import scaled_sensitivity
+from blowfishdb.core.workloads import Histogram, Predicates, Selected, Workload
 from blowfishdb.core.workloads.base import exact
 
 
@@ -196,7 +218,162 @@ def keeps_component_totals(policy: Policy) -> bool:
 
 def check_consistent(constraints: Constraints, domain: Domain) -> None:
     """Refuses declared answers that contradict each other."""
-    from blowfishdb.core.constraints.determined import Determined
-
     if constraints:
         Determined(known_on_boxes(constraints, domain, refined(constraints, domain, {})))
+
+
+def sensitivity(
+    workload: Workload,
+    graph: PolicyGraph,
+    constraints: Constraints | None = None,
+    *,
+    domain: Domain | None = None,
+) -> int | Fraction:
+    """The exact policy-specific sensitivity of ``workload`` under ``graph``.
+
+    A vertex that stands for "not counted" (⊥, *outside*) may be left out of the workload; its
+    column is zero. With ``constraints`` it is a proven upper bound, or NotProven; they speak of the columns
+    of ``domain``, and without one of bare cells and axes.
+    """
+    if not constraints:
+        return exact(scaled_sensitivity(workload, graph), workload.denominator)
+    return _constrained(workload, graph, constraints, domain)
+
+
+def _constrained(
+    workload: Workload, graph: PolicyGraph, constraints: Constraints, domain: Domain | None
+) -> int | Fraction:
+    """A proven upper bound of the change of the answers between neighbours under ``constraints``."""
+    if domain is None and isinstance(workload, Predicates):
+        domain = workload.domain
+    if isinstance(workload, Predicates) and domain is not None and domain.size > LIMIT:
+        return _conditions(workload, Policy(domain, graph, constraints))
+    known = known_cells(constraints, graph, domain)
+    if workload.size != known.size:
+        raise SizeMismatch(
+            f"The questions are about {workload.size:,} cells, but what is known is about {known.size:,}."
+        )
+    moves = AnswerMoves(workload, graph, np.arange(graph.size), graph)
+    return exact(most_change(known, moves), workload.denominator)
+
+
+def known_cells(constraints: Constraints, graph: PolicyGraph, domain: Domain | None = None) -> KnownCells:
+    """What is known, over the cells of a graph: the records of ``domain``, or bare cells."""
+    if domain is not None:
+        constraints.check(domain)
+        return known_on_boxes(constraints, domain, {name: single_cells(domain[name].size) for name in domain})
+    inner = graph.base if graph.absent and isinstance(graph, Cone) else graph
+    shape = inner.shape if isinstance(inner, Product | Grid) else (inner.size,)
+    return known_on_cells(constraints, shape)
+
+
+def _conditions(workload: Predicates, policy: Policy) -> int | Fraction:
+    """Conditions on a domain that is too large to write out: over the boxes that they cut."""
+    cells = workload.cells()
+    assert isinstance(cells, ProductBins)  # the cuts of conditions, column by column
+    boxes = dict(zip(policy.domain.names, cells.factors, strict=True))
+    return refine(policy, boxes).sensitivity(workload.merged())
+
+
+_MOST_ROWS = 3_000
+
+
+def improved_cells(noisy: ArrayLike, variance: ArrayLike, determined: Determined) -> FloatArray:
+    """``noisy`` cells moved onto the known answers, each in proportion to its variance (one, or one per
+    cell).
+    """
+    cells = np.asarray(noisy, dtype=np.float64)
+    known = determined.known
+    if cells.shape != (known.size,):
+        raise SizeMismatch(f"Expected {known.size:,} cells, got an array of shape {cells.shape}.")
+    variances = np.broadcast_to(np.asarray(variance, dtype=np.float64), cells.shape)
+    if not np.isfinite(variances).all() or not np.isfinite(cells).all():
+        raise NotFinite("Cells and variances must be finite numbers.")
+    if (variances < 0).any():
+        raise InvalidInput("A variance cannot be negative.")
+    rows = determined.rows
+    if not rows:
+        return cells.copy()
+    apart = known.disjoint and determined.total is None
+    if len(rows) > _MOST_ROWS and not apart:
+        raise TooLarge(f"Least squares with {len(rows):,} overlapping known counts is above the limit.")
+    counts = _matrix(determined)
+    missing = np.array([answer for _, answer in rows], dtype=np.float64) - counts @ cells
+    weighted = csr_array(counts.multiply(variances[None, :]))
+    if apart:  # each moves its own cells
+        each = counts @ variances
+        shares = np.divide(missing, each, out=np.zeros_like(missing), where=each > 0)
+    else:
+        shares = lstsq((counts @ weighted.T).toarray(), missing)[0]
+    return np.asarray(cells + weighted.T @ shares)
+
+
+def _matrix(determined: Determined) -> csr_array:
+    """Known counts over cells, one sparse row each."""
+    classes = determined.known.classes
+    order = np.argsort(classes, kind="stable")
+    ends = np.cumsum(np.bincount(classes))
+    members = [
+        np.concatenate([order[ends[c - 1] if c else 0 : ends[c]] for c in counted.tolist()] or [order[:0]])
+        for counted, _ in determined.rows
+    ]
+    pointers = np.concatenate(([0], np.cumsum([len(found) for found in members])))
+    columns = np.concatenate(members)
+    return csr_array((np.ones(columns.size), columns, pointers), shape=(len(members), classes.size))
+
+
+_MOST_WORK = 10**6  # questions × classes
+
+
+@lru_cache(maxsize=64)
+def given_answers(refined: Refined, workload: Workload) -> FloatArray | None:
+    """The answers to all questions, where the known answers determine every one of them."""
+    known = refined.known
+    if not _answered(known) or workload.count * known.class_count > _MOST_WORK:
+        return None
+    if not (refined.asked >= 0).any():
+        return None
+    try:
+        found = Determined(known).all_answers(Selected(workload, refined.asked))
+    except TooLarge:
+        return None
+    return None if found is None else np.array([float(answer) for answer in found])
+
+
+def better_cells(refined: Refined, noisy: FloatArray, exact: BoolArray) -> FloatArray | None:
+    """Cells with independent noise, moved onto what is known about them; None if that says nothing of them.
+
+    Post-processing: the known answers are public, and the noise stays what it is.
+    """
+    known = _of_cells(refined, noisy.size)
+    if known is None:
+        return None
+    try:
+        return improved_cells(noisy, (~exact).astype(np.float64), Determined(known))
+    except TooLarge:
+        return None
+
+
+def _answered(known: KnownCells) -> bool:
+    return any(answer is not None for answers in known.answers for answer in answers)
+
+
+def _of_cells(refined: Refined, size: int) -> KnownCells | None:
+    """The known counts that count whole cells of the question, and nothing beside them."""
+    known, asked = refined.known, refined.asked
+    kept: list[tuple[IntArray, int, tuple[int | None, ...]]] = []
+    inside = asked >= 0
+    for labels, rows, answers in zip(known.labels, known.rows, known.answers, strict=True):
+        per_cell = np.full(size, -1, dtype=np.int64)
+        per_cell[asked[inside]] = labels[inside]
+        whole_cells = (per_cell[asked[inside]] == labels[inside]).all()
+        if whole_cells and (labels[~inside] < 0).all() and any(answer is not None for answer in answers):
+            kept.append((per_cell, rows, answers))
+    if not kept:
+        return None
+    return KnownCells(
+        np.stack([labels for labels, _, _ in kept]),
+        tuple(rows for _, rows, _ in kept),
+        tuple(answers for _, _, answers in kept),
+        known.reading,
+    )

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from blowfishdb.core.arrays import ByContent, IntArray, whole
-from blowfishdb.core.bins import LIMIT, Bins, as_bins
+from blowfishdb.core.domain.bins import LIMIT, Bins, as_bins
 from blowfishdb.core.errors import EmptyDomain, InvalidGraph, InvalidValue, TooLarge
 
 if TYPE_CHECKING:
-    from blowfishdb.core.graphs.cone import Cone
+    from blowfishdb.core.graphs.general import Cone
 
 
 class PolicyGraph(ByContent, ABC):
@@ -113,7 +113,7 @@ class PolicyGraph(ByContent, ABC):
 
     def project_edges(self, bins: Bins) -> PolicyGraph:
         """The projection by its definition, edge by edge."""
-        from blowfishdb.core.graphs.explicit import Explicit, unique_edges
+        from blowfishdb.core.graphs.general import Explicit, unique_edges
 
         if self.edge_count > LIMIT:
             raise TooLarge(
@@ -125,7 +125,7 @@ class PolicyGraph(ByContent, ABC):
 
     def hide_presence(self) -> Cone:
         """This policy, hiding also whether a person is in the data at all: ⊥ joins every value."""
-        from blowfishdb.core.graphs.cone import Apex, Cone
+        from blowfishdb.core.graphs.general import Apex, Cone
 
         return Cone(self, Apex.PRESENCE)
 

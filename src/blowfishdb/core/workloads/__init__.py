@@ -2,9 +2,8 @@
 
 from blowfishdb.core.workloads.base import Workload
 from blowfishdb.core.workloads.boxes import Marginals, Product, Rectangles, one_per_cell
-from blowfishdb.core.workloads.general import Matrix, Predicates
+from blowfishdb.core.workloads.general import Matrix, Predicates, Selected
 from blowfishdb.core.workloads.line import AllRanges, Cumulative, Histogram, Ranges, ValueSum
-from blowfishdb.core.workloads.selected import Selected
 
 __all__ = [
     "AllRanges",

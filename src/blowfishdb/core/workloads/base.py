@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from blowfishdb.core.arrays import ByContent, IntArray, whole
-from blowfishdb.core.bins import LIMIT, Bins, single_cells
+from blowfishdb.core.domain.bins import LIMIT, Bins, single_cells
 from blowfishdb.core.errors import EmptyDomain, InvalidWorkload, SizeMismatch, TooLarge
 
 Numbers = NDArray[Any]

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, kron, vstack
 
 from blowfishdb.core.arrays import IntArray, integers, whole
-from blowfishdb.core.bins import LIMIT, Bins, EdgeBins, ProductBins
+from blowfishdb.core.domain.bins import LIMIT, Bins, EdgeBins, ProductBins
 from blowfishdb.core.errors import InvalidWorkload, TooLarge
 from blowfishdb.core.workloads.base import Numbers, Workload, check_cells, vector
 from blowfishdb.core.workloads.line import Histogram, Ranges

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, eye_array
 
 from blowfishdb.core.arrays import IntArray, integers, whole
-from blowfishdb.core.bins import Bins, EdgeBins
+from blowfishdb.core.domain.bins import Bins, EdgeBins
 from blowfishdb.core.errors import InvalidWorkload
 from blowfishdb.core.workloads.base import Numbers, Workload, check_cells, interval_rows, vector
 

@@ -1,5 +1,114 @@
-"""The command line: one file for each group of commands; what is heavy is imported by the command itself."""
+"""The command line: one file for each group of commands; what is heavy is imported by the command itself.
 
-from blowfishdb.entrypoints.cli.app import app
+The program: what can be said in front of every command, and what happens when one fails.
+"""
 
-__all__ = ["app"]
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Final, final
+
+import typer
+from typer.core import TyperGroup
+
+from blowfishdb.core.errors import BlowfishError
+from blowfishdb.entrypoints.cli import answers, books, datasets, here, people, policy, questions, system
+from blowfishdb.entrypoints.cli.here import DEFAULT_WORKSPACE, TOKEN, Here
+
+_HELP: Final = "Private answers from any relational database, under a policy that says what must stay hidden."
+_EXAMPLES: Final = """Examples:
+
+  blowfishdb demo
+
+  blowfishdb import people.csv --name people
+
+  blowfishdb quote people "cumulative(salary, bins=20)" --error 50
+
+  blowfishdb --workspace https://blowfish.example ask people "mean(age)" --error 0.1
+"""
+
+
+@final
+class Program(TyperGroup):
+    """Turns every failure into its words and its exit code, in one place."""
+
+    def invoke(self, ctx: Any) -> Any:
+        typed = [*getattr(ctx, "_protected_args", ()), *ctx.args]
+        try:
+            return super().invoke(ctx)
+        except BlowfishError as error:
+            raise ctx.obj.fail(error) from None
+        except here.USAGE_ERROR as error:
+            if "--json" not in typed:
+                raise
+            message = getattr(error, "format_message", error.__str__)()
+            typer.echo(json.dumps(here.usage_problem(message), indent=2), err=True)
+            raise typer.Exit(here.USAGE) from None
+
+
+app = typer.Typer(
+    name="blowfishdb",
+    cls=Program,
+    help=_HELP,
+    epilog=_EXAMPLES,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(version("blowfishdb"))
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    ctx: typer.Context,
+    workspace: Annotated[
+        str,
+        typer.Option(
+            "--workspace",
+            "-w",
+            envvar="BLOWFISHDB_WORKSPACE",
+            help="A workspace file, the address of its database, or the address of a server (http…).",
+        ),
+    ] = DEFAULT_WORKSPACE,
+    user: Annotated[
+        str | None,
+        typer.Option(
+            envvar="BLOWFISHDB_USER",
+            help="In whose name; your login name by default. Servers know by the token.",
+        ),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help=f"A file with the token for a server; otherwise it is taken from {TOKEN}."),
+    ] = None,
+    _: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version and stop.", is_eager=True, callback=_show_version),
+    ] = False,
+) -> None:
+    """Private answers from any relational database, under a policy that says what must stay hidden."""
+    ctx.obj = Here(workspace, user, token_file)
+
+
+for register in (
+    datasets.register,
+    datasets.register_schema,
+    policy.register,
+    questions.register_tradeoff,
+    books.register_budget,
+    questions.register,
+    answers.register,
+    books.register,
+    system.register,
+    people.register,
+):
+    register(app)

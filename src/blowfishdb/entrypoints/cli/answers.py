@@ -1,4 +1,7 @@
-"""log, show, compare, export: answers that are stored. Reading them costs nothing."""
+"""log, show, compare, export: answers that are stored. Reading them costs nothing.
+
+Answers as files.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blowfishdb.core.errors import InvalidInput
-from blowfishdb.entrypoints.cli.here import AsJson, Here
-from blowfishdb.entrypoints.cli.panels import ANALYST, examples
+from blowfishdb.adapters.copies import private_file
+from blowfishdb.core.errors import InvalidInput, SourceError
+from blowfishdb.entrypoints.cli.here import ANALYST, AsJson, Here, examples
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from blowfishdb.answers import Answer
+    from blowfishdb.messages.answers import Answer
+
 
 Number = Annotated[int, typer.Argument(metavar="ID", help="The number of an answer.", show_default=False)]
 _MANY = 50
@@ -30,7 +34,7 @@ def log(
     """Every answer so far, the newest last."""
     here = Here.of(ctx)
     with here.gateway() as gateway:
-        from blowfishdb.messages import answer_summary
+        from blowfishdb.messages.questions import answer_summary
 
         if dataset is not None:
             gateway.facts(dataset)
@@ -45,8 +49,8 @@ def log(
 
 
 def _table(found: list[Answer]) -> Table:
-    from blowfishdb.entrypoints.terminal import grid
-    from blowfishdb.entrypoints.terminal.figures import loss
+    from blowfishdb.show.terminal import grid
+    from blowfishdb.show.words import loss
 
     table = grid("id", "dataset", "question", "accuracy", "ε", "policy", "settled", right=(0, 4), wrap=(2, 3))
     for answer in found:
@@ -67,7 +71,7 @@ def show(ctx: typer.Context, number: Number, _json: AsJson = False) -> None:
     """One answer with its noise intervals and its receipt."""
     here = Here.of(ctx)
     with here.gateway() as gateway:
-        from blowfishdb.entrypoints.terminal import answer_chart, receipt_table
+        from blowfishdb.show.terminal import answer_chart, receipt_table
 
         answer = gateway.answer(number)
         here.say(answer.to_plain(), answer_chart(answer), "", receipt_table(answer.receipt))
@@ -82,8 +86,8 @@ def compare(
     """Two answers about the same bins: where they differ by more than the noise allows."""
     here = Here.of(ctx)
     with here.gateway() as gateway:
-        from blowfishdb.comparison import compare as compared
-        from blowfishdb.entrypoints.terminal.tables import comparison_table
+        from blowfishdb.messages.answers import compare as compared
+        from blowfishdb.show.terminal import comparison_table
 
         comparison = compared(gateway.answer(first), gateway.answer(second))
         here.say(comparison.to_plain(), comparison_table(comparison))
@@ -102,8 +106,6 @@ def export(
     _json: AsJson = False,
 ) -> None:
     """Write an answer to a file: a table, a picture or a page."""
-    from blowfishdb.entrypoints.cli.exports import check_format, check_place, write
-
     here = Here.of(ctx)
     if form is None and output is None:
         raise InvalidInput("Say in which format.", fixes=("--format csv", "-o answer.parquet"))
@@ -124,3 +126,34 @@ def register(app: typer.Typer) -> None:
         rich_help_panel=ANALYST,
         epilog=examples("blowfishdb export 12 --format csv", "blowfishdb export 12 -o picture.svg"),
     )(export)
+
+
+def write(answer: Answer, path: Path, form: str) -> None:
+    """Write an answer to a file in one of the formats."""
+    from blowfishdb.show.exports import export
+
+    try:
+        private_file(path)
+        path.write_bytes(export(answer, form).body)
+    except OSError as error:
+        raise SourceError(
+            f"'{path}' cannot be written ({error.strerror}); the answer is stored and can be exported.",
+            fixes=(f"blowfishdb export {answer.number} --format csv -o PATH",),
+        ) from None
+
+
+def check_place(path: Path) -> str:
+    """The format that a file name stands for; known before anything is paid for."""
+    form = check_format(path.suffix.removeprefix(".").lower())
+    if not path.parent.is_dir():
+        raise InvalidInput(f"There is no folder '{path.parent}'.")
+    return form
+
+
+def check_format(form: str) -> str:
+    """A format that can be written."""
+    from blowfishdb.show.exports import FORMATS
+
+    if form not in FORMATS:
+        raise InvalidInput(f"An answer is not written as '{form}'.", fixes=tuple(FORMATS))
+    return form

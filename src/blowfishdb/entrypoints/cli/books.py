@@ -1,4 +1,7 @@
-"""datasets, explain, audit, refresh, copies, remove: what is there, what was promised, what was spent."""
+"""datasets, explain, audit, refresh, copies, remove: what is there, what was promised, what was spent.
+
+budget show | set | grant: what may be lost in total, and who may spend it.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blowfishdb.entrypoints.cli import prompts
-from blowfishdb.entrypoints.cli.here import AsJson, Data, Here, WitnessFile
-from blowfishdb.entrypoints.cli.panels import ANALYST, AUDITOR, CURATOR, examples
+from blowfishdb.core.errors import NotAllowed
+from blowfishdb.entrypoints.cli import here as prompts
+from blowfishdb.entrypoints.cli.here import (
+    ANALYST,
+    AUDITOR,
+    CURATOR,
+    AsJson,
+    Data,
+    Here,
+    WitnessFile,
+    examples,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from blowfishdb.adapters.ledger import Event
+    from blowfishdb.adapters.store.values import Event
+    from blowfishdb.workspace.gateway import Gateway
+
 
 _ALL = "all"
 _MANY = 50
@@ -23,8 +37,8 @@ def datasets(ctx: typer.Context, _json: AsJson = False) -> None:
     """The datasets of the workspace, their columns and what is left of their budgets."""
     here = Here.of(ctx)
     with here.gateway() as gateway:
-        from blowfishdb.entrypoints.terminal import grid
-        from blowfishdb.entrypoints.terminal.figures import loss
+        from blowfishdb.show.terminal import grid
+        from blowfishdb.show.words import loss
 
         table = grid("dataset", "columns", "policy", "budget", "left", right=(3, 4), wrap=(1,))
         plain = []
@@ -49,12 +63,12 @@ def explain(ctx: typer.Context, data: Data, _json: AsJson = False) -> None:
     """What is promised to the people in the data, and what is not, in words."""
     here = Here.of(ctx)
     with here.gateway() as gateway:
-        from blowfishdb.core.policy_words import sentences
-        from blowfishdb.entrypoints.cli import plain_forms
-        from blowfishdb.entrypoints.terminal import Framed, listed
+        from blowfishdb.core.policy.words import sentences
+        from blowfishdb.show import words as plain_forms
+        from blowfishdb.show.terminal import Framed, listed
 
         promised, said = gateway.guarantee(data), sentences(gateway.facts(data).policy)
-        plain = {"dataset": data, "sentences": list(said), **plain_forms.guarantee(promised)}
+        plain = {"dataset": data, "sentences": list(said), **plain_forms.plain_guarantee(promised)}
         here.say(
             plain,
             Framed("What is hidden", listed(said)),
@@ -79,7 +93,7 @@ def audit(
     with here.gateway() as gateway:
         from rich.text import Text
 
-        from blowfishdb.entrypoints.cli import plain_forms
+        from blowfishdb.show import words as plain_forms
 
         if data != _ALL:
             gateway.facts(data)
@@ -89,7 +103,7 @@ def audit(
             return
         audited = gateway.audit(since=since, witness=witness)
         events = gateway.events(None if data == _ALL else data)
-        plain = {**audited.to_plain(), "events": [plain_forms.event(happened) for happened in events]}
+        plain = {**audited.to_plain(), "events": [plain_forms.plain_event(happened) for happened in events]}
         verdict = [Text(problem, style="red") for problem in audited.problems]
         good = Text("The ledger verifies: every charge and every hash adds up.", style="green")
         extends = [Text(f"The books extend the head {since}.", style="green")] if since else []
@@ -105,8 +119,8 @@ def audit(
 
 
 def _table(events: list[Event]) -> Table:
-    from blowfishdb.entrypoints.terminal import grid
-    from blowfishdb.entrypoints.terminal.figures import loss
+    from blowfishdb.show.terminal import grid
+    from blowfishdb.show.words import loss
 
     table = grid("no.", "when (UTC)", "what", "dataset", "by", "answer", "ε", "hash", right=(0, 5, 6))
     for happened in events:
@@ -144,7 +158,7 @@ def copies(ctx: typer.Context, _json: AsJson = False) -> None:
     """Where the rows of every dataset come from, and how much room their copies take."""
     here = Here.of(ctx)
     with here.gateway() as gateway:
-        from blowfishdb.entrypoints.terminal import grid
+        from blowfishdb.show.terminal import grid
 
         held = gateway.copies()
         table = grid("dataset", "kind", "from", "rows", "bytes", "taken", "SHA-256", right=(3, 4), wrap=(2,))
@@ -186,3 +200,58 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel=CURATOR, epilog=examples("blowfishdb refresh people"))(refresh)
     app.command(rich_help_panel=CURATOR, epilog=examples("blowfishdb copies"))(copies)
     app.command(rich_help_panel=CURATOR, epilog=examples("blowfishdb remove people --yes"))(remove)
+
+
+Amount = Annotated[str, typer.Option("--epsilon", metavar="E", help="A privacy loss, such as 0.5.")]
+
+
+def show(ctx: typer.Context, data: Data, _json: AsJson = False) -> None:
+    """What is spent, held and left, and who may spend what."""
+    here = Here.of(ctx)
+    with here.gateway() as gateway:
+        _tell(here, gateway, data)
+
+
+def set_total(ctx: typer.Context, data: Data, epsilon: Amount, _json: AsJson = False) -> None:
+    """Declare how much may be lost about anyone in total, by all answers together."""
+    here = Here.of(ctx)
+    with here.gateway() as gateway:
+        gateway[data].budget.set(epsilon)
+        _tell(here, gateway, data)
+
+
+def grant(
+    ctx: typer.Context,
+    data: Data,
+    user: Annotated[str, typer.Option(help="Who may spend it.")],
+    epsilon: Amount,
+    _json: AsJson = False,
+) -> None:
+    """Let someone spend a part of the total. Once there are grants, only they can spend."""
+    here = Here.of(ctx)
+    with here.gateway() as gateway:
+        gateway[data].budget.grant(user, epsilon)
+        _tell(here, gateway, data)
+
+
+def _tell(here: Here, gateway: Gateway, data: str) -> None:
+    from blowfishdb.messages.questions import budget_summary
+    from blowfishdb.show import words as plain_forms
+    from blowfishdb.show.terminal import budget_table
+
+    status, left = gateway.budget(data), gateway.left(data)
+    try:
+        grants = gateway.grants(data)
+    except NotAllowed:  # who else may spend is for curators and auditors
+        grants = []
+    plain = {**budget_summary(status, left), "grants": [plain_forms.plain_grant(given) for given in grants]}
+    here.say(plain, budget_table(status, left, grants))
+
+
+def register_budget(app: typer.Typer) -> None:
+    """Add these commands."""
+    group = typer.Typer(help="What may be spent, is spent and is left.", no_args_is_help=True)
+    group.command(epilog=examples("blowfishdb budget show people"))(show)
+    group.command("set", epilog=examples("blowfishdb budget set people --epsilon 2"))(set_total)
+    group.command(epilog=examples("blowfishdb budget grant people --user ana --epsilon 0.5"))(grant)
+    app.add_typer(group, name="budget", rich_help_panel=CURATOR)

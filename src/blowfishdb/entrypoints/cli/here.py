@@ -1,9 +1,18 @@
-"""Which workspace a command is about, who runs it, and in which form it speaks."""
+"""Which workspace a command is about, who runs it, and in which form it speaks.
+
+What a failure looks like: its exit code, its words on standard error, and its JSON.
+
+The headings under which help lists the commands: who mostly uses them.
+
+Questions to whoever sits at the terminal. They go to standard error, so that answers can be piped.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,14 +21,76 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast, final
 
 import typer
 
+from blowfishdb.core import errors
 from blowfishdb.core.errors import BlowfishError, InvalidInput, WorkspaceError
-from blowfishdb.entrypoints.cli import failing
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from blowfishdb.gateway import Gateway
-    from blowfishdb.workspace import Workspace
+    from blowfishdb.workspace.embedded import Workspace
+    from blowfishdb.workspace.gateway import Gateway
+
+
+OTHER: Final = 1
+USAGE: Final = 2
+BUDGET: Final = 3
+FORBIDDEN: Final = 4
+INFEASIBLE: Final = 5
+
+USAGE_ERROR = cast("type[Exception]", typer.BadParameter.__mro__[1])
+"""The base of everything that is wrong with what was typed, which typer does not export."""
+
+# The first class that fits decides.
+_EXIT_CODES: Final[tuple[tuple[type[BlowfishError], int], ...]] = (
+    (errors.BudgetExhausted, BUDGET),
+    (errors.MaxCostExceeded, BUDGET),
+    (errors.NotAllowed, FORBIDDEN),
+    (errors.NotSignedIn, FORBIDDEN),
+    (errors.TooManyAttempts, FORBIDDEN),
+    (errors.PolicyConflict, FORBIDDEN),
+    (errors.NotProven, FORBIDDEN),
+    (errors.NoGuarantee, FORBIDDEN),
+    (errors.Infeasible, INFEASIBLE),
+    (errors.UnsupportedSql, USAGE),
+    (errors.InvalidInput, USAGE),
+)
+
+
+def exit_code(error: BlowfishError) -> int:
+    """2 usage, 3 budget, 4 permission or policy, 5 infeasible accuracy, 1 everything else."""
+    return next((code for kind, code in _EXIT_CODES if isinstance(error, kind)), OTHER)
+
+
+def problem(error: BlowfishError) -> dict[str, Any]:
+    """The failure as a problem object, as the API words it."""
+    kebab, title = (_apart(type(error).__name__, gap) for gap in "- ")
+    return {
+        "type": f"urn:blowfishdb:problem:{kebab}",
+        "title": title.capitalize(),
+        "detail": error.message,
+        "charged": error.charged,
+        "fixes": list(error.fixes),
+        "exit_code": exit_code(error),
+    }
+
+
+def usage_problem(message: str) -> dict[str, Any]:
+    """The same for something that was typed wrongly."""
+    return problem(errors.InvalidInput(message, fixes=("--help",)))
+
+
+def _apart(name: str, gap: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", gap, name).lower()
+
+
+def show(error: BlowfishError) -> None:
+    """What happened and what to try, on standard error."""
+    typer.secho(error.message, fg=typer.colors.RED, err=True)
+    for fix in error.fixes:
+        typer.echo(f"  try: {fix}", err=True)
+    if error.charged:
+        typer.echo("  The budget was charged although no answer came back.", err=True)
+
 
 DEFAULT_WORKSPACE: Final = "workspace.blowfish"
 TOKEN: Final = "BLOWFISHDB_TOKEN"  # noqa: S105 (the name of a variable)
@@ -54,7 +125,7 @@ class Here:
             with self.embedded("this command", create=create) as workspace:
                 yield workspace
             return
-        from blowfishdb.entrypoints.client import connect
+        from blowfishdb.workspace.remote import connect
 
         with connect(self.workspace, token=self._token()) as remote:
             yield remote
@@ -75,7 +146,7 @@ class Here:
                     "blowfishdb import SOURCE --name NAME, which makes one",
                 ),
             )
-        from blowfishdb.workspace import Workspace
+        from blowfishdb.workspace.embedded import Workspace
 
         with Workspace(self.workspace, self.user) as workspace:
             yield workspace
@@ -109,7 +180,7 @@ class Here:
 
     def console(self, *, stderr: bool = False) -> Console:
         """Where people read."""
-        from blowfishdb.entrypoints.terminal import console
+        from blowfishdb.show.terminal import console
 
         return console(stderr=stderr)
 
@@ -129,10 +200,10 @@ class Here:
     def fail(self, error: BlowfishError) -> typer.Exit:
         """The failure on standard error, and the way out of the program."""
         if self.json:
-            typer.echo(json.dumps(failing.problem(error), indent=2, ensure_ascii=False), err=True)
+            typer.echo(json.dumps(problem(error), indent=2, ensure_ascii=False), err=True)
         else:
-            failing.show(error)
-        return typer.Exit(failing.exit_code(error))
+            show(error)
+        return typer.Exit(exit_code(error))
 
 
 def _speak_json(ctx: typer.Context, wanted: bool) -> bool:
@@ -163,3 +234,49 @@ def read_text(file: Path) -> str:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         raise InvalidInput(f"The file '{file}' is not there, or is not text in UTF-8.") from None
+
+
+CURATOR: Final = "Curator: import data, decide what stays hidden"
+ANALYST: Final = "Analyst: ask, look, compare"
+AUDITOR: Final = "Auditor: what was promised and what was spent"
+SYSTEM: Final = "System"
+
+
+def examples(*lines: str) -> str:
+    """An epilog with one example a line."""
+    return "\n\n".join(("Examples:" if len(lines) > 1 else "Example:", *(f"  {line}" for line in lines)))
+
+
+def confirm(question: str, *, otherwise: str) -> None:
+    """Go on only after a yes; ``otherwise`` is what to pass where nobody can be asked."""
+    try:
+        agreed = typer.confirm(question, default=False, err=True)
+    except typer.Abort:
+        raise _unanswered(otherwise) from None
+    if not agreed:
+        typer.echo("Nothing was done.", err=True)
+        raise typer.Exit(1)
+
+
+def ask(question: str, *, default: str, otherwise: str) -> str:
+    """A line of text; Enter for the default."""
+    try:
+        return str(typer.prompt(question, default=default, err=True)).strip()
+    except typer.Abort:
+        raise _unanswered(otherwise) from None
+
+
+def ask_password(name: str) -> str:
+    """A password, typed twice, or the first line of a pipe."""
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\r\n")
+    return str(typer.prompt(f"Password for {name}", hide_input=True, confirmation_prompt=True, err=True))
+
+
+def _unanswered(otherwise: str) -> Exception:
+    """Someone who interrupts means it; a pipe that ends cannot be asked."""
+    if sys.stdin.isatty():
+        return typer.Abort()
+    return InvalidInput(
+        "This needs a confirmation, and nobody is there to give it. Nothing was done.", fixes=(otherwise,)
+    )

@@ -13,7 +13,7 @@ from blowfishdb.entrypoints.cli.here import AsJson, Data, Here, read_text
 
 if TYPE_CHECKING:
     from blowfishdb.core.constraints import Constraints
-    from blowfishdb.core.domain import Domain
+    from blowfishdb.core.domain.domain import Domain
 
 _FIXES = ('--count "age >= 65"', "--marginal region", "--csv FILE", '--range "age=30..39"', "--clear")
 
@@ -66,9 +66,9 @@ def known(
             "Say one thing that is known; an answer goes with a count or a range.", fixes=_FIXES
         )
     with here.gateway() as gateway:
-        from blowfishdb.core import codec
         from blowfishdb.core.constraints import Constraints
-        from blowfishdb.core.constraints.words import effect, known_things
+        from blowfishdb.core.policy import codec
+        from blowfishdb.core.policy.words import effect, known_things
 
         draft = gateway.draft(data)
         before = draft.constraints or Constraints()
@@ -114,9 +114,8 @@ def _more(
     csv: Path | None,
 ) -> Constraints:
     """What was said, read as a policy file says it."""
-    from blowfishdb.adapters.known_tables import read_table
-    from blowfishdb.adapters.policy_known import read_known
     from blowfishdb.core.constraints import Constraints
+    from blowfishdb.language.known import read_known, read_table
 
     said: dict[str, Any] = {} if answer is None else {"count": answer}
     columns = None if marginal is None else [name.strip() for name in marginal.split(",")]

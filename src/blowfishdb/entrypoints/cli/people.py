@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from blowfishdb.entrypoints.cli import prompts
-from blowfishdb.entrypoints.cli.here import AsJson, Here
-from blowfishdb.entrypoints.cli.panels import SYSTEM, examples
+from blowfishdb.entrypoints.cli import here as prompts
+from blowfishdb.entrypoints.cli.here import SYSTEM, AsJson, Here, examples
 
 Who = Annotated[str, typer.Argument(metavar="USER", help="The name of a user.", show_default=False)]
 
@@ -39,12 +38,13 @@ def add_user(
     """Let someone in: a curator decides, an analyst asks, an auditor reads the books."""
     here = Here.of(ctx)
     with here.embedded("adding users", create=True) as workspace:
-        from blowfishdb.adapters.accounts import Accounts, Role
-        from blowfishdb.entrypoints.cli import plain_forms
+        from blowfishdb.adapters.accounts import Accounts
+        from blowfishdb.adapters.tokens import Role
+        from blowfishdb.show import words
 
         secret = prompts.ask_password(user) if password else None
         account = Accounts(workspace.store).add(user, Role(role.value), secret, by=workspace.user)
-        here.say(plain_forms.account(account), f"{account.name} may come in as {account.role.value}.")
+        here.say(words.plain_account(account), f"{account.name} may come in as {account.role.value}.")
 
 
 def list_users(ctx: typer.Context, _json: AsJson = False) -> None:
@@ -52,15 +52,15 @@ def list_users(ctx: typer.Context, _json: AsJson = False) -> None:
     here = Here.of(ctx)
     with here.embedded("listing users") as workspace:
         from blowfishdb.adapters.accounts import Accounts
-        from blowfishdb.entrypoints.cli import plain_forms
-        from blowfishdb.entrypoints.terminal import grid
+        from blowfishdb.show import words
+        from blowfishdb.show.terminal import grid
 
         accounts = Accounts(workspace.store).list()
         table = grid("user", "role", "since", "")
         for account in accounts:
             state = "" if account.active else "revoked"
             table.add_row(account.name, account.role.value, f"{account.created:%Y-%m-%d}", state)
-        plain = {"users": [plain_forms.account(account) for account in accounts]}
+        plain = {"users": [words.plain_account(account) for account in accounts]}
         here.say(plain, table if accounts else "Nobody yet: blowfishdb user add NAME --role analyst")
 
 
@@ -85,7 +85,7 @@ def issue_token(
     here = Here.of(ctx)
     with here.embedded("issuing tokens") as workspace:
         from blowfishdb.adapters.tokens import Tokens
-        from blowfishdb.entrypoints.cli import plain_forms
+        from blowfishdb.show import words
 
         text, known = Tokens(workspace.store).issue(
             user, purpose="api", lifetime=timedelta(days=days), label=label, by=workspace.user
@@ -94,7 +94,7 @@ def issue_token(
             here.console(stderr=True).print(
                 f"A token for {known.owner}, valid until {known.expires:%Y-%m-%d}. It is not shown again."
             )
-        here.say({"token": text, **plain_forms.token(known)}, text)
+        here.say({"token": text, **words.plain_token(known)}, text)
 
 
 def list_tokens(ctx: typer.Context, user: Who, _json: AsJson = False) -> None:
@@ -102,14 +102,14 @@ def list_tokens(ctx: typer.Context, user: Who, _json: AsJson = False) -> None:
     here = Here.of(ctx)
     with here.embedded("listing tokens") as workspace:
         from blowfishdb.adapters.tokens import Tokens
-        from blowfishdb.entrypoints.cli import plain_forms
-        from blowfishdb.entrypoints.terminal import grid
+        from blowfishdb.show import words
+        from blowfishdb.show.terminal import grid
 
         found = [known for known in Tokens(workspace.store).tokens(user) if known.purpose == "api"]
         table = grid("id", "label", "until", "")
         for known in found:
             table.add_row(known.id, known.label, f"{known.expires:%Y-%m-%d}", "" if known.active else "ended")
-        plain = {"tokens": [plain_forms.token(known) for known in found]}
+        plain = {"tokens": [words.plain_token(known) for known in found]}
         here.say(plain, table if found else f"{user} has no tokens.")
 
 

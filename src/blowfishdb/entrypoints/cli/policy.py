@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from blowfishdb.core.errors import InvalidInput
-from blowfishdb.entrypoints.cli import prompts
-from blowfishdb.entrypoints.cli.here import AsJson, Data, Here, Yes, read_text
+from blowfishdb.entrypoints.cli import here as prompts
+from blowfishdb.entrypoints.cli.here import CURATOR, AsJson, Data, Here, Yes, examples, read_text
 from blowfishdb.entrypoints.cli.known import check, known
-from blowfishdb.entrypoints.cli.panels import CURATOR, examples
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from blowfishdb.core.graphs import PolicyGraph
-    from blowfishdb.core.guarantee import Guarantee
-    from blowfishdb.core.policy import Policy
-    from blowfishdb.core.policy_words import PolicyDifference
-    from blowfishdb.entrypoints.terminal import Framed
-    from blowfishdb.gateway import Gateway
+    from blowfishdb.core.policy.guarantee import Guarantee
+    from blowfishdb.core.policy.policy import Policy
+    from blowfishdb.core.policy.words import PolicyDifference
+    from blowfishdb.show.terminal import Framed
+    from blowfishdb.workspace.gateway import Gateway
 
 Column = Annotated[
     str | None,
@@ -36,8 +35,8 @@ def show(
     """What is hidden, in sentences."""
     here = Here.of(ctx)
     with here.gateway() as gateway:
-        from blowfishdb.core import codec
-        from blowfishdb.core.policy_words import sentence, sentences
+        from blowfishdb.core.policy import codec
+        from blowfishdb.core.policy.words import sentence, sentences
 
         facts = gateway.facts(data)
         policy = gateway.draft(data) if draft else facts.policy
@@ -135,7 +134,7 @@ def publish(
     """Make the draft the policy that new answers follow, after showing what it promises."""
     here = Here.of(ctx)
     with here.gateway() as gateway:
-        from blowfishdb.entrypoints.terminal.figures import loss
+        from blowfishdb.show.words import loss
 
         draft = gateway.draft(data)
         change, promised = gateway.propose(data, draft), _promised(gateway, data, draft)
@@ -159,13 +158,13 @@ def publish(
             prompts.confirm("Publish this policy?", otherwise="--yes")
         gateway.publish(data, draft, confirm=True, withdraw=withdraw_earlier)
         version = gateway.facts(data).policy_version
-        from blowfishdb.entrypoints.cli import plain_forms
+        from blowfishdb.show import words as plain_forms
 
         plain = {
             "dataset": data,
             "version": version,
             "difference": change.to_plain(),
-            "guarantee": plain_forms.guarantee(promised),
+            "guarantee": plain_forms.plain_guarantee(promised),
         }
         here.say(plain, _line(f"Published as version {version}.", "green"))
 
@@ -174,7 +173,7 @@ def promises(ctx: typer.Context, data: Data, _json: AsJson = False) -> None:
     """Earlier policies that are still promised: new answers have to fit under each of them too."""
     here = Here.of(ctx)
     with here.gateway() as gateway:
-        from blowfishdb.entrypoints.terminal.figures import loss
+        from blowfishdb.show.words import loss
 
         kept = gateway.kept(data)
         plain = {"dataset": data, "promises": [promise.to_plain() for promise in kept]}
@@ -216,7 +215,7 @@ def export(
     """The policy as a YAML file to keep, review and import elsewhere."""
     here = Here.of(ctx)
     with here.gateway() as gateway:
-        from blowfishdb.adapters.policy_files import write_policy
+        from blowfishdb.language.policy_file import write_policy
 
         policy = gateway.draft(data) if draft else gateway.facts(data).policy
         text = write_policy(policy, dataset=data)
@@ -240,7 +239,7 @@ def import_file(
     """Make a policy file the draft, and show what that would change."""
     here = Here.of(ctx)
     with here.gateway() as gateway:
-        from blowfishdb.adapters.policy_files import read_policy
+        from blowfishdb.language.policy_file import read_policy
 
         draft = read_policy(read_text(file), gateway.facts(data).domain, dataset=data)
         gateway.save_draft(data, draft)
@@ -253,8 +252,8 @@ def import_file(
 def _graph(
     draft: Policy, column: str, hide_within: str | None, hide_all: bool, groups: Path | None
 ) -> PolicyGraph:
-    from blowfishdb.adapters.policy_files import read_groups
-    from blowfishdb.core.column_policies import column_graph
+    from blowfishdb.core.policy.columns import column_graph
+    from blowfishdb.language.policy_file import read_groups
 
     attribute = draft.domain[column]
     if groups is not None:
@@ -265,7 +264,7 @@ def _graph(
 
 
 def _whole(draft: Policy) -> Policy:
-    from blowfishdb.core.policy import Policy
+    from blowfishdb.core.policy.policy import Policy
 
     graph = Policy.differential_privacy(draft.domain).graph
     return Policy(draft.domain, graph.hide_presence() if draft.hides_presence else graph, draft.constraints)
@@ -273,9 +272,9 @@ def _whole(draft: Policy) -> Policy:
 
 def _combined(draft: Policy, joint: bool | None, presence: bool | None) -> Policy:
     """The same columns, combined in another way."""
-    from blowfishdb.core.column_policies import values_graph
     from blowfishdb.core.errors import PolicyConflict
-    from blowfishdb.core.policy import Policy
+    from blowfishdb.core.policy.columns import values_graph
+    from blowfishdb.core.policy.policy import Policy
 
     if not draft.separable:
         raise PolicyConflict(
@@ -291,7 +290,7 @@ def _combined(draft: Policy, joint: bool | None, presence: bool | None) -> Polic
 
 
 def _promised(gateway: Gateway, data: str, policy: Policy) -> Guarantee:
-    from blowfishdb.core.guarantee import guarantee
+    from blowfishdb.core.policy.guarantee import guarantee
 
     return guarantee(policy, gateway.budget(data).total, rows_per_person=gateway.facts(data).rows_per_person)
 
@@ -302,7 +301,7 @@ def _tell_change(here: Here, change: PolicyDifference, command: str) -> None:
 
 
 def _words(change: PolicyDifference, promised: Guarantee) -> list[Framed]:
-    from blowfishdb.entrypoints.terminal import Framed, listed
+    from blowfishdb.show.terminal import Framed, listed
 
     return [
         Framed("What changes", listed(change.sentences), "yellow"),

@@ -1,4 +1,7 @@
-"""quote, ask, sql: a price before anything is spent, and answers."""
+"""quote, ask, sql: a price before anything is spent, and answers.
+
+tradeoff: what a question costs under one policy after another. Reads no data.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from blowfishdb.core.errors import InvalidInput, MaxCostExceeded, NotCounted
-from blowfishdb.entrypoints.cli import prompts
-from blowfishdb.entrypoints.cli.here import AsJson, Data, Here, Yes
-from blowfishdb.entrypoints.cli.panels import ANALYST, examples
+from blowfishdb.entrypoints.cli import here as prompts
+from blowfishdb.entrypoints.cli.here import ANALYST, CURATOR, AsJson, Data, Here, Yes, examples
 
 if TYPE_CHECKING:
-    from blowfishdb.asking import Asking
-    from blowfishdb.gateway import Gateway
-    from blowfishdb.messages import Terms
+    from blowfishdb.core.policy.policy import Policy
+    from blowfishdb.messages.questions import Terms
+    from blowfishdb.workspace.asking import Asking
+    from blowfishdb.workspace.datasets import Dataset
+    from blowfishdb.workspace.gateway import Gateway
+
 
 Text = Annotated[
     str, typer.Argument(metavar="QUESTION", help="Such as 'cumulative(salary, bins=20)'.", show_default=False)
@@ -132,7 +137,7 @@ def sql(
 def _terms(
     error: float | None, confidence: float, each: bool, epsilon: str | None, *, needed: bool = True
 ) -> Terms | None:
-    from blowfishdb.messages import Terms
+    from blowfishdb.messages.questions import Terms
 
     if error is not None and epsilon is not None:
         raise InvalidInput("Give --error or --epsilon, not both.")
@@ -162,7 +167,7 @@ def _without_explain(select: str) -> tuple[bool, str]:
 def _tell_price(here: Here, gateway: Gateway, asking: Asking, *, explain: bool) -> None:
     from rich.text import Text as Line
 
-    from blowfishdb.entrypoints.terminal import quote_panel
+    from blowfishdb.show.terminal import quote_panel
 
     if explain:
         explanation = gateway.explain(asking.request())
@@ -181,9 +186,9 @@ def _buy(
     here: Here, gateway: Gateway, asking: Asking, *, max_cost: str | None, yes: bool, output: Path | None
 ) -> None:
     from blowfishdb.core.budget import Epsilon
-    from blowfishdb.entrypoints.cli.exports import check_place, write
-    from blowfishdb.entrypoints.terminal import answer_chart, budget_line, quote_panel, receipt_line
-    from blowfishdb.entrypoints.terminal.figures import loss
+    from blowfishdb.entrypoints.cli.answers import check_place, write
+    from blowfishdb.show.terminal import answer_chart, budget_line, quote_panel, receipt_line
+    from blowfishdb.show.words import loss
 
     limit = None if max_cost is None else Epsilon(max_cost)
     form = None if output is None else check_place(output)
@@ -241,3 +246,93 @@ def register(app: typer.Typer) -> None:
             'blowfishdb sql people "SELECT AVG(age) FROM people" --error 0.1 --explain',
         ),
     )(sql)
+
+
+_ALL = "all"
+
+
+def tradeoff(
+    ctx: typer.Context,
+    data: Data,
+    column: Annotated[
+        str, typer.Argument(metavar="COLUMN", help="Whose distances are tried.", show_default=False)
+    ],
+    thresholds: Annotated[
+        str,
+        typer.Option(
+            metavar="D,D,…", help="The distances to try, from weak to strong; 'all' hides everything."
+        ),
+    ],
+    error: Annotated[float, typer.Option(metavar="A", help="How far from the truth the answer may be.")],
+    query: Annotated[
+        str, typer.Option(metavar="KIND", help="The kind of question about the column, or a whole question.")
+    ] = "cumulative",
+    bins: Annotated[int | None, typer.Option(help="Into how many bins to cut the column.")] = None,
+    confidence: Confidence = 0.95,
+    each: Each = False,
+    mechanism: Mechanism = None,
+    at_epsilon: Annotated[
+        str | None,
+        typer.Option(metavar="E", help="Compare errors at this price; at the first price by default."),
+    ] = None,
+    _json: AsJson = False,
+) -> None:
+    """What a question costs, and how far off it is, for several distances to hide."""
+    here = Here.of(ctx)
+    with here.gateway() as gateway:
+        from blowfishdb.core.budget import Epsilon
+        from blowfishdb.show.terminal import tradeoff_table
+
+        dataset = gateway[data]
+        text = query if "(" in query else f"{query}({column}{'' if bins is None else f', bins={bins}'})"
+        asking = dataset.question(text).accurate_to(error, confidence=confidence, each=each).using(mechanism)
+        policies, thetas = _policies(dataset, column, thresholds)
+        with here.progress("Pricing policies") as advance:
+            found = gateway.tradeoff(
+                asking.request(),
+                policies,
+                at_epsilon=None if at_epsilon is None else Epsilon(at_epsilon),
+                thetas=thetas,
+                progress=advance,
+            )
+        here.say(found.to_plain(), tradeoff_table(found))
+
+
+def _policies(dataset: Dataset, column: str, thresholds: str) -> tuple[dict[str, Policy], dict[str, float]]:
+    from blowfishdb.core.policy.columns import column_graph
+
+    policies: dict[str, Policy] = {}
+    thetas: dict[str, float] = {}
+    attribute = dataset.schema[column]
+    for typed in (part.strip() for part in thresholds.split(",")):
+        if typed == _ALL:
+            policies["everything"] = dataset.policy.with_column(
+                column, column_graph(attribute, everything=True)
+            )
+            continue
+        graph = column_graph(attribute, hide_within=typed)
+        name = f"within {int(typed):,}" if typed.isdecimal() else f"within {typed}"
+        policies[name] = dataset.policy.with_column(column, graph)
+        thetas[name] = _number(typed)
+    return policies, thetas
+
+
+def _number(typed: str) -> float:
+    """The number in a distance such as 1000 or 7 days."""
+    try:
+        return float(typed.split(maxsplit=1)[0])
+    except (ValueError, IndexError):
+        raise InvalidInput(
+            f"'{typed}' is not a distance.", fixes=("--thresholds 1000,10000,50000,all",)
+        ) from None
+
+
+def register_tradeoff(app: typer.Typer) -> None:
+    """Add this command."""
+    app.command(
+        rich_help_panel=CURATOR,
+        epilog=examples(
+            "blowfishdb tradeoff people salary --query cumulative --bins 20 --error 50 "
+            "--thresholds 1000,10000,50000,all",
+        ),
+    )(tradeoff)

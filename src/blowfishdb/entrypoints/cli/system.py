@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from blowfishdb.core.errors import InvalidInput
-from blowfishdb.entrypoints.cli import prompts
-from blowfishdb.entrypoints.cli.here import AsJson, Here, WitnessFile, Yes
-from blowfishdb.entrypoints.cli.panels import SYSTEM, examples
+from blowfishdb.entrypoints.cli import here as prompts
+from blowfishdb.entrypoints.cli.here import SYSTEM, AsJson, Here, WitnessFile, Yes, examples
 
 if TYPE_CHECKING:
-    from blowfishdb.adapters.backup import Copy
+    from blowfishdb.adapters.store.backup import Copy
 
 Host = Annotated[str, typer.Option(help="The address to listen on; 127.0.0.1 is this machine only.")]
 Port = Annotated[int, typer.Option(min=0, max=65_535, help="The port; 0 takes a free one.")]
@@ -71,8 +70,8 @@ def serve(
     _json: AsJson = False,
 ) -> None:
     """Serve the workspace to browsers and programs until Ctrl-C."""
-    from blowfishdb.entrypoints.api.settings import Settings
-    from blowfishdb.entrypoints.tls import Doors
+    from blowfishdb.entrypoints.serve import Doors
+    from blowfishdb.entrypoints.server.server import Settings
 
     here = Here.of(ctx)
     doors = Doors.of(
@@ -106,7 +105,7 @@ def restore(
     _json: AsJson = False,
 ) -> None:
     """Make a workspace from a backup, where there is none. What was charged since is not in it."""
-    from blowfishdb.adapters.backup import restore as restored
+    from blowfishdb.adapters.store.backup import restore as restored
 
     here = Here.of(ctx)
     _tell_copy(here, restored(path, into), "Restored")
@@ -127,7 +126,7 @@ def delete(
     _json: AsJson = False,
 ) -> None:
     """Remove a workspace for good, with its answers and everything that it knows to be spent."""
-    from blowfishdb.adapters.backup import delete as remove
+    from blowfishdb.adapters.store.backup import delete as remove
 
     here = Here.of(ctx)
     if not path.is_file():
@@ -151,7 +150,7 @@ def doctor(
     from rich.text import Text
 
     from blowfishdb.entrypoints.doctor import State, checks
-    from blowfishdb.entrypoints.terminal import grid
+    from blowfishdb.show.terminal import grid
 
     here = Here.of(ctx)
     colours = {State.OK: "green", State.WARN: "yellow", State.FAIL: "bold red"}

@@ -11,13 +11,12 @@ import numpy as np
 
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
 from blowfishdb.core.budget import NANO, AnyEpsilon, Epsilon, positive
-from blowfishdb.core.clusters import Centroids, PointSpace, RowTotals
-from blowfishdb.core.crossing import RoundFacts, moves_inside, round_facts
 from blowfishdb.core.errors import InvalidEpsilon
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.noise import Noise
-from blowfishdb.mechanisms.kmeans.clustering import Clustering, ClusterPlan, Progress, Round
-from blowfishdb.mechanisms.kmeans.lloyd import spread_out
+from blowfishdb.core.questions.clusters import Centroids, PointSpace, RowTotals
+from blowfishdb.mechanisms.kmeans.clustering import Clustering, ClusterPlan, Progress, Round, spread_out
+from blowfishdb.mechanisms.kmeans.crossing import RoundFacts, moves_inside, round_facts
 
 SIZES_SHARE = Fraction(1, 4)
 """How much of a round goes to the sizes; chosen on synthetic points (docs/proofs/kmeans.md)."""

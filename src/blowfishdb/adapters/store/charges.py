@@ -1,0 +1,404 @@
+"""Charges inside one transaction: opened, moved from state to state, abandoned.
+
+The books: reading and changing the cached sums of a ledger, inside one transaction.
+
+Earlier policies that are still kept, inside one transaction: what every new charge costs under them too.
+
+A policy that is loosened does not undo what was promised: the older promise stays until it is withdrawn, and
+a question needs room under each of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, func, select
+
+from blowfishdb.adapters.store.chain import append, canonical, digest
+from blowfishdb.adapters.store.tables import accounts, budgets, catalogue, charges, heads, losses, promises
+from blowfishdb.adapters.store.values import Budget, Charge, Grant, Head, Promise, RequestKey, State, stamp
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.errors import (
+    AnswerInProgress,
+    AnswerLost,
+    BudgetExhausted,
+    KeyReused,
+    PolicyConflict,
+    UnknownDataset,
+    WorkspaceError,
+)
+
+
+def read_budget(connection: Connection, dataset: str) -> Budget:
+    """The budget of a dataset that has one."""
+    row = connection.execute(select(budgets).where(budgets.c.dataset == dataset)).one_or_none()
+    if row is None:
+        raise UnknownDataset(f"'{dataset}' has no budget.", fixes=("let the curator set one",))
+    return Budget(dataset, *map(Epsilon.from_nano, (row.total, row.spent, row.held, row.carried)))
+
+
+def declare_budget(connection: Connection, dataset: str, total: Epsilon, by: str, *, at: str) -> None:
+    """Write down what a dataset may lose in all, for the first time or anew."""
+    row = {"dataset": dataset, "total": total.nano, "spent": 0, "held": 0}
+    left = connection.execute(budgets.update().where(budgets.c.dataset == dataset).values(total=total.nano))
+    if not left.rowcount:
+        connection.execute(budgets.insert().values(row))
+    append(connection, at=at, kind="budget", dataset=dataset, analyst=by, amount=total.nano)
+
+
+def read_grant(connection: Connection, dataset: str, user: str) -> Grant:
+    """What a user may spend and has spent; nothing for someone who never asked."""
+    rows = select(accounts).where(accounts.c.dataset == dataset, accounts.c.analyst == user)
+    row = connection.execute(rows).one_or_none()
+    return Grant(dataset, user, None, Epsilon(0), Epsilon(0)) if row is None else grant_of(row)
+
+
+def grant_of(row: Row[Any]) -> Grant:
+    """A row of accounts as a value."""
+    granted = None if row.granted is None else Epsilon.from_nano(row.granted)
+    return Grant(row.dataset, row.analyst, granted, *map(Epsilon.from_nano, (row.spent, row.held)))
+
+
+def sum_of_grants(connection: Connection, dataset: str) -> Epsilon | None:
+    """Everything granted; None if nobody has a grant."""
+    found = connection.execute(
+        select(func.sum(accounts.c.granted)).where(accounts.c.dataset == dataset)
+    ).scalar()
+    return None if found is None else Epsilon.from_nano(int(found))
+
+
+def check_affordable(connection: Connection, dataset: str, user: str, amount: Epsilon) -> None:
+    """The dataset can lose ``amount`` more, and the user may spend it."""
+    budget = read_budget(connection, dataset)
+    if not amount:
+        return
+    left = left_of_grant(connection, dataset, user)
+    if left is not None and amount > left and left <= budget.remaining:
+        raise BudgetExhausted(
+            f"The grant of '{user}' on '{dataset}' does not reach: needs {amount}, {left} left.",
+            needed=amount,
+            left=left,
+            fixes=("a less accurate answer", "ask the curator for a larger grant"),
+        )
+    if amount > budget.remaining:
+        raise BudgetExhausted(
+            f"The budget of '{dataset}' does not reach: needs {amount}, {budget.remaining} left.",
+            needed=amount,
+            left=budget.remaining,
+            fixes=("a less accurate answer", "an answer that is already stored", "ask the curator for more"),
+        )
+
+
+def left_of_grant(connection: Connection, dataset: str, user: str) -> Epsilon | None:
+    """What a user may still spend; None if nobody has a grant, and nothing for one who has none."""
+    if sum_of_grants(connection, dataset) is None:
+        return None
+    grant = read_grant(connection, dataset, user)
+    used = grant.spent + grant.held
+    return grant.granted - used if grant.granted is not None and grant.granted > used else Epsilon(0)
+
+
+def set_grant(connection: Connection, dataset: str, user: str, amount: Epsilon) -> None:
+    """Write a grant down."""
+    mine = (accounts.c.dataset == dataset) & (accounts.c.analyst == user)
+    known = connection.execute(accounts.update().where(mine).values(granted=amount.nano))
+    if not known.rowcount:
+        row = {"dataset": dataset, "analyst": user, "granted": amount.nano, "spent": 0, "held": 0}
+        connection.execute(accounts.insert().values(row))
+
+
+def book(connection: Connection, dataset: str, user: str, *, held: int = 0, spent: int = 0) -> None:
+    """Add to the sums of a dataset and of a user, in nano-ε."""
+    mine = (accounts.c.dataset == dataset) & (accounts.c.analyst == user)
+    for update in (budgets.update().where(budgets.c.dataset == dataset), accounts.update().where(mine)):
+        table = update.table
+        known = connection.execute(update.values(held=table.c.held + held, spent=table.c.spent + spent))
+    if not known.rowcount:  # the first charge of this user
+        row = {"dataset": dataset, "analyst": user, "spent": spent, "held": held}
+        connection.execute(accounts.insert().values(row))
+
+
+def carried_by(facts: Mapping[str, Any]) -> Epsilon | None:
+    """What a budget has to make good for answers before a policy was published, above what they had cost.
+
+    Nothing if no budget could: an exact answer told apart what the policy hides, and the promise is about
+    answers from then on. None if the record of the policy does not say what was lost.
+    """
+    if "past" not in facts:
+        return None
+    lost, paid = facts["past"]["epsilon"], Epsilon(facts.get("paid", facts["spent_before"]))
+    return Epsilon(0) if lost is None or Epsilon(lost) <= paid else Epsilon(lost) - paid
+
+
+def active_promises(connection: Connection, dataset: str) -> list[Promise]:
+    """The earlier policies of a dataset that nobody has withdrawn, oldest first."""
+    rows = select(promises).where(promises.c.dataset == dataset, promises.c.withdrawn.is_(None))
+    return [promise_of(row) for row in connection.execute(rows.order_by(promises.c.version))]
+
+
+def promise_of(row: Row[Any]) -> Promise:
+    """A row of promises as a value."""
+    return Promise(
+        row.dataset, row.version, *(Epsilon.from_nano(part) for part in (row.total, row.spent, row.held))
+    )
+
+
+def check_promises(
+    connection: Connection, dataset: str, version: int | None, needed: Mapping[int, Epsilon]
+) -> None:
+    """A charge that was planned under policy ``version`` fits under every promise that is still kept."""
+    if version is not None and version != newest_policy(connection, dataset):
+        raise PolicyConflict(
+            f"The policy of '{dataset}' changed while this question was being planned. Nothing was charged.",
+            fixes=("ask again: the price is that of the new policy",),
+        )
+    kept = active_promises(connection, dataset)
+    if {promise.version for promise in kept} != needed.keys():
+        raise PolicyConflict(
+            f"What is promised about '{dataset}' changed while this question was being planned. "
+            "Nothing was charged.",
+            fixes=("ask again",),
+        )
+    for promise in kept:
+        if needed[promise.version] > promise.remaining:
+            raise BudgetExhausted(
+                f"Policy version {promise.version} of '{dataset}' is still promised. Under it this answer "
+                f"would cost {needed[promise.version]:.3g}, but only {promise.remaining:.3g} is left.",
+                needed=needed[promise.version],
+                left=promise.remaining,
+                fixes=("a less accurate answer", "ask the curator to withdraw the earlier promise"),
+            )
+
+
+def newest_policy(connection: Connection, dataset: str) -> int:
+    """The version of the policy that answers follow now; 0 where none is kept here."""
+    named = (catalogue.c.kind == "policy") & (catalogue.c.name == dataset)
+    return connection.execute(select(func.max(catalogue.c.version)).where(named)).scalar() or 0
+
+
+def hold_losses(connection: Connection, dataset: str, charge: int, needed: Mapping[int, Epsilon]) -> None:
+    """Set aside what a new charge costs under each promise."""
+    for version, amount in needed.items():
+        connection.execute(losses.insert().values(charge=charge, version=version, amount=amount.nano))
+        book_promise(connection, dataset, version, held=amount.nano)
+
+
+def end_losses(connection: Connection, dataset: str, charge: int, *, spent: bool) -> None:
+    """A charge is over: what it held is spent, or given back."""
+    any_promise = select(promises.c.version).where(promises.c.dataset == dataset).limit(1)
+    if connection.execute(any_promise).first() is None:
+        return
+    for row in connection.execute(select(losses).where(losses.c.charge == charge)).all():
+        book_promise(connection, dataset, row.version, held=-row.amount, spent=row.amount if spent else 0)
+
+
+def book_promise(connection: Connection, dataset: str, version: int, *, held: int, spent: int = 0) -> None:
+    """Add to the sums of a promise, in nano-ε."""
+    this = (promises.c.dataset == dataset) & (promises.c.version == version)
+    values = {"held": promises.c.held + held, "spent": promises.c.spent + spent}
+    connection.execute(promises.update().where(this).values(values))
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+def read_charge(connection: Connection, number: int) -> Row[Any]:
+    """One row of charges."""
+    row = connection.execute(select(charges).where(charges.c.id == number)).one_or_none()
+    if row is None:
+        raise WorkspaceError(f"There is no charge number {number} in this ledger.")
+    return row
+
+
+def charge_of(row: Row[Any]) -> Charge:
+    """A row of charges as a value."""
+    try:
+        return Charge(
+            id=row.id,
+            dataset=row.dataset,
+            user=row.analyst,
+            amount=Epsilon.from_nano(row.amount),
+            question=row.question,
+            detail=json.loads(row.detail),
+            state=State(row.state),
+            reserved_at=datetime.fromisoformat(row.reserved_at),
+            changed_at=datetime.fromisoformat(row.changed_at),
+            reason=row.reason,
+        )
+    except (ValueError, TypeError):
+        raise WorkspaceError(f"Charge {row.id} cannot be read.", fixes=("verify() to see why",)) from None
+
+
+def unfinished() -> ColumnElement[bool]:
+    """Neither answered nor ended."""
+    return charges.c.state.in_((State.RESERVED.value, State.READING.value))
+
+
+def changed_within(now: datetime, span: timedelta) -> ColumnElement[bool]:
+    """Changed less than ``span`` ago. A clock that was set back makes moments that lie as far ahead."""
+    return charges.c.changed_at.between(stamp(lambda: now - span), stamp(lambda: now + span))
+
+
+def check_not_in_progress(connection: Connection, question: str, recently: ColumnElement[bool]) -> None:
+    """A recent unfinished charge may still become an answer; a settled one already is."""
+    same = select(charges.c.id).where(
+        charges.c.question == question,
+        (unfinished() & recently) | (charges.c.state == State.SETTLED.value),
+    )
+    if connection.execute(same.limit(1)).first() is not None:
+        raise AnswerInProgress(
+            "This very question is being answered right now. Nothing was charged for asking it again.",
+            fixes=("ask once more in a moment: the answer will be free",),
+        )
+
+
+def charged_under(connection: Connection, user: str, key: RequestKey) -> dict[int, Row[Any]]:
+    """What was charged under a key so far, by its part: settled, or still under way.
+
+    A charge that was lost is refused, every time in the same words. What was given back, or cost nothing and
+    was lost, does not count.
+    """
+    rows = select(charges).where(charges.c.request == key.digest(user), charges.c.state != State.VOID.value)
+    found = {}
+    for row in connection.execute(rows.order_by(charges.c.id)):
+        if row.asked != key.asked:
+            raise KeyReused(
+                "This idempotency key was already used for another request.", fixes=("a new key",)
+            )
+        if row.state == State.LOST.value and row.amount:
+            raise AnswerLost(
+                f"What was asked under this key was charged {Epsilon.from_nano(row.amount)} (no. {row.id}) "
+                "and its answer was lost while the data was being read. Nothing more is charged under it.",
+                fixes=("a new key, under which it is charged again",),
+            )
+        if row.state != State.LOST.value:
+            found[row.part] = row
+    return found
+
+
+def check_not_charged(connection: Connection, user: str, key: RequestKey) -> None:
+    """This part of a request has no charge yet; whoever comes second asks again and gets the answer."""
+    if key.part in charged_under(connection, user, key):
+        raise under_way()
+
+
+def under_way() -> AnswerInProgress:
+    """The same request, under the same key, is being answered."""
+    return AnswerInProgress(
+        "The same request is being answered right now. Nothing was charged for sending it again.",
+        fixes=("the same request, with the same key, in a moment",),
+    )
+
+
+# --- writing ----------------------------------------------------------------------------------
+
+
+def open_charge(
+    connection: Connection,
+    *,
+    at: str,
+    dataset: str,
+    user: str,
+    amount: Epsilon,
+    question: str,
+    detail: str,
+    holder: str,
+    state: State,
+    losses: Mapping[int, Epsilon],
+    key: RequestKey | None = None,
+) -> Charge:
+    """A new charge that is reserved, or in one go under reading; its number is that of its first event."""
+    facts: dict[str, object] = {"question": question, "detail": digest(detail), "holder": holder}
+    asked_under: dict[str, Any] = {}
+    if key is not None:
+        asked_under = {"request": key.digest(user), "asked": key.asked, "part": key.part}
+    facts |= asked_under
+    if losses:
+        facts["losses"] = {str(version): loss.nano for version, loss in losses.items()}
+    number = append(
+        connection,
+        at=at,
+        kind=State.RESERVED.value,
+        dataset=dataset,
+        analyst=user,
+        amount=amount.nano,
+        body=canonical(facts),
+    )
+    if state is not State.RESERVED:
+        append(
+            connection,
+            at=at,
+            kind=state.value,
+            dataset=dataset,
+            analyst=user,
+            amount=amount.nano,
+            charge=number,
+        )
+    row = {
+        "id": number,
+        "dataset": dataset,
+        "analyst": user,
+        "amount": amount.nano,
+        "question": question,
+        "detail": detail,
+        "holder": holder,
+        "state": state.value,
+        "reserved_at": at,
+        "changed_at": at,
+        **asked_under,
+    }
+    connection.execute(charges.insert().values(row))
+    book(connection, dataset, user, held=amount.nano)
+    hold_losses(connection, dataset, number, losses)
+    moment = datetime.fromisoformat(at)
+    head = Head(*connection.execute(select(heads.c.seq, heads.c.hash)).one())
+    return Charge(
+        number, dataset, user, amount, question, json.loads(detail), state, moment, moment, head=str(head)
+    )
+
+
+def enter(
+    connection: Connection,
+    row: Row[Any],
+    to: State,
+    at: str,
+    *,
+    answer: str | None = None,
+    reason: str | None = None,
+) -> Charge:
+    """Move a charge on, if that is a step it may take."""
+    state = State(row.state)
+    if not to.follows(state, row.amount):
+        raise WorkspaceError(f"Charge {row.id} is {state.value} and cannot become {to.value}.")
+    facts = {"answer": None if answer is None else digest(answer), "reason": reason}
+    append(
+        connection,
+        at=at,
+        kind=to.value,
+        dataset=row.dataset,
+        analyst=row.analyst,
+        amount=row.amount,
+        charge=row.id,
+        body=canonical({name: fact for name, fact in facts.items() if fact is not None}),
+    )
+    values = {"state": to.value, "changed_at": at, "answer": answer, "reason": reason}
+    connection.execute(charges.update().where(charges.c.id == row.id).values(values))
+    if not to.held:
+        book(connection, row.dataset, row.analyst, held=-row.amount, spent=row.amount if to.spent else 0)
+        end_losses(connection, row.dataset, row.id, spent=to.spent)
+    return replace(charge_of(row), state=to, changed_at=datetime.fromisoformat(at), reason=reason)
+
+
+def abandon(connection: Connection, row: Row[Any], now: Callable[[], str], restored: bool) -> Charge:
+    """End an unfinished charge: voided if nothing can have been read for it, else lost."""
+    reason = "left unfinished"
+    if row.state == State.RESERVED.value:
+        if not restored:
+            return enter(connection, row, State.VOID, now(), reason=reason)
+        enter(connection, row, State.READING, now())
+        row = read_charge(connection, row.id)
+    return enter(connection, row, State.LOST, now(), reason=reason)

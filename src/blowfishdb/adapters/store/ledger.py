@@ -1,0 +1,397 @@
+"""The ledger: what every dataset may lose, what it has lost, and for which answers.
+
+A charge goes ``reserved → reading → settled | lost``. Only a reserved one may be voided: from the durable
+reading mark on, the data may have been seen, and whatever happens the charge stays spent. One of nothing may
+be settled without the mark: no row was read for its answer. Each step is one event, and each method one
+transaction, so a crash between two of them gives nothing away.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final, Self, final
+
+from sqlalchemy import select
+
+from blowfishdb.adapters.store.audit import audit
+from blowfishdb.adapters.store.catalogue import check_declared, check_read
+from blowfishdb.adapters.store.chain import NOTES, append, canonical, event_of
+from blowfishdb.adapters.store.charges import (
+    abandon,
+    changed_within,
+    charge_of,
+    charged_under,
+    check_affordable,
+    check_not_charged,
+    check_not_in_progress,
+    check_promises,
+    declare_budget,
+    enter,
+    grant_of,
+    left_of_grant,
+    open_charge,
+    read_budget,
+    read_charge,
+    read_grant,
+    set_grant,
+    sum_of_grants,
+    under_way,
+    unfinished,
+)
+from blowfishdb.adapters.store.database import Store
+from blowfishdb.adapters.store.tables import accounts, budgets, charges, events, heads
+from blowfishdb.adapters.store.values import (
+    Audited,
+    Budget,
+    Charge,
+    Clock,
+    Event,
+    Grant,
+    Head,
+    RequestKey,
+    State,
+    StoredAnswer,
+    stamp,
+    utc_now,
+)
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.errors import BudgetExhausted, InvalidEpsilon, InvalidInput, WorkspaceError
+
+_MOST: Final = Epsilon(4 * 10**9)  # nano-ε are stored in 63 bits
+_LONGEST_NAME: Final = 255
+_PATIENCE: Final = timedelta(minutes=15)  # after this an unfinished charge is taken for abandoned
+
+
+@final
+class Ledger:
+    """The ledger of a workspace; safe to share between threads, opened once in each process."""
+
+    def __init__(self, store: Store, *, clock: Clock = utc_now) -> None:
+        self._store = store
+        self._clock = clock
+        self._holder = uuid.uuid4().hex
+
+    @classmethod
+    def open(cls, path_or_url: str | Path, *, clock: Clock = utc_now) -> Self:
+        """Open the ledger in a file or at a URL; a new one is created."""
+        return cls(Store.open(path_or_url), clock=clock)
+
+    @property
+    def store(self) -> Store:
+        """The database that it shares with the catalogue."""
+        return self._store
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._store.close()
+
+    # --- budgets --------------------------------------------------------------------------------
+
+    def set_budget(self, dataset: str, total: Epsilon, by: str) -> None:
+        """Promise that ``dataset`` loses at most ``total``, all analysts together."""
+        _check_names(dataset=dataset, by=by)
+        _check_amount(total)
+        with self._store.writing() as connection:
+            known = connection.execute(select(budgets).where(budgets.c.dataset == dataset)).one_or_none()
+            if known is not None:
+                granted = sum_of_grants(connection, dataset) or Epsilon(0)
+                carried = known.carried if total.nano < known.total else 0  # a raise may not reach the past
+                used = Epsilon.from_nano(known.spent + known.held + carried)
+                needed = max(used, granted)
+                if total < needed:
+                    raise InvalidInput(
+                        f"The budget of '{dataset}' cannot become {total}: "
+                        f"{needed} of it is spent, held for questions under way, granted, or was lost by "
+                        "answers under earlier policies.",
+                        fixes=(f"a budget of at least {needed}",),
+                    )
+            declare_budget(connection, dataset, total, by, at=stamp(self._clock))
+
+    def budget(self, dataset: str) -> Budget:
+        """The budget of a dataset."""
+        with self._store.reading() as connection:
+            return read_budget(connection, dataset)
+
+    def left(self, dataset: str, user: str) -> Epsilon:
+        """What ``user`` could still reserve: of the budget, and of the grant if there are any."""
+        with self._store.reading() as connection:
+            remaining = read_budget(connection, dataset).remaining
+            granted = left_of_grant(connection, dataset, user)
+            return remaining if granted is None else min(remaining, granted)
+
+    def grant(self, dataset: str, user: str, amount: Epsilon, by: str = "") -> None:
+        """Let ``user`` spend up to ``amount`` in all; once anyone has a grant, nobody can do without."""
+        _check_names(dataset=dataset, user=user)
+        _check_amount(amount)
+        with self._store.writing() as connection:
+            total = read_budget(connection, dataset).total
+            mine = read_grant(connection, dataset, user)
+            others = (sum_of_grants(connection, dataset) or Epsilon(0)) - (mine.granted or Epsilon(0))
+            if others + amount > total:
+                left = total - others
+                raise BudgetExhausted(
+                    f"All grants on '{dataset}' would exceed its budget: needs {amount}, {left} left.",
+                    needed=amount,
+                    left=left,
+                    fixes=(f"a grant of at most {left}",),
+                )
+            used = mine.spent + mine.held
+            if amount < used:
+                raise InvalidInput(
+                    f"The grant of '{user}' cannot become {amount}: {used} is already spent or held.",
+                    fixes=(f"a grant of at least {used}",),
+                )
+            set_grant(connection, dataset, user, amount)
+            append(
+                connection,
+                at=stamp(self._clock),
+                kind="grant",
+                dataset=dataset,
+                analyst=user,
+                amount=amount.nano,
+                body=canonical({"by": by}),
+            )
+
+    def grants(self, dataset: str) -> list[Grant]:
+        """Every analyst who has a grant or ever reserved anything, by name."""
+        rows = select(accounts).where(accounts.c.dataset == dataset).order_by(accounts.c.analyst)
+        with self._store.reading() as connection:
+            return [grant_of(row) for row in connection.execute(rows)]
+
+    def note(self, dataset: str, user: str, kind: str, facts: Mapping[str, object]) -> None:
+        """Put on record what changes the meaning of charges and costs nothing: a ``policy`` was published."""
+        _check_names(dataset=dataset, user=user)
+        if kind not in NOTES:
+            raise InvalidInput(f"There are no notes of the kind {kind!r}.", fixes=NOTES)
+        if not facts:
+            raise InvalidInput("A note needs facts.")
+        text = _json("facts of a note", facts)
+        with self._store.writing() as connection:
+            read_budget(connection, dataset)
+            append(
+                connection,
+                at=stamp(self._clock),
+                kind=kind,
+                dataset=dataset,
+                analyst=user,
+                amount=0,
+                body=text,
+            )
+
+    # --- charges --------------------------------------------------------------------------------
+
+    def reserve(
+        self,
+        dataset: str,
+        user: str,
+        amount: Epsilon,
+        question: str,
+        detail: Mapping[str, object],
+        *,
+        once: bool = False,
+        reading: bool = False,
+        version: int | None = None,
+        declared: int | None = None,
+        losses: Mapping[int, Epsilon] | None = None,
+        key: RequestKey | None = None,
+    ) -> Charge:
+        """Hold ``amount`` for one question, or refuse and write nothing; free answers reserve zero.
+
+        With ``once``, a question that is just being answered is refused, so that nobody pays for it twice.
+        With ``reading``, the mark of ``mark_reading`` is made in the same transaction: one durable commit
+        instead of two, and nothing to give back. ``version`` is the policy that the amount was computed for,
+        ``declared`` the version of the declaration whose rows are going to be read, and ``losses`` what the
+        answer costs under each earlier policy that is still kept. Under a ``key`` every part of a
+        request is charged once for ever.
+        """
+        _check_names(dataset=dataset, user=user, question=question)
+        _check_amount(amount)
+        text = _json("detail of a charge", detail)
+        with self._store.writing() as connection:
+            if key is not None:
+                check_not_charged(connection, user, key)
+            if once:
+                check_not_in_progress(connection, question, changed_within(self._clock(), _PATIENCE))
+            if declared is not None:
+                check_declared(connection, dataset, declared)
+            check_promises(connection, dataset, version, losses or {})
+            check_affordable(connection, dataset, user, amount)
+            return open_charge(
+                connection,
+                at=stamp(self._clock),
+                dataset=dataset,
+                user=user,
+                amount=amount,
+                question=question,
+                detail=text,
+                holder=self._holder,
+                state=State.READING if reading else State.RESERVED,
+                losses=losses or {},
+                key=key,
+            )
+
+    def charged_under(
+        self, user: str, key: RequestKey, *, silence: timedelta | None = None
+    ) -> dict[int, StoredAnswer]:
+        """What was answered under a key, by part; refused while a part is under way, and if one was lost.
+
+        With ``silence``, a part of which nothing was heard for so long is taken for abandoned: it is lost.
+        """
+        with self._store.reading() as connection:
+            found = charged_under(connection, user, key)
+        left = [row for row in found.values() if row.state != State.SETTLED.value]
+        for row in left:
+            heard = datetime.fromisoformat(row.changed_at)
+            if silence is None or abs(self._clock() - heard) < silence:
+                raise under_way()
+        if left:
+            with self._store.writing() as connection:
+                for row in left:
+                    now = read_charge(connection, row.id)
+                    if now.state in (State.RESERVED.value, State.READING.value):
+                        abandon(connection, now, lambda: stamp(self._clock), restored=False)
+            return self.charged_under(user, key)
+        return {part: StoredAnswer(charge_of(row), row.answer) for part, row in found.items()}
+
+    def mark_reading(self, charge: Charge) -> Charge:
+        """Write down, durably, that the data is about to be read; from here on nothing is given back."""
+        return self._move(charge, State.READING)
+
+    def settle(self, charge: Charge, answer: str, *, declared: int | None = None) -> Charge:
+        """Store the released answer (JSON); the charge is spent.
+
+        With ``declared``, only while that is the version of the declaration: rows that were declared anew
+        while they were read belong to no snapshot.
+        """
+        return self._move(charge, State.SETTLED, answer=answer, declared=declared)
+
+    def lose(self, charge: Charge, reason: str) -> Charge:
+        """The data was read and no answer came out; the charge is spent all the same."""
+        return self._move(charge, State.LOST, reason=reason)
+
+    def void(self, charge: Charge) -> Charge:
+        """Give a reservation back; possible only before the reading mark."""
+        return self._move(charge, State.VOID)
+
+    def recover(self, older_than: timedelta | None = None, *, restored: bool = False) -> list[Charge]:
+        """End what others left unfinished: reservations are voided, charges under reading are lost.
+
+        Nothing is given away: a holder that is still alive finds its charge ended and can neither read nor
+        settle. This ledger's own charges are left alone, and so are, with ``older_than``, recent ones.
+        In a ``restored`` ledger reservations are lost too: their data may have been read after the backup.
+        """
+        left = select(charges).where(unfinished(), charges.c.holder != self._holder)
+        if older_than is not None:
+            left = left.where(~changed_within(self._clock(), older_than))
+        with self._store.reading() as connection:
+            if self._store.read_only or connection.execute(left.limit(1)).first() is None:
+                return []  # whoever only opens a workspace need not wait for its turn to write
+        with self._store.writing() as connection:
+            return [
+                abandon(connection, row, lambda: stamp(self._clock), restored)
+                for row in connection.execute(left.order_by(charges.c.id)).all()
+            ]
+
+    def _move(
+        self,
+        charge: Charge,
+        to: State,
+        *,
+        answer: str | None = None,
+        reason: str | None = None,
+        declared: int | None = None,
+    ) -> Charge:
+        with self._store.writing() as connection:
+            if declared is not None:
+                check_read(connection, charge.dataset, declared)
+            row = read_charge(connection, charge.id)
+            if row.holder != self._holder:
+                raise WorkspaceError(
+                    f"Charge {charge.id} was reserved by another process.",
+                    fixes=("recover() when that process has ended",),
+                )
+            return enter(connection, row, to, stamp(self._clock), answer=answer, reason=reason)
+
+    # --- looking back ---------------------------------------------------------------------------
+
+    def charge(self, number: int) -> Charge:
+        """One charge by its number."""
+        with self._store.reading() as connection:
+            return charge_of(read_charge(connection, number))
+
+    def charges(self, dataset: str | None = None) -> list[Charge]:
+        """All charges, oldest first."""
+        rows = select(charges).order_by(charges.c.id)
+        if dataset is not None:
+            rows = rows.where(charges.c.dataset == dataset)
+        with self._store.reading() as connection:
+            return [charge_of(row) for row in connection.execute(rows)]
+
+    def answer(self, question: str) -> StoredAnswer | None:
+        """The newest settled answer to an identical question."""
+        rows = select(charges).where(charges.c.question == question, charges.c.state == State.SETTLED.value)
+        with self._store.reading() as connection:
+            row = connection.execute(rows.order_by(charges.c.id.desc()).limit(1)).one_or_none()
+            return None if row is None else StoredAnswer(charge_of(row), row.answer)
+
+    def answers(self, dataset: str | None = None) -> list[StoredAnswer]:
+        """All settled answers, oldest first."""
+        rows = select(charges).where(charges.c.state == State.SETTLED.value).order_by(charges.c.id)
+        if dataset is not None:
+            rows = rows.where(charges.c.dataset == dataset)
+        with self._store.reading() as connection:
+            return [StoredAnswer(charge_of(row), row.answer) for row in connection.execute(rows)]
+
+    def events(self, dataset: str | None = None, *, kinds: Collection[str] = ()) -> list[Event]:
+        """Everything that was ever entered, oldest first, with the hashes that chain it; or some kinds."""
+        rows = select(events).order_by(events.c.seq)
+        if dataset is not None:
+            rows = rows.where(events.c.dataset == dataset)
+        if kinds:
+            rows = rows.where(events.c.kind.in_(kinds))
+        with self._store.reading() as connection:
+            return [event_of(row) for row in connection.execute(rows)]
+
+    def newest(self, dataset: str, kind: str) -> Event | None:
+        """The last event of a kind."""
+        rows = select(events).where(events.c.dataset == dataset, events.c.kind == kind)
+        with self._store.reading() as connection:
+            row = connection.execute(rows.order_by(events.c.seq.desc()).limit(1)).one_or_none()
+            return None if row is None else event_of(row)
+
+    def audit(self, since: Sequence[Head] = ()) -> Audited:
+        """What is wrong with the books, and what was looked at; they must extend every head in ``since``."""
+        with self._store.reading() as connection:
+            return audit(connection, since)
+
+    def head(self) -> Head:
+        """Where the books end; short enough to be kept elsewhere."""
+        with self._store.reading() as connection:
+            return Head(*connection.execute(select(heads.c.seq, heads.c.hash)).one())
+
+    def verify(self) -> list[str]:
+        """What is wrong with the books, in words; nothing if they are in order."""
+        return list(self.audit().problems)
+
+
+def _check_names(**names: str) -> None:
+    for what, name in names.items():
+        if not isinstance(name, str) or not name or len(name) > _LONGEST_NAME or not name.isprintable():
+            raise InvalidInput(f"The {what} must be a printable text of 1 to {_LONGEST_NAME} characters.")
+
+
+def _check_amount(amount: object) -> None:
+    if not isinstance(amount, Epsilon):
+        raise InvalidEpsilon(f"An amount must be an Epsilon, not {type(amount).__name__}.")
+    if amount > _MOST:
+        raise InvalidEpsilon(f"{amount} is more than a ledger can hold ({_MOST}).")
+
+
+def _json(what: str, facts: Mapping[str, object]) -> str:
+    try:
+        return canonical(dict(facts))
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"The {what} must be JSON ({type(error).__name__}).") from None

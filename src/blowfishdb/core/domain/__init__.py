@@ -1,0 +1,1 @@
+"""Domain: columns and their values, bins, and conditions on them."""

@@ -1,0 +1,1 @@
+"""Policies: what must stay hidden, in data and in words."""

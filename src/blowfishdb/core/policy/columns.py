@@ -1,0 +1,388 @@
+"""What is hidden about one column: from words to a graph, and from a graph back to words.
+
+Command line, API, pages and policy files all come through here, so that "within 1,000" means the same
+everywhere.
+
+Values and distances of a column as people type them and as they read them.
+
+Whatever a command line, a form or a policy file holds is text. ``"40,000"``, ``"2024-12-31"``, ``"7 days"``
+and ``"true"`` become cells and numbers of cells here, and cells become such text again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from blowfishdb.core.arrays import IntArray
+from blowfishdb.core.domain.attribute import Attribute
+from blowfishdb.core.domain.attributes import Boolean, Category, Integer, Real
+from blowfishdb.core.domain.bins import LIMIT, Bins, EqualBins
+from blowfishdb.core.domain.dates import Date
+from blowfishdb.core.domain.values import number, text
+from blowfishdb.core.errors import InvalidBins, InvalidGraph, InvalidInput, InvalidValue, TooLarge
+from blowfishdb.core.graphs import Apart, Apex, Cone, Explicit, Full, Partitioned, PolicyGraph, Threshold
+from blowfishdb.core.policy.policy import own_graph, parts_of, without_presence
+
+if TYPE_CHECKING:
+    from blowfishdb.core.policy.policy import Policy
+
+
+_GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?) *(second|minute|hour|day|week)s?")
+_TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_MISSING = "missing"
+_GROUP_FROM = 10_000  # below, digits stay together: 1984 is more often a year than an amount
+
+
+# --- from what was typed ------------------------------------------------------------------------
+
+
+def typed_cell(attribute: Attribute, value: object) -> int:
+    """The cell of a value of the column, perhaps typed as text; ``"missing"`` where that has a cell."""
+    if not isinstance(value, str):
+        return attribute.cell(value)
+    try:
+        return attribute.cell(value)
+    except InvalidValue as refused:
+        typed = value.strip()
+        if attribute.has_missing_cell and typed.lower() == _MISSING:
+            return attribute.value_count
+        meant = _meant(attribute, typed)
+        if meant is None:
+            raise refused if isinstance(attribute, Category | Date) else _not_one(attribute, value) from None
+        return attribute.cell(meant)
+
+
+def _meant(attribute: Attribute, typed: str) -> object:
+    """What a text stands for in a column of this kind; None if nothing."""
+    if isinstance(attribute, Boolean):
+        return _TRUTHS.get(typed.lower())
+    if isinstance(attribute, Category):
+        if typed in attribute.values:
+            return typed
+        return int(typed) if re.fullmatch(r"[+-]?\d{1,18}", typed) else None
+    if isinstance(attribute, Date):
+        return None
+    try:
+        return number(_ungrouped(typed), "A value", InvalidValue)
+    except InvalidInput:
+        return None
+
+
+def _not_one(attribute: Attribute, value: str) -> InvalidValue:
+    kind = "True or False" if isinstance(attribute, Boolean) else "a number"
+    return InvalidValue(f"{value!r} is not {kind}, and this column holds nothing else.")
+
+
+def typed_distance(attribute: Attribute, distance: object) -> object:
+    """A distance as the column's ``threshold`` takes it, from ``"10,000"``, ``"0.5"`` or ``"7 days"``."""
+    if not isinstance(distance, str):
+        return distance
+    typed = distance.strip()
+    duration = _DURATION.fullmatch(typed)
+    if duration and isinstance(attribute, Date):
+        try:
+            seconds = Fraction(duration[1]) * _SECONDS[duration[2]]
+            return timedelta(microseconds=int(seconds * 10**6))
+        except (OverflowError, ValueError):
+            raise InvalidValue("This distance is longer than any column of dates.") from None
+    return _ungrouped(typed)
+
+
+def _ungrouped(typed: str) -> str:
+    return typed.replace(",", "") if _GROUPED.fullmatch(typed) else typed
+
+
+# --- and back -----------------------------------------------------------------------------------
+
+
+def written_cell(attribute: Attribute, cell: int) -> str:
+    """A text that ``typed_cell`` reads as this cell."""
+    if attribute.has_missing_cell and cell == attribute.value_count:
+        return _MISSING
+    lowest = attribute.lower(cell)
+    return str(lowest) if isinstance(attribute, Category | Boolean) else text(lowest)
+
+
+def shown_cell(attribute: Attribute, cell: int) -> str:
+    """A cell as a person reads it: ``"40,000"``, ``"30–39"``, ``"1984"``."""
+    missing = attribute.has_missing_cell and cell == attribute.value_count
+    if missing or not isinstance(attribute, Integer | Real):
+        return attribute.label(cell)
+    ends = [Fraction(str(end)) for end in (attribute.lower(cell), attribute.upper(cell))]
+    if all(abs(end) < _GROUP_FROM for end in ends):
+        return attribute.label(cell)
+    return "–".join(dict.fromkeys(map(grouped, ends)))
+
+
+def grouped(amount: int | Fraction) -> str:
+    """A number with its thousands set apart: 10,000 and 1,234.5."""
+    whole, point, rest = text(amount).partition(".")
+    return f"{int(whole):,}{point}{rest}" if "/" not in whole and whole != "-0" else text(amount)
+
+
+def data_distance(attribute: Attribute, cells: int) -> Fraction:
+    """How far apart values can be and still be at most ``cells`` cells apart, in data units."""
+    return cells / attribute.in_cells(1)
+
+
+def shown_distance(attribute: Attribute, cells: int) -> str:
+    """The same as a person reads it: ``"10,000"``, ``"7 days"``, ``"2 places"``."""
+    unit = attribute.unit if isinstance(attribute, Date) else "place"
+    if isinstance(attribute, Integer | Real):
+        return grouped(data_distance(attribute, cells))
+    return f"{cells:,} {unit}{'s' if cells != 1 else ''}"
+
+
+def written_distance(attribute: Attribute, cells: int) -> str:
+    """A text that ``typed_distance`` and ``threshold`` read as this number of cells."""
+    if isinstance(attribute, Date):
+        return shown_distance(attribute, cells).replace(",", "")
+    return text(data_distance(attribute, cells))
+
+
+Groups = Mapping[str, Iterable[object]] | Sequence[Iterable[object]]
+Pairs = Iterable[tuple[object, object]]
+
+MOST_LISTED = 10_000
+"""How many groups or pairs are listed for an editor."""
+
+
+class Hides(Enum):
+    """What a column's graph joins."""
+
+    EVERYTHING = "everything"
+    WITHIN = "within"
+    GROUPS = "groups"
+    BETWEEN = "between"
+    NOTHING = "nothing"
+
+
+# --- from words to a graph ----------------------------------------------------------------------
+
+
+def column_graph(
+    attribute: Attribute,
+    *,
+    hide_within: object = None,
+    groups: Groups | None = None,
+    groups_of: object = None,
+    between: Pairs | None = None,
+    everything: bool = False,
+    nothing: bool = False,
+) -> PolicyGraph:
+    """The graph over the values of a column that exactly one of these describes.
+
+    ``hide_within`` a distance in data units; inside named or listed ``groups`` of values (``"30..39"`` is a
+    range); inside ``groups_of`` a width; ``between`` listed pairs; or ``everything``; or ``nothing``. A cell
+    for missing values is not part of it: ``Policy.by_column`` joins that to every value, or sets it apart.
+    """
+    given = (hide_within, groups, groups_of, between, everything or None, nothing or None)
+    if sum(word is not None for word in given) != 1:
+        raise InvalidGraph(
+            "Say exactly one thing about a column.",
+            fixes=("hide within a distance", "hide within groups", "hide everything"),
+        )
+    size = attribute.value_count
+    if hide_within is not None:
+        return Threshold(size, attribute.threshold(typed_distance(attribute, hide_within)))
+    if groups is not None:
+        return Partitioned(_labels(attribute, groups))
+    if groups_of is not None:
+        bins = attribute.bins(width=typed_distance(attribute, groups_of))
+        return Partitioned(Bins.width(size, int(bins.last(0)) + 1))
+    if between is not None:
+        return Explicit(size, [_edge(attribute, pair) for pair in between])
+    return Full(size) if everything else Explicit(size, ())
+
+
+def _labels(attribute: Attribute, groups: Groups) -> IntArray:
+    """The group of every value; each is in exactly one."""
+    if attribute.value_count > LIMIT:
+        raise TooLarge(f"Groups of values are for at most {LIMIT:,} cells.", fixes=("groups of equal width",))
+    listed = groups.items() if isinstance(groups, Mapping) else enumerate(groups, start=1)
+    labels = np.full(attribute.value_count, -1, dtype=np.int64)
+    count = 0
+    for count, (name, members) in enumerate(listed, start=1):
+        if isinstance(members, str) or not isinstance(members, Iterable):
+            raise InvalidBins(f"The group {name!r} must be a list of values.")
+        cells = [_cells(attribute, member, name) for member in members]
+        if not cells:
+            raise InvalidBins(f"The group {name!r} is empty; leave it out.")
+        for first, stop in cells:
+            if (labels[first:stop] >= 0).any():
+                twice = written_cell(attribute, first + int(np.argmax(labels[first:stop] >= 0)))
+                raise InvalidBins(f"{twice} is in two groups, or twice in one.")
+            labels[first:stop] = count - 1
+    if (labels < 0).any():
+        alone = ", ".join(written_cell(attribute, int(cell)) for cell in np.flatnonzero(labels < 0)[:5])
+        raise InvalidBins(
+            f"Groups must cover every value; without a group: {alone}.",
+            fixes=("add them to a group", "give each of them a group of its own"),
+        )
+    return labels
+
+
+def _cells(attribute: Attribute, member: object, group: object) -> tuple[int, int]:
+    """The cells ``first … stop-1`` that a value or a range names."""
+    try:
+        if isinstance(member, str) and ".." in member and not isinstance(attribute, Category):
+            low, _, high = member.partition("..")
+            first, last = typed_cell(attribute, low), typed_cell(attribute, high)
+        else:
+            first = last = typed_cell(attribute, member)
+    except InvalidInput as error:
+        raise InvalidBins(f"In the group {group!r}: {error.message}", fixes=error.fixes) from None
+    if first > last:
+        raise InvalidBins(f"In the group {group!r}: the range {member} is the wrong way round.")
+    if last >= attribute.value_count:
+        raise InvalidBins(f"In the group {group!r}: missing values are not grouped with others.")
+    return first, last + 1
+
+
+def _edge(attribute: Attribute, pair: object) -> tuple[int, int]:
+    if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+        raise InvalidGraph("A pair to hide is two values of the column.", fixes=("[low, high]",))
+    u, v = (typed_cell(attribute, value) for value in pair)
+    if attribute.value_count in (u, v):
+        raise InvalidGraph("Whether missing values are hidden is declared; leave them out of the pairs.")
+    if u == v:
+        raise InvalidGraph(f"{pair[0]} and {pair[1]} are the same value here; there is nothing to hide.")
+    return u, v
+
+
+# --- and back -----------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True)
+class ColumnPolicy:
+    """What a policy says about one column, as ``column_graph`` takes it; what is not said is None.
+
+    ``entries`` counts the groups or pairs; where they are too many to list, only their number is said.
+    ``missing``: a cell for missing values is joined to every value. ``shared``: all columns whose values
+    are hidden by one graph together with this one (an area, or a whole record); then the words are about
+    what is left for this column alone.
+    """
+
+    column: str
+    hides: Hides
+    within: str | None = None
+    within_cells: int | None = None
+    groups: tuple[tuple[str, ...], ...] | None = None
+    groups_of: str | None = None
+    between: tuple[tuple[str, str], ...] | None = None
+    entries: int | None = None
+    missing: bool = False
+    shared: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        said = sum(word is not None for word in (self.within, self.groups, self.groups_of, self.between))
+        wanted = self.hides in (Hides.WITHIN, Hides.GROUPS, Hides.BETWEEN)
+        if said + (wanted and not self.listed) != wanted:
+            raise InvalidInput(f"A column that hides {self.hides.value} says {said} things about it.")
+
+    @property
+    def listed(self) -> bool:
+        """Whether everything is said: there are not too many groups or pairs."""
+        unlisted = self.entries is not None and self.groups is None and self.between is None
+        return not (unlisted and self.groups_of is None)
+
+    def to_plain(self) -> dict[str, Any]:
+        """As JSON-ready data; lists instead of tuples, and no empty entries."""
+        stored = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        stored["hides"] = self.hides.value
+        for name in ("groups", "between"):
+            stored[name] = None if stored[name] is None else [list(entry) for entry in stored[name]]
+        stored["shared"] = list(self.shared)
+        return {name: value for name, value in stored.items() if value is not None}
+
+
+def current(policy: Policy, column: str, *, most: int = MOST_LISTED) -> ColumnPolicy:
+    """What ``policy`` says about a column, for an editor to begin with; ``most`` entries are listed."""
+    attribute = policy.domain[column]
+    graph, missing = values_graph(policy, column)
+    shared = parts_of(policy).of(column).columns
+    plain = ColumnPolicy(column, Hides.NOTHING, missing=missing, shared=shared if len(shared) > 1 else ())
+    if isinstance(graph, Full):
+        return dataclasses.replace(plain, hides=Hides.EVERYTHING)
+    if isinstance(graph, Threshold) and attribute.ordered:
+        within = written_distance(attribute, graph.theta)
+        return dataclasses.replace(plain, hides=Hides.WITHIN, within=within, within_cells=graph.theta)
+    if isinstance(graph, Partitioned):
+        return _grouped(plain, attribute, graph.parts, most)
+    if graph.edge_count == 0:
+        return plain
+    plain = dataclasses.replace(plain, hides=Hides.BETWEEN, entries=graph.edge_count)
+    if graph.edge_count > most:
+        return plain
+    pairs = tuple((written_cell(attribute, u), written_cell(attribute, v)) for u, v in graph.edges().tolist())
+    return dataclasses.replace(plain, between=pairs)
+
+
+def values_graph(policy: Policy, column: str) -> tuple[PolicyGraph, bool]:
+    """The graph of a column without ⊥ and without the cell of missing values, and whether it was joined."""
+    graph = without_presence(own_graph(policy, column))
+    attribute = policy.domain[column]
+    if isinstance(graph, Apart) and attribute.has_missing_cell:
+        return graph.base, False
+    if isinstance(graph, Cone) and graph.apex is Apex.MISSING and attribute.has_missing_cell:
+        return graph.base, True
+    if isinstance(graph, Full) and attribute.has_missing_cell:
+        return Full(attribute.value_count), True
+    return graph, False
+
+
+def _grouped(plain: ColumnPolicy, attribute: Attribute, parts: Bins, most: int) -> ColumnPolicy:
+    if isinstance(parts, EqualBins) and attribute.ordered and parts.size == attribute.value_count:
+        width = written_distance(attribute, parts.cells)
+        return dataclasses.replace(plain, hides=Hides.GROUPS, groups_of=width, entries=parts.count)
+    plain = dataclasses.replace(plain, hides=Hides.GROUPS, entries=parts.count)
+    if parts.count > most or _written(attribute, parts) > most:
+        return plain
+    return dataclasses.replace(plain, groups=tuple(group_members(attribute, cells) for cells in parts))
+
+
+def _written(attribute: Attribute, parts: Bins) -> int:
+    """About how many values and ranges the groups are when they are written out."""
+    if isinstance(attribute, Category):
+        return parts.size
+    return parts.count if parts.contiguous else 1 + int(np.count_nonzero(np.diff(parts.assignment())))
+
+
+def group_members(attribute: Attribute, cells: IntArray) -> tuple[str, ...]:
+    """The values of a group; three or more neighbours of a numeric column as a range."""
+    breaks = np.flatnonzero(np.diff(cells) != 1) + 1
+    written: list[str] = []
+    for run in np.split(cells, breaks):
+        ends = [written_cell(attribute, int(cell)) for cell in (run[0], run[-1])]
+        if run.size < 3 or isinstance(attribute, Category):
+            written += [written_cell(attribute, int(cell)) for cell in run]
+        else:
+            written.append("..".join(ends))
+    return tuple(written)
+
+
+def graph_of(words: ColumnPolicy, attribute: Attribute) -> PolicyGraph:
+    """The graph that the words describe: ``current`` undone."""
+    if not words.listed:
+        raise InvalidGraph(f"What is hidden about '{words.column}' is too much to list.")
+    return column_graph(
+        attribute,
+        hide_within=words.within,
+        groups=words.groups,
+        groups_of=words.groups_of,
+        between=words.between,
+        everything=words.hides is Hides.EVERYTHING,
+        nothing=words.hides is Hides.NOTHING,
+    )

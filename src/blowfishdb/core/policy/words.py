@@ -1,0 +1,354 @@
+"""A policy in sentences: what each column hides, and what changes from one policy to the next.
+
+What is known, in sentences, and what it does to everybody's privacy and to the noise.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, final
+
+from blowfishdb.core.constraints.bound import most_records
+from blowfishdb.core.constraints.declared import Marginal, Reading, table_bins
+from blowfishdb.core.constraints.under_policy import keeps_component_totals, over_classes
+from blowfishdb.core.domain.dates import Date
+from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.errors import InvalidInput, TooLarge
+from blowfishdb.core.graphs import Full, Grid, Partitioned
+from blowfishdb.core.graphs.inclusion import includes
+from blowfishdb.core.policy.columns import (
+    ColumnPolicy,
+    Hides,
+    current,
+    grouped,
+    shown_distance,
+    typed_distance,
+)
+from blowfishdb.core.policy.policy import Part, Policy, group_counts, own_graph, parts_of, without_presence
+
+_FEW = 6  # how many known counts are listed one by one
+
+
+def known_sentences(policy: Policy) -> tuple[str, ...]:
+    """Everything that is known, and then its effect; nothing where nothing is known."""
+    if policy.constraints is None:
+        return ()
+    things = known_things(policy)
+    said = [f"Known to everyone: {thing}." for thing in things[:_FEW]]
+    if len(things) > _FEW:
+        said.append(f"Known to everyone: {len(things) - _FEW:,} more counts or tables.")
+    return (*said, effect(policy))
+
+
+def known_things(policy: Policy) -> tuple[str, ...]:
+    """Everything that is known, one by one: tables, then counts, then ranges."""
+    known = policy.constraints
+    if known is None:
+        return ()
+    conditions = [(str(count.where), count.answer) for count in known.counts]
+    conditions += [(str(box.where), box.answer) for box in known.ranges]
+    tables = [_table(table, policy.domain) for table in known.marginals]
+    return (*tables, *(_known_condition(condition, answer) for condition, answer in conditions))
+
+
+def _known_condition(condition: str, answer: int | None) -> str:
+    return f"how many rows have {condition}{'' if answer is None else f', namely {answer:,}'}"
+
+
+def _table(table: Marginal, domain: Domain) -> str:
+    rows = 1
+    for bins in table_bins(table, domain).values():
+        rows *= bins.count
+    names = ", ".join(f"'{name}'" for name in table.columns)
+    each = "value" if len(table.columns) == 1 else "combination"
+    given = "" if table.answers is None else ", with their values"
+    return f"how many rows there are for each {each} of {names} ({rows:,} counts{given})"
+
+
+def effect(policy: Policy) -> str:
+    """What the known counts do, in one or two sentences."""
+    records = _records(policy)
+    if records is None:
+        return (
+            "These counts overlap in a way that no proof covers, so questions are refused under this policy "
+            "until they are fewer, coarser, or do not overlap."
+        )
+    if records == 1:
+        return (
+            "No hidden difference changes any of these counts, so answers cost what they cost without them."
+        )
+    edge = policy.constraints is not None and policy.constraints.reading is Reading.EDGE
+    how = " and each of them may change only as the policy says" if edge else ""
+    return (
+        f"Nobody can change without others changing too: up to {records:,} records are hidden together{how}. "
+        f"For the same promise a histogram needs up to {records:,} times the noise."
+    )
+
+
+def _records(policy: Policy) -> int | None:
+    if policy.constraints is None:
+        return 1
+    try:
+        found = over_classes(policy)
+    except TooLarge:
+        return None
+    return None if found.edges is None else most_records(found.known, found.graph, found.edges)
+
+
+# --- one policy ---------------------------------------------------------------------------------
+
+
+def sentence(policy: Policy, column: str) -> str:
+    """What the policy hides about a column."""
+    part = parts_of(policy).of(column)
+    if len(part.columns) == 1:
+        return _column_sentence(policy.domain, current(policy, column, most=_FEW**2))
+    if isinstance(part.graph, Full):
+        return f"Hide which value of '{column}' someone has."
+    return _shared_sentence(policy, part)
+
+
+def sentences(policy: Policy) -> tuple[str, ...]:
+    """What the policy hides, column by column, and how columns and presence are treated."""
+    parts = parts_of(policy)
+    several = len(policy.domain) > 1
+    if parts.whole_record and several:
+        said = ["Hide everything in a person's record."]
+    else:
+        said = [sentence(policy, part.columns[0]) for part in parts.parts]
+    if len(parts.parts) > 1:
+        said.append(composition(parts.joint))
+    if parts.hides_presence:
+        said.append("Hide also whether someone is in the data, and so how many rows there are.")
+    return (*said, *known_sentences(policy))
+
+
+def composition(joint: bool) -> str:
+    """How the columns of a record are combined."""
+    if joint:
+        return "Columns are hidden together: records may differ in several columns at once."
+    return (
+        "Columns are hidden one by one: with each further column in which two records differ, less is hidden."
+    )
+
+
+def pair_words(policy: Policy, part: Part) -> str | None:
+    """The pairs that a part of the policy hides, to be put into a sentence; None if there are none."""
+    if len(part.columns) > 1:
+        return _shared_pairs(policy, part)
+    words = current(policy, part.columns[0], most=_FEW**2)
+    two = f"two values of '{words.column}'"
+    if words.hides is Hides.EVERYTHING:
+        return f"any {two}"
+    if words.hides is Hides.NOTHING:
+        return f"a missing value of '{words.column}' and any other" if words.missing else None
+    return f"{two} {_condition(policy.domain, words)}"
+
+
+def _condition(domain: Domain, words: ColumnPolicy) -> str:
+    attribute = domain[words.column]
+    if words.within_cells is not None:
+        return f"within {shown_distance(attribute, words.within_cells)} of each other"
+    if words.groups_of is not None:
+        distance = typed_distance(attribute, words.groups_of)
+        return f"in the same group of {shown_distance(attribute, attribute.threshold(distance))}"
+    if words.hides is Hides.GROUPS:
+        groups = words.groups or ()
+        short = words.listed and len(groups) <= _FEW and all(len(group) <= _FEW for group in groups)
+        listed = "; ".join(", ".join(group) for group in groups)
+        return f"in the same group ({listed})" if short else f"in the same one of {words.entries:,} groups"
+    if words.between is not None and len(words.between) <= _FEW:
+        return f"that are a listed pair ({'; '.join(f'{u} and {v}' for u, v in words.between)})"
+    return f"that are one of {words.entries:,} listed pairs"
+
+
+def _column_sentence(domain: Domain, words: ColumnPolicy) -> str:
+    if words.hides is Hides.NOTHING:
+        if words.missing:
+            return f"Hide only whether someone's '{words.column}' is missing, not which value it is."
+        return f"Hide nothing about '{words.column}'."
+    missing = " Hide also whether it is missing." if words.missing else ""
+    if not words.missing and domain[words.column].has_missing_cell:
+        missing = " Whether it is missing is not hidden."
+    if words.hides is Hides.EVERYTHING:
+        return f"Hide which value of '{words.column}' someone has.{missing}"
+    condition = _condition(domain, words).removeprefix("that are ")
+    return f"Hide which of two values of '{words.column}' someone has when they are {condition}.{missing}"
+
+
+def _shared_sentence(policy: Policy, part: Part) -> str:
+    names = _listed(part.columns)
+    if isinstance(part.graph, Grid):
+        far = area_distance(policy, part)
+        return (
+            f"Hide which of two places ({names}) someone has when they are within {far} of each other, "
+            "the distances in all these columns added up."
+        )
+    if isinstance(part.graph, Partitioned):
+        return f"Hide which of two combinations of {names} someone has when they are in the same group."
+    return f"Hide which of two combinations of {names} someone has when the policy joins them."
+
+
+def _shared_pairs(policy: Policy, part: Part) -> str | None:
+    names = _listed(part.columns)
+    if isinstance(part.graph, Full):
+        return (
+            "any two records"
+            if len(part.columns) == len(policy.domain)
+            else f"any two combinations of {names}"
+        )
+    if isinstance(part.graph, Grid):
+        return f"two places ({names}) within {area_distance(policy, part)} of each other"
+    if isinstance(part.graph, Partitioned):
+        return f"two combinations of {names} in the same group"
+    return f"two combinations of {names} that the policy joins"
+
+
+def area_unit(domain: Domain, columns: tuple[str, ...]) -> bool:
+    """Whether a distance over these columns can be told in data units: their cells are equally wide."""
+    attributes = [domain[name] for name in columns]
+    kinds = {attribute.unit if isinstance(attribute, Date) else "" for attribute in attributes}
+    same = len({attribute.in_cells(1) for attribute in attributes}) == 1
+    return same and len(kinds) == 1 and all(attribute.ordered for attribute in attributes)
+
+
+def area_distance(policy: Policy, part: Part, times: int = 1) -> str:
+    """How far apart two places of an area may be, in words; ``times`` that distance."""
+    theta = part.graph.theta * times if isinstance(part.graph, Grid) else times
+    if area_unit(policy.domain, part.columns):
+        return shown_distance(policy.domain[part.columns[0]], theta)
+    return f"{grouped(theta)} cell{'s' if theta > 1 else ''}"
+
+
+def _listed(columns: tuple[str, ...]) -> str:
+    return ", ".join(f"'{name}'" for name in columns)
+
+
+# --- two policies -------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True)
+class ColumnChange:
+    """One column before and after, in words. A flag is None where it could not be told."""
+
+    column: str
+    before: str
+    after: str
+    tightens: bool | None
+    loosens: bool | None
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything about the column changes, or may change."""
+        return self.tightens is not False or self.loosens is not False
+
+
+@final
+@dataclass(frozen=True)
+class PolicyDifference:
+    """What changes from one policy to another.
+
+    ``tightens``: pairs become hidden that were not; ``loosens``: pairs that were hidden no longer are; both
+    can hold. None means that it could not be told. ``newly_exact`` are answers that become exact and free.
+    """
+
+    columns: tuple[ColumnChange, ...]
+    tightens: bool | None
+    loosens: bool | None
+    newly_exact: tuple[str, ...]
+    no_longer_exact: tuple[str, ...]
+    sentences: tuple[str, ...]
+
+    def to_plain(self) -> dict[str, Any]:
+        """As JSON-ready data."""
+        return {**dataclasses.asdict(self), "same": self.same}
+
+    @property
+    def same(self) -> bool | None:
+        """Whether both policies hide exactly the same; None if that could not be told."""
+        if self.tightens or self.loosens:
+            return False
+        return True if self.tightens is False and self.loosens is False else None
+
+
+def difference(old: Policy, new: Policy) -> PolicyDifference:
+    """What publishing ``new`` in place of ``old`` would change, for a curator to read first."""
+    if old.domain != new.domain:
+        raise InvalidInput("The two policies are about different columns, so they cannot be compared.")
+    columns = tuple(_column_change(old, new, name) for name in old.domain)
+    kept, hidden = includes(new.graph, old.graph), includes(old.graph, new.graph)
+    tightens, loosens = (None if known is None else not known for known in (hidden, kept))
+    newly, no_longer = _newly_exact(old, new), _newly_exact(new, old)
+    said = _change_sentences(old, new, columns)
+    if (
+        old.constraints != new.constraints
+    ):  # other records are tied together: neither hides all the other does
+        tightens = loosens = True
+        said += _known_change(old, new)
+    said += _direction(tightens, loosens)
+    said += [f"From now on exact and free for everyone who may ask: {answer}." for answer in newly]
+    said += [f"No longer exact: {answer}." for answer in no_longer]
+    return PolicyDifference(columns, tightens, loosens, newly, no_longer, tuple(said))
+
+
+def _column_change(old: Policy, new: Policy, column: str) -> ColumnChange:
+    before, after = (without_presence(own_graph(policy, column)) for policy in (old, new))
+    kept, hidden = includes(after, before), includes(before, after)
+    tightens, loosens = (None if known is None else not known for known in (hidden, kept))
+    return ColumnChange(column, sentence(old, column), sentence(new, column), tightens, loosens)
+
+
+def _newly_exact(old: Policy, new: Policy) -> tuple[str, ...]:
+    """Counts that ``new`` gives exactly and ``old`` did not: groups that are no unions of old groups."""
+    if new.hides_presence:
+        return ()
+    found = ["how many rows there are"] if old.hides_presence else []
+    if not keeps_component_totals(new):
+        return tuple(found)
+    for name in new.domain:
+        if new.domain[name].may_drop:  # a row may always move in or out of a group unseen
+            continue
+        graph = own_graph(new, name)
+        exact = not old.hides_presence and keeps_component_totals(old)
+        before = own_graph(old, name).components() if exact else None
+        counts = group_counts(name, graph)
+        if counts and not (before and includes(Partitioned(graph.components()), Partitioned(before))):
+            found.append(counts)
+    return tuple(found)
+
+
+def _change_sentences(old: Policy, new: Policy, columns: tuple[ColumnChange, ...]) -> list[str]:
+    said = [f"'{c.column}' was: {c.before} Now: {c.after}" for c in columns if c.changed]
+    before, after = parts_of(old), parts_of(new)
+    if before.joint != after.joint:
+        said.append(f"Was: {composition(before.joint)} Now: {composition(after.joint)}")
+    if before.hides_presence != after.hides_presence:
+        now = "hidden" if after.hides_presence else "no longer hidden"
+        said.append(f"Whether someone is in the data, and how many rows there are, is {now}.")
+    return said
+
+
+def _known_change(old: Policy, new: Policy) -> list[str]:
+    before, after = (" ".join(known_sentences(policy)) for policy in (old, new))
+    nothing = "nothing is taken to be known."
+    return [
+        f"What everyone knows already was: {before or nothing} Now: {after or nothing}",
+        "Known counts tie records together: those are now hidden as a whole, and single ones are not.",
+    ]
+
+
+def _direction(tightens: bool | None, loosens: bool | None) -> list[str]:
+    if tightens is False and loosens is False:
+        return ["Both policies hide exactly the same."]
+    said = []
+    if tightens:
+        said.append("This hides more: some values that could be told apart must now stay hidden.")
+    if loosens:
+        said.append("This hides less: some values that had to stay hidden may now be told apart.")
+    if tightens is None:
+        said.append("Whether this hides more could not be computed for policies of this size.")
+    if loosens is None:
+        said.append("Whether this hides less could not be computed for policies of this size.")
+    return said

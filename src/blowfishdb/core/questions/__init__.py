@@ -1,0 +1,1 @@
+"""Questions: what can be asked, and how an answer is read."""

@@ -1,0 +1,285 @@
+"""Forms: a question as people type it, before anyone has looked up what its columns are.
+
+``cumulative(salary, bins=20)`` on a command line, a SELECT, a JSON body and a chain of Python calls all
+become one ``QuestionForm``. With the declared columns it becomes a ``Question``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, final
+
+from blowfishdb.core.domain.domain import Axis, Domain
+from blowfishdb.core.domain.predicates import Everything, Predicate
+from blowfishdb.core.domain.values import plain
+from blowfishdb.core.errors import InvalidBins, InvalidInput, InvalidWorkload
+from blowfishdb.core.policy.codec import condition_from, plain_condition, plain_value, value_from
+from blowfishdb.core.questions import kinds as questions
+from blowfishdb.core.questions.clusters import USUAL_ITERATIONS, ClusterQuestion, cluster_axes
+from blowfishdb.core.questions.kinds import Kind, Question
+
+KINDS = ("histogram", "cumulative", "ranges", "quantiles", "count", "sum", "mean", "top", "above", "clusters")
+"""The forms of question, in the order in which they are offered."""
+
+_DETAILS = {"ranges": "bounds", "quantiles": "shares", "top": "count", "above": "limit", "clusters": "k"}
+_UNCUT = ("count", "sum", "mean", "ranges", "clusters")  # these need no bins
+
+
+@final
+@dataclass(frozen=True)
+class ColumnForm:
+    """One column, and at most one way to cut it into bins: each value alone if none is given."""
+
+    name: str
+    bins: int | None = None
+    width: Any = None
+    edges: tuple[Any, ...] | None = None
+    groups: Mapping[str, tuple[Any, ...]] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise InvalidInput("A column is named by a text.")
+        edges: object = self.edges
+        if edges is not None:
+            if isinstance(edges, str) or not isinstance(edges, Iterable):
+                raise InvalidBins("Edges are a list of values.", fixes=("edges=[18, 25, 35]",))
+            object.__setattr__(self, "edges", tuple(edges))
+        if self.groups is not None:
+            object.__setattr__(self, "groups", _groups(self.groups))
+
+    def axis(self, domain: Domain) -> Axis:
+        """The column as it is declared, cut as it was asked."""
+        attribute = domain[self.name]
+        cut = attribute.bins(count=self.bins, width=self.width, edges=self.edges, groups=self.groups)
+        return Axis(self.name, attribute, cut)
+
+    @property
+    def cut(self) -> bool:
+        """Whether bins were asked for."""
+        return any(given is not None for given in (self.bins, self.width, self.edges, self.groups))
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-ready data, without what was not said."""
+        said: dict[str, Any] = {"name": self.name}
+        if self.bins is not None:
+            said["bins"] = plain_value(self.bins)
+        if self.width is not None:
+            said["width"] = plain_value(self.width)
+        if self.edges is not None:
+            said["edges"] = [plain_value(edge) for edge in self.edges]
+        if self.groups is not None:
+            said["groups"] = {name: [plain_value(v) for v in values] for name, values in self.groups.items()}
+        return said
+
+    @classmethod
+    def from_plain(cls, stored: object) -> ColumnForm:
+        """A column from its plain form; a text is a column without bins."""
+        if isinstance(stored, str):
+            return cls(stored)
+        said = _object(stored, "A column", ("name", "bins", "width", "edges", "groups"))
+        edges, groups = said.get("edges"), said.get("groups")
+        if groups is not None and not isinstance(groups, Mapping):
+            raise InvalidBins("Groups are an object: a name for each list of values.")
+        return cls(
+            name=said.get("name", ""),
+            bins=said.get("bins"),
+            width=value_from(said.get("width")),
+            edges=None if edges is None else _values(edges, "edges"),
+            groups=None if groups is None else {k: _values(v, "groups") for k, v in groups.items()},
+        )
+
+
+@final
+@dataclass(frozen=True)
+class QuestionForm:
+    """A question in the words of the person who asks."""
+
+    kind: str
+    columns: tuple[ColumnForm, ...]
+    where: Predicate = field(default_factory=Everything)
+    bounds: tuple[tuple[Any, Any], ...] = ()
+    shares: tuple[float, ...] = ()
+    count: int | None = None
+    limit: float | None = None
+    k: int | None = None
+    iterations: int | None = None
+    """Of clusters: how many there are, and in how many rounds they are found; as usual if not said."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InvalidInput(f"There is no question of kind {self.kind!r}.", fixes=KINDS)
+        self._tidy()
+        self._check_details()
+        if not self.cut_into_bins and any(column.cut for column in self.columns):
+            raise InvalidWorkload(f"A question for {self.kind} has no bins.", fixes=("leave them out",))
+        if self.kind == "mean" and len(self.columns) != 1:
+            raise InvalidWorkload("A mean is about one column.")
+
+    def _check_details(self) -> None:
+        """Every detail that the kind needs, and no other."""
+        wanted = _DETAILS.get(self.kind)
+        for name in ("bounds", "shares", "count", "limit", "k", "iterations"):
+            value = getattr(self, name)
+            said = value is not None and value != ()
+            if said and name != wanted and (self.kind, name) != ("clusters", "iterations"):
+                raise InvalidInput(f"A question for {self.kind} has no '{name}'.")
+            if not said and name == wanted:
+                raise InvalidInput(f"A question for {self.kind} needs '{name}'.")
+
+    def _tidy(self) -> None:
+        """Lists as tuples and NumPy's numbers as Python's, so that equal questions are equal."""
+        columns, bounds, shares = (list(part) for part in (self.columns, self.bounds, self.shares))
+        if not all(isinstance(column, ColumnForm) for column in columns):
+            raise InvalidInput("A question is about columns.", fixes=("ColumnForm('age', width=5)",))
+        if not isinstance(self.where, Predicate):
+            raise InvalidInput("A question is about the rows that satisfy a condition.")
+        object.__setattr__(self, "columns", tuple(columns))
+        object.__setattr__(self, "bounds", tuple(map(_pair, bounds)))
+        object.__setattr__(self, "shares", tuple(map(_share, shares)))
+        for name in ("count", "limit", "k", "iterations"):
+            object.__setattr__(self, name, plain(getattr(self, name)))
+        if self.kind == "clusters" and self.iterations is None:
+            object.__setattr__(self, "iterations", USUAL_ITERATIONS)
+
+    def question(self, domain: Domain, *, rows: int | None = None) -> Question | ClusterQuestion:
+        """The question on declared columns; a mean has a price only with the public number of ``rows``.
+
+        So has a sum over cells of several values.
+        """
+        return self._clusters(domain) if self.kind == "clusters" else self._counts(domain, rows)
+
+    def _clusters(self, domain: Domain) -> ClusterQuestion:
+        assert self.k is not None and self.iterations is not None
+        axes = cluster_axes(tuple(column.name for column in self.columns), domain)
+        return ClusterQuestion(axes, self.k, self.iterations, self.where)
+
+    def _counts(self, domain: Domain, rows: int | None) -> Question:
+        if self.kind == "count":
+            return self._total(domain)
+        kinds: dict[str, Callable[[], Kind]] = {
+            "histogram": questions.Histogram,
+            "cumulative": questions.Cumulative,
+            "ranges": lambda: questions.Ranges(self.bounds),
+            "quantiles": lambda: questions.Quantiles(self.shares),
+            "sum": lambda: questions.Sum(rows),
+            "mean": lambda: questions.Sum(rows, mean=True),
+            "top": lambda: questions.Top(self.count or 0),
+            "above": lambda: questions.Above(0.0 if self.limit is None else self.limit),
+        }
+        axes = tuple(column.axis(domain) for column in self.columns)
+        return Question(kinds[self.kind](), axes, self.where)
+
+    def check(self, domain: Domain) -> None:
+        """Whatever cannot be asked of these columns is refused; nothing is written out."""
+        self.where.check(domain)
+        question = self.question(domain)
+        if isinstance(question, Question):
+            question.kind.workload(question.axes)
+
+    def _total(self, domain: Domain) -> Question:
+        """How many rows have a value in the columns; if none is named, in one that drops no row."""
+        keeping = (name for name, attribute in domain.columns if not attribute.may_drop)
+        named = tuple(column.name for column in self.columns)
+        along = named or (next(keeping, domain.names[0]),)
+        axes = tuple(questions.Count.axis(name, domain[name], named=bool(named)) for name in along)
+        return Question(questions.Count(named), axes, self.where)
+
+    @property
+    def cut_into_bins(self) -> bool:
+        """Whether bins are part of this kind of question."""
+        return self.kind not in _UNCUT
+
+    def counting(self, domain: Domain) -> QuestionForm:
+        """The number of rows that this question is about: all, but for those without a value."""
+        named = [column.name for column in self.columns]
+        partial = [name for name in named if domain[name].may_drop or domain[name].has_missing_cell]
+        return QuestionForm("count", tuple(map(ColumnForm, partial)), self.where)
+
+    def only(self, condition: Predicate) -> QuestionForm:
+        """The same question about the rows that also satisfy ``condition``."""
+        if isinstance(condition, Everything):
+            return self
+        alone = isinstance(self.where, Everything)
+        return replace(self, where=condition if alone else self.where & condition)
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-ready data, without what was not said."""
+        said: dict[str, Any] = {"kind": self.kind, "columns": [c.to_plain() for c in self.columns]}
+        if not isinstance(self.where, Everything):
+            said["where"] = plain_condition(self.where)
+        if self.bounds:
+            said["bounds"] = [[plain_value(lo), plain_value(hi)] for lo, hi in self.bounds]
+        if self.shares:
+            said["shares"] = list(self.shares)
+        if self.count is not None:
+            said["count"] = plain_value(self.count)
+        if self.limit is not None:
+            said["limit"] = plain_value(self.limit)
+        if self.k is not None:
+            said |= {"k": plain_value(self.k), "iterations": plain_value(self.iterations)}
+        return said
+
+    @classmethod
+    def from_plain(cls, stored: object) -> QuestionForm:
+        """A question from its plain form."""
+        known = ("kind", "columns", "where", "bounds", "shares", "count", "limit", "k", "iterations")
+        said = _object(stored, "A question", known)
+        where = said.get("where")
+        return cls(
+            kind=said.get("kind", ""),
+            columns=tuple(ColumnForm.from_plain(c) for c in _list(said.get("columns", []), "columns")),
+            where=Everything() if where is None else condition_from(where),
+            bounds=tuple(tuple(_values(pair, "bounds")) for pair in _list(said.get("bounds", []), "bounds")),
+            shares=tuple(_list(said.get("shares", []), "shares")),
+            count=said.get("count"),
+            limit=said.get("limit"),
+            k=said.get("k"),
+            iterations=said.get("iterations"),
+        )
+
+
+def _object(stored: object, what: str, known: tuple[str, ...]) -> Mapping[str, Any]:
+    if not isinstance(stored, Mapping):
+        raise InvalidInput(f"{what} is an object with {', '.join(known)}.")
+    unknown = [str(name) for name in stored if name not in known]
+    if unknown:
+        raise InvalidInput(f"{what} has no '{unknown[0]}'; it has {', '.join(known)}.")
+    return stored
+
+
+def _list(stored: object, what: str) -> list[Any]:
+    if not isinstance(stored, list | tuple):
+        raise InvalidInput(f"'{what}' is a list.")
+    return list(stored)
+
+
+def _values(stored: object, what: str) -> tuple[Any, ...]:
+    return tuple(value_from(value) for value in _list(stored, what))
+
+
+def _groups(groups: object) -> dict[str, tuple[Any, ...]]:
+    named: dict[str, tuple[Any, ...]] = {}
+    for name, values in groups.items() if isinstance(groups, Mapping) else ((None, None),):
+        if not isinstance(name, str) or isinstance(values, str) or not isinstance(values, Iterable):
+            raise InvalidBins("Groups are named lists of values.", fixes=("groups={'coast': ['west']}",))
+        named[name] = tuple(values)
+    return named
+
+
+def _pair(stored: object) -> tuple[Any, Any]:
+    if isinstance(stored, str) or not isinstance(stored, Sequence) or len(stored) != 2:
+        raise InvalidInput("Bounds are pairs: the lowest and the highest value of each range.")
+    return stored[0], stored[1]
+
+
+def _share(stored: object) -> float:
+    found = plain(stored)
+    if isinstance(found, bool) or not isinstance(found, int | float | Fraction | Decimal):
+        raise InvalidInput("Shares are numbers between 0 and 1.")
+    try:
+        return float(found)
+    except (OverflowError, ValueError):
+        raise InvalidInput("Shares are numbers between 0 and 1.") from None

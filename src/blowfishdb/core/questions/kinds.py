@@ -1,0 +1,559 @@
+"""Questions: what an analyst can ask, as linear counting questions and a way to read their answers.
+
+Every kind of question is answered from one private linear release. The kind says which counts it
+needs, how accurate they must be for the accuracy that was asked for, and how to read the noisy
+counts; reading is post-processing and costs nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import final
+
+import numpy as np
+
+from blowfishdb.core.accuracy import Accuracy
+from blowfishdb.core.arrays import BoolArray, FloatArray, whole
+from blowfishdb.core.domain.attribute import Attribute
+from blowfishdb.core.domain.bins import Bins, whole_bin
+from blowfishdb.core.domain.domain import Axis
+from blowfishdb.core.domain.predicates import Everything, Predicate
+from blowfishdb.core.domain.values import Value, text
+from blowfishdb.core.errors import Infeasible, InvalidInput, InvalidWorkload, NotCounted
+from blowfishdb.core.questions import readings
+from blowfishdb.core.questions.readings import sentence, significant, tidy_counts, tidy_cumulative
+from blowfishdb.core.workloads import Cumulative as CumulativeRows
+from blowfishdb.core.workloads import Histogram as HistogramRows
+from blowfishdb.core.workloads import Product, ValueSum, Workload
+from blowfishdb.core.workloads import Ranges as RangeRows
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Noisy counts as they left the mechanism, with what is known about their error."""
+
+    values: FloatArray
+    exact: BoolArray
+    alpha: float | None
+    """None where the mechanism promises no error."""
+    simultaneous: bool
+
+    @property
+    def margins(self) -> FloatArray | None:
+        """How far the truth may be from each value; None where nothing is promised about that."""
+        return None if self.alpha is None else np.where(self.exact, 0.0, self.alpha)
+
+    @property
+    def one_curve(self) -> bool:
+        """Whether all values may be pulled together: no promise about a single one is lost by it."""
+        return self.simultaneous or self.alpha is None
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """Answers in the shape that people read: tidy values, and their noise intervals if any are promised."""
+
+    labels: tuple[tuple[str, ...], ...]
+    values: FloatArray
+    low: FloatArray | None
+    high: FloatArray | None
+    exact: BoolArray
+
+
+class Kind(ABC):
+    """A form of question."""
+
+    name: str
+    needs_order: bool = False
+    columns: int | None = None
+    binned: bool = True
+    """Whether the answer is about bins that the asker chose."""
+
+    @property
+    def title(self) -> str:
+        """What is asked, as people say it."""
+        return self.name
+
+    @abstractmethod
+    def workload(self, axes: tuple[Axis, ...]) -> Workload:
+        """The linear questions over the boxes of ``axes``."""
+
+    def requirement(self, accuracy: Accuracy, axes: tuple[Axis, ...]) -> Accuracy:
+        """How accurate the linear answers must be."""
+        return accuracy
+
+    def promised(self, alpha: float, axes: tuple[Axis, ...]) -> float:
+        """The accuracy of the answer when the linear answers are within ±``alpha``."""
+        return alpha
+
+    def of(self, axes: tuple[Axis, ...]) -> tuple[str, ...]:
+        """The columns that the answer is about, as it names them."""
+        return tuple(axis.column for axis in axes)
+
+    def needs_rows(self, axes: tuple[Axis, ...]) -> bool:
+        """Whether it has a price only once the number of its rows is on record."""
+        return False
+
+    def told_by_counts(self, axes: tuple[Axis, ...]) -> bool:
+        """Whether exact counts make an exact answer."""
+        return True
+
+    def notes(self, axes: tuple[Axis, ...]) -> tuple[str, ...]:
+        """As what values count, where that is not what they are."""
+        return ()
+
+    @final
+    def promise(self, alpha: float | None, beta: float | None, simultaneous: bool) -> str:
+        """What is promised about an answer of this kind, in one sentence."""
+        return sentence(self.name, alpha, beta, simultaneous)
+
+    @abstractmethod
+    def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
+        """The answer that people see."""
+
+    def identity(self) -> list[object]:
+        """What tells two questions of this kind apart, as plain data."""
+        return [self.name]
+
+
+@final
+@dataclass(frozen=True)
+class Histogram(Kind):
+    """How many rows are in each bin."""
+
+    name: str = field(default="histogram", init=False)
+
+    def workload(self, axes: tuple[Axis, ...]) -> Workload:
+        return _product([HistogramRows(axis.bins.count) for axis in axes])
+
+    def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
+        return _counts(release, tuple(axis.labels() for axis in axes))
+
+
+@final
+@dataclass(frozen=True)
+class Count(Kind):
+    """How many rows there are, or how many have a value in each of the ``named`` columns.
+
+    Rows are counted along some column even if none is named: one that drops no row, where there is one. What
+    has a cell for missing values counts them among the rows, but not among the values of a named column.
+    """
+
+    named: tuple[str, ...] = ()
+    name: str = field(default="count", init=False)
+    binned: bool = field(default=False, init=False)
+
+    @staticmethod
+    def axis(column: str, attribute: Attribute, *, named: bool) -> Axis:
+        """All cells in one bin; missing values in another if the column is named."""
+        if not named or not attribute.has_missing_cell:
+            return Axis(column, attribute, whole_bin(attribute.size))
+        return Axis(column, attribute, Bins.edges(attribute.size, [0, attribute.value_count]))
+
+    def workload(self, axes: tuple[Axis, ...]) -> Workload:
+        alone = (axis.bins.count == 1 for axis in axes)
+        return _product([HistogramRows(1) if one else RangeRows(2, [0], [0]) for one in alone])
+
+    def of(self, axes: tuple[Axis, ...]) -> tuple[str, ...]:
+        return self.named
+
+    def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
+        return _counts(release, ((self.rows(axes),),))
+
+    def rows(self, axes: tuple[Axis, ...]) -> str:
+        """Which rows are counted, in words."""
+        columns = self.named or tuple(axis.column for axis in axes if axis.attribute.may_drop)
+        return f"rows with a value of {' and '.join(columns)}" if columns else "rows"
+
+    def identity(self) -> list[object]:
+        """Without a column it is the histogram with one bin; with one, its missing values do not count."""
+        return ["count" if self.named else "histogram"]
+
+
+@final
+@dataclass(frozen=True)
+class Cumulative(Kind):
+    """How many rows are in each bin or below it."""
+
+    name: str = field(default="cumulative", init=False)
+    needs_order: bool = field(default=True, init=False)
+
+    def workload(self, axes: tuple[Axis, ...]) -> Workload:
+        return _product([_prefixes(axis) for axis in axes])
+
+    def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
+        labels = tuple(axis.ends() for axis in axes)
+        if len(axes) > 1 or not release.one_curve:
+            return _counts(release, labels)
+        return _increasing(release, labels)
+
+
+@final
+@dataclass(frozen=True)
+class Ranges(Kind):
+    """How many rows have a value from one to another, both included."""
+
+    bounds: tuple[tuple[Value, Value], ...]
+    name: str = field(default="ranges", init=False)
+    needs_order: bool = field(default=True, init=False)
+    columns: int | None = field(default=1, init=False)
+    binned: bool = field(default=False, init=False)
+
+    @property
+    def title(self) -> str:
+        return f"{len(self.bounds):,} ranges" if len(self.bounds) > 1 else "a range"
+
+    def workload(self, axes: tuple[Axis, ...]) -> Workload:
+        (axis,) = axes
+        if not self.bounds:
+            raise InvalidWorkload("Ranges need at least one pair of bounds.", fixes=("[(0, 9_999)]",))
+        ends = np.array([axis.attribute.cells_between(*pair) for pair in self.bounds])
+        cut = axis.bins.assign(ends)
+        aligned = (axis.bins.first(cut[:, 0]) == ends[:, 0]) & (axis.bins.last(cut[:, 1]) == ends[:, 1])
+        if not aligned.all():
+            raise InvalidWorkload("A range ends inside a bin.", fixes=("leave out the bins",))
+        return RangeRows(axis.bins.count, cut[:, 0], cut[:, 1])
+
+    def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
+        (axis,) = axes
+        return _counts(release, (tuple(f"{axis.show(lo)}–{axis.show(hi)}" for lo, hi in self.bounds),))
+
+    def identity(self) -> list[object]:
+        return [self.name, [[text(lo), text(hi)] for lo, hi in self.bounds]]
+
+
+@final
+@dataclass(frozen=True)
+class Quantiles(Kind):
+    """The values below which given shares of the rows lie; accuracy counts people (rank).
+
+    What is promised of the values is their intervals (``core.quantiles``), and of all of them at once.
+    """
+
+    shares: tuple[float, ...]
+    name: str = field(default="quantiles", init=False)
+    needs_order: bool = field(default=True, init=False)
+    columns: int | None = field(default=1, init=False)
+
+    def __post_init__(self) -> None:
+        if not self.shares or not all(0 <= share <= 1 for share in self.shares):
+            raise InvalidWorkload("Quantiles are shares between 0 and 1.", fixes=("[0.25, 0.5, 0.75]",))
+
+    @property
+    def title(self) -> str:
+        named = ", ".join(f"{100 * share:g} %" for share in self.shares[:3])
+        return "median" if self.shares == (0.5,) else f"quantiles {named}{' …' * (len(self.shares) > 3)}"
+
+    def workload(self, axes: tuple[Axis, ...]) -> Workload:
+        readings.in_units(axes[0].attribute.lower(0))  # refused before the counts are read and paid for
+        return _prefixes(axes[0])
+
+    def told_by_counts(self, axes: tuple[Axis, ...]) -> bool:
+        """They leave a quantile anywhere in its bin."""
+        return False
+
+    def requirement(self, accuracy: Accuracy, axes: tuple[Axis, ...]) -> Accuracy:
+        """The whole curve at once: which of its places a quantile is read from is not known beforehand."""
+        return replace(accuracy, simultaneous=True)
+
+    def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
+        """Where the tidy curve reaches the share, between the bins at which the edges of its band do."""
+        (axis,) = axes
+        curve, labels = _increasing(release, ((),)), (tuple(f"{100 * share:g} %" for share in self.shares),)
+        values = readings.middle(curve.values, self.shares, axis)
+        if curve.low is None or curve.high is None:
+            return Reading(labels, values, None, None, np.zeros(len(values), dtype=np.bool_))
+        low, high = readings.ends(curve.low, curve.high, self.shares, axis)
+        return Reading(labels, values, low, high, (low == high) & bool(release.exact.all()))
+
+    def identity(self) -> list[object]:
+        return [self.name, list(self.shares), "intervals of whole bins"]
+
+
+@final
+@dataclass(frozen=True)
+class Sum(Kind):
+    """The sum of a numeric column in its own units, or its ``mean`` over a public number of ``rows``.
+
+    Cells are counted, and the lowest values of cells are what is summed and hidden by noise. Where a cell
+    holds w > 1 values, its rows lie anywhere from its lowest value to w − 1 above: of so many ``rows`` each
+    counts as the middle, and is at most (w − 1)/2 off. The error that is asked for and promised has this in
+    it.
+
+    What needs ``rows`` can be checked and described without them, but has no price yet.
+    """
+
+    rows: int | None = None
+    mean: bool = False
+    needs_order: bool = field(default=True, init=False)
+    columns: int | None = field(default=1, init=False)
+    binned: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        if self.rows is not None and whole(self.rows, "The number of rows", InvalidWorkload) < self.mean:
+            raise InvalidWorkload("A mean of no rows does not exist.")
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return "mean" if self.mean else "sum"
+
+    def workload(self, axes: tuple[Axis, ...]) -> Workload:
+        (axis,) = axes
+        unit, first, stride = _units(axis)
+        lost = axis.attribute.has_missing_cell
+        return ValueSum(axis.attribute.size, int(first / unit), int(stride / unit), missing=lost)
+
+    def needs_rows(self, axes: tuple[Axis, ...]) -> bool:
+        return self.mean or _inside_a_cell(axes[0]) > 0
+
+    def told_by_counts(self, axes: tuple[Axis, ...]) -> bool:
+        return not _inside_a_cell(axes[0])
+
+    def notes(self, axes: tuple[Axis, ...]) -> tuple[str, ...]:
+        (axis,) = axes
+        off = _inside_a_cell(axis)
+        if not off:
+            return ()
+        wide, each = f"{axis.attribute.ticks_per_cell:,}", significant(float(off), 9)
+        return (
+            f"{axis.column}: a value counts as the middle of its cell of {wide}, so it may be {each} off; "
+            f"the error of the {self.name} includes that.",
+        )
+
+    def uncounted(self, count: str = "count()") -> NotCounted:
+        """The refusal of what needs rows that nobody has counted, though everyone may know their number."""
+        subject = "A mean" if self.mean else "A sum over cells of several values"
+        return NotCounted(
+            f"{subject} needs the number of rows. It is public, but nobody has asked for it yet.",
+            fixes=(f"ask for {count} first: it is exact and free",),
+        )
+
+    def _counted(self, axes: tuple[Axis, ...]) -> int:
+        """The number of rows; 1 for what does without."""
+        if self.rows is None and self.needs_rows(axes):
+            raise self.uncounted()
+        return 1 if self.rows is None else self.rows
+
+    def _unit(self, axes: tuple[Axis, ...]) -> float:
+        """What one unit of the whole-number sum is worth in the answer."""
+        rows = self._counted(axes)
+        return float(_units(axes[0])[0] / (rows if self.mean else 1))
+
+    def _off(self, axes: tuple[Axis, ...]) -> float:
+        """How far the answer is off at most because values lie somewhere in their cells."""
+        rows = self._counted(axes)
+        return float(_inside_a_cell(axes[0]) * (1 if self.mean else rows))
+
+    def requirement(self, accuracy: Accuracy, axes: tuple[Axis, ...]) -> Accuracy:
+        off = self._off(axes)
+        if off and accuracy.alpha <= off:
+            wide = axes[0].attribute.ticks_per_cell
+            raise Infeasible(
+                f"A cell of '{axes[0].column}' holds {wide:,} values, and where in it a row lies is not "
+                f"counted: the {self.name} may be {significant(off, 9)} off without any noise.",
+                fixes=(
+                    f"allow an error of more than {significant(off, 9)}",
+                    "ask the curator to declare steps of one",
+                ),
+            )
+        return replace(accuracy, alpha=(accuracy.alpha - off) / self._unit(axes))
+
+    def promised(self, alpha: float, axes: tuple[Axis, ...]) -> float:
+        return alpha * self._unit(axes) + self._off(axes)
+
+    def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
+        off, margins = self._off(axes), release.margins
+        values, exact = release.values * self._unit(axes) + off, release.exact & (off == 0)
+        if margins is None:
+            return Reading(((self.name,),), values, None, None, exact)
+        margins = margins * self._unit(axes) + off
+        return Reading(((self.name,),), values, values - margins, values + margins, exact)
+
+    def identity(self) -> list[object]:
+        return [self.name, self.rows]
+
+
+@final
+@dataclass(frozen=True)
+class Top(Kind):
+    """The ``count`` fullest bins ([APEx] TCQ).
+
+    With c_k the k-th largest count: with probability 1−β no bin below c_k−α is returned and none above
+    c_k+α is missed. Counts within ±α/2 everywhere suffice.
+    """
+
+    count: int
+    name: str = field(default="top", init=False)
+    columns: int | None = field(default=1, init=False)
+
+    def __post_init__(self) -> None:
+        if whole(self.count, "The number of bins", InvalidWorkload) < 1:
+            raise InvalidWorkload(f"At least one bin must be asked for, not {self.count}.")
+
+    @property
+    def title(self) -> str:
+        return f"top {self.count:,}"
+
+    def workload(self, axes: tuple[Axis, ...]) -> Workload:
+        return HistogramRows(axes[0].bins.count)
+
+    def requirement(self, accuracy: Accuracy, axes: tuple[Axis, ...]) -> Accuracy:
+        return replace(accuracy, alpha=accuracy.alpha / 2, simultaneous=True)
+
+    def promised(self, alpha: float, axes: tuple[Axis, ...]) -> float:
+        return 2 * alpha
+
+    def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
+        order = np.argsort(-release.values, kind="stable")[: self.count]
+        return _picked(release, axes[0], order)
+
+    def identity(self) -> list[object]:
+        return [self.name, self.count]
+
+
+@final
+@dataclass(frozen=True)
+class Above(Kind):
+    """The bins with more than ``limit`` rows ([APEx] ICQ, iceberg).
+
+    With probability 1−β no bin below limit−α is returned and none above limit+α is missed. Each bin can
+    fail on one side only.
+    """
+
+    limit: float
+    name: str = field(default="above", init=False)
+    columns: int | None = field(default=1, init=False)
+
+    def __post_init__(self) -> None:
+        if (
+            isinstance(self.limit, bool)
+            or not isinstance(self.limit, int | float)
+            or not math.isfinite(self.limit)
+        ):
+            raise InvalidInput(f"The limit must be a number of rows, not {self.limit!r}.")
+
+    @property
+    def title(self) -> str:
+        return f"more than {self.limit:,g} rows in a bin"
+
+    def workload(self, axes: tuple[Axis, ...]) -> Workload:
+        return HistogramRows(axes[0].bins.count)
+
+    def requirement(self, accuracy: Accuracy, axes: tuple[Axis, ...]) -> Accuracy:
+        return replace(accuracy, one_sided=True, simultaneous=True)
+
+    def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
+        return _picked(release, axes[0], np.flatnonzero(release.values > self.limit))
+
+    def identity(self) -> list[object]:
+        return [self.name, self.limit]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What an analyst wants to know, before accuracy and price."""
+
+    kind: Kind
+    axes: tuple[Axis, ...]
+    where: Predicate = field(default_factory=Everything)
+
+    def __post_init__(self) -> None:
+        names = [axis.column for axis in self.axes]
+        if not names or len(set(names)) != len(names):
+            raise InvalidWorkload("A question is about one or more different columns.")
+        if self.kind.columns not in (None, len(names)):
+            raise InvalidWorkload(f"A question for {self.kind.name} is about one column, not {len(names)}.")
+        if self.kind.needs_order and not all(axis.attribute.ordered for axis in self.axes):
+            raise InvalidWorkload(
+                f"A question for {self.kind.name} is about columns that have an order.",
+                fixes=("ask for a histogram", "declare the order of its values"),
+            )
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether it has a price only once the number of its rows is on record."""
+        return self.kind.needs_rows(self.axes)
+
+    @property
+    def told_by_counts(self) -> bool:
+        """Whether exact counts make an exact answer."""
+        return self.kind.told_by_counts(self.axes)
+
+    def describe(self) -> str:
+        """The question in words."""
+        where = "" if isinstance(self.where, Everything) else f" where {self.where}"
+        if isinstance(self.kind, Count):
+            return f"number of {self.kind.rows(self.axes)}{where}"
+        named = (_bins(axis) if self.kind.binned else axis.column for axis in self.axes)
+        return f"{self.kind.title} of {' and '.join(named)}{where}"
+
+
+def _bins(axis: Axis) -> str:
+    return f"{axis.column} ({axis.value_bins:,} bin{'' if axis.value_bins == 1 else 's'})"
+
+
+# --- readings that kinds share -------------------------------------------------------------------
+
+
+def _product(factors: Sequence[Workload]) -> Workload:
+    return factors[0] if len(factors) == 1 else Product(*factors)
+
+
+def _prefixes(axis: Axis) -> Workload:
+    """Missing values have a bar of their own, but no place on a line."""
+    if not axis.attribute.has_missing_cell:
+        return CumulativeRows(axis.bins.count)
+    values = np.arange(axis.value_bins)
+    return RangeRows(axis.bins.count, np.zeros_like(values), values)
+
+
+def _counts(release: Release, labels: tuple[tuple[str, ...], ...]) -> Reading:
+    """Each count by itself: cutting below zero keeps the promise of that count."""
+    values, margins = release.values, release.margins
+    tidy = np.where(release.exact, values, tidy_counts(values, None))
+    if margins is None:
+        return Reading(labels, tidy, None, None, release.exact)
+    low, high = tidy_counts(values - margins, None), tidy_counts(values + margins, None)
+    return Reading(labels, tidy, low, high, release.exact)
+
+
+def _increasing(release: Release, labels: tuple[tuple[str, ...], ...]) -> Reading:
+    """A curve: pulled to the nearest increasing one, which never increases its largest error."""
+    most = float(release.values[-1]) if release.exact[-1] else None
+    values = np.where(release.exact, release.values, tidy_cumulative(release.values, most))
+    margins = release.margins
+    if margins is None:
+        return Reading(labels, values, None, None, release.exact)
+    low, high = (tidy_counts(values + sign * margins, most) for sign in (-1, 1))
+    return Reading(labels, values, low, high, release.exact)
+
+
+def _picked(release: Release, axis: Axis, chosen: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Reading:
+    """The chosen bins; what was chosen by noisy counts is not exact, even where its own count is."""
+    every = _counts(release, (axis.labels(),))
+    labels = (tuple(every.labels[0][index] for index in chosen),)
+    low, high = (None if line is None else line[chosen] for line in (every.low, every.high))
+    return Reading(labels, every.values[chosen], low, high, every.exact[chosen] & every.exact.all())
+
+
+def _inside_a_cell(axis: Axis) -> Fraction:
+    """How far a value may be from the middle of its cell."""
+    return Fraction(min(axis.attribute.ticks_per_cell, axis.attribute.ticks) - 1, 2)
+
+
+def _units(axis: Axis) -> tuple[Fraction, Fraction, Fraction]:
+    """The largest unit in which all values of a column are whole, its lowest value, and its step."""
+    lowest, second = (axis.attribute.lower(min(cell, axis.attribute.value_count - 1)) for cell in (0, 1))
+    readings.in_units(lowest)
+    first = Fraction(lowest)  # type: ignore[arg-type]
+    step = Fraction(second) - first or Fraction(1)  # type: ignore[arg-type]
+    common = math.lcm(first.denominator, step.denominator)
+    unit = Fraction(math.gcd(int(first * common), int(step * common)), common)
+    return unit, first, step

@@ -1,0 +1,443 @@
+"""import: where rows are, and which values they may hold. Limits are proposed, never taken silently.
+
+schema show | set: which columns there are, and which values they may hold.
+
+Columns as people declare them: a kind, limits or values, and what becomes of everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, final
+
+import typer
+
+from blowfishdb.adapters.copies import SourceKind
+from blowfishdb.core.errors import InvalidInput
+from blowfishdb.entrypoints.cli import here as prompts
+from blowfishdb.entrypoints.cli.here import CURATOR, AsJson, Data, Here, examples, read_text
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from blowfishdb.adapters.proposal import Proposal, ProposedColumn
+    from blowfishdb.core.domain.attribute import Attribute
+    from blowfishdb.core.domain.domain import Domain
+    from blowfishdb.workspace.gateway import Gateway
+
+
+class Kind(StrEnum):
+    """What a column holds."""
+
+    integer = "integer"
+    real = "real"
+    category = "category"
+    date = "date"
+    boolean = "boolean"
+
+
+class Missing(StrEnum):
+    """What becomes of a missing value."""
+
+    none = "none"
+    value = "value"
+    public = "public"
+    drop = "drop"
+    clamp = "clamp"
+
+
+class Outside(StrEnum):
+    """What becomes of a value beyond the limits."""
+
+    clamp = "clamp"
+    drop = "drop"
+
+
+@final
+@dataclass(frozen=True)
+class Declaration:
+    """What was typed about a column; None where nothing was."""
+
+    kind: Kind | None = None
+    limits: str | None = None
+    step: str | None = None
+    unit: str | None = None
+    ordered: bool | None = None
+    missing: Missing | None = None
+    outside: Outside | None = None
+
+    def over(self, now: Attribute | None) -> Attribute:
+        """The column as it was, with what was typed in place of it."""
+        from blowfishdb.core.policy import codec
+
+        said: dict[str, Any] = {} if now is None else codec.plain(now)
+        if self.kind is not None and said.get("kind") != self.kind.value:
+            said = {"kind": self.kind.value}
+        if "kind" not in said:
+            raise InvalidInput("Say what the column holds.", fixes=tuple(f"--type {k.value}" for k in Kind))
+        said |= self._values(said["kind"])
+        for name, choice in (("missing", self.missing), ("outside", self.outside)):
+            if choice is not None:
+                said[name] = choice.value
+        try:
+            return codec.attribute(said)
+        except (TypeError, ValueError, KeyError) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            raise InvalidInput(
+                f"A column of kind {said['kind']} is not declared like that.",
+                fixes=(
+                    "--domain 0:200000 --step 1",
+                    "--domain north,south --ordered",
+                    "--domain 2020-01-01..2024-12-31",
+                ),
+            ) from None
+
+    def _values(self, kind: str) -> dict[str, Any]:
+        said: dict[str, Any] = {}
+        read = _whole if kind == "integer" else str.strip
+        if self.limits is not None and kind == "category":
+            said["values"] = [value.strip() for value in self.limits.split(",")]
+        elif self.limits is not None:
+            said["lo"], said["hi"] = (read(end) for end in _ends(self.limits))
+        if self.step is not None:
+            said["grid" if kind == "real" else "step"] = read(self.step)
+        if self.unit is not None:
+            said["unit"] = self.unit
+        if self.ordered is not None:
+            said["ordered"] = self.ordered
+        return said
+
+
+def _ends(limits: str) -> tuple[str, str]:
+    low, found, high = limits.partition(".." if ".." in limits else ":")
+    if not found:
+        raise InvalidInput(
+            f"'{limits}' is not a lowest and a highest value.", fixes=("0:200000", "0..200000")
+        )
+    return low, high
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text.replace(",", "").replace("_", ""))
+    except ValueError:
+        raise InvalidInput(f"'{text.strip()}' is not a whole number.") from None
+
+
+def domain_file(file: Path) -> Domain:
+    """Columns from a YAML or JSON file, in the form in which ``schema show --json`` writes them."""
+    import yaml
+
+    from blowfishdb.core.policy import codec
+
+    try:
+        said = yaml.safe_load(read_text(file))
+        return codec.domain(said["domain"] if "domain" in said and "kind" not in said["domain"] else said)
+    except InvalidInput:
+        raise
+    except (yaml.YAMLError, TypeError, ValueError, KeyError, AttributeError):
+        raise InvalidInput(
+            f"'{file}' does not declare columns.",
+            fixes=("salary: {kind: integer, lo: 0, hi: 200000, step: 1}",),
+        ) from None
+
+
+_SIGNS: Final = {"tab": "\t"}
+_TAKE: Final = "yes"
+_LEAVE: Final = "no"
+_MISSING: Final = {
+    "secret": Missing.value,
+    "public": Missing.public,
+    "drop": Missing.drop,
+    "lowest": Missing.clamp,
+}
+_OTHERWISE: Final = "--accept, if the limits may be known, or --domain FILE"
+
+
+def import_source(
+    ctx: typer.Context,
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="A CSV, Parquet, DuckDB or SQLite file, or a database address.",
+            show_default=False,
+        ),
+    ],
+    name: Annotated[str, typer.Option(help="What to call the dataset.")],
+    table: Annotated[str | None, typer.Option(help="The table, if there are several.")] = None,
+    view: Annotated[
+        str | None, typer.Option(metavar="SELECT", help="Rows of a SELECT over several tables.")
+    ] = None,
+    person: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The column that says whose row it is.")
+    ] = None,
+    rows_per_person: Annotated[int, typer.Option(help="At most so many rows count for each person.")] = 1,
+    row_key: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="A column by which the rows of a person are ordered.")
+    ] = None,
+    public: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="A column that no policy may hide, such as one in WHERE."),
+    ] = None,
+    rows_vary: Annotated[
+        bool | None,
+        typer.Option(
+            "--rows-vary/--rows-fixed",
+            help="Whether hidden values decide which rows a view in the database has.",
+            show_default=False,
+        ),
+    ] = None,
+    same_rows: Annotated[
+        bool,
+        typer.Option("--same-rows", help="The rows are in another dataset too, and the promises add up."),
+    ] = False,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Take all proposed limits without asking: they become known.")
+    ] = False,
+    rare: Annotated[
+        int,
+        typer.Option(min=1, help="Texts that fewer rows have are not proposed by name but count as 'other'."),
+    ] = 10,
+    domain: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Columns from a YAML or JSON file; the data is not looked at."),
+    ] = None,
+    kind: Annotated[
+        SourceKind | None,
+        typer.Option(help="Files are copied; rows in a database are frozen, or live if they may change."),
+    ] = None,
+    delimiter: Annotated[
+        str | None, typer.Option(metavar="SIGN", help="What stands between values of a CSV file; or: tab.")
+    ] = None,
+    quote: Annotated[str | None, typer.Option(metavar="SIGN", help="What values are quoted by.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="How a CSV file is encoded.")] = None,
+    decimal: Annotated[str | None, typer.Option(metavar="SIGN", help="The decimal sign of numbers.")] = None,
+    header: Annotated[
+        bool | None, typer.Option("--header/--no-header", help="Whether a CSV file names its columns.")
+    ] = None,
+    _json: AsJson = False,
+) -> None:
+    """Add a dataset. Its limits are proposed from the data, and you confirm each of them."""
+    here = Here.of(ctx)
+    ids = {person, row_key} - set(public or ())  # no policy can hide them, so they are no columns
+    declared = None if domain is None else domain_file(domain)
+    signs = {"delimiter": delimiter and _SIGNS.get(delimiter, delimiter), "quote": quote, "decimal": decimal}
+    said = {**signs, "encoding": encoding, "header": header}
+    dialect = _dialect(here, source, {name: what for name, what in said.items() if what is not None})
+    if declared is None:
+        declared = _proposed(here, source, table, view, dialect, accept, rare, ids)
+    with here.gateway(create=True) as gateway:
+        gateway.add_dataset(
+            name,
+            source,
+            domain=declared,
+            table=table,
+            view=view,
+            person=person,
+            rows_per_person=rows_per_person,
+            row_key=row_key,
+            public=public or (),
+            rows_vary=rows_vary,
+            same_rows=same_rows,
+            kind=kind,
+            dialect=dialect,
+        )
+        here.say(
+            gateway.facts(name).to_plain(),
+            f"'{name}' has {len(declared.names)} columns. Everything is hidden, and the budget is 1.",
+            f"Next: blowfishdb policy set {name} COLUMN --hide-within DISTANCE, or blowfishdb quote {name} …",
+        )
+
+
+def _dialect(here: Here, source: str, said: dict[str, Any]) -> dict[str, Any] | None:
+    """How a CSV file is read: what was said, and what is found for the rest; shown, to be said otherwise."""
+    from blowfishdb.adapters.backends.duckdb import is_text_file
+    from blowfishdb.adapters.copies import Dialect
+    from blowfishdb.adapters.copies.text_files import find_dialect
+
+    if here.is_server or not is_text_file(source):
+        return said or None
+    found = Dialect.from_plain(find_dialect(Path(source)).to_plain() | said)
+    typer.echo(f"The file is read once, as {found.describe()}.", err=True)
+    return found.to_plain()
+
+
+def _proposed(
+    here: Here,
+    source: str,
+    table: str | None,
+    view: str | None,
+    dialect: dict[str, Any] | None,
+    accept: bool,
+    rare: int,
+    ids: Set[str | None],
+) -> Domain:
+    if here.is_server:
+        raise InvalidInput(
+            "A server does not propose limits here, because the rows are on its side.",
+            fixes=("--domain FILE", "the Import page of the server"),
+        )
+    from blowfishdb.adapters.proposal import propose
+
+    screen = here.console(stderr=True)
+    if screen.is_terminal:
+        with screen.status("Looking at the columns …"):
+            proposal = propose(source, table=table, view=view, dialect=dialect, rare=rare)
+    else:
+        proposal = propose(source, table=table, view=view, dialect=dialect, rare=rare)
+    proposal = replace(proposal, columns=tuple(each for each in proposal.columns if each.name not in ids))
+    if not here.json:
+        here.console().print(_table(proposal))
+    typer.secho(proposal.warning, fg=typer.colors.YELLOW, err=True)
+    if proposal.person is not None:
+        typer.echo(
+            f"'{proposal.person}' may say whose row it is: then add --person {proposal.person}", err=True
+        )
+    return proposal.domain() if accept else proposal.domain(_confirmed(proposal))
+
+
+def _table(proposal: Proposal) -> Table:
+    from blowfishdb.show.terminal import grid
+
+    table = grid("column", "type", "proposed", "note", wrap=(2, 3))
+    for column in proposal.columns:
+        words = "nothing" if column.attribute is None else column.attribute.describe().partition(";")[0]
+        table.add_row(column.name, column.type_text, words, column.note)
+    return table
+
+
+def _confirmed(proposal: Proposal) -> dict[str, Attribute]:
+    """Every column, one after the other: as proposed, with other limits, or not at all."""
+    typer.echo(
+        f"For each column: {_TAKE}, {_LEAVE} (leave it out), or its limits, such as 0:200000.", err=True
+    )
+    found = {column.name: _answer(column) for column in proposal.columns}
+    return {name: attribute for name, attribute in found.items() if attribute is not None}
+
+
+def _answer(column: ProposedColumn) -> Attribute | None:
+    usual = _LEAVE if column.attribute is None or column.looks_like_id else _TAKE
+    while True:
+        typed = prompts.ask(column.name, default=usual, otherwise=_OTHERWISE)
+        if typed.lower() in (_LEAVE, "n"):
+            return None
+        if typed.lower() in (_TAKE, "y") and column.attribute is not None:
+            return _missing_said(column, column.attribute)
+        try:
+            return _missing_said(column, Declaration(limits=typed).over(column.attribute))
+        except InvalidInput as error:
+            typer.secho(str(error), fg=typer.colors.RED, err=True)
+
+
+def _missing_said(column: ProposedColumn, attribute: Attribute) -> Attribute:
+    """Where values are missing: whether that is secret, with what either costs."""
+    if not column.some_missing:
+        return attribute
+    from blowfishdb.service.advice import missing_prices
+
+    typer.echo(f"Some values of '{column.name}' are missing. {missing_prices(attribute)}", err=True)
+    question = f"Is it secret who has no {column.name}? ({', '.join(_MISSING)})"
+    while True:
+        typed = prompts.ask(question, default="secret", otherwise=_OTHERWISE).lower()
+        if typed in _MISSING:
+            return Declaration(missing=_MISSING[typed]).over(attribute)
+        typer.secho(f"One of {', '.join(_MISSING)}.", fg=typer.colors.RED, err=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command."""
+    app.command(
+        "import",
+        rich_help_panel=CURATOR,
+        epilog=examples(
+            "blowfishdb import people.csv --name people",
+            "blowfishdb import leute.csv --name leute --delimiter ';' --decimal , --encoding cp1252",
+            "blowfishdb import postgresql://db/hr --table staff --name staff --person id --rows-per-person 3",
+            "blowfishdb import visits.parquet --name visits --domain columns.yaml",
+        ),
+    )(import_source)
+
+
+def show(ctx: typer.Context, data: Data, _json: AsJson = False) -> None:
+    """The declared columns and their limits."""
+    here = Here.of(ctx)
+    with here.gateway() as gateway:
+        _tell(here, gateway, data)
+
+
+def set_column(
+    ctx: typer.Context,
+    data: Data,
+    column: Annotated[
+        str, typer.Argument(metavar="COLUMN", help="The column to declare.", show_default=False)
+    ],
+    kind: Annotated[
+        Kind | None, typer.Option("--type", help="What it holds, if that changes.", show_default=False)
+    ] = None,
+    domain: Annotated[
+        str | None,
+        typer.Option(metavar="LO:HI", help="Both limits (LO:HI or LO..HI), or all values (A,B,C)."),
+    ] = None,
+    step: Annotated[str | None, typer.Option(metavar="S", help="How finely numbers are told apart.")] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(metavar="UNIT", help="How finely dates are: second, minute, hour, day or week."),
+    ] = None,
+    ordered: Annotated[
+        bool | None,
+        typer.Option("--ordered/--unordered", help="Whether categories have an order.", show_default=False),
+    ] = None,
+    missing: Annotated[
+        Missing | None,
+        typer.Option(
+            help="Missing values: there are none; a secret (value) or a public place of their own; a dropped "
+            "row; the lowest value (clamp).",
+            show_default=False,
+        ),
+    ] = None,
+    outside: Annotated[
+        Outside | None,
+        typer.Option(
+            help="Values beyond the limits: the nearest limit, or a dropped row.", show_default=False
+        ),
+    ] = None,
+    _json: AsJson = False,
+) -> None:
+    """Declare a column anew, while nothing has been asked. Everything is hidden again."""
+    here = Here.of(ctx)
+    with here.gateway() as gateway:
+        dataset = gateway[data]
+        now = dataset.schema[column] if column in dataset.schema.names else None
+        typed = Declaration(kind, domain, step, unit, ordered, missing, outside)
+        dataset.declare(**{column: typed.over(now)})
+        _tell(here, gateway, data)
+
+
+def _tell(here: Here, gateway: Gateway, data: str) -> None:
+    from blowfishdb.core.policy import codec
+    from blowfishdb.show.terminal import grid
+
+    domain = gateway.facts(data).domain
+    table = grid("column", "values", wrap=(1,))
+    for name in domain.names:
+        table.add_row(name, domain[name].describe())
+    here.say({"dataset": data, "domain": codec.plain(domain)}, table)
+
+
+def register_schema(app: typer.Typer) -> None:
+    """Add these commands."""
+    group = typer.Typer(help="Which columns there are and which values they may hold.", no_args_is_help=True)
+    group.command(epilog=examples("blowfishdb schema show people"))(show)
+    group.command(
+        "set",
+        epilog=examples(
+            "blowfishdb schema set people salary --domain 0:200000 --step 100",
+            "blowfishdb schema set people size --domain small,medium,large --ordered",
+        ),
+    )(set_column)
+    app.add_typer(group, name="schema", rich_help_panel=CURATOR)

@@ -1,0 +1,152 @@
+"""The books: what was charged, whether it adds up, and whether the server is well.
+
+Budgets: what a dataset may lose, and who may spend how much of it.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+
+from blowfishdb.adapters.store.values import Audited, Event, Grant, Head
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.errors import NotFound
+from blowfishdb.entrypoints.server.access import Anyone, BookReader, Caller, Curator, SignedIn, watching
+from blowfishdb.entrypoints.server.api.bodies import Allowance, Total
+from blowfishdb.entrypoints.server.api.shapes import (
+    Audit,
+    BudgetShown,
+    EventShown,
+    GrantList,
+    GrantShown,
+    HeadShown,
+    Health,
+)
+from blowfishdb.entrypoints.server.middleware import Metrics
+from blowfishdb.entrypoints.server.server import server_of
+from blowfishdb.messages.questions import budget_summary, plain_epsilon
+from blowfishdb.workspace.gateway import Gateway
+
+router: Final = APIRouter(tags=["Books"])
+at_the_root: Final = APIRouter(tags=["Books"])
+"""Where monitoring systems look."""
+
+Watching = Annotated[Caller | None, Depends(watching)]
+
+
+@router.get("/audit", summary="The audit log")
+def audit(
+    caller: BookReader,
+    dataset: Annotated[str | None, Query(max_length=255)] = None,
+    after: Annotated[int, Query(ge=0, le=2**53, description="Only events with a higher number.")] = 0,
+    limit: Annotated[int | None, Query(ge=1, le=100_000)] = None,
+    since: Annotated[
+        list[str], Query(max_length=1_000, description="Heads that were kept: the books must extend them.")
+    ] = [],  # noqa: B006 (FastAPI copies it)
+) -> Audit:
+    """Every event of the ledger in order, and what is wrong with the whole of it, if anything."""
+    if dataset is not None:
+        caller.gateway.facts(dataset)
+    audited = _audited(caller, [Head.of(text) for text in since])
+    events = [event for event in caller.gateway.events(dataset) if event.seq > after][:limit]
+    return Audit(**audited.to_plain(), events=[_event(event) for event in events])
+
+
+@router.get("/head", summary="Where the books end")
+def head(caller: BookReader) -> HeadShown:
+    """The number of the last event and its hash: to be kept elsewhere, for ``GET /audit?since=``."""
+    return HeadShown(head=str(caller.gateway.head()))
+
+
+@router.get("/health", summary="Is the server well?")
+def health(request: Request, _: Anyone) -> Health:
+    """Answers once the workspace can be read."""
+    server_of(request).workspace.datasets()
+    return Health(status="ok", version=version("blowfishdb"))
+
+
+@router.get("/metrics", summary="Numbers for Prometheus", response_class=Response)
+@at_the_root.get("/metrics", include_in_schema=False, response_class=Response)
+def metrics(request: Request, _: Watching) -> Response:
+    """Requests by route, and budgets; for programs on this machine, curators and auditors."""
+    numbers: Metrics = request.app.state.metrics
+    return Response(numbers.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _audited(caller: Caller, since: list[Head]) -> Audited:
+    """Compared with what the server's own witness file says, too."""
+    witness = caller.server.settings.witness
+    return caller.gateway.audited(since, witness or None)
+
+
+def _event(event: Event) -> EventShown:
+    return EventShown(
+        seq=event.seq,
+        at=event.at,
+        kind=event.kind,
+        dataset=event.dataset,
+        analyst=event.analyst,
+        charge=event.charge,
+        **plain_epsilon("amount", event.amount),
+        facts=dict(event.facts),
+        hash=event.hash,
+        salt=event.salt,
+        sealed=[dict(entry) for entry in event.sealed],
+    )
+
+
+budgets: Final = APIRouter(tags=["Budgets"])
+
+
+@budgets.get("/datasets/{dataset}/budget", summary="The budget of a dataset")
+def budget(dataset: str, caller: SignedIn) -> BudgetShown:
+    """Total, spent, held for questions under way, and what the caller can still spend."""
+    return BudgetShown(**shown(caller.gateway, dataset))
+
+
+@budgets.put("/datasets/{dataset}/budget", summary="Set the budget")
+def set_budget(dataset: str, body: Total, caller: Curator) -> BudgetShown:
+    """Promise that the dataset loses at most this much, all answers together."""
+    caller.gateway.facts(dataset)
+    caller.gateway.set_budget(dataset, Epsilon(body.total))
+    return BudgetShown(**shown(caller.gateway, dataset))
+
+
+@budgets.get("/datasets/{dataset}/grants", summary="Who may spend what")
+def grants(dataset: str, caller: BookReader) -> GrantList:
+    """Everyone who has a grant or ever asked."""
+    caller.gateway.facts(dataset)
+    return _grants(caller.gateway, dataset)
+
+
+@budgets.put("/datasets/{dataset}/grants/{user}", summary="Let someone spend part of it")
+def grant(dataset: str, user: str, body: Allowance, caller: Curator) -> GrantList:
+    """A user may spend up to this much in all. Once there are grants, only those who have one can spend."""
+    account = caller.server.accounts.find(user)
+    if account is None or not account.active:
+        raise NotFound("There is no such user.", fixes=("look at the list of users",))
+    caller.gateway.facts(dataset)
+    caller.gateway.grant(dataset, account.name, Epsilon(body.epsilon))
+    return _grants(caller.gateway, dataset)
+
+
+def shown(gateway: Gateway, dataset: str) -> dict[str, Any]:
+    """A budget as JSON has it, for the user of the gateway."""
+    return budget_summary(gateway.budget(dataset), gateway.left(dataset))
+
+
+def _grants(gateway: Gateway, dataset: str) -> GrantList:
+    return GrantList(dataset=dataset, grants=[_grant(given) for given in gateway.grants(dataset)])
+
+
+def _grant(given: Grant) -> GrantShown:
+    granted = given.granted
+    return GrantShown(
+        user=given.user,
+        granted=None if granted is None else str(granted),
+        nano_granted=None if granted is None else granted.nano,
+        **plain_epsilon("spent", given.spent),
+        **plain_epsilon("held", given.held),
+    )

@@ -1,0 +1,243 @@
+"""Datasets: which there are, what their columns are, and declaring new ones.
+
+Places whose rows a curator of a server may declare: folders and hosts named by whoever started it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from fastapi import APIRouter, Response
+
+from blowfishdb.adapters.backends import addresses
+from blowfishdb.adapters.backends.addresses import file_of
+from blowfishdb.core.domain.attribute import Attribute
+from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.errors import InvalidInput, SourceError
+from blowfishdb.core.policy import codec
+from blowfishdb.core.policy.words import sentences
+from blowfishdb.entrypoints.server.access import Curator, SignedIn
+from blowfishdb.entrypoints.server.api.bodies import (
+    DialectSaid,
+    NewDataset,
+    Place,
+    Plain,
+    Refresh,
+    SchemaChange,
+)
+from blowfishdb.entrypoints.server.api.shapes import (
+    CopyList,
+    DatasetList,
+    DatasetShown,
+    DatasetSummary,
+    Deleted,
+    Schema,
+    SourceShown,
+)
+from blowfishdb.entrypoints.server.problems import read
+from blowfishdb.service.advice import missing_prices
+from blowfishdb.service.records import check_not_own
+from blowfishdb.workspace.gateway import Gateway
+
+_OF_FILES: Final = ("sqlite", "duckdb", "spark-local")
+_USUAL: Final = "data"
+_OPTIONS: Final = {"sslmode", "sslrootcert", "options", "charset", "connect_timeout", "application_name"}
+"""Options of an address that cannot lead to another host."""
+
+
+def check_place(source: str, allowed: tuple[str, ...], store: str) -> None:
+    """Refuse a source that is in none of the folders and on none of the hosts (nothing named: all are), and
+    the workspace itself, before anything is looked at."""
+    check_not_own(source, store)
+    if allowed and not _is_allowed(source, allowed):
+        raise InvalidInput(
+            "This server reads rows only from the folders and hosts that it was started with: "
+            f"{', '.join(allowed)}.",
+            fixes=("rows in one of these places", "serve --sources, for whoever runs the server"),
+        )
+
+
+def usual_places(store: str) -> tuple[str, ...]:
+    """Where rows may be if whoever starts a server names no place: a folder beside the workspace."""
+    beside = Path() if "://" in store else Path(store).parent
+    return (str((beside / _USUAL).resolve()),)
+
+
+def _is_allowed(source: str, allowed: tuple[str, ...]) -> bool:
+    scheme, address, _ = source.partition("://")
+    if not address or scheme.split("+")[0] in _OF_FILES:  # the very file that would be opened
+        path = None if "${" in source else file_of(source)
+        return path is not None and _inside(path, allowed)
+    url = addresses.parse_url(source)
+    if "${" in (url.host or "") or not set(url.query) <= _OPTIONS:
+        return False
+    host = (url.host or "").lower()
+    return bool(host) and (host in allowed or f"{host}:{url.port}" in allowed)
+
+
+def _inside(path: Path, allowed: tuple[str, ...]) -> bool:
+    """Symbolic links are followed first."""
+    real = path.resolve()
+    folders = [Path(each).resolve() for each in allowed]
+    return any(real == folder or folder in real.parents for folder in folders)
+
+
+router: Final = APIRouter(tags=["Datasets"])
+
+
+@router.get("/datasets", summary="All datasets")
+def datasets(caller: SignedIn) -> DatasetList:
+    """Every dataset, its budget, and what the caller can still spend on it. Where rows are is not told."""
+    return DatasetList(datasets=[_summary(caller.gateway, name) for name in caller.gateway.datasets()])
+
+
+@router.post("/datasets", summary="Declare a dataset", status_code=201)
+def add_dataset(body: NewDataset, caller: Curator, response: Response) -> DatasetShown:
+    """Say where rows are and which values they may hold.
+
+    Everything about a record stays hidden until a policy says otherwise, and the budget is 1.
+    """
+    check_place(body.source, caller.server.settings.sources, caller.gateway.store.name)
+    domain = read("domain", lambda: codec.domain(body.domain))
+    with typed_place():
+        caller.gateway.add_dataset(
+            body.name,
+            body.source,
+            domain=domain,
+            table=body.table,
+            view=body.view,
+            person=body.person,
+            rows_per_person=body.rows_per_person,
+            row_key=body.row_key,
+            public=body.public,
+            rows_vary=body.rows_vary,
+            same_rows=body.same_rows,
+            kind=body.kind,
+            dialect=_said(body.dialect),
+        )
+    response.headers["Location"] = f"/api/v1/datasets/{body.name}".replace(" ", "%20")
+    return shown(caller.gateway, body.name)
+
+
+@router.post("/datasets/proposal", summary="Propose columns for a source")
+def proposal(body: Place, caller: Curator) -> Plain:
+    """How the columns of a source could be declared.
+
+    It is computed from the rows, so it is for the curator's eyes, and nothing holds until it is confirmed by
+    declaring the dataset. For a file of texts it says how the file is read: send that along, too.
+    """
+    from blowfishdb.adapters.proposal import propose
+
+    check_place(body.source, caller.server.settings.sources, caller.gateway.store.name)
+    with typed_place():
+        found = propose(
+            body.source,
+            table=body.table,
+            view=body.view,
+            dialect=_said(body.dialect),
+            rare=body.rare,
+            timeout=caller.server.settings.proposal_seconds,
+        )
+    plain = found.to_plain()
+    for column, said in zip(found.columns, plain["columns"], strict=True):
+        said["missing_prices"] = _prices(column.attribute) if column.some_missing else None
+    return plain
+
+
+def _prices(attribute: Attribute | None) -> Plain | None:
+    """What a usual question costs if it is public who has no value, and if it is secret."""
+    if attribute is None:
+        return None
+    found = missing_prices(attribute)
+    return {"question": found.question, "public": str(found.public), "secret": str(found.secret)}
+
+
+@router.get("/datasets/{dataset}", summary="One dataset")
+def dataset(dataset: str, caller: SignedIn) -> DatasetShown:
+    """Its columns and its policy, as data and in words."""
+    return shown(caller.gateway, dataset)
+
+
+@router.post("/datasets/{dataset}/refresh", summary="Declare that the rows have changed")
+def refresh(dataset: str, caller: Curator, body: Refresh | None = None) -> DatasetShown:
+    """Answers from now on belong to a new snapshot. The same people are in it: what was spent stays spent.
+
+    A file is read again as it was read before, unless a dialect is said. If it does not fit, the copy so far
+    stays in force.
+    """
+    with typed_place():
+        said = Refresh() if body is None else body
+        caller.gateway.refresh(dataset, dialect=_said(said.dialect), same_rows=said.same_rows)
+    return shown(caller.gateway, dataset)
+
+
+@router.delete("/datasets/{dataset}", summary="Delete a dataset")
+def delete(dataset: str, caller: Curator) -> Deleted:
+    """End a dataset and erase the copy of its rows. Its books stay, and its name cannot be used again."""
+    return Deleted(dataset=dataset, words=caller.gateway.delete(dataset))
+
+
+@router.get("/datasets/{dataset}/source", summary="Where the rows of a dataset come from")
+def source(dataset: str, caller: Curator) -> SourceShown:
+    """The kind of its source, how a file was read, and the copy that answers come from."""
+    return SourceShown.model_validate(caller.gateway.source(dataset).to_plain())
+
+
+@router.get("/copies", summary="All copies of rows")
+def copies(caller: Curator) -> CopyList:
+    """The sources of all datasets, and the room that their copies take."""
+    return CopyList.model_validate(caller.gateway.copies().to_plain())
+
+
+@router.get("/datasets/{dataset}/schema", summary="The columns of a dataset")
+def schema(dataset: str, caller: SignedIn) -> Schema:
+    """The declared columns, in the form in which they can be declared."""
+    return Schema(domain=codec.plain(caller.gateway.facts(dataset).domain))
+
+
+@router.patch("/datasets/{dataset}/schema", summary="Declare columns anew")
+def redeclare(dataset: str, body: SchemaChange, caller: Curator) -> Schema:
+    """Other columns or limits, while nothing has been asked; everything is hidden again."""
+    known = caller.gateway.facts(dataset).domain
+    given = read("columns", lambda: {name: codec.attribute(said) for name, said in body.columns.items()})
+    domain = read("columns", lambda: Domain.of({name: known[name] for name in known.names} | given))
+    with typed_place():
+        caller.gateway.redeclare(dataset, domain)
+    return Schema(domain=codec.plain(domain))
+
+
+def _said(dialect: DialectSaid | None) -> Plain | None:
+    return None if dialect is None else dialect.model_dump()
+
+
+@contextmanager
+def typed_place() -> Iterator[None]:
+    """A source that someone just typed and that cannot be used is their input, not an outage of ours."""
+    try:
+        yield
+    except SourceError as error:
+        raise InvalidInput(error.message, fixes=error.fixes) from error
+
+
+def shown(gateway: Gateway, name: str) -> DatasetShown:
+    """A dataset as everyone who may ask may see it."""
+    facts = gateway.facts(name)
+    words = [f"{column}: {facts.domain[column].describe()}" for column in facts.domain.names]
+    return DatasetShown(
+        **facts.to_plain(), columns_in_words=words, policy_in_words=list(sentences(facts.policy))
+    )
+
+
+def _summary(gateway: Gateway, name: str) -> DatasetSummary:
+    facts = gateway.facts(name)
+    return DatasetSummary(
+        name=name,
+        columns=list(facts.domain.names),
+        policy_version=facts.policy_version,
+        snapshot=facts.snapshot,
+        budget=str(gateway.budget(name).total),
+        left=str(gateway.left(name)),
+    )

@@ -1,0 +1,438 @@
+"""Questions: what they would cost, how they would be answered, and their answers.
+
+What people send to ask: a question in one of three forms, and its terms. Unknown fields are refused.
+
+The curator's experiments: prices under other policies, and true answers beside noisy ones.
+
+Stored answers: listed, shown, exported, compared. Reading them costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Annotated, Any, Final, final
+
+from fastapi import APIRouter, BackgroundTasks, Header, Query, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import Field
+
+from blowfishdb.adapters.backends import Cancellation
+from blowfishdb.adapters.store.values import RequestKey
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.errors import InvalidInput
+from blowfishdb.core.policy import codec
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.questions.form import QuestionForm
+from blowfishdb.entrypoints.server import once, problems
+from blowfishdb.entrypoints.server.access import (
+    Asker,
+    Caller,
+    Curator,
+    SignedIn,
+    answer_body,
+    shown_to,
+    summary_body,
+)
+from blowfishdb.entrypoints.server.api import books
+from blowfishdb.entrypoints.server.api.bodies import Body, Plain
+from blowfishdb.entrypoints.server.once import Key, RunningQuestions, answered_once
+from blowfishdb.entrypoints.server.problems import read
+from blowfishdb.entrypoints.server.server import Quoted, QuoteIds
+from blowfishdb.language.condition import condition
+from blowfishdb.messages.answers import Answer, compare
+from blowfishdb.messages.questions import Progress, Terms
+from blowfishdb.show.exports import FORMATS, export
+from blowfishdb.workspace.asking import Asking
+from blowfishdb.workspace.datasets import Dataset
+
+_LONGEST: Final = 100_000
+_TERMS: Final = ("error", "epsilon", "mechanism")
+
+Amount = str | float | int
+"""A privacy loss as people write it."""
+
+
+class Asked(Body):
+    """A question (short text or object) or a SELECT, and how accurate or how costly its answer may be."""
+
+    question: str | Plain | None = Field(
+        default=None,
+        description="The short form, or an object with kind, columns, where (text or object) and what the "
+        "kind needs: bounds, shares, count, limit, or k and iterations.",
+        examples=["cumulative(salary, bins=20) where age >= 30"],
+    )
+    sql: str | None = Field(default=None, max_length=_LONGEST, examples=["SELECT COUNT(*) FROM salaries"])
+    error: float | None = Field(
+        default=None, allow_inf_nan=False, description="The answer is within ±error …"
+    )
+    confidence: float = Field(default=0.95, allow_inf_nan=False, description="… this share of the time, …")
+    each: bool = Field(default=False, description="… each value by itself instead of all at once.")
+    epsilon: Amount | None = Field(default=None, description="What to spend, instead of an error.")
+    mechanism: str | None = Field(
+        default=None,
+        max_length=255,
+        description="Instead of the cheapest: one that promises its error, or, with an epsilon, one whose "
+        "error depends on the data (alpha, beta, low and high are then null).",
+        examples=["adaptive", "optimized"],
+    )
+
+    def asking(self, dataset: Dataset, *, explaining: bool = False) -> Asking:
+        """The question on its terms, checked against the declared columns."""
+        if (self.question is None) == (self.sql is None):
+            raise InvalidInput(
+                "Send a question or sql, one of the two.", fixes=('{"question": "count()", "error": 50}',)
+            )
+        asked, said = self._form(dataset, explaining=explaining)
+        terms = Terms.from_plain(
+            self.model_dump(include={"error", "confidence", "each", "epsilon", "mechanism"})
+        )
+        if said.accuracy is not None or said.epsilon is not None:
+            if terms.accuracy is not None or terms.epsilon is not None:
+                raise InvalidInput(
+                    "The SQL states its terms, so the request must not.", fixes=("one of the two",)
+                )
+            terms = replace(said, mechanism=terms.mechanism)
+        if terms.accuracy is None and terms.epsilon is None:
+            raise InvalidInput(
+                "This question does not say how accurate the answer must be.",
+                fixes=('"error": 50, "confidence": 0.95', '"epsilon": "0.1"'),
+            )
+        return replace(asked, terms=terms)
+
+    def _form(self, dataset: Dataset, *, explaining: bool) -> tuple[Asking, Terms]:
+        if self.sql is not None:
+            parsed = dataset.select(self.sql)
+            if parsed.explain and not explaining:
+                raise InvalidInput(
+                    "EXPLAIN asks how a question would be answered, and is not a question.",
+                    fixes=("POST …/explain", "leave out EXPLAIN"),
+                )
+            return dataset.question(parsed.form), Terms(parsed.accuracy, parsed.epsilon)
+        question = self.question or {}
+        if isinstance(question, str):
+            if len(question) > _LONGEST:
+                raise InvalidInput("This question is too long to read.")
+            return dataset.question(question), Terms()
+        return dataset.question(read("question", lambda: _object(question, dataset))), Terms()
+
+
+def _object(said: Plain, dataset: Dataset) -> QuestionForm:
+    """A question as an object; its condition may be a text."""
+    where = said.get("where")
+    if not isinstance(where, str):
+        form = QuestionForm.from_plain(said)
+    else:
+        bare = QuestionForm.from_plain({name: value for name, value in said.items() if name != "where"})
+        form = bare.only(condition(where, dataset.schema))
+    form.check(dataset.schema)
+    return form
+
+
+class Asks(Asked):
+    """A quote to take up, or a question as for a quote; ``max_cost`` is the most it may cost."""
+
+    quote_id: str | None = Field(default=None, max_length=_LONGEST)
+    max_cost: Amount | None = None
+
+    @property
+    def by_quote(self) -> bool:
+        """Whether a quote says everything; whatever else says it too is refused."""
+        if self.quote_id is None:
+            return False
+        if (
+            self.question is not None
+            or self.sql is not None
+            or any(getattr(self, t) is not None for t in _TERMS)
+        ):
+            raise InvalidInput(
+                "A quote already says what is asked.", fixes=("send quote_id and max_cost only",)
+            )
+        return True
+
+
+class TradeoffOf(Asked):
+    """A question, and the policies to price it under: by name, or as distances in a column."""
+
+    policies: dict[str, Plain] | None = Field(default=None, max_length=200)
+    column: str | None = Field(default=None, max_length=255)
+    thresholds: list[int | float] = Field(default=[], max_length=200)
+    thetas: dict[str, float] | None = Field(
+        default=None, max_length=200, description="Where on the axis each of the named policies stands."
+    )
+    at_epsilon: Amount | None = None
+
+
+class PreviewOf(Asked):
+    """A question to see with and without noise, under a policy that need not be published."""
+
+    policy: Plain | None = None
+    stand_in: bool = Field(default=False, description="Show made-up counts instead of the true ones.")
+
+
+class Compared(Body):
+    """The numbers of two answers."""
+
+    a: int = Field(ge=1)
+    b: int = Field(ge=1)
+
+
+class InBatch(Asked):
+    """A question of a batch, and the dataset that it is about."""
+
+    dataset: str = Field(max_length=255)
+
+
+class BatchOf(Body):
+    """Questions that are settled on together; ``max_cost`` is the most that all of them may cost."""
+
+    questions: list[InBatch] = Field(min_length=1, max_length=100)
+    max_cost: Amount | None = None
+
+
+router: Final = APIRouter(tags=["Questions"])
+
+
+@router.post("/datasets/{dataset}/quotes", summary="What a question would cost")
+def quote(dataset: str, body: Asked, caller: Asker) -> dict[str, Any]:
+    """What an answer would cost. Free, and computed without touching the data; valid for an hour."""
+    return _quoted(body.asking(caller.gateway[dataset]), body, caller)
+
+
+@router.post("/datasets/{dataset}/explain", summary="How a question would be answered")
+def explain(dataset: str, body: Asked, caller: Asker) -> dict[str, Any]:
+    """How a question would be answered: boxes, policy graph, sensitivity, mechanism. Free."""
+    source = caller.gateway[dataset]
+    return source.explain(body.asking(source, explaining=True)).to_plain()
+
+
+@router.post("/datasets/{dataset}/answers", summary="Ask", responses=problems.documented(402, 410))
+def ask(dataset: str, body: Asks, caller: Asker, request: Request, key: Key = None) -> Response:
+    """The answer to a quote or to a question, charged once. A refusal comes before any row is read."""
+    asks = _Answering(dataset, body, caller)
+    said = {"dataset": dataset, **body.model_dump(mode="json")}
+    return answered_once(caller, request, key, said, asks.respond, asks.recall)
+
+
+@router.post("/batches", summary="Ask several questions as one", responses=problems.documented(402, 410))
+def batch(body: BatchOf, caller: Asker, request: Request, key: Key = None) -> Response:
+    """Questions that are settled on before any of them is answered, at most for the sum of their quotes.
+
+    What follows from the others by arithmetic is free, and its interval is that of a planned question.
+    """
+    said = body.model_dump(mode="json")
+
+    def respond(_: Cancellation | None, sent: RequestKey | None) -> JSONResponse:
+        asked = [one.asking(caller.gateway[one.dataset]) for one in body.questions]
+        answers = caller.gateway.batch(*asked).ask(max_cost=body.max_cost, key=sent)
+        found = {"answers": [answer_body(answer, caller) for answer in answers]}
+        return JSONResponse(found, headers={"Cache-Control": "no-store"})
+
+    return answered_once(caller, request, key, said, respond)
+
+
+@router.delete("/answers/running/{key}", summary="Cancel a running question", status_code=202)
+def cancel(key: str, caller: Asker) -> dict[str, Any]:
+    """Give up a question of yours that is running under this idempotency key.
+
+    Before its charge is made this is free; afterwards what it costs stays charged.
+    """
+    RunningQuestions(caller.gateway.store).stop(caller.name, key)
+    return {"cancelling": key}
+
+
+# --- steps ----------------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Answering:
+    """One request for an answer."""
+
+    dataset: str
+    body: Asks
+    caller: Caller
+
+    def respond(self, cancel: Cancellation | None, sent: RequestKey | None) -> JSONResponse:
+        """The answer, or the new price if the policy was changed since the quote."""
+        source = self.caller.gateway[self.dataset]
+        limit = None if self.body.max_cost is None else Epsilon(self.body.max_cost)
+        asked: Asked = self.body
+        if self.body.by_quote:
+            quoted = self._quoted()
+            asked = Asked.model_validate(quoted.asked)
+            promised = Epsilon.from_nano(quoted.nano_epsilon)
+            limit = promised if limit is None else min(limit, promised)
+            if source.gateway.facts(self.dataset).policy_version != quoted.policy_version:
+                return _policy_changed(_quoted(asked.asking(source), asked, self.caller))
+        asking = asked.asking(source)
+        return self.recall(asking.ask(max_cost=limit, cancel=cancel, key=sent))
+
+    def recall(self, answer: Answer) -> JSONResponse:
+        """An answer as it is sent, now or again."""
+        body = {
+            **answer_body(answer, self.caller),
+            "budget": books.shown(self.caller.gateway, self.dataset),
+        }
+        return JSONResponse(body, headers={"Cache-Control": "no-store"})
+
+    def _quoted(self) -> Quoted:
+        signed = QuoteIds(self.caller.gateway.store)
+        return signed.open(self.body.quote_id or "", user=self.caller.name, dataset=self.dataset)
+
+
+def _quoted(asking: Asking, body: Asked, caller: Caller) -> dict[str, Any]:
+    quote = asking.quote()
+    text, expires = QuoteIds(caller.gateway.store).sign(
+        user=caller.name,
+        dataset=asking.dataset,
+        asked=body.model_dump(mode="json", include=set(Asked.model_fields), exclude_defaults=True),
+        policy_version=quote.policy_version,
+        nano_epsilon=quote.epsilon.nano,
+    )
+    return {**quote.to_plain(), "quote_id": text, "expires": expires}
+
+
+def _policy_changed(quote: dict[str, Any]) -> JSONResponse:
+    return problems.problem(
+        409,
+        "policy-changed",
+        "The policy was changed since this quote. Nothing was charged; the question has a new price.",
+        fixes=(f"accept the new quote, which costs {quote['epsilon']}",),
+        more={"quote": quote},
+    )
+
+
+curating: Final = APIRouter(tags=["Curating"])
+curating.include_router(once.jobs)
+
+Prefer = Annotated[str | None, Header(description="respond-async: do not wait, ask for the job instead.")]
+
+
+@curating.post(
+    "/datasets/{dataset}/tradeoff",
+    summary="What a question costs under several policies",
+    responses={202: {"description": "Under way; Location says where to ask for the job."}},
+)
+def tradeoff(
+    dataset: str, body: TradeoffOf, caller: Curator, tasks: BackgroundTasks, prefer: Prefer = None
+) -> Response:
+    """Cost and error under each policy, or for each distance within which values are hidden."""
+    source = caller.gateway[dataset]
+    asking = body.asking(source)
+    policies = None if body.policies is None else _policies(body.policies, source.policy)
+    if (policies is None) == (not body.thresholds):
+        raise InvalidInput(
+            "Send policies or thresholds, one of the two.", fixes=('"thresholds": [1000, 10000, 50000]',)
+        )
+
+    def work(progress: Progress | None) -> dict[str, Any]:
+        return source.tradeoff(
+            asking,
+            policies,
+            column=body.column,
+            thresholds=body.thresholds,
+            thetas=body.thetas,
+            at_epsilon=body.at_epsilon,
+            progress=progress,
+        ).to_plain()
+
+    if "respond-async" in (prefer or ""):
+        return once.started(work, caller, tasks)
+    return JSONResponse(work(None), headers={"Cache-Control": "no-store"})
+
+
+@curating.post("/datasets/{dataset}/preview", summary="True and noisy answers side by side")
+def preview(dataset: str, body: PreviewOf, caller: Curator) -> dict[str, Any]:
+    """CURATOR VIEW, TRUE DATA. Nothing is charged; that someone looked is written into the ledger."""
+    source = caller.gateway[dataset]
+    policy = None if body.policy is None else _policy(body.policy, source.policy)
+    return source.preview(body.asking(source), policy=policy, stand_in=body.stand_in).to_plain()
+
+
+def _policies(said: Mapping[str, Plain], published: Policy) -> dict[str, Policy]:
+    return {name: _policy(policy, published) for name, policy in said.items()}
+
+
+def _policy(said: Plain, published: Policy) -> Policy:
+    """A graph with what is known, or a graph alone: then the same is known as today."""
+    if "graph" not in said:
+        return read("policy", lambda: Policy(published.domain, codec.graph(said), published.constraints))
+    known = said.get("known")
+    return read(
+        "policy",
+        lambda: Policy(
+            published.domain,
+            codec.graph(said["graph"]),
+            published.constraints if known is None else codec.constraints(known),
+        ),
+    )
+
+
+stored_answers: Final = APIRouter(tags=["Answers"])
+
+Form = Enum("Form", {name: name for name in FORMATS}, type=str)  # type: ignore[misc]
+Number = Annotated[int, Query(ge=0, le=2**62)]
+
+
+@stored_answers.get("/answers", summary="List answers")
+def answers(
+    caller: SignedIn,
+    dataset: str | None = None,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+    after: Number = 0,
+    newest: bool = False,
+    full: bool = False,
+) -> dict[str, Any]:
+    """Every answer so far, the oldest first unless ``newest``; ``next`` is the ``after`` of the next page.
+
+    With ``full``, each with its values; otherwise a line about each.
+    """
+    if dataset is not None:
+        caller.gateway.facts(dataset)
+    found = [
+        answer
+        for answer in caller.gateway.answers(dataset)
+        if not after or _behind(answer.number, after, newest)
+    ]
+    if newest:
+        found.reverse()
+    more = found[limit - 1].number if len(found) > limit else None
+    body = answer_body if full else summary_body
+    return {"answers": [body(answer, caller) for answer in found[:limit]], "next": more}
+
+
+def _behind(number: int, after: int, newest: bool) -> bool:
+    return number < after if newest else number > after
+
+
+@stored_answers.get("/answers/{number:int}", summary="One answer")
+def answer(number: int, caller: SignedIn) -> dict[str, Any]:
+    """One answer with its noise intervals and its receipt."""
+    return answer_body(caller.gateway.answer(number), caller)
+
+
+@stored_answers.get(
+    "/answers/{number:int}.{form}",
+    summary="One answer as a file",
+    response_class=Response,
+    responses={200: {"content": {media.partition(";")[0]: {} for media, _ in FORMATS.values()}}},
+)
+def exported(number: int, form: Form, caller: SignedIn, dark: bool = False) -> Response:
+    """One answer as a file."""
+    file = export(shown_to(caller.gateway.answer(number), caller), form.value, dark=dark)
+    headers = {
+        "Content-Disposition": f'attachment; filename="{file.filename}"',
+        "Cache-Control": "private, no-store",
+    }
+    if form.value == "html":
+        headers["Content-Security-Policy"] = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+    return Response(file.body, media_type=file.media_type, headers=headers)
+
+
+@stored_answers.post("/compare", summary="Compare two answers")
+def compared(body: Compared, caller: SignedIn) -> dict[str, Any]:
+    """Two answers about the same bins: their difference, and where the noise does not explain it."""
+    first, second = (caller.gateway.answer(number) for number in (body.a, body.b))
+    return compare(first, second).to_plain()

@@ -1,0 +1,231 @@
+"""Once: a request that carries a key is answered once, however often it is sent.
+
+The first response is kept and sent again byte for byte, so that trying again after a lost connection is
+never charged twice. A refusal that charged nothing is not kept: the request may come again under its key.
+After a crash there may be no response: then the ledger says what was charged under the key. What was settled
+is sent, what was lost is refused every time, and nothing is charged a second time.
+
+Giving a running question up, from whichever worker the request to do so reaches.
+
+Long work that the caller does not wait for. Its state is in the store, so that any worker can tell it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated, Any, Final, final
+
+from fastapi import APIRouter, BackgroundTasks, Header, Request, Response
+from fastapi.responses import JSONResponse
+
+from blowfishdb.adapters.backends import Cancellation
+from blowfishdb.adapters.store.database import Store
+from blowfishdb.adapters.store.once import SILENCE, Scratch
+from blowfishdb.adapters.store.values import RequestKey
+from blowfishdb.core.errors import BlowfishError, NotFound, WorkspaceError
+from blowfishdb.core.policy.codec import digest
+from blowfishdb.entrypoints.server import problems
+from blowfishdb.entrypoints.server.access import Caller, Curator
+from blowfishdb.messages.answers import Answer
+from blowfishdb.messages.questions import Progress
+
+_EVERY: Final = 0.5  # seconds between looks at what other workers were told
+_BEAT: Final = 10  # looks between two signs of life
+_RUNNING, _STOP = "running", "stop"
+
+_here: dict[tuple[str, str, str], Cancellation] = {}
+"""What runs in this very process, by workspace, user and key; it need not wait for the next look."""
+
+
+@final
+class RunningQuestions:
+    """The questions that are being answered now, by user and idempotency key."""
+
+    def __init__(self, store: Store) -> None:
+        self._place = store.name
+        self._scratch = Scratch(store)
+
+    @contextmanager
+    def running(self, user: str, key: str, beat: Callable[[], None] = lambda: None) -> Iterator[Cancellation]:
+        """While inside, whoever calls ``stop`` with the same names cancels the question.
+
+        ``beat`` is called every few seconds, to tell others that somebody is still at work.
+        """
+        cancel, over = Cancellation(), threading.Event()
+        self._scratch.put(user, _name(key), _RUNNING)
+        watch = threading.Thread(
+            target=self._watch, args=(user, key, cancel, over, beat), name="blowfishdb-cancel", daemon=True
+        )
+        watch.start()
+        _here[self._place, user, key] = cancel
+        try:
+            yield cancel
+        finally:
+            _here.pop((self._place, user, key), None)
+            over.set()
+            watch.join()
+            self._scratch.drop(user, _name(key))
+
+    def stop(self, user: str, key: str) -> None:
+        """Ask for a question to be given up."""
+        if not self._scratch.replace(user, _name(key), _STOP):
+            raise NotFound(
+                "No question of yours is running under this key.", fixes=("look whether its answer is there",)
+            )
+        if (cancel := _here.get((self._place, user, key))) is not None:
+            cancel.cancel()
+
+    def _watch(
+        self, user: str, key: str, cancel: Cancellation, over: threading.Event, beat: Callable[[], None]
+    ) -> None:
+        looks, stopped = itertools.count(1), False
+        while not over.wait(_EVERY):
+            if not stopped and self._scratch.get(user, _name(key)) == _STOP:
+                stopped = True
+                cancel.cancel()
+            if next(looks) % _BEAT == 0:
+                with suppress(WorkspaceError):  # others hold the workspace: the next beat may come through
+                    beat()
+
+
+def _name(key: str) -> str:
+    return f"running {key}"
+
+
+REPLAYED: Final = "Idempotent-Replayed"
+Key = Annotated[
+    str | None,
+    Header(alias="Idempotency-Key", min_length=1, max_length=255, description="The same key charges once."),
+]
+
+
+def answered_once(
+    caller: Caller,
+    request: Request,
+    key: str | None,
+    said: Mapping[str, Any],
+    respond: Callable[[Cancellation | None, RequestKey | None], JSONResponse],
+    recall: Callable[[Answer], JSONResponse] | None = None,
+) -> Response:
+    """What ``respond`` answers to ``said``, or what it answered when this key came before.
+
+    ``recall`` makes the response of one answer; of several, ``respond`` finds those that are there.
+    """
+    if key is None:
+        return respond(None, None)
+    memory, sent = caller.server.idempotency, RequestKey(key, digest(said))
+    kept = memory.kept(caller.name, key, sent.asked)
+    if kept is None:
+        found = _recalled(caller, sent)
+        if recall is not None and 0 in found:
+            kept = _kept(recall(found[0]))
+            memory.keep(caller.name, key, sent.asked, kept)
+        else:
+            kept = memory.once(caller.name, key, sent.asked)
+    if kept is not None:
+        return _replayed(kept)
+    try:
+        running = RunningQuestions(caller.gateway.store)
+        with running.running(caller.name, key, lambda: memory.renew(caller.name, key)) as cancel:
+            response = respond(cancel, sent)
+    except BlowfishError as error:
+        if not error.charged:
+            memory.give_up(caller.name, key)
+            raise
+        request.state.problem = type(error).__name__
+        reference = problems.reference_of(request)
+        response = problems.problem_of(error, shown_places=caller.curator, reference=reference)
+    except BaseException:
+        memory.give_up(caller.name, key)
+        raise
+    if response.status_code == 409:  # the policy changed: nothing was done that could be repeated
+        memory.give_up(caller.name, key)
+    else:
+        memory.keep(caller.name, key, sent.asked, _kept(response))
+    return response
+
+
+def _recalled(caller: Caller, sent: RequestKey) -> dict[int, Answer]:
+    """What the ledger has under a key; a charge that nobody works on any more is lost, and so refused."""
+    alive = caller.server.idempotency.alive(caller.name, sent.text)
+    return caller.gateway.answered_under(sent, silence=timedelta.max if alive else SILENCE)
+
+
+def _kept(response: Response) -> str:
+    """A response as it is stored: sent again byte for byte."""
+    return json.dumps({"status": response.status_code, "body": bytes(response.body).decode()})
+
+
+def _replayed(kept: str) -> Response:
+    stored = json.loads(kept)
+    media = "application/json" if stored["status"] < 400 else problems.MEDIA_TYPE
+    headers = {REPLAYED: "true", "Cache-Control": "no-store"}
+    return Response(stored["body"], stored["status"], headers=headers, media_type=media)
+
+
+jobs: Final = APIRouter()
+
+Work = Callable[[Progress], dict[str, Any]]
+"""Does it, tells how far it is, and returns the result."""
+PREFIX: Final = "/api/v1/jobs/"
+
+
+@jobs.get("/jobs/{job}", summary="How far a job is")
+def job(job: str, caller: Curator) -> JSONResponse:
+    """How far a job of yours is; its result once it is done, the problem if it failed."""
+    found = Scratch(caller.gateway.store).get(caller.name, _job_name(job))
+    if found is None:
+        raise NotFound("There is no such job of yours.", fixes=("start it again",))
+    return JSONResponse(json.loads(found), headers={"Cache-Control": "no-store"})
+
+
+def started(work: Work, caller: Caller, tasks: BackgroundTasks) -> JSONResponse:
+    """Begin once the response is out; 202 says where to look."""
+    new = _Job(Scratch(caller.gateway.store), caller, secrets.token_urlsafe(12))
+    new.tell("running", 0, 0)
+    tasks.add_task(new.run, work)
+    headers = {"Location": f"{PREFIX}{new.id}", "Preference-Applied": "respond-async"}
+    return JSONResponse({"id": new.id, "state": "running", "done": 0, "of": 0}, 202, headers=headers)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Job:
+    scratch: Scratch
+    caller: Caller
+    id: str
+
+    def tell(self, state: str, done: int, of: int, **more: Any) -> None:
+        body = {"id": self.id, "state": state, "done": done, "of": of, **more}
+        self.scratch.put(self.caller.name, _job_name(self.id), json.dumps(body))
+
+    def run(self, work: Work) -> None:
+        """Nobody waits for an error here, so it is stored; what nobody foresaw is raised for the log too."""
+        seen = [0, 0]
+
+        def progress(done: int, of: int) -> None:
+            seen[:] = [done, of]
+            self.tell("running", done, of)
+
+        try:
+            result = work(progress)
+        except BlowfishError as error:
+            refusal = problems.problem_of(error, shown_places=True, reference=self.id)
+            self.tell("failed", seen[0], seen[1], problem=json.loads(bytes(refusal.body)))
+        except Exception:
+            unforeseen = problems.unexpected(self.id)
+            self.tell("failed", seen[0], seen[1], problem=json.loads(bytes(unforeseen.body)))
+            raise
+        else:
+            self.tell("done", seen[1], seen[1], result=result)
+
+
+def _job_name(job: str) -> str:
+    return f"job {job[:64]}"

@@ -1,0 +1,266 @@
+"""What a running server holds open, once in each process: the workspace and what is stored beside it.
+
+What can be set about a server. Nothing here is secret, and nothing changes what an answer costs.
+
+The secret of a workspace from which every worker derives the same keys: for quotes, for pictures.
+
+It is made once and kept in the catalogue. A server makes it when it starts, so that no quote has to write.
+
+Quotes that can be taken up: everything that was quoted, signed, so that no server has to remember it.
+
+Every worker signs with the same key.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import secrets
+import zlib
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, final
+
+from starlette.requests import HTTPConnection
+
+from blowfishdb.adapters.accounts import Accounts, Limits
+from blowfishdb.adapters.store.backup import Watch
+from blowfishdb.adapters.store.catalogue import Catalogue
+from blowfishdb.adapters.store.database import Store
+from blowfishdb.adapters.store.once import Idempotency
+from blowfishdb.adapters.store.values import Clock, utc_now
+from blowfishdb.adapters.tokens import Tokens
+from blowfishdb.core.errors import InvalidInput
+from blowfishdb.core.policy.codec import canonical
+from blowfishdb.entrypoints.server.middleware import Rates
+from blowfishdb.workspace.embedded import Workspace
+
+if TYPE_CHECKING:
+    from pwdlib import PasswordHash
+
+
+@final
+@dataclass(frozen=True)
+class Settings:
+    """How a server treats those who call it.
+
+    ``https`` says that people reach it through TLS: cookies are then marked Secure and browsers are told to
+    stay with TLS. A caller may send ``requests_per_second`` on average and ``burst`` at once. ``demo`` lets
+    people on this machine choose a role without a password, and is for the demonstration only. ``witness``
+    is a file outside the workspace into which every new head of the books is written.
+    """
+
+    session_hours: float = 12
+    token_days: float = 90
+    longest_body: int = 1_000_000
+    requests_per_second: float = 50
+    burst: int = 500
+    wrong_passwords: int = 5
+    wrong_password_minutes: float = 15
+    https: bool = False
+    loopback_metrics: bool = True
+    warm_up: bool = True
+    demo: bool = False
+    witness: str = ""
+    sources: tuple[str, ...] = ()
+    """Folders and hosts whose rows curators may declare; none named: every one that the process reaches.
+    ``serve`` always names some."""
+    proposal_seconds: float = 25
+    """How long the rows of a source may be looked at to propose its columns."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sources", tuple(self.sources))
+        positive = {
+            "session_hours": self.session_hours,
+            "token_days": self.token_days,
+            "longest_body": self.longest_body,
+            "requests_per_second": self.requests_per_second,
+            "burst": self.burst,
+            "wrong_passwords": self.wrong_passwords,
+            "wrong_password_minutes": self.wrong_password_minutes,
+            "proposal_seconds": self.proposal_seconds,
+        }
+        for name, value in positive.items():
+            if not 0 < value < float("inf"):
+                raise InvalidInput(f"The setting {name} must be a positive number.")
+        if self.burst < 1 or self.wrong_passwords < 1:
+            raise InvalidInput("At least one request and one password must be allowed.")
+
+    @property
+    def session_lifetime(self) -> timedelta:
+        """How long someone who signed in with a password stays signed in."""
+        return timedelta(hours=self.session_hours)
+
+    @property
+    def token_lifetime(self) -> timedelta:
+        """How long a token is valid unless its owner says otherwise."""
+        return timedelta(days=self.token_days)
+
+    @property
+    def browser_lifetime(self) -> timedelta:
+        """How long a browser is known as one in which somebody signed in."""
+        return timedelta(days=365)
+
+    @property
+    def cookie(self) -> str:
+        """The name of the cookie; browsers hold ``__Host-`` ones to TLS and to this very host."""
+        return "__Host-blowfishdb" if self.https else "blowfishdb"
+
+    @property
+    def browser_cookie(self) -> str:
+        """The name of the cookie by which a browser is known; it lets nobody in."""
+        return f"{self.cookie}-browser"
+
+    def to_text(self) -> str:
+        """As a text, by which a server tells its workers."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_text(cls, text: str) -> Settings:
+        """Settings from their text."""
+        return cls(**json.loads(text))
+
+
+_KIND, _NAME = "key", "quotes"
+_BYTES: Final = 32
+
+
+def key(store: Store, purpose: str) -> bytes:
+    """The key for one purpose; whoever has it learns nothing about the others."""
+    return hmac.new(_secret(store), purpose.encode(), hashlib.sha256).digest()
+
+
+def _secret(store: Store) -> bytes:
+    """The first one that any worker entered; later ones do not count."""
+    catalogue = Catalogue(store)
+    if (stored := catalogue.get(_KIND, _NAME, 1)) is None:
+        catalogue.put(_KIND, _NAME, secrets.token_hex(_BYTES))
+        stored = catalogue.get(_KIND, _NAME, 1)
+        assert stored is not None
+    return bytes.fromhex(stored)
+
+
+SYSTEM = "server"
+"""In whose name the workspace is open; every request is made in the name of the one who sent it."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Server:
+    """One workspace and those who may use it."""
+
+    workspace: Workspace
+    accounts: Accounts
+    tokens: Tokens
+    idempotency: Idempotency
+    rates: Rates
+    settings: Settings
+    watch: Watch | None = None
+
+    @classmethod
+    def open(cls, place: str | Path, settings: Settings, hasher: PasswordHash | None = None) -> Server:
+        """Open a workspace; what its last process left unfinished long ago is ended."""
+        workspace = Workspace(place, user=SYSTEM)
+        watch = workspace.watch(settings.witness) if settings.witness else None  # before anything is written
+        key(workspace.store, "quotes")  # made now, so that the first quote need not write
+        limits = Limits(settings.wrong_passwords, timedelta(minutes=settings.wrong_password_minutes))
+        return cls(
+            workspace,
+            Accounts(workspace.store, hasher=hasher, limits=limits),
+            Tokens(workspace.store),
+            Idempotency(workspace.store),
+            Rates(settings.requests_per_second, settings.burst),
+            settings,
+            watch,
+        )
+
+    def close(self) -> None:
+        """Let go of the workspace, and write down where its books end."""
+        if self.watch is not None:
+            self.watch.end()
+        self.workspace.close()
+
+
+def server_of(connection: HTTPConnection) -> Server:
+    """The server that a request came to."""
+    server = connection.app.state.server
+    assert isinstance(server, Server)
+    return server
+
+
+LIFETIME: Final = timedelta(hours=1)
+
+
+@final
+@dataclass(frozen=True)
+class Quoted:
+    """What a quote was for, whose it is, and what it said."""
+
+    user: str
+    dataset: str
+    asked: dict[str, Any]
+    policy_version: int
+    nano_epsilon: int
+    expires: str
+
+
+@final
+class QuoteIds:
+    """Signs quotes and opens what it signed."""
+
+    def __init__(self, store: Store, clock: Clock = utc_now) -> None:
+        self._store = store
+        self._clock = clock
+
+    def sign(
+        self, *, user: str, dataset: str, asked: dict[str, Any], policy_version: int, nano_epsilon: int
+    ) -> tuple[str, str]:
+        """The id of a quote, and the moment at which it is over."""
+        expires = (self._clock().astimezone(UTC) + LIFETIME).isoformat(timespec="seconds")
+        quoted = Quoted(user, dataset, asked, policy_version, nano_epsilon, expires)
+        body = zlib.compress(canonical(asdict(quoted)).encode())
+        return f"{_text(body)}.{_text(self._seal(body))}", expires
+
+    def open(self, text: str, *, user: str, dataset: str) -> Quoted:
+        """What was quoted to this user about this dataset, if it is not over."""
+        body, seal = _parts(text)
+        if not hmac.compare_digest(self._seal(body), seal):  # nothing is unpacked that we did not pack
+            raise _not_ours()
+        quoted = Quoted(**json.loads(zlib.decompress(body)))
+        if (quoted.user, quoted.dataset) != (user, dataset):
+            raise _not_ours()
+        if datetime.fromisoformat(quoted.expires) <= self._clock().astimezone(UTC):
+            raise InvalidInput(
+                "This quote is more than an hour old. Nothing was charged.",
+                fixes=("a new quote; it is free",),
+            )
+        return quoted
+
+    def _seal(self, body: bytes) -> bytes:
+        return hmac.new(key(self._store, "quotes"), body, hashlib.sha256).digest()
+
+
+def _text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _parts(text: str) -> tuple[bytes, bytes]:
+    try:
+        body, seal = (
+            base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
+            for part in text.encode("ascii").decode().split(".")
+        )
+    except (ValueError, binascii.Error):
+        raise _not_ours() from None
+    return body, seal
+
+
+def _not_ours() -> InvalidInput:
+    return InvalidInput(
+        "This is not a quote of yours for this dataset. Nothing was charged.",
+        fixes=("a new quote; it is free",),
+    )

@@ -1,0 +1,269 @@
+"""The log of all answers, and one answer: picture, table, receipt, files.
+
+Two answers beside each other, and where they differ by more than their noise allows.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Query, Request, Response
+
+from blowfishdb.core.errors import BlowfishError, InvalidInput, NotFound, UnknownDataset
+from blowfishdb.core.policy.words import sentences
+from blowfishdb.entrypoints.server.access import Caller, PageReader, shown_to, summary_body
+from blowfishdb.entrypoints.server.web.ask_draft import Draft
+from blowfishdb.entrypoints.server.web.figures import figure
+from blowfishdb.entrypoints.server.web.frame import dataset_address, meter, render, told
+from blowfishdb.messages.answers import Answer, Comparison, compare
+from blowfishdb.service.records import Records
+from blowfishdb.show.charts import (
+    Backdrop,
+    ChartTable,
+    answer_chart,
+    answer_table,
+    comparison_chart,
+    comparison_table,
+)
+from blowfishdb.show.charts.frame import digits, number_text
+from blowfishdb.show.exports import FORMATS, export
+
+router: Final = APIRouter(include_in_schema=False)
+
+_ON_A_PAGE: Final = 50
+_WIDTH: Final = 680
+_MOST_EXPORTED: Final = 100
+_INTERVALS: Final = {
+    "fresh": "noise of its own",
+    "planned": "computed from stored answers, as was planned with them; no data was read",
+    "any": "computed from stored answers; it holds whatever made you ask; no data was read",
+}
+Picked = Annotated[list[int] | None, Query(alias="pick")]
+
+
+@router.get("/answers")
+def log_page(
+    request: Request,
+    caller: PageReader,
+    q: Annotated[str, Query(max_length=200)] = "",
+    dataset: str = "",
+    page: Annotated[int, Query(ge=1, le=10**6)] = 1,
+) -> Response:
+    """Every earlier answer, the newest first; two of them can be compared, any exported."""
+    if dataset:
+        caller.gateway.facts(dataset)
+    everything = caller.gateway.answers(dataset or None)
+    rows = [_line(answer, caller) for answer in reversed(everything)]
+    found = [row for row in rows if all(word in row["searched"] for word in q.casefold().split())]
+    names = caller.gateway.datasets()
+    start = (page - 1) * _ON_A_PAGE
+    return render(
+        request,
+        "analyst/answers.html",
+        caller=caller,
+        answers=found[start : start + _ON_A_PAGE],
+        found=len(found),
+        known=len(everything),
+        names=names,
+        meters=[meter(caller, name) for name in ([dataset] if dataset else names)],
+        chosen=dataset,
+        q=q,
+        page=page,
+        pages=-(-len(found) // _ON_A_PAGE),
+        formats=tuple(FORMATS),
+        named=not caller.analyst,
+        asks=not caller.auditor,
+    )
+
+
+@router.get("/answers/export")
+def export_picked(caller: PageReader, pick: Picked = None, form: str = "csv") -> Response:
+    """The ticked answers as one file, or as an archive of several."""
+    numbers = list(dict.fromkeys(pick or []))
+    if not 1 <= len(numbers) <= _MOST_EXPORTED:
+        raise InvalidInput(f"Tick the answers to export, at most {_MOST_EXPORTED}.", fixes=("tick one",))
+    files = [export(shown_to(caller.gateway.answer(number), caller), form) for number in numbers]
+    if len(files) == 1:
+        return _file(files[0].body, files[0].media_type, files[0].filename)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in files:
+            archive.writestr(file.filename, file.body)
+    return _file(packed.getvalue(), "application/zip", f"answers-{form}.zip")
+
+
+@router.get("/answers/{number:int}")
+def answer_page(request: Request, number: int, caller: PageReader, raw: bool = False) -> Response:
+    """One answer with its noise intervals, in words, as a picture and as a table, and its receipt."""
+    answer = shown_to(caller.gateway.answer(number), caller)
+    again = None if caller.auditor else _again(caller, answer)
+    under, raw = _under(caller, answer), raw and answer.places is None
+    return render(
+        request,
+        "analyst/answer.html",
+        caller=caller,
+        dataset=answer.receipt.dataset,
+        answer=answer,
+        figure=figure(
+            lambda width: answer_chart(answer, raw=raw, under=under, width=width),
+            _with_raw(answer) if raw else answer_table(answer),
+            id="answer",
+            width=_WIDTH,
+            headed=False,
+            elsewhere=f"/api/v1/answers/{number}.svg",
+        ),
+        words=_accuracy(answer),
+        policy=_policy(caller, answer),
+        interval="none is promised" if answer.band is None else _INTERVALS[answer.interval],
+        raw=raw,
+        raw_fits=1 < len(answer.raw) == len(answer.values) and answer.places is None,
+        formats=tuple(FORMATS),
+        again=None if again is None else dataset_address(answer.receipt.dataset, "/ask") + again.address(),
+        again_error="" if answer.alpha is None else f"{answer.alpha / 2:,.4g}",
+        asks=not caller.auditor,
+        others=[other for other in _comparable(caller, answer) if other.number != number],
+    )
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def _accuracy(answer: Answer) -> str:
+    """What the interval promises."""
+    exact = bool(answer.exact.all()) and len(answer.exact)
+    return answer.promise if exact else f"{answer.promise} Sampling error is not included."
+
+
+def _policy(caller: Caller, answer: Answer) -> tuple[str, ...]:
+    """The policy that the answer followed, in words; it may have been published anew since."""
+    receipt = answer.receipt
+    records = Records(caller.gateway.store)
+    policy = records.policy(receipt.dataset, receipt.policy_version)
+    return (receipt.policy,) if policy is None else sentences(policy)
+
+
+def _line(answer: Answer, caller: Caller) -> dict[str, Any]:
+    """A row of the log, and the text that a filter looks through."""
+    row = summary_body(answer, caller)
+    accuracy = answer.brief.replace(" ", "\u00a0").replace(",\u00a0", ", ")
+    searched = f"#{row['id']} {row['dataset']} {row['question']} {row['kind']} {accuracy} {row['user'] or ''}"
+    return {**row, "accuracy": accuracy, "searched": searched.casefold(), "at": row["settled"][:16]}
+
+
+def _comparable(caller: Caller, answer: Answer) -> list[Answer]:
+    """Answers of the same kind about the same bins, the newest first; clusters cannot be compared."""
+    if answer.places is not None:
+        return []
+    return [
+        other
+        for other in reversed(caller.gateway.answers())
+        if (other.kind, other.axes, other.labels) == (answer.kind, answer.axes, answer.labels)
+    ]
+
+
+def _again(caller: Caller, answer: Answer) -> Draft | None:
+    """The same question more accurately, if that can still be asked."""
+    try:
+        return Draft.again(answer, caller.gateway.facts(answer.receipt.dataset).domain)
+    except UnknownDataset:
+        return None
+
+
+def _under(caller: Caller, answer: Answer) -> Backdrop | None:
+    """The newest stored histogram of the columns and rows of clusters, to draw them over."""
+    if answer.places is None:
+        return None
+    name = answer.receipt.dataset
+    domain = caller.gateway.facts(name).domain
+    stored = reversed(caller.gateway.answers(name))
+    found = (Backdrop.of(other, answer, domain) for other in stored)
+    return next((backdrop for backdrop in found if backdrop is not None), None)
+
+
+def _with_raw(answer: Answer) -> ChartTable:
+    """The table with the release as it left the mechanism, which may be negative or uneven."""
+    table = answer_table(answer)
+    if len(answer.raw) != len(answer.values):
+        return table
+    places = digits(answer.grain)
+    *columns, exact = table.columns
+    rows = tuple(
+        (*row[:-1], number_text(float(raw), places), row[-1])
+        for row, raw in zip(table.rows, answer.raw, strict=True)
+    )
+    return ChartTable(table.caption, (*columns, "raw release", exact), rows)
+
+
+def _file(body: bytes, media_type: str, name: str) -> Response:
+    headers = {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Cache-Control": "private, no-store",
+        "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+    }
+    return Response(body, media_type=media_type, headers=headers)
+
+
+comparing: Final = APIRouter(include_in_schema=False)
+
+_MOST_OFFERED: Final = 200
+
+
+@comparing.get("/compare")
+def compare_page(
+    request: Request,
+    caller: PageReader,
+    a: Annotated[str, Query(max_length=20)] = "",
+    b: Annotated[str, Query(max_length=20)] = "",
+    pick: Annotated[list[str] | None, Query(max_length=1_000)] = None,
+) -> Response:
+    """The difference of answers ``a`` and ``b``, or of the two that were ticked in the log."""
+    chosen = [number for number in ((a, b) if a or b else tuple(pick or ())) if number]
+    problem: dict[str, Any] | None = None
+    comparison: Comparison | None = None
+    try:
+        found = _picked(caller, chosen)
+        if len(found) == 2:
+            comparison = compare(*found)
+    except NotFound:
+        raise
+    except BlowfishError as error:
+        problem = told(request, error)
+    stored = caller.gateway.answers()
+    return render(
+        request,
+        "analyst/compare.html",
+        caller=caller,
+        status=200 if problem is None else problem["status"],
+        problem=problem,
+        comparison=comparison,
+        figure=None if comparison is None else _figure(comparison),
+        stored=list(reversed(stored))[:_MOST_OFFERED],
+        chosen=[*chosen, "", ""][:2],
+        meters=[meter(caller, name) for name in _datasets(comparison, stored)],
+    )
+
+
+def _picked(caller: Caller, numbers: list[str]) -> list[Answer]:
+    if len(numbers) > 2:
+        raise InvalidInput(
+            f"Two answers are compared, and {len(numbers):,} were ticked.", fixes=("choose two below",)
+        )
+    return [caller.gateway.answer(_number(text)) for text in numbers]
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise NotFound("Answers have numbers.", fixes=("choose two answers from the log",))
+    return int(text)
+
+
+def _figure(comparison: Comparison) -> Any:
+    table = comparison_table(comparison)
+    return figure(lambda width: comparison_chart(comparison, width=width), table, id="comparison")
+
+
+def _datasets(comparison: Comparison | None, stored: list[Answer]) -> list[str]:
+    shown = stored if comparison is None else [comparison.first, comparison.second]
+    return list(dict.fromkeys(answer.receipt.dataset for answer in shown))

@@ -1,0 +1,291 @@
+"""The audit page: whether the books add up, and every entry of them. For curators and auditors.
+
+The budget page: what may be lost in total, where it went, who may spend how much, what that promises.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections import Counter
+from typing import Any, Final
+
+from fastapi import APIRouter, Request, Response
+
+from blowfishdb.adapters.store.values import State
+from blowfishdb.adapters.tokens import Role
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.errors import BlowfishError, InvalidEpsilon, InvalidInput
+from blowfishdb.core.policy.guarantee import guarantee
+from blowfishdb.core.policy.protection import at_most, certainty_at
+from blowfishdb.entrypoints.server.access import Caller, PageBookReader, PageCurator
+from blowfishdb.entrypoints.server.api.bodies import Allowance, Total
+from blowfishdb.entrypoints.server.api.books import audit, set_budget
+from blowfishdb.entrypoints.server.api.books import grant as grant_to
+from blowfishdb.entrypoints.server.api.shapes import Audit, EventShown
+from blowfishdb.entrypoints.server.web.figures import figure
+from blowfishdb.entrypoints.server.web.frame import (
+    Sent,
+    dataset_address,
+    redirect,
+    render,
+    text,
+    ticked,
+    told,
+)
+from blowfishdb.show.charts import budget_chart, budget_table
+
+router: Final = APIRouter(include_in_schema=False)
+
+_PER_PAGE: Final = 100
+_HASH: Final = re.compile(r"[0-9a-f]{64}")
+_STATES: Final = {
+    State.SETTLED: "answered",
+    State.LOST: "charged without an answer",
+    State.READING: "held: data being read",
+    State.RESERVED: "held: reserved",
+    State.VOID: "given back",
+}
+_ENTRIES: Final = {"dataset": "declaration of the data", "policy": "policy"}
+_KINDS: Final = {
+    "budget": "budget set",
+    "grant": "grant",
+    "policy": "policy published",
+    "carried": "past counted",
+    "promise": "promise kept",
+    "withdrawn": "promise withdrawn",
+    "preview": "curator looked",
+    "source": "rows declared",
+    "reserved": "charge reserved",
+    "reading": "reading begins",
+    "settled": "answered",
+    "lost": "no answer came out",
+    "void": "charge given back",
+    "entry": "declaration",
+}
+
+
+@router.get("/datasets/{dataset}/audit")
+def audit_page(
+    request: Request,
+    dataset: str,
+    caller: PageBookReader,
+    kind: str = "",
+    who: str = "",
+    page: str = "1",
+    since: str = "",
+) -> Response:
+    """Whether every hash and every sum adds up, charges by state, and the newest events first."""
+    books, refused = _compared(caller, dataset, since)
+    chosen = [
+        event
+        for event in reversed(books.events)
+        if (not kind or event.kind == kind) and (not who or event.analyst == who)
+    ]
+    pages = max(1, -(-len(chosen) // _PER_PAGE))
+    number = min(pages, max(1, int(page) if page.isdecimal() and len(page) < 9 else 1))
+    return render(
+        request,
+        "curator/audit.html",
+        caller=caller,
+        dataset=dataset,
+        books=books,
+        kinds=_KINDS,
+        people=sorted({event.analyst for event in books.events}),
+        kind=kind,
+        who=who,
+        questions={answer.number: answer.receipt.question for answer in caller.gateway.answers(dataset)},
+        events=[(event, _said(event)) for event in chosen[(number - 1) * _PER_PAGE : number * _PER_PAGE]],
+        found=len(chosen),
+        page=number,
+        pages=pages,
+        charges=_by_state(books.events),
+        since=since[:100],
+        extends=not refused,
+        refused=refused,
+    )
+
+
+@router.get("/datasets/{dataset}/audit.json")
+def audit_json(dataset: str, caller: PageBookReader) -> Response:
+    """All events, as the interface for programs gives them."""
+    text = json.dumps(_books(caller, dataset).model_dump(mode="json"), indent=1, ensure_ascii=False)
+    return _file(text, dataset, "json", "application/json")
+
+
+@router.get("/datasets/{dataset}/audit.csv")
+def audit_csv(dataset: str, caller: PageBookReader) -> Response:
+    """All events, one on each line."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    names = list(EventShown.model_fields)
+    writer.writerow(names)
+    for event in _books(caller, dataset).events:
+        plain = event.model_dump(mode="json")
+        for name in ("facts", "sealed"):
+            plain[name] = json.dumps(plain[name], sort_keys=True, ensure_ascii=False)
+        writer.writerow([_cell(plain[name]) for name in names])
+    return _file(out.getvalue(), dataset, "csv", "text/csv; charset=utf-8")
+
+
+def _books(caller: Caller, dataset: str, since: str = "") -> Audit:
+    return audit(caller, dataset=dataset, after=0, limit=None, since=[since] if since else [])
+
+
+def _compared(caller: Caller, dataset: str, since: str) -> tuple[Audit, str]:
+    """The books, and what is wrong with them if they must extend a head; nothing if they do."""
+    try:
+        books = _books(caller, dataset, since)
+    except InvalidInput as refusal:
+        return _books(caller, dataset), refusal.message
+    wrong = [problem for problem in books.problems if "head" in problem]
+    return books, wrong[0] if wrong else ""
+
+
+def _cell(value: object) -> object:
+    """A name that begins like a formula stays a name when a spreadsheet opens the file."""
+    risky = isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r")
+    return f"'{value}" if risky else value
+
+
+def _file(text: str, dataset: str, ending: str, kind: str) -> Response:
+    safe = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in dataset)
+    headers = {"Content-Disposition": f'attachment; filename="audit-{safe}.{ending}"'}
+    return Response(text, media_type=kind, headers=headers)
+
+
+def _by_state(events: list[EventShown]) -> list[tuple[str, int, Epsilon]]:
+    """Every charge counted in the state that it entered last."""
+    last = {event.charge: event for event in events if event.charge is not None}
+    counts, amounts = Counter[str](), Counter[str]()
+    for event in last.values():
+        counts[event.kind] += 1
+        amounts[event.kind] += event.nano_amount
+    return [
+        (words, counts[state.value], Epsilon.from_nano(amounts[state.value]))
+        for state, words in _STATES.items()
+        if counts[state.value]
+    ]
+
+
+def _said(event: EventShown) -> list[str]:
+    """The facts of an event that mean something to people; everything is in the files."""
+    facts: dict[str, Any] = dict(event.facts)
+    if event.kind == "policy":
+        change = [str(sentence) for sentence in facts.get("difference", [])]
+        past = facts.get("past", {}).get("sentence")
+        versions = f"Version {facts.get('from_version')} → {facts.get('to_version')}."
+        return [versions, *change, *([past] if past else [])]
+    if event.kind in ("promise", "withdrawn"):
+        return [f"Version {facts.get('version')} of the policy."]
+    if event.kind == "entry":
+        return [f"Version {facts.get('version')} of the {_ENTRIES.get(str(facts.get('entry')), 'entry')}."]
+    if event.kind == "grant":
+        return [f"granted by {facts['by']}"] if facts.get("by") else []
+    told = (str(facts[name]) for name in ("question", "reason") if facts.get(name))
+    return [said for said in told if not _HASH.fullmatch(said)]
+
+
+budget_pages: Final = APIRouter(include_in_schema=False)
+
+
+@budget_pages.get("/datasets/{dataset}/budget")
+def budget_page(request: Request, dataset: str, caller: PageBookReader, total: str = "") -> Response:
+    """Total, spent and held; ``total`` asks what another total would promise, and changes nothing."""
+    try:
+        tried = Epsilon(total.strip()) if total.strip() else None
+    except InvalidEpsilon as error:
+        return _page(request, caller, dataset, typed=total, problem=told(request, error))
+    return _page(request, caller, dataset, tried=tried, typed=total)
+
+
+@budget_pages.post("/datasets/{dataset}/budget")
+def set_total(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
+    """Promise another total. More than before weakens the promise, so it is shown first and confirmed."""
+    typed = text(form, "total")
+    try:
+        total = Epsilon(typed)
+        if total > caller.gateway.budget(dataset).total and not ticked(form, "weaken"):
+            return _page(request, caller, dataset, tried=total, typed=typed, asking=True)
+        set_budget(dataset, Total(total=typed), caller)
+    except BlowfishError as error:
+        return _page(request, caller, dataset, typed=typed, problem=told(request, error))
+    return redirect(dataset_address(dataset, "/budget"), flash=f"The total budget is now ε {total}.")
+
+
+@budget_pages.post("/datasets/{dataset}/budget/grant")
+def grant(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
+    """Let someone spend part of the total."""
+    user, typed = text(form, "user"), text(form, "epsilon")
+    try:
+        grant_to(dataset, user, Allowance(epsilon=typed), caller)
+    except BlowfishError as error:
+        return _page(request, caller, dataset, granting=(user, typed), refused=told(request, error))
+    return redirect(
+        dataset_address(dataset, "/budget"), flash=f"{user} may spend up to ε {Epsilon(typed)} in all."
+    )
+
+
+@budget_pages.post("/datasets/{dataset}/budget/withdraw")
+def withdraw(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
+    """Take an earlier promise back, on record."""
+    version = text(form, "version")
+    try:
+        caller.gateway.withdraw(dataset, int(version) if version.isdecimal() else 0)
+    except BlowfishError as error:
+        return _page(request, caller, dataset, problem=told(request, error))
+    said = f"The promise of version {version} is withdrawn. The audit log says so."
+    return redirect(dataset_address(dataset, "/budget"), flash=said)
+
+
+def _page(
+    request: Request,
+    caller: Caller,
+    dataset: str,
+    *,
+    tried: Epsilon | None = None,
+    typed: str = "",
+    asking: bool = False,
+    problem: dict[str, Any] | None = None,
+    granting: tuple[str, str] = ("", ""),
+    refused: dict[str, Any] | None = None,
+) -> Response:
+    gateway = caller.gateway
+    facts, budget, answers = gateway.facts(dataset), gateway.budget(dataset), gateway.answers(dataset)
+    grants = gateway.grants(dataset)
+    chart = figure(
+        lambda width: budget_chart(budget, answers, width=width), budget_table(budget, answers), id="budget"
+    )
+    shown = tried or budget.total
+    granted = sum((given.granted for given in grants if given.granted is not None), Epsilon(0))
+    listed = {given.user for given in grants}
+    return render(
+        request,
+        "curator/budget.html",
+        caller=caller,
+        dataset=dataset,
+        status=(problem or refused or {"status": 200})["status"],
+        budget=budget,
+        chart=chart if answers or budget.spent else None,
+        tried=tried if tried is not None and tried != budget.total else None,
+        typed=typed,
+        asking=asking,
+        problem=problem,
+        granting=granting,
+        refused=refused,
+        grants=grants,
+        granted=granted,
+        limited=any(given.granted is not None for given in grants),
+        ungranted=budget.total - granted,
+        people=[
+            account.name
+            for account in caller.server.accounts.list()
+            if account.active and account.role is not Role.AUDITOR and account.name not in listed
+        ],
+        sure_now=at_most(certainty_at(1, budget.total)),
+        sure_then=at_most(certainty_at(1, shown)),
+        kept=gateway.kept(dataset),
+        promise=guarantee(facts.policy, shown, rows_per_person=facts.rows_per_person),
+    )

@@ -1,0 +1,204 @@
+"""The list of datasets, and the overview of one.
+
+What is promised to the people in the data: a page for everyone, which needs nobody to sign in.
+
+What only the demonstration has: starting over; and the salary demo for a workspace with nothing in it.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any, Final
+
+from fastapi import APIRouter, FastAPI, Request, Response
+
+from blowfishdb.adapters.tokens import Role
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.errors import BlowfishError, InvalidInput, NotFound, UnknownDataset
+from blowfishdb.core.policy.guarantee import Clause
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.policy.protection import curve, percent
+from blowfishdb.core.policy.words import sentences
+from blowfishdb.entrypoints.demo_data import SAMPLES
+from blowfishdb.entrypoints.server.access import Caller, PageCurator, PageReader, PageVisitor, summary_body
+from blowfishdb.entrypoints.server.api import accounts
+from blowfishdb.entrypoints.server.api.bodies import DemoRole, Refresh
+from blowfishdb.entrypoints.server.api.datasets import datasets as listed
+from blowfishdb.entrypoints.server.api.datasets import refresh, shown
+from blowfishdb.entrypoints.server.server import Server, server_of
+from blowfishdb.entrypoints.server.web.figures import Figure, figure
+from blowfishdb.entrypoints.server.web.frame import Sent, dataset_address, meter, redirect, render, text, told
+from blowfishdb.show.charts import protection_chart, protection_table
+
+router: Final = APIRouter(include_in_schema=False)
+
+_LATEST: Final = 5
+
+
+@router.get("/datasets")
+def datasets_page(request: Request, caller: PageReader) -> Response:
+    """Every dataset with its budget; where there is none yet, how to get one."""
+    cards = [(each, meter(caller, each.name)) for each in listed(caller).datasets]
+    return render(request, "datasets.html", caller=caller, cards=cards)
+
+
+@router.get("/datasets/{dataset}")
+def overview_page(request: Request, dataset: str, caller: PageReader) -> Response:
+    """Columns, policy in words, budget and the latest answers of one dataset."""
+    facts = shown(caller.gateway, dataset)
+    answers = caller.gateway.answers(dataset)
+    return render(
+        request,
+        "overview.html",
+        caller=caller,
+        dataset=dataset,
+        facts=facts,
+        columns=[line.partition(": ")[::2] for line in facts.columns_in_words],
+        answers=[summary_body(answer, caller) for answer in reversed(answers[-_LATEST:])],
+        asked=len(answers),
+        untouched=facts.policy_version == 1,
+    )
+
+
+@router.post("/datasets/{dataset}/refresh")
+def refreshed(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
+    """The rows have changed: answers from now on belong to a new snapshot."""
+    said = Refresh(same_rows=bool(text(form, "same_rows")))
+    try:
+        snapshot = refresh(dataset, caller, said).snapshot
+    except BlowfishError as error:
+        return _rows_page(request, dataset, caller, told(request, error), same_rows=said.same_rows)
+    return redirect(dataset_address(dataset), flash=f"Answers from now on belong to snapshot {snapshot}.")
+
+
+@router.get("/datasets/{dataset}/rows")
+def rows_page(request: Request, dataset: str, caller: PageCurator) -> Response:
+    """Where the rows come from, how a file was read, and the copy that answers come from."""
+    return _rows_page(request, dataset, caller)
+
+
+@router.post("/datasets/{dataset}/delete")
+def deleted(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
+    """End the dataset, once its name was typed."""
+    try:
+        if text(form, "name") != dataset:
+            raise InvalidInput(f"To delete it, type its name: {dataset}.")
+        words = caller.gateway.delete(dataset)
+    except BlowfishError as error:
+        return _rows_page(request, dataset, caller, told(request, error))
+    return redirect("/datasets", flash=words)
+
+
+def _rows_page(
+    request: Request,
+    dataset: str,
+    caller: Caller,
+    problem: dict[str, Any] | None = None,
+    *,
+    same_rows: bool = False,
+) -> Response:
+    return render(
+        request,
+        "curator/rows.html",
+        caller=caller,
+        dataset=dataset,
+        status=200 if problem is None else problem["status"],
+        problem=problem,
+        same_rows=same_rows,
+        source=caller.gateway.source(dataset),
+        held=caller.gateway.copies(),
+    )
+
+
+guarantee_pages: Final = APIRouter(include_in_schema=False)
+
+
+@guarantee_pages.get("/datasets/{dataset}/guarantee")
+def guarantee_page(request: Request, dataset: str, caller: PageVisitor) -> Response:
+    """The guarantee in words, what it does not cover, and how it fades with distance."""
+    workspace = server_of(request).workspace
+    if dataset not in workspace:
+        raise UnknownDataset("There is no such dataset.")  # which ones there are is for those inside
+    facts, promised = workspace.facts(dataset), workspace.guarantee(dataset)
+    return render(
+        request,
+        "analyst/guarantee.html",
+        caller=caller,
+        dataset=dataset,
+        guarantee=promised,
+        marked=_marked,
+        sentences=sentences(facts.policy),
+        version_of_policy=facts.policy_version,
+        curves=[
+            _curve(facts.policy, place, column, promised.budget)
+            for place, column in enumerate(facts.domain.names)
+        ],
+    )
+
+
+def _marked(clause: Clause) -> tuple[str, str, str]:
+    """A promise, cut around the number that matters most."""
+    return (
+        clause.promise.partition(percent(clause.certainty)) if clause.certainty else (clause.promise, "", "")
+    )
+
+
+def _curve(policy: Policy, place: int, column: str, budget: Epsilon) -> Figure:
+    steps = curve(policy, column, budget)
+    return figure(
+        lambda width: protection_chart(steps, column, budget, width=width),
+        protection_table(steps, column, budget),
+        id=f"protection-{place}",
+        width=480,
+    )
+
+
+demonstration: Final = APIRouter(include_in_schema=False)
+
+_resetting: Final = threading.Lock()
+
+
+@demonstration.post("/demo/reset")
+def reset(request: Request, caller: PageReader) -> Response:
+    """Forget every answer and every change of policy, and stay in the same role."""
+    if not caller.server.settings.demo or request.app.state.reset is None:
+        raise NotFound("This is not the demonstration, so nothing is forgotten here.")
+    role = caller.role
+    with _resetting:
+        start_over(request.app)
+    response = redirect("/datasets", flash="The demonstration starts over: plain privacy, nothing asked.")
+    _play(request, response, role)
+    return response
+
+
+@demonstration.post("/datasets/salary-demo")
+def salary_demo(caller: PageCurator) -> Response:
+    """Synthetic salaries beside an empty workspace, as something to try things with."""
+    folder = _folder(caller)
+    sample = SAMPLES[0]
+    if not sample.file(folder).exists():
+        sample.make(folder)
+    caller.gateway.add_dataset(sample.name, sample.file(folder), domain=sample.domain(), table=sample.name)
+    return redirect(dataset_address(sample.name), flash=f"{sample.about}; about nobody.")
+
+
+def start_over(app: FastAPI) -> None:
+    """A new workspace in place of the old one, and a server for it in place of the old one."""
+    before: Server = app.state.server
+    before.workspace.close()
+    place = Path(before.workspace.store.name)
+    app.state.reset(place)
+    app.state.server = Server.open(place, before.settings)
+
+
+def _play(request: Request, response: Response, role: Role) -> None:
+    accounts.play(request, response, DemoRole(role=role), None)
+
+
+def _folder(caller: Caller) -> Path:
+    if caller.gateway.datasets() or not caller.gateway.store.sqlite:
+        raise InvalidInput(
+            "The salary demo is for a workspace in a file with nothing in it yet.", fixes=("blowfishdb demo",)
+        )
+    return Path(caller.gateway.store.name).resolve().parent

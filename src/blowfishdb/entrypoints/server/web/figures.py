@@ -1,0 +1,189 @@
+"""Charts on a page: the drawing for two widths, in whichever theme, and the table that says the same.
+
+The page carries specifications without colours; ``static/charts.js`` draws them in the colours of the theme.
+Both widths come along because a chart that is merely scaled down cannot be read on a telephone. Making them
+takes longer than the rest of a page, so it waits until the page has begun to travel.
+
+Charts as pictures, for those who look without JavaScript.
+
+A page names an address for each of its charts inside ``<noscript>``. Only a browser that runs no scripts asks
+for it, and only then is the picture made: from the very figure of the page, so that a noisy draw is not drawn
+anew. The address itself carries the figure, encrypted for the one who saw the page: whichever worker is asked
+can draw it, nothing is kept, and whoever reads addresses in a log reads nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import secrets
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from fastapi import APIRouter, Request, Response
+
+from blowfishdb.adapters.store.database import Store
+from blowfishdb.core.errors import BlowfishError, NotFound
+from blowfishdb.entrypoints.server.access import Caller, PageVisitor
+from blowfishdb.entrypoints.server.server import key, server_of
+from blowfishdb.show.charts import ChartTable, picture_of
+
+WIDE: Final = 640
+NARROW: Final = 272
+Drawing = Callable[[int], Any]
+"""The chart for a width in pixels: ``lambda width: answer_chart(answer, width=width)``."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """What ``figure`` in macros.html renders."""
+
+    id: str
+    table: ChartTable
+    width: int
+    headed: bool
+    draw: Drawing = field(repr=False)
+    elsewhere: str | None = None
+    """Where else it can be had as a picture."""
+
+    @property
+    def drawn(self) -> bool:
+        """Whether there is a chart; if not, its table says everything."""
+        return self._specifications is not None
+
+    @property
+    def title(self) -> str:
+        """What the chart shows."""
+        return _lines(self._heading, "text") or self.table.caption
+
+    @property
+    def words(self) -> str:
+        """What it promises."""
+        return _lines(self._heading, "subtitle")
+
+    @property
+    def specification(self) -> dict[str, Any]:
+        """What is drawn, with its title, for the width that was asked for."""
+        return {} if self._specifications is None else self._specifications[0]
+
+    @property
+    def wide(self) -> str:
+        """The specification for the width that was asked for."""
+        return "null" if self._specifications is None else self._embedded(self._specifications[0])
+
+    @property
+    def narrow(self) -> str:
+        """The specification for a telephone."""
+        return "null" if self._specifications is None else self._embedded(self._specifications[1])
+
+    def _embedded(self, spec: dict[str, Any]) -> str:
+        return _embedded(spec if self.headed else {key: spec[key] for key in spec if key != "title"})
+
+    @property
+    def _heading(self) -> object:
+        return {} if self._specifications is None else self._specifications[0].get("title", {})
+
+    @cached_property
+    def _specifications(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Both, at the first look at either; None for what cannot be drawn, which must not stop the page.
+
+        Our charts are checked by their tests; checking every row again would take most of the time.
+        """
+        from altair.utils.schemapi import debug_mode
+
+        try:
+            with debug_mode(False):
+                return _specification(self.draw(self.width)), _specification(self.draw(NARROW))
+        except BlowfishError:
+            return None
+
+
+def figure(
+    draw: Drawing,
+    table: ChartTable,
+    *,
+    id: str,  # noqa: A002
+    width: int = WIDE,
+    headed: bool = True,
+    elsewhere: str | None = None,
+) -> Figure:
+    """A chart and its table twin; ``id`` is unique on its page. Not ``headed`` if the page says its title."""
+    return Figure(id, table, width, headed, draw, elsewhere)
+
+
+def _specification(chart: Any) -> dict[str, Any]:
+    """The chart without colours: they follow the theme of whoever looks."""
+    spec: dict[str, Any] = chart.to_dict(validate=False)
+    spec.pop("config", None)
+    return spec
+
+
+def _lines(title: object, part: str) -> str:
+    said = title.get(part, "") if isinstance(title, dict) else title
+    return " ".join(said) if isinstance(said, list) else str(said)
+
+
+def _embedded(spec: dict[str, Any]) -> str:
+    """JSON that cannot end the script element it stands in."""
+    text = json.dumps(spec, separators=(",", ":"), ensure_ascii=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+pictures: Final = APIRouter(include_in_schema=False)
+
+_LONGEST: Final = 7_000  # characters; servers in front take addresses of 8,000
+_NONCE: Final = 12
+_EVERYONE: Final = b"everyone"
+_HEADERS: Final = {
+    "Cache-Control": "private, no-store",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+}
+
+
+def picture_address(figure: Figure, caller: Caller | None, store: Store) -> str | None:
+    """Where the picture of a figure can be had, for ``&dark=true`` to follow; None if nowhere."""
+    body = zlib.compress(json.dumps(figure.specification, separators=(",", ":")).encode(), 9)
+    nonce = secrets.token_bytes(_NONCE)
+    sealed = nonce + AESGCM(key(store, "pictures")).encrypt(nonce, body, _reader(caller))
+    text = base64.urlsafe_b64encode(sealed).decode().rstrip("=")
+    if len(text) <= _LONGEST:
+        return f"/pictures?of={text}"
+    return None if figure.elsewhere is None else f"{figure.elsewhere}?"
+
+
+@pictures.get("/pictures")
+def picture(request: Request, caller: PageVisitor, of: str = "", dark: bool = False) -> Response:
+    """The picture of a figure on a page that the caller has seen."""
+    specification = _opened(of, caller, server_of(request).workspace.store)
+    return Response(picture_of(specification, dark=dark), media_type="image/svg+xml", headers=_HEADERS)
+
+
+def _opened(text: str, caller: Caller | None, store: Store) -> dict[str, Any]:
+    try:
+        sealed = base64.urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
+    except (ValueError, binascii.Error):
+        raise _unknown() from None
+    cipher = AESGCM(key(store, "pictures"))
+    for reader in (_reader(caller), _EVERYONE):
+        try:
+            body = cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], reader)
+        except (InvalidTag, ValueError):
+            continue
+        found: dict[str, Any] = json.loads(zlib.decompress(body))  # we packed it ourselves
+        return found
+    raise _unknown()
+
+
+def _reader(caller: Caller | None) -> bytes:
+    return _EVERYONE if caller is None else b"user:" + caller.name.encode()
+
+
+def _unknown() -> NotFound:
+    return NotFound("There is no such picture for you.", fixes=("load its page again",))

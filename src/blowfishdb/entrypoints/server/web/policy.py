@@ -1,0 +1,388 @@
+"""The policy page: edit the sentence, and answers, graph, protection and promise follow; then publish it.
+
+What the curator looks at while trying a policy: answers with and without noise, the graph, protection.
+
+The part of the policy page about what the world already knows: kept in the draft, checked on demand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, final
+from urllib.parse import parse_qsl, urlencode
+
+from fastapi import APIRouter, Request, Response
+
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.constraints import Constraints
+from blowfishdb.core.domain.attribute import Attribute
+from blowfishdb.core.errors import BlowfishError, InvalidInput, NotProven, PolicyConflict
+from blowfishdb.core.policy.columns import shown_cell
+from blowfishdb.core.policy.guarantee import guarantee
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.policy.protection import at_most, certainty_at, curve, probe
+from blowfishdb.core.policy.words import sentences
+from blowfishdb.core.questions.projection import project
+from blowfishdb.entrypoints.server.access import Caller, PageCurator
+from blowfishdb.entrypoints.server.api import policies as interface
+from blowfishdb.entrypoints.server.api.bodies import PolicyDraft
+from blowfishdb.entrypoints.server.web import policy_form
+from blowfishdb.entrypoints.server.web.figures import Figure, figure
+from blowfishdb.entrypoints.server.web.frame import (
+    Sent,
+    dataset_address,
+    redirect,
+    render,
+    text,
+    ticked,
+    told,
+)
+from blowfishdb.entrypoints.server.web.policy_form import (
+    CHECK,
+    EXAMPLES,
+    SHAPES,
+    PolicyForm,
+    Said,
+    TemplateForm,
+    changed,
+)
+from blowfishdb.language.policy_file import write_policy
+from blowfishdb.show.charts import (
+    graph_chart,
+    graph_table,
+    preview_chart,
+    preview_table,
+    protection_chart,
+    protection_table,
+)
+from blowfishdb.workspace.asking import Asking
+from blowfishdb.workspace.datasets import Dataset
+
+MADE_UP: Final = "made-up"
+_NEAR: Final = (0.4, 0.44)  # where along a column two values to compare are suggested
+
+
+@final
+@dataclass(frozen=True)
+class View:
+    """A part of the page: what there is to see, or why there is nothing."""
+
+    figure: Figure | None = None
+    problem: dict[str, Any] | None = None
+    words: str = ""
+
+
+def attempt(request: Request, show: Callable[[], View]) -> View:
+    """A part of a page that may fail without taking the others with it."""
+    try:
+        return show()
+    except BlowfishError as error:
+        return View(problem=told(request, error))
+
+
+def answers_view(dataset: Dataset, asking: Asking, policy: Policy, *, made_up: bool) -> tuple[View, Epsilon]:
+    """The true answer and one noisy draw on the same axes, and what it costs under the policy."""
+    seen = dataset.preview(asking, policy=policy, stand_in=made_up)
+    drawn = figure(lambda width: preview_chart(seen, width=width), preview_table(seen), id="answers")
+    return View(drawn), seen.noisy.receipt.epsilon
+
+
+def graph_view(asking: Asking, policy: Policy) -> View:
+    """The policy as the question sees it: on its bins."""
+    problem = project(asking.request().counts, policy)
+    axes = problem.cells.axes
+    labels = axes[0].labels() if len(axes) == 1 else None
+    small = problem.graph
+    drawn = figure(
+        lambda width: graph_chart(small, labels, width=width), graph_table(small, labels), id="graph"
+    )
+    return View(drawn)
+
+
+def protection_view(policy: Policy, column: str, budget: Epsilon) -> View:
+    """How sure an attacker can become, against how far two values are apart."""
+    steps = curve(policy, column, budget)
+    table = protection_table(steps, column, budget)
+    drawn = figure(lambda width: protection_chart(steps, column, budget, width=width), table, id="protection")
+    return View(drawn)
+
+
+def probed_view(policy: Policy, column: str, pair: tuple[str, str], budget: Epsilon) -> View:
+    """Two values, and how sure an attacker can become which of them someone has."""
+    found = probe(policy, column, *pair, budget)
+    return View(words=found.sentence)
+
+
+def suggested_pair(attribute: Attribute) -> tuple[str, str]:
+    """Two values of a column to begin with: of its declaration, not of its rows."""
+    first, second = (int(share * attribute.value_count) for share in _NEAR)
+    if second == first:
+        first, second = 0, min(1, attribute.value_count - 1)
+    return shown_cell(attribute, first), shown_cell(attribute, second)
+
+
+router: Final = APIRouter(include_in_schema=False)
+
+_LONGEST_FILE: Final = 900_000
+State = dict[str, str]
+
+
+@router.get("/datasets/{dataset}/policy")
+def policy_page(request: Request, dataset: str, caller: PageCurator) -> Response:
+    """CURATOR VIEW, TRUE DATA: a draft in the address, and everything that follows from it."""
+    return show_policy(request, dataset, caller, dict(request.query_params))
+
+
+def show_policy(
+    request: Request,
+    dataset: str,
+    caller: Caller,
+    said: State,
+    *,
+    file: _File | None = None,
+    known: policy_form.Said | None = None,
+) -> Response:
+    """The page; ``file`` and ``known`` are what was just typed or asked there, with what came of it."""
+    facts, draft = caller.gateway.facts(dataset), caller.gateway.draft(dataset)
+    form = PolicyForm.of(draft).changed(said)
+    policy, wrong = form.policy(facts.domain, draft)
+    template = TemplateForm.of(facts.domain, said)
+    suggestion = suggested_pair(facts.domain[template.column])
+    probing = said.get("probing") == template.column  # two values of another column are no values of this one
+    pair = (said.get("u", ""), said.get("v", "")) if probing else suggestion
+    state = {**form.query(), **template.query(), "data": said.get("data", "true")}
+    state |= {"probing": template.column, "u": pair[0], "v": pair[1]} if pair != suggestion else {}
+    total = caller.gateway.budget(dataset).total
+    context: dict[str, Any] = {
+        "form": form,
+        "wrong": {name: _helped(told(request, error), form, name) for name, error in wrong.items()},
+        "asked": template,
+        "shapes": SHAPES,
+        "domain": facts.domain,
+        "policy_version": facts.policy_version,
+        "pair": pair,
+        "state": urlencode(state),
+        "was": said.get("was"),
+        "made_up": state["data"] == MADE_UP,
+        "total": total,
+        "adding_up": _adding_up(len(facts.domain.names), total),
+    }
+    meant = draft if policy is None else policy
+    context["file"] = file or _File.of(meant, dataset)
+    context["known"] = policy_form.known_form(
+        meant, known or policy_form.Said(), _asking(template, caller.gateway[dataset])
+    )
+    problems = [part.problem for part in (file, known) if part is not None and part.problem is not None]
+    status = problems[0]["status"] if problems else 200
+    shown = _shown(request, caller, dataset, policy, state) if policy is not None else _NOTHING
+    return render(
+        request, "curator/policy.html", caller=caller, dataset=dataset, status=status, **context, **shown
+    )
+
+
+def _asking(template: TemplateForm, dataset: Dataset) -> Asking | None:
+    """The question on the page, if it can be asked."""
+    try:
+        return template.asking(dataset)
+    except BlowfishError:
+        return None
+
+
+@final
+@dataclass(frozen=True)
+class _File:
+    """The policy as a file, empty where a file has no words for it; ``problem`` with what was typed."""
+
+    text: str
+    problem: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, policy: Policy, dataset: str) -> _File:
+        """The file that says what a policy says."""
+        try:
+            return cls(write_policy(policy, dataset=dataset))
+        except BlowfishError:
+            return cls("")
+
+
+def _helped(problem: dict[str, Any], form: PolicyForm, column: str) -> dict[str, Any]:
+    """What is wrong about a column, never without something to try."""
+    hides = next(each.hides for each in form.columns if each.column == column)
+    return {**problem, "fixes": problem["fixes"] or [EXAMPLES[hides]]}
+
+
+_NOTHING: Final[dict[str, Any]] = {
+    "policy": None,
+    "answers": None,
+    "graph": None,
+    "protection": None,
+    "probed": None,
+    "cost": None,
+    "published_cost": None,
+    "change": None,
+    "guarantee": None,
+    "draft_differs": False,
+}
+
+
+def _shown(request: Request, caller: Caller, name: str, policy: Policy, state: State) -> dict[str, Any]:
+    """Everything that follows from a policy that makes sense."""
+    dataset, facts = caller.gateway[name], caller.gateway.facts(name)
+    template, total = TemplateForm.of(facts.domain, state), caller.gateway.budget(name).total
+    costs: list[Epsilon] = []
+
+    def answered() -> View:
+        asking = template.asking(dataset)
+        view, cost = answers_view(dataset, asking, policy, made_up=state["data"] == MADE_UP)
+        costs[:] = [cost]
+        return view
+
+    pair = (state["u"], state["v"]) if "u" in state else suggested_pair(facts.domain[template.column])
+    answers = attempt(request, answered)
+    change = caller.gateway.propose(name, policy)
+    return {
+        "policy": sentences(policy),
+        "answers": answers,
+        "graph": attempt(request, lambda: graph_view(template.asking(dataset), policy)),
+        "protection": attempt(request, lambda: protection_view(policy, template.column, total)),
+        "probed": attempt(request, lambda: probed_view(policy, template.column, pair, total)),
+        "cost": costs[0] if costs else None,
+        "published_cost": _published_cost(dataset, template) if costs and change.same is not True else None,
+        "change": change,
+        "guarantee": guarantee(policy, total, rows_per_person=facts.rows_per_person),
+        "draft_differs": caller.gateway.propose(name, caller.gateway.draft(name)).same is not True,
+    }
+
+
+def _published_cost(dataset: Dataset, template: TemplateForm) -> Epsilon | None:
+    """What the question costs today, also where its answer is stored already; None where it is refused."""
+    try:
+        return dataset.tradeoff(template.asking(dataset), {"published": dataset.policy}).points[0].epsilon
+    except NotProven:
+        return None
+
+
+def _adding_up(columns: int, total: Epsilon) -> str:
+    """What hiding columns one by one gives up, in numbers."""
+    together, apart = (at_most(certainty_at(steps, total)) for steps in (1, columns))
+    return f"between records that differ in all {columns} columns an attacker can be {apart}, not {together}"
+
+
+# --- saving and publishing ------------------------------------------------------------------------
+
+
+@router.post("/datasets/{dataset}/policy/draft")
+def save_draft(dataset: str, form: Sent, caller: PageCurator) -> Response:
+    """Keep the policy to go on with later; nothing follows it yet."""
+    state = text(form, "state")
+    caller.gateway.save_draft(dataset, _meant(caller, dataset, state))
+    address = dataset_address(dataset, f"/policy?{urlencode(parse_qsl(state))}")
+    return redirect(address, flash="Draft saved. Analysts still see the published policy.")
+
+
+@router.post("/datasets/{dataset}/policy/file")
+def keep_file(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
+    """Keep what a file says as the draft, as the interface does."""
+    typed = text(form, "file")
+    try:
+        interface.save_draft(dataset, PolicyDraft(yaml=typed[:_LONGEST_FILE]), caller)
+    except BlowfishError as error:
+        said = dict(parse_qsl(text(form, "state"), keep_blank_values=True))
+        return show_policy(request, dataset, caller, said, file=_File(typed, told(request, error)))
+    return redirect(
+        dataset_address(dataset, "/policy"), flash="Draft saved. Analysts still see the published policy."
+    )
+
+
+@router.post("/datasets/{dataset}/policy/forget")
+def forget_draft(dataset: str, caller: PageCurator) -> Response:
+    """Begin again with the published policy."""
+    caller.gateway.save_draft(dataset, caller.gateway.facts(dataset).policy)
+    return redirect(dataset_address(dataset, "/policy"), flash="Back to the published policy.")
+
+
+@router.get("/datasets/{dataset}/policy/publish")
+def publish_page(request: Request, dataset: str, caller: PageCurator) -> Response:
+    """What publishing means: the guarantee, what changes, what becomes exact, what was spent before."""
+    return _confirmation(request, caller, dataset, request.url.query)
+
+
+@router.post("/datasets/{dataset}/policy/publish")
+def publish(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
+    """From now on new answers follow it."""
+    state = text(form, "state")
+    policy = _meant(caller, dataset, state)
+    exact = caller.gateway.propose(dataset, policy).newly_exact
+    facts = caller.gateway.facts(dataset)
+    try:
+        if text(form, "version") != str(facts.policy_version):
+            raise PolicyConflict(
+                "Another policy was published while you were reading, so the difference below is new.",
+                fixes=("read it again, then publish",),
+            )
+        unticked = [number for number in range(len(exact)) if not ticked(form, f"exact-{number}")]
+        if unticked or not ticked(form, "confirm"):
+            raise InvalidInput("Tick every box below: publishing is a promise.", fixes=("tick the boxes",))
+        caller.gateway.publish(dataset, policy, confirm=True, withdraw=ticked(form, "withdraw"))
+    except (PolicyConflict, InvalidInput) as error:
+        return _confirmation(request, caller, dataset, state, told(request, error))
+    caller.gateway.save_draft(dataset, policy)
+    said = f"Published as version {facts.policy_version + 1}. New answers follow it from now on."
+    return redirect(dataset_address(dataset, "/guarantee"), flash=said)
+
+
+def _meant(caller: Caller, dataset: str, state: str) -> Policy:
+    """The policy that a state describes, for those who act on it."""
+    draft = caller.gateway.draft(dataset)
+    form = PolicyForm.of(draft).changed(dict(parse_qsl(state, keep_blank_values=True)))
+    policy, wrong = form.policy(caller.gateway.facts(dataset).domain, draft)
+    if policy is None:
+        raise next(iter(wrong.values()))
+    return policy
+
+
+def _confirmation(
+    request: Request, caller: Caller, dataset: str, state: str, problem: dict[str, Any] | None = None
+) -> Response:
+    facts, budget = caller.gateway.facts(dataset), caller.gateway.budget(dataset)
+    policy = _meant(caller, dataset, state)
+    return render(
+        request,
+        "curator/publish.html",
+        caller=caller,
+        dataset=dataset,
+        status=200 if problem is None else problem["status"],
+        problem=problem,
+        state=state,
+        policy_version=facts.policy_version,
+        sentences=sentences(policy),
+        change=caller.gateway.propose(dataset, policy),
+        guarantee=guarantee(policy, budget.total, rows_per_person=facts.rows_per_person),
+        budget=budget,
+        past=caller.gateway.past(dataset, policy),
+    )
+
+
+known_pages: Final = APIRouter(include_in_schema=False)
+
+
+@known_pages.post("/datasets/{dataset}/policy/known")
+def change_known(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
+    """Add to what is known or take something back, in the draft; or compare it with the rows.
+
+    CURATOR VIEW, TRUE DATA: what a comparison finds is in its answer, and in no address.
+    """
+    pairs = parse_qsl(text(form, "state"), keep_blank_values=True)
+    try:
+        if text(form, "do") == CHECK:
+            found = caller.gateway.check_known(dataset)
+            return show_policy(request, dataset, caller, dict(pairs), known=Said(checked=found.sentences))
+        draft = caller.gateway.draft(dataset)
+        known = changed(draft.constraints or Constraints(), form, draft.domain)
+        caller.gateway.save_draft(dataset, draft.knowing(known))
+    except BlowfishError as error:
+        said = Said.of(form, told(request, error))
+        return show_policy(request, dataset, caller, dict(pairs), known=said)
+    address = dataset_address(dataset, f"/policy?{urlencode(pairs)}#known")
+    return redirect(address, flash="Kept in the draft. Nothing follows it before it is published.")

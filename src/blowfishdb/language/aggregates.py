@@ -1,0 +1,335 @@
+"""What a select list can ask for: ``COUNT(*)``, ``SUM(salary)``, ``QUANTILE(salary, 0.9)``, ``BIN(age, 5)``.
+
+Each is read to a form or a column of one, and can be written as SQL again for a suggestion.
+
+Why a SELECT is not answered, and the nearest one that is.
+
+Every suggestion is a whole statement on the same dataset with the same condition, and can be run as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from fractions import Fraction
+from typing import Any, final
+
+from sqlglot import TokenType, exp
+
+from blowfishdb.core.domain.attributes import Category, Integer, Real
+from blowfishdb.core.domain.conditions import IsMissing
+from blowfishdb.core.domain.dates import Date
+from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.domain.predicates import Everything, Predicate
+from blowfishdb.core.errors import InvalidQuestion, UnsupportedSql
+from blowfishdb.core.questions.form import ColumnForm, QuestionForm
+from blowfishdb.language.condition import condition_of, condition_text
+from blowfishdb.language.text import (
+    column_name,
+    duration,
+    duration_text,
+    name_text,
+    number_from,
+    number_text,
+    shown,
+    sql_tokens,
+    sql_value,
+)
+
+_FEW_BINS = 20
+_SPREAD = (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp)
+_SOURCES: tuple[tuple[str, str], ...] = (
+    ("with_", "WITH … AS names a subquery, and a question reads one dataset, once."),
+    ("joins", "A question reads one dataset; with a join one person could be in many rows."),
+    ("laterals", "A question reads one dataset, and nothing is unfolded from its rows."),
+)
+_CLAUSES: tuple[tuple[str, str], ...] = (
+    ("distinct", "DISTINCT would show which values occur in the data."),
+    ("offset", "OFFSET skips rows, and the answer has bins instead of rows."),
+    ("qualify", "QUALIFY is about window functions, which compare rows with each other."),
+    ("windows", "Window functions compare rows with each other."),
+    ("into", "INTO writes, and a question only reads."),
+)
+_KNOWN = frozenset({"expressions", "from_", "where", "group", "having", "order", "limit"})
+
+
+@final
+@dataclass(frozen=True)
+class Source:
+    """The dataset of a SELECT and the rows it is about; writes statements about them."""
+
+    domain: Domain
+    dataset: str
+    where: Predicate = field(default_factory=Everything)
+
+    def select(self, wanted: str, tail: str = "", *, where: str | None = None) -> str:
+        """A statement on the same dataset and rows."""
+        if where is None and not isinstance(self.where, Everything):
+            where = condition_text(self.where)
+        filtered = f" WHERE {where}" if where else ""
+        return f"SELECT {wanted} FROM {name_text(self.dataset)}{filtered}{tail}"  # noqa: S608 - shown, never run
+
+    def counted(self, *keys: str, tail: str = "") -> str:
+        """The number of rows for each of ``keys``, which are SQL."""
+        listed = ", ".join(keys)
+        return self.select(f"{listed}, COUNT(*)", f" GROUP BY {listed}{tail}")
+
+    def key(self, column: str) -> str:
+        """A column as it is best counted: long ones in bins."""
+        attribute, name = self.domain[column], name_text(column)
+        if not isinstance(attribute, Integer | Real | Date) or attribute.value_count <= _FEW_BINS:
+            return name
+        cells = _round_number(attribute.value_count // (_FEW_BINS + 1) + 1)
+        return f"BIN({name}, {number_text(Fraction(cells) / attribute.in_cells(1))})"
+
+    def refuse(self, reason: str, *fixes: str) -> UnsupportedSql:
+        """The refusal with its suggestions; the total is always one that works."""
+        return UnsupportedSql(reason, fixes=fixes or (self.select("COUNT(*)"),))
+
+    def numeric(self, column: str) -> bool:
+        """Whether sums and quantiles of the column exist."""
+        return isinstance(self.domain[column], Integer | Real)
+
+    def first_column(self, node: exp.Expr) -> str:
+        """The first declared column that a part of the statement mentions, else the first declared."""
+        names = (column.name for column in node.find_all(exp.Column))
+        folded = {known.casefold(): known for known in reversed(self.domain.names)}
+        return next((folded[n.casefold()] for n in names if n.casefold() in folded), self.domain.names[0])
+
+
+def _round_number(least: int) -> int:
+    """The next of 1, 2, 5, 10, 20, 50, …"""
+    power: int = 10 ** (len(str(least)) - 1)
+    return next(power * digit for digit in (1, 2, 5, 10) if power * digit >= least)
+
+
+def refuse_statement(typed: str, source: Source) -> None:
+    """Anything that does not begin like a SELECT; the parser never sees it."""
+    first = next(iter(sql_tokens(typed)), None)
+    if first is not None and first.token_type not in (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN):
+        raise source.refuse(f"A question begins with SELECT, not with {first.text[:40]!r}.")
+
+
+def refuse_shape(tree: exp.Expr, source: Source) -> None:
+    """Anything that is not one SELECT from one place."""
+    if isinstance(tree, exp.SetOperation):
+        raise source.refuse("One SELECT at a time: UNION, INTERSECT and EXCEPT combine several.")
+    if not isinstance(tree, exp.Select):
+        raise source.refuse(f"{shown(tree)}: a question is one SELECT, without parentheses around it.")
+    for clause, reason in _SOURCES:
+        if tree.args.get(clause):
+            raise source.refuse(reason)
+    if any(isinstance(node, exp.Query | exp.Subquery) and node is not tree for node in tree.walk()):
+        raise source.refuse("A question reads one dataset, once, so subqueries are not answered.")
+
+
+def refuse_clauses(tree: exp.Expr, source: Source) -> None:
+    """Clauses that no question has."""
+    column = source.first_column(tree)
+    for clause, reason in _CLAUSES:
+        if tree.args.get(clause):
+            tails = {"distinct": " HAVING COUNT(*) > 0", "offset": " ORDER BY COUNT(*) DESC LIMIT 10"}
+            raise source.refuse(reason, source.counted(source.key(column), tail=tails.get(clause, "")))
+    for clause, value in tree.args.items():
+        if value and clause not in _KNOWN:
+            raise source.refuse(f"{clause.rstrip('_').upper()} is not part of a question.")
+    for node in tree.find_all(exp.Window):
+        raise refuse_window(node, source)
+
+
+def refuse_window(node: exp.Expr, source: Source) -> UnsupportedSql:
+    """OVER (…)."""
+    return source.refuse(
+        "Window functions compare rows with each other; counts can be asked for bin by bin, and "
+        "cumulative(column) in the short form of questions adds them up.",
+        source.counted(source.key(source.first_column(node))),
+    )
+
+
+def refuse_aggregate(node: exp.Expr, source: Source) -> UnsupportedSql:
+    """An expression in the select list that is neither a known aggregate nor a column."""
+    column = source.first_column(node)
+    mentioned = node.find(exp.Column) is not None
+    counts = source.counted(source.key(column)) if mentioned else source.select("COUNT(*)")
+    match node:
+        case exp.Count(this=exp.Distinct()):
+            fix = source.counted(source.key(column), tail=" HAVING COUNT(*) > 0")
+            return source.refuse("One person can add a value, so distinct values are not counted.", fix)
+        case exp.Count():
+            return source.refuse(f"{shown(node)}: rows are counted by COUNT(*) or COUNT(column).")
+        case exp.Min() | exp.Max():
+            share = 0.01 if isinstance(node, exp.Min) else 0.99
+            fix = (
+                source.select(f"QUANTILE({name_text(column)}, {share})") if source.numeric(column) else counts
+            )
+            return source.refuse("The smallest and the largest value are those of single persons.", fix)
+        case exp.Mode():
+            fix = source.counted(source.key(column), tail=" ORDER BY COUNT(*) DESC LIMIT 1")
+            return source.refuse("The most frequent value is asked for as the fullest group.", fix)
+        case exp.Star() | exp.Column():
+            return source.refuse("Rows are never shown; they are counted.", source.select("COUNT(*)"))
+    if isinstance(node, _SPREAD):
+        return source.refuse(
+            "No proof covers the variance of a column; its distribution can be asked.", counts
+        )
+    if isinstance(node, exp.AggFunc):
+        return source.refuse(f"{shown(node)} is not answered; a distribution is.", counts)
+    return source.refuse(f"{shown(node)}: nothing is calculated from columns or counts.", counts)
+
+
+def both(where: Predicate, more: str) -> str:
+    """Two conditions as one, in SQL."""
+    if isinstance(where, Everything):
+        return more
+    return f"({condition_text(where)}) AND {more}"
+
+
+def refuse_counted_groups(column: str, keys: list[str], source: Source) -> UnsupportedSql:
+    """COUNT(column) of each group: the rows of each that have a value, where those are kept apart."""
+    if source.domain[column].has_missing_cell:
+        source = replace(source, where=_joined(source.where, ~IsMissing(column)))
+    counted = source.counted(*keys)
+    return source.refuse(f"COUNT({name_text(column)}) is about all rows, not about each group.", counted)
+
+
+def _joined(where: Predicate, more: Predicate) -> Predicate:
+    return more if isinstance(where, Everything) else where & more
+
+
+def refuse_grouped(asked: str, keys: list[str], source: Source) -> UnsupportedSql:
+    """SUM, AVG and quantiles of each group: one question for each, or counts."""
+    counted = source.counted(*keys)
+    listed = [name for name, attribute in source.domain.columns if isinstance(attribute, Category)]
+    chosen = next((name for name in listed if name_text(name) in keys), None)
+    if chosen is None:
+        return source.refuse(f"{asked} is about all rows, not about each group.", counted)
+    one = f"{name_text(chosen)} = {sql_value(source.domain[chosen].at(0))}"
+    total = asked.replace("AVG(", "SUM(", 1)  # how many rows a group has is seldom public, as a mean needs it
+    alone = source.select(total, where=both(source.where, one))
+    return source.refuse(f"{asked} is about all rows, not about each group.", alone, counted)
+
+
+_QUANTILES = (exp.Quantile, exp.ApproxQuantile, exp.PercentileCont, exp.PercentileDisc)
+_MORE_QUANTILES = ("QUANTILE_CONT", "QUANTILE_DISC", "APPROX_PERCENTILE")
+_WORDS = {"sum": "SUM", "mean": "AVG"}
+
+
+def is_key(node: object) -> bool:
+    """Whether it is a column or a BIN, by which rows can be grouped."""
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).upper() == "BIN"
+    return isinstance(node, exp.Column) and not isinstance(node.this, exp.Star)
+
+
+def is_count(node: exp.Expr) -> bool:
+    """``COUNT(*)`` or ``COUNT(1)``, and nothing about it."""
+    if not isinstance(node, exp.Count) or node.expressions:
+        return False
+    star = isinstance(node.this, exp.Star) and not any(node.this.args.values())
+    return star or isinstance(node.this, exp.Literal)
+
+
+def key(node: exp.Expr, source: Source) -> ColumnForm:
+    """``age`` or ``BIN(age, 5)``."""
+    if isinstance(node, exp.Column):
+        if node.table or not isinstance(node.this, exp.Identifier):
+            raise source.refuse(f"{shown(node)} is not a column of {source.dataset}.")
+        quoted = bool(node.this.args.get("quoted"))
+        return ColumnForm(column_name(node.name, source.domain, quoted=quoted))
+    if len(node.expressions) != 2 or not isinstance(node.expressions[0], exp.Column):
+        fix = source.counted(source.key(source.first_column(node)))
+        raise InvalidQuestion("BIN is written with a column and a width: BIN(column, width).", fixes=(fix,))
+    column, width = node.expressions
+    name = key(column, source).name
+    return ColumnForm(name, width=_width(width, name, source))
+
+
+def key_text(column: ColumnForm) -> str:
+    """A column of GROUP BY as SQL."""
+    name, width = name_text(column.name), column.width
+    if width is None:
+        return name
+    if isinstance(width, timedelta):
+        amount, unit = duration_text(width).split()
+        return f"BIN({name}, INTERVAL '{amount}' {unit.upper().removesuffix('S')})"
+    return f"BIN({name}, {number_text(width)})"
+
+
+def _width(node: exp.Expr, name: str, source: Source) -> Any:
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return number_from(node.this)
+    if isinstance(node, exp.Interval) and isinstance(node.this, exp.Literal) and node.unit is not None:
+        length = duration(number_from(str(node.this.this)), node.unit.name)
+        if length is not None:
+            return length
+    fix = source.counted(source.key(name))
+    raise InvalidQuestion(f"{shown(node)} is not the width of a bin.", fixes=(fix,))
+
+
+def aggregate(node: exp.Expr, source: Source) -> QuestionForm:
+    """The question that one expression of the select list asks about all rows."""
+    where = source.where
+    match node:
+        case exp.Count() if is_count(node):
+            return QuestionForm("count", (), where)
+        case exp.Count() if isinstance(node.this, exp.Column) and not node.expressions:
+            return QuestionForm("count", (key(node.this, source),), where)
+        case exp.Sum() if isinstance(node.this, exp.Column):
+            return QuestionForm("sum", (key(node.this, source),), where)
+        case exp.Avg() if isinstance(node.this, exp.Column):
+            return QuestionForm("mean", (key(node.this, source),), where)
+        case exp.Median() if is_key(node.this):
+            return QuestionForm("quantiles", (key(node.this, source),), where, shares=(0.5,))
+        case exp.Filter():
+            raise _filtered(node, source)
+    found = _quantile(node)
+    if found is None or not is_key(found[0]):
+        raise refuse_aggregate(node, source)
+    shares = tuple(map(_share, found[1]))
+    return QuestionForm("quantiles", (key(found[0], source),), where, shares=shares)
+
+
+def _filtered(node: exp.Filter, source: Source) -> UnsupportedSql:
+    """``COUNT(*) FILTER (WHERE …)``: the same with WHERE."""
+    asked = aggregate(node.this, source).only(condition_of(node.expression.this, source.domain))
+    fix = replace(source, where=asked.where).select(aggregate_text(asked))
+    return source.refuse("FILTER is written as WHERE.", fix)
+
+
+def aggregate_text(form: QuestionForm) -> str:
+    """The expression that ``aggregate`` reads as ``form``."""
+    if form.kind == "count":
+        return f"COUNT({key_text(form.columns[0])})" if form.columns else "COUNT(*)"
+    column = key_text(form.columns[0])
+    if form.kind in _WORDS:
+        return f"{_WORDS[form.kind]}({column})"
+    if form.shares == (0.5,):
+        return f"MEDIAN({column})"
+    shares = ", ".join(str(number_text(share)) for share in form.shares)
+    return f"QUANTILE({column}, {shares if len(form.shares) == 1 else f'[{shares}]'})"
+
+
+def _quantile(node: exp.Expr) -> tuple[Any, list[exp.Expr]] | None:
+    """What a quantile is of, and its shares, in any of the ways in which databases write it."""
+    if isinstance(node, exp.WithinGroup) and isinstance(node.this, exp.PercentileCont | exp.PercentileDisc):
+        order = node.args.get("expression")
+        ordered = order.expressions if isinstance(order, exp.Order) else []
+        if len(ordered) != 1 or ordered[0].args.get("desc") or node.this.args.get("expression"):
+            return None
+        return ordered[0].this, _shares(node.this.this)
+    if isinstance(node, exp.Anonymous) and str(node.this).upper() in _MORE_QUANTILES:
+        return (node.expressions[0], _shares(node.expressions[1])) if len(node.expressions) == 2 else None
+    if isinstance(node, _QUANTILES):
+        share = node.args.get("quantile") or node.args.get("expression")
+        return None if share is None else (node.this, _shares(share))
+    return None
+
+
+def _shares(node: exp.Expr) -> list[exp.Expr]:
+    return node.expressions if isinstance(node, exp.Array) else [node]
+
+
+def _share(node: exp.Expr) -> float:
+    if not isinstance(node, exp.Literal) or node.is_string:
+        raise InvalidQuestion(f"{shown(node)} is not a share between 0 and 1.", fixes=("0.5",))
+    return float(number_from(node.this))

@@ -1,0 +1,373 @@
+"""A SELECT as a question: counts, sums, means, quantiles, histograms, the fullest bins, icebergs.
+
+One SELECT is one question. What cannot be answered privately is refused with the reason and with the nearest
+statement that can.
+
+What a private SELECT says beyond SQL: ``EXPLAIN`` in front, ``WITH ERROR …`` or ``WITH EPSILON …`` behind.
+
+They are split off by words before the rest is parsed, so the rest is plain SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import pairwise
+from typing import NoReturn, final
+
+from sqlglot import Token, TokenType, exp
+
+from blowfishdb.core.accuracy import Accuracy
+from blowfishdb.core.budget import Epsilon, positive
+from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.errors import InvalidBins, InvalidQuestion, InvalidWorkload, UnknownDataset
+from blowfishdb.core.questions.form import ColumnForm, QuestionForm
+from blowfishdb.language.aggregates import (
+    Source,
+    aggregate,
+    aggregate_text,
+    is_count,
+    is_key,
+    key,
+    key_text,
+    refuse_clauses,
+    refuse_counted_groups,
+    refuse_grouped,
+    refuse_shape,
+    refuse_statement,
+)
+from blowfishdb.language.condition import condition_of
+from blowfishdb.language.text import name_text, number_from, shown, sql_tokens, sql_tree
+
+_CONFIDENCE = Decimal("0.95")
+_EXAMPLES = ("WITH ERROR 50 CONFIDENCE 0.95", "WITH EPSILON 0.1")
+
+
+@final
+@dataclass(frozen=True)
+class Extended:
+    """A statement in three parts: the plain SELECT, and what it may cost or how accurate it must be."""
+
+    select: str
+    accuracy: Accuracy | None = None
+    epsilon: Epsilon | None = None
+    explain: bool = False
+
+    def __post_init__(self) -> None:
+        if self.accuracy is not None and self.epsilon is not None:
+            raise InvalidQuestion("An error or an epsilon can be given, not both.", fixes=_EXAMPLES)
+
+
+def split_extensions(typed: str) -> Extended:
+    """The parts of a statement."""
+    tokens = sql_tokens(typed)
+    explain = bool(tokens) and tokens[0].text.upper() == "EXPLAIN"
+    if explain:
+        typed = typed[tokens[0].end + 1 :]
+        tokens = sql_tokens(typed)
+    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+        tokens.pop()
+    starts = [at for at in range(1, len(tokens) - 1) if _begins(tokens, at)]
+    stop = tokens[starts[0]].start if starts else (tokens[-1].end + 1 if tokens else 0)
+    accuracy: Accuracy | None = None
+    epsilon: Epsilon | None = None
+    for start, end in pairwise([*starts, len(tokens)]):
+        words = _Words(tokens[start + 1 : end])
+        if words.takes("ERROR"):
+            accuracy = _accuracy(words) if accuracy is None else words.wrong()
+        elif words.takes("EPSILON"):
+            epsilon = positive(words.number()) if epsilon is None else words.wrong()
+        words.end()
+    return Extended(typed[:stop], accuracy, epsilon, explain)
+
+
+def _begins(tokens: list[Token], at: int) -> bool:
+    here, after = tokens[at], tokens[at + 1]
+    named = after.token_type == TokenType.VAR and after.text.upper() in ("ERROR", "EPSILON")
+    return here.token_type == TokenType.WITH and named
+
+
+def _accuracy(words: _Words) -> Accuracy:
+    """``50 [CONFIDENCE 0.95] [EACH | ON EACH | ON ALL]``."""
+    alpha, confidence = float(words.number()), _CONFIDENCE
+    if words.takes("CONFIDENCE"):
+        confidence = words.number()
+        if not 0 < confidence < 1:
+            raise InvalidQuestion("A confidence lies between 0 and 1, such as 0.95.", fixes=(_EXAMPLES[0],))
+    on = words.takes("ON")
+    each = words.takes("EACH")
+    if on and not each and not words.takes("ALL"):
+        words.wrong()
+    return Accuracy(alpha, float(1 - confidence), simultaneous=not each)
+
+
+@final
+class _Words:
+    """A cursor over the words of one extension."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = list(tokens)
+
+    def takes(self, word: str) -> bool:
+        found = bool(self._tokens) and self._tokens[0].text.upper() == word
+        if found:
+            self._tokens.pop(0)
+        return found
+
+    def number(self) -> Decimal:
+        """A number, or a percentage as the share that it is."""
+        if not self._tokens or self._tokens[0].token_type not in (TokenType.NUMBER, TokenType.DOT):
+            self.wrong()
+        digits = self._tokens.pop(0).text
+        if digits == "." and self._tokens and self._tokens[0].token_type == TokenType.NUMBER:
+            digits += self._tokens.pop(0).text
+        found = Decimal(str(number_from(digits)))
+        return found / 100 if self.takes("%") else found
+
+    def end(self) -> None:
+        if self._tokens:
+            self.wrong()
+
+    def wrong(self) -> NoReturn:
+        found = repr(self._tokens[0].text[:40]) if self._tokens else "the end"
+        raise InvalidQuestion(
+            "After WITH comes once ERROR, a number of rows and a confidence, or EPSILON and a number; "
+            f"found {found}.",
+            fixes=_EXAMPLES,
+        )
+
+
+_TABLE = ("this", "alias", "db", "catalog")
+
+
+@final
+@dataclass(frozen=True)
+class SqlQuestion:
+    """A SELECT: the question, and what it says about accuracy or cost. ``explain`` asks for the plan only."""
+
+    form: QuestionForm
+    accuracy: Accuracy | None
+    epsilon: Epsilon | None
+    explain: bool
+
+
+def parse_select(text: str, domain: Domain, *, dataset: str) -> SqlQuestion:
+    """The question that a SELECT on ``dataset`` stands for, checked against the declared columns."""
+    source = Source(domain, dataset)
+    parts = split_extensions(text)
+    refuse_statement(parts.select, source)
+    tree = sql_tree(parts.select, None, source.select("COUNT(*)"))
+    refuse_shape(tree, source)
+    _check_table(tree, source)
+    if (where := tree.args.get("where")) is not None:
+        source = replace(source, where=condition_of(where.this, domain))
+    refuse_clauses(tree, source)
+    form = _Select(tree, source).form()
+    _check_form(form, source)
+    return SqlQuestion(form, parts.accuracy, parts.epsilon, parts.explain)
+
+
+def _check_form(form: QuestionForm, source: Source) -> None:
+    """Whether the columns are of a kind that can be asked this; if not, they can at least be counted."""
+    try:
+        form.check(source.domain)
+    except (InvalidWorkload, InvalidBins) as error:
+        keys = dict.fromkeys(source.key(column.name) for column in form.columns)
+        raise type(error)(error.message, fixes=(source.counted(*keys),)) from None
+
+
+def _check_table(tree: exp.Expr, source: Source) -> None:
+    """FROM names the dataset, and nothing else; its name in front of columns is let go."""
+    origin = tree.args.get("from_")
+    table = None if origin is None else origin.this
+    if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
+        raise InvalidQuestion(
+            f"FROM names the dataset, {source.dataset}.", fixes=(source.select("COUNT(*)"),)
+        )
+    extra = [name for name, value in table.args.items() if value and name not in _TABLE]
+    if extra:
+        raise source.refuse(f"{shown(table)}: FROM names the dataset and nothing else.")
+    if table.db or table.catalog or table.name.casefold() != source.dataset.casefold():
+        raise UnknownDataset(
+            f"{shown(table)}: this question is asked of {source.dataset!r}.",
+            fixes=(source.select("COUNT(*)"),),
+        )
+    known = {table.name.casefold(), table.alias.casefold()} - {""}
+    for column in tree.find_all(exp.Column):
+        if column.table and column.table.casefold() in known and not column.args.get("db"):
+            column.set("table", None)
+
+
+@final
+@dataclass(frozen=True)
+class _Select:
+    """The clauses of one SELECT, read together."""
+
+    tree: exp.Expr
+    source: Source
+
+    def form(self) -> QuestionForm:
+        keys = self._keys()
+        asked = [aggregate(item, self.source) for item in self._items if not is_key(item)]
+        if len(asked) > 1:
+            apart = tuple(dict.fromkeys(self._rewritten(form, keys) for form in asked))
+            raise self.source.refuse("One question at a time; each has a price of its own.", *apart)
+        if not keys:
+            return self._ungrouped(asked)
+        if asked and asked[0].kind == "count" and asked[0].columns:
+            raise refuse_counted_groups(asked[0].columns[0].name, list(map(key_text, keys)), self.source)
+        if asked and asked[0].kind != "count":
+            raise refuse_grouped(aggregate_text(asked[0]), list(map(key_text, keys)), self.source)
+        self._check_selected(keys)
+        return self._grouped(keys, counted=bool(asked))
+
+    @property
+    def _items(self) -> list[exp.Expr]:
+        return [item.unalias() for item in self.tree.expressions]
+
+    # --- without GROUP BY -------------------------------------------------------------------------
+
+    def _ungrouped(self, asked: list[QuestionForm]) -> QuestionForm:
+        columns = [key(item, self.source) for item in self._items if is_key(item)]
+        if columns:
+            keys = [key_text(c) if c.cut else self.source.key(c.name) for c in columns]
+            reason = "needs GROUP BY" if asked else "would show the rows; they can be counted"
+            name = name_text(columns[0].name)
+            raise self.source.refuse(f"{name} in the select list {reason}.", self.source.counted(*keys))
+        if not asked:
+            raise InvalidQuestion("The select list is empty.", fixes=(self.source.select("COUNT(*)"),))
+        (form,) = asked
+        for clause in ("having", "order", "limit"):
+            if self.tree.args.get(clause):
+                fix = self.source.select(aggregate_text(form))
+                raise self.source.refuse(f"A single number has no {clause.upper()}.", fix)
+        return form
+
+    # --- with GROUP BY ----------------------------------------------------------------------------
+
+    def _keys(self) -> list[ColumnForm]:
+        group = self.tree.args.get("group")
+        if group is None:
+            return []
+        extra = [name for name, value in group.args.items() if value and name != "expressions"]
+        if extra or not group.expressions:
+            fix = self._counted_first(group)
+            raise self.source.refuse("GROUP BY lists columns and BIN(column, width), nothing else.", fix)
+        return [self._key(node) for node in group.expressions]
+
+    def _key(self, node: exp.Expr) -> ColumnForm:
+        node = self._meant(node)
+        if is_key(node):
+            return key(node, self.source)
+        fix = self._counted_first(node)
+        raise self.source.refuse(f"{shown(node)}: groups are columns or BIN(column, width).", fix)
+
+    def _meant(self, node: exp.Expr) -> exp.Expr:
+        """The expression of the select list that a position or an alias stands for."""
+        items = self._items
+        if isinstance(node, exp.Literal) and not node.is_string:
+            place = number_from(node.this)
+            if not isinstance(place, int) or not 1 <= place <= len(items):
+                fix = self._counted_first(self.tree)
+                raise InvalidQuestion(f"There is no column {shown(node)} in the select list.", fixes=(fix,))
+            return items[place - 1]
+        if isinstance(node, exp.Column) and not node.table and node.name not in self.source.domain:
+            for item in self.tree.expressions:
+                if isinstance(item, exp.Alias) and item.alias.casefold() == node.name.casefold():
+                    return item.unalias()
+        return node
+
+    def _counted_first(self, node: exp.Expr) -> str:
+        return self.source.counted(self.source.key(self.source.first_column(node)))
+
+    def _check_selected(self, keys: list[ColumnForm]) -> None:
+        for item in self._items:
+            if is_key(item) and (chosen := key(item, self.source)) not in keys:
+                fix = self.source.counted(*map(key_text, _merged(keys, chosen)))
+                raise self.source.refuse(f"{shown(item)} is selected but not grouped.", fix)
+
+    def _grouped(self, keys: list[ColumnForm], *, counted: bool) -> QuestionForm:
+        columns, where = tuple(keys), self.source.where
+        having, order, limit = (self.tree.args.get(clause) for clause in ("having", "order", "limit"))
+        written = list(map(key_text, keys))
+        if having is not None:
+            if order is not None or limit is not None:
+                fix = self.source.counted(*written, tail=" HAVING COUNT(*) > 100")
+                raise self.source.refuse("HAVING stands alone, without ORDER BY and LIMIT.", fix)
+            self._check_single(written)
+            return QuestionForm("above", columns, where, limit=self._limit(having.this, written))
+        if limit is not None or (order is not None and self._by_count(order)):
+            self._check_single(written)
+            return QuestionForm("top", columns, where, count=self._most(order, limit, written))
+        if order is not None:
+            self._check_order(order, keys)
+        if not counted:
+            raise self.source.refuse(
+                "Values without their counts would show which occur in the data.",
+                self.source.counted(*written),
+            )
+        return QuestionForm("histogram", columns, where)
+
+    def _check_single(self, written: list[str]) -> None:
+        if len(written) > 1:
+            raise self.source.refuse(
+                "The fullest groups and those above a limit are about one column.",
+                self.source.counted(*written),
+            )
+
+    def _limit(self, node: exp.Expr, written: list[str]) -> int | float:
+        """``COUNT(*) > 5000``."""
+        left, right = node.this, node.args.get("expression")
+        if isinstance(node, exp.LT):
+            left, right = right, left
+        counts = isinstance(left, exp.Column | exp.Count) and self._is_count(left)
+        number = number_from(right.this) if isinstance(right, exp.Literal) and not right.is_string else None
+        if isinstance(node, exp.GT | exp.LT) and counts and number is not None:
+            return number if isinstance(number, int) else float(number)
+        least = int(number) - 1 if isinstance(node, exp.GTE) and counts and number else 100
+        fix = self.source.counted(*written, tail=f" HAVING COUNT(*) > {least}")
+        raise self.source.refuse("HAVING is answered for COUNT(*) above a number.", fix)
+
+    def _by_count(self, order: exp.Expr) -> bool:
+        return any(self._is_count(wanted.this) for wanted in order.expressions)
+
+    def _is_count(self, node: exp.Expr) -> bool:
+        return is_count(self._meant(node))
+
+    def _most(self, order: exp.Expr | None, limit: exp.Expr | None, written: list[str]) -> int:
+        """``ORDER BY COUNT(*) DESC LIMIT 3``."""
+        keys = [] if order is None else order.expressions
+        fullest = len(keys) == 1 and self._is_count(keys[0].this) and bool(keys[0].args.get("desc"))
+        rows = limit.expression if isinstance(limit, exp.Limit) and not limit.expressions else None
+        number = number_from(rows.this) if isinstance(rows, exp.Literal) and not rows.is_string else None
+        if fullest and isinstance(number, int) and not limit.args.get("limit_options"):  # type: ignore[union-attr]
+            return number
+        many = number if isinstance(number, int) and number > 0 else 10
+        raise self.source.refuse(
+            "Some groups can be asked for if they are the fullest ones: ORDER BY COUNT(*) DESC and LIMIT.",
+            self.source.counted(*written, tail=f" ORDER BY COUNT(*) DESC LIMIT {many}"),
+            self.source.counted(*written),
+        )
+
+    def _check_order(self, order: exp.Expr, keys: list[ColumnForm]) -> None:
+        """Bins come in the order of their columns; any other order is refused."""
+        for place, wanted in enumerate(order.expressions):
+            node = self._meant(wanted.this)
+            same = place < len(keys) and is_key(node) and key(node, self.source) == keys[place]
+            if not same or wanted.args.get("desc") or not self.source.domain[keys[place].name].ordered:
+                fix = self.source.counted(*map(key_text, keys))
+                raise self.source.refuse("Groups come in the declared order of their columns.", fix)
+
+    def _rewritten(self, form: QuestionForm, keys: list[ColumnForm]) -> str:
+        """One of several aggregates as a statement of its own."""
+        if keys and form.kind == "count":
+            return self.source.counted(*map(key_text, keys))
+        return self.source.select(aggregate_text(form))
+
+
+def _merged(keys: list[ColumnForm], more: ColumnForm) -> list[ColumnForm]:
+    """The groups with one more, which takes the place of another cut of the same column."""
+    if any(key.name == more.name for key in keys):
+        return [more if key.name == more.name else key for key in keys]
+    return [*keys, more]

@@ -1,0 +1,461 @@
+"""The short form of a question: ``cumulative(salary, bins=20) where age >= 30``, to a form and back.
+
+The words of the short form: names, texts, numbers, dates, ``..`` and brackets.
+
+Neither SQL's nor Python's tokenizer can read ``0..9999`` or ``2024-01-01..2024-12-31``, so the short form
+has its own, in one table. It is lazy: what follows ``where`` is SQL and never comes here.
+
+Writing a form as text in the short form.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, NoReturn, final
+
+from blowfishdb.core.domain.attributes import Integer, Real
+from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.domain.predicates import Everything, Predicate
+from blowfishdb.core.domain.values import moment, plain
+from blowfishdb.core.errors import InvalidBins, InvalidInput, InvalidQuestion
+from blowfishdb.core.questions.clusters import USUAL_ITERATIONS
+from blowfishdb.core.questions.form import KINDS, ColumnForm, QuestionForm
+from blowfishdb.language.condition import condition, condition_text
+from blowfishdb.language.text import (
+    LONGEST,
+    column_name,
+    duration,
+    duration_text,
+    name_text,
+    number_from,
+    number_text,
+    quoted_text,
+)
+
+_KINDS = {
+    "moment": r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?",
+    "date": r"\d{4}-\d{2}-\d{2}",
+    "number": r"(?:\d[\d_]*(?:\.(?!\.)\d*)?|\.\d+)(?:[eE][+-]?\d+)?",
+    "name": r"[^\W\d]\w*",
+    "quoted": r'"(?:[^"]|"")*"',
+    "text": r"'(?:[^']|'')*'",
+    "mark": r"\.\.|[()\[\]{},=:/-]",
+}
+_WORD = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _KINDS.items()), re.ASCII)
+_NAME = re.compile(_KINDS["name"])  # letters of any alphabet
+_SPACE = re.compile(r"\s*")
+
+
+@final
+@dataclass(frozen=True)
+class Word:
+    """One word: its kind, what it says (without quotes), and where it begins and stops."""
+
+    kind: str
+    text: str
+    start: int
+    stop: int
+
+    def __str__(self) -> str:
+        return "the end" if self.kind == "end" else repr(self.text)
+
+
+@final
+class Words:
+    """A cursor over the words of a text; one word is looked at before it is taken."""
+
+    def __init__(self, typed: str) -> None:
+        if not isinstance(typed, str):
+            raise InvalidQuestion(f"A question is a text, not {type(typed).__name__}.")
+        if len(typed) > LONGEST:
+            raise InvalidQuestion(f"The text has {len(typed):,} characters; at most {LONGEST:,} are read.")
+        self.typed = typed
+        self.next = self._read(0)
+
+    def take(self) -> Word:
+        """The next word, and on to the one after it."""
+        word = self.next
+        self.next = self._read(word.stop)
+        return word
+
+    def takes(self, mark: str) -> bool:
+        """Whether the next word is ``mark``; if so it is taken."""
+        found = self.next.kind == "mark" and self.next.text == mark
+        if found:
+            self.take()
+        return found
+
+    def is_name(self, name: str) -> bool:
+        """Whether the next word is a given bare name."""
+        return self.next.kind == "name" and self.next.text.casefold() == name
+
+    def rest(self) -> str:
+        """The text behind the next word."""
+        return self.typed[self.next.stop :]
+
+    def _read(self, at: int) -> Word:
+        space = _SPACE.match(self.typed, at)
+        start = space.end() if space else at
+        if start == len(self.typed):
+            return Word("end", "", start, start)
+        found = _WORD.match(self.typed, start)
+        if found is None or found.lastgroup == "name":
+            found = _NAME.match(self.typed, start) or found
+        if found is None:
+            return Word("unknown", self.typed[start], start, start + 1)
+        kind = "name" if found.re is _NAME else str(found.lastgroup)
+        return Word(kind, _unquoted(kind, found.group()), start, found.end())
+
+
+def _unquoted(kind: str, written: str) -> str:
+    if kind not in ("quoted", "text"):
+        return written
+    mark = written[0]
+    return written[1:-1].replace(2 * mark, mark)
+
+
+def question_text(form: QuestionForm) -> str:
+    """The short form that reads back as ``form``."""
+    name = "median" if form.kind == "quantiles" and form.shares == (0.5,) else form.kind
+    details = [f"{value_text(lo)}..{value_text(hi)}" for lo, hi in form.bounds]
+    if name != "median":
+        details += [value_text(share) for share in form.shares]
+    details += [value_text(number) for number in (form.count, form.limit) if number is not None]
+    details += [f"{name}={value_text(number)}" for name, number in _numbers(form)]
+    if len(form.columns) == 1:
+        (column,) = form.columns
+        said = [name_text(column.name), *details, *_cut_text(column)]
+    else:
+        said = [*map(column_text, form.columns), *details]
+    where = "" if isinstance(form.where, Everything) else f" where {condition_text(form.where)}"
+    return f"{name}({', '.join(said)}){where}"
+
+
+def _numbers(form: QuestionForm) -> list[tuple[str, object]]:
+    """What clusters need; how many rounds there are only where it is not as usual."""
+    said = [("k", form.k), ("iterations", None if form.iterations == USUAL_ITERATIONS else form.iterations)]
+    return [(name, number) for name, number in said if number is not None]
+
+
+def column_text(column: ColumnForm) -> str:
+    """A column with its bins, as one of several."""
+    cuts = _cut_text(column)
+    return name_text(column.name) + (f"({', '.join(cuts)})" if cuts else "")
+
+
+def _cut_text(column: ColumnForm) -> list[str]:
+    said: list[str] = []
+    if column.bins is not None:
+        said.append(f"bins={value_text(column.bins)}")
+    if column.width is not None:
+        said.append(f"width={value_text(column.width)}")
+    if column.edges is not None:
+        said.append(f"edges={_list_text(column.edges)}")
+    if column.groups is not None:
+        said.append(f"groups={_groups_text(column.groups)}")
+    return said
+
+
+def _list_text(values: tuple[Any, ...]) -> str:
+    return f"[{', '.join(map(value_text, values))}]"
+
+
+def _groups_text(groups: Mapping[str, tuple[Any, ...]]) -> str:
+    inside = (f"{quoted_text(name)}: {_list_text(tuple(values))}" for name, values in groups.items())
+    return "{" + ", ".join(inside) + "}"
+
+
+def value_text(value: object) -> str:
+    """A value as it is typed."""
+    found = plain(value)
+    if isinstance(found, bool):
+        return "true" if found else "false"
+    if isinstance(found, str):
+        return quoted_text(found)
+    if isinstance(found, date):
+        return found.isoformat()
+    if isinstance(found, timedelta):
+        return duration_text(found)
+    number = number_text(found)
+    if number is None:
+        raise InvalidInput(f"A {type(value).__name__} cannot be written in a question.")
+    return number
+
+
+_NAMES = (*KINDS[:4], "median", *KINDS[4:])
+_CUTS = ("bins", "width", "edges", "groups")
+_NUMBERED = ("k", "iterations")
+_SHAPES = {
+    "ranges": "{column}, {low}..{high}",
+    "quantiles": "{column}, 0.25, 0.5",
+    "top": "{column}, 3",
+    "above": "{column}, 100",
+    "clusters": "{column}, k=4",
+    "count": "",
+}
+_ANY_COLUMN = ("histogram", "top", "above", "count")
+_AFTER_COLUMN = {
+    "ranges": "ranges such as 0..9999",
+    "quantiles": "shares such as 0.25, 0.5",
+    "top": "the number of bins",
+    "above": "the number of rows",
+}
+
+
+def parse_question(text: str, domain: Domain) -> QuestionForm:
+    """The form of a question in short form, checked against the declared columns."""
+    form = _Reader(Words(text), domain).question()
+    form.check(domain)
+    return form
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+@final
+@dataclass
+class _Said:
+    """What stood between the parentheses."""
+
+    columns: list[ColumnForm] = field(default_factory=list)
+    plain: list[Any] = field(default_factory=list)
+    ranges: list[tuple[Any, Any]] = field(default_factory=list)
+    cuts: dict[str, Any] = field(default_factory=dict)
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+
+@final
+@dataclass(frozen=True)
+class _Reader:
+    """Recursive descent over the words of one question."""
+
+    words: Words
+    domain: Domain
+
+    def question(self) -> QuestionForm:
+        word = self.words.take()
+        name = word.text.casefold()
+        if word.kind != "name" or name not in _NAMES:
+            raise InvalidQuestion(
+                f"A question begins with one of {', '.join(_NAMES)}; found {word}.",
+                fixes=(_example("histogram", self.domain),),
+            )
+        said = self._arguments(name)
+        where: Predicate = Everything()
+        if self.words.is_name("where"):
+            where = condition(self.words.rest(), self.domain)
+        elif self.words.next.kind != "end":
+            self._wrong(name, "'where' or the end")
+        return self._form(name, said, where)
+
+    def _arguments(self, kind: str) -> _Said:
+        said = _Said()
+        self._expect("(", kind)
+        while not self.words.takes(")"):
+            self._argument(kind, said)
+            if self.words.next.text != ")" and not self.words.takes(","):
+                self._wrong(kind, "',' or ')'")
+        return said
+
+    def _argument(self, kind: str, said: _Said) -> None:
+        if self.words.next.kind in ("name", "quoted"):
+            word = self.words.take()
+            if word.kind == "name" and self.words.takes("="):
+                if kind == "clusters":
+                    self._numbered(kind, word.text, said.numbers)
+                else:
+                    self._cut(kind, word.text, said.cuts)
+            elif word.kind == "name" and word.text.casefold() in ("true", "false"):
+                self._constant_argument(kind, said, word.text.casefold() == "true")
+            else:
+                name = column_name(word.text, self.domain, quoted=word.kind == "quoted")
+                said.columns.append(ColumnForm(name, **self._own_cuts(kind)))
+        else:
+            self._constant_argument(kind, said, self._value(kind))
+
+    def _constant_argument(self, kind: str, said: _Said, low: Any) -> None:
+        if self.words.takes(".."):
+            said.ranges.append((low, self._value(kind)))
+        else:
+            said.plain.append(low)
+
+    def _own_cuts(self, kind: str) -> dict[str, Any]:
+        """``age(width=10)``: bins of one column among several."""
+        cuts: dict[str, Any] = {}
+        if not self.words.takes("("):
+            return cuts
+        while not self.words.takes(")"):
+            word = self.words.take()
+            if word.kind != "name" or not self.words.takes("="):
+                self._wrong(kind, "bins=, width=, edges= or groups=")
+            self._cut(kind, word.text, cuts)
+            if self.words.next.text != ")" and not self.words.takes(","):
+                self._wrong(kind, "',' or ')'")
+        return cuts
+
+    def _cut(self, kind: str, name: str, cuts: dict[str, Any]) -> None:
+        if name not in _CUTS:
+            raise InvalidQuestion(
+                f"In {kind}(…): there is no '{name}='; bins are given by {', '.join(_CUTS)}.",
+                fixes=(_example(kind, self.domain),),
+            )
+        if cuts:
+            raise InvalidBins(f"In {kind}(…): bins are given once, not by '{next(iter(cuts))}' and '{name}'.")
+        if name == "groups":
+            cuts[name] = self._groups(kind)
+        else:
+            cuts[name] = self._list(kind) if name == "edges" else self._value(kind)
+
+    def _numbered(self, kind: str, name: str, numbers: dict[str, Any]) -> None:
+        """``k=4``: what clusters need besides their columns."""
+        if name not in _NUMBERED or name in numbers:
+            wrong = f"there is no '{name}='" if name not in _NUMBERED else f"'{name}=' is given twice"
+            raise InvalidQuestion(
+                f"In {kind}(…): {wrong}; it takes columns, k= and iterations=.",
+                fixes=(_example(kind, self.domain),),
+            )
+        numbers[name] = self._value(kind)
+
+    def _list(self, kind: str) -> tuple[Any, ...]:
+        self._expect("[", kind)
+        found: list[Any] = []
+        while not self.words.takes("]"):
+            found.append(self._value(kind))
+            if self.words.next.text != "]" and not self.words.takes(","):
+                self._wrong(kind, "',' or ']'")
+        return tuple(found)
+
+    def _groups(self, kind: str) -> dict[str, tuple[Any, ...]]:
+        self._expect("{", kind)
+        groups: dict[str, tuple[Any, ...]] = {}
+        while not self.words.takes("}"):
+            word = self.words.take()
+            if word.kind not in ("name", "text", "quoted"):
+                self._wrong(kind, "a group such as 'coast': ['west', 'south']")
+            self._expect(":", kind)
+            if word.text in groups:
+                raise InvalidBins(f"The group {word.text!r} is named twice.")
+            groups[word.text] = self._list(kind)
+            if self.words.next.text != "}" and not self.words.takes(","):
+                self._wrong(kind, "',' or '}'")
+        return groups
+
+    def _value(self, kind: str) -> Any:
+        sign = -1 if self.words.takes("-") else 1
+        word = self.words.next
+        if word.kind == "number":
+            return self._number(kind, sign)
+        if sign < 0 or word.kind not in ("text", "date", "moment", "name"):
+            self._wrong(kind, "a value")
+        self.words.take()
+        if word.kind in ("date", "moment"):
+            return moment(word.text, f"In {kind}(…): {word.text}", InvalidQuestion)
+        if word.kind == "text":
+            return word.text
+        if word.text.casefold() not in ("true", "false"):
+            raise InvalidQuestion(
+                f"In {kind}(…): {word.text} is not a value; texts stand in single quotes.",
+                fixes=(quoted_text(word.text),),
+            )
+        return word.text.casefold() == "true"
+
+    def _number(self, kind: str, sign: int) -> Any:
+        """``50_000``, ``0.5``, ``1/3``, ``7 days``."""
+        found: Any = number_from(self.words.take().text)
+        if self.words.takes("/"):
+            below = number_from(self.words.take().text) if self.words.next.kind == "number" else 0
+            if not isinstance(found, int) or not isinstance(below, int) or below == 0:
+                self._wrong(kind, "a fraction of two whole numbers such as 1/3")
+            found = Fraction(found, below)
+        found = found.copy_negate() if sign < 0 and isinstance(found, Decimal) else sign * found
+        if self.words.next.kind == "name":
+            length = duration(found, self.words.next.text)
+            if length is not None:
+                self.words.take()
+                return length
+        return found
+
+    # --- from what was said to a form -------------------------------------------------------------
+
+    def _form(self, name: str, said: _Said, where: Predicate) -> QuestionForm:
+        kind = "quantiles" if name == "median" else name
+        if not said.columns and kind != "count":
+            raise InvalidQuestion(f"{name}(…) needs a column.", fixes=(_example(name, self.domain),))
+        self._check_details(name, said)
+        shares = (0.5,) if name == "median" else tuple(float(v) for v in said.plain if kind == "quantiles")
+        return QuestionForm(
+            kind,
+            self._cut_columns(name, said),
+            where,
+            bounds=tuple(said.ranges),
+            shares=shares,
+            count=said.plain[0] if kind == "top" else None,
+            limit=said.plain[0] if kind == "above" else None,
+            **said.numbers,
+        )
+
+    def _check_details(self, name: str, said: _Said) -> None:
+        wanted = _AFTER_COLUMN.get(name)
+        given = said.ranges if name == "ranges" else said.plain
+        stray = said.plain if name == "ranges" else said.ranges
+        numbers = name == "ranges" or all(_is_number(value) for value in said.plain)
+        single = name not in ("top", "above") or len(given) == 1
+        whole = name != "clusters" or "k" in said.numbers
+        if bool(given) == bool(wanted) and not stray and numbers and single and whole:
+            return
+        need = f"needs {wanted} after the column" if wanted else "takes only columns and bins"
+        if name == "clusters":
+            need = "takes columns, k= and perhaps iterations="
+        example = _example(name, self.domain, said.columns[0].name if said.columns else None)
+        raise InvalidQuestion(f"{name}(…) {need}.", fixes=(example,))
+
+    def _cut_columns(self, name: str, said: _Said) -> tuple[ColumnForm, ...]:
+        if not said.cuts:
+            return tuple(said.columns)
+        if len(said.columns) != 1:
+            columns = [ColumnForm(c.name, **said.cuts) for c in said.columns[:1] if not c.cut]
+            parts = [column_text(column) for column in (*columns, *said.columns[len(columns) :])]
+            example = f"{name}({', '.join(parts)})" if parts else _example(name, self.domain)
+            raise InvalidQuestion(
+                f"In {name}(…): '{next(iter(said.cuts))}=' does not say which column it is about.",
+                fixes=(example,),
+            )
+        (column,) = said.columns
+        if column.cut:
+            raise InvalidBins(f"In {name}(…): the bins of {column.name} are given twice.")
+        return (ColumnForm(column.name, **said.cuts),)
+
+    def _expect(self, mark: str, kind: str) -> None:
+        if not self.words.takes(mark):
+            self._wrong(kind, repr(mark))
+
+    def _wrong(self, kind: str, wanted: str) -> NoReturn:
+        word, typed = self.words.next, self.words.typed
+        before = typed[max(0, word.start - 30) : word.start]
+        if word.kind == "unknown" and word.text in "'\"":
+            raise InvalidQuestion(f"The quote after {before!r} is not closed.")
+        raise InvalidQuestion(
+            f"Expected {wanted} but found {word} after {before!r}.", fixes=(_example(kind, self.domain),)
+        )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | Fraction | Decimal) and not isinstance(value, bool)
+
+
+def _example(kind: str, domain: Domain, column: str | None = None) -> str:
+    """A question of this kind that works, about ``column`` if it can be, else about one that can."""
+    numeric = [name for name, attribute in domain.columns if isinstance(attribute, Integer | Real)]
+    ordered = [name for name, attribute in domain.columns if attribute.ordered]
+    every = list(domain.names)
+    able = {"cumulative": ordered, "ranges": ordered}.get(kind, every if kind in _ANY_COLUMN else numeric)
+    chosen = column if column in able else (able or every)[0]
+    attribute = domain[chosen]
+    low, high = (value_text(end) for end in (attribute.lower(0), attribute.upper(attribute.value_count - 1)))
+    shape = _SHAPES.get(kind, "{column}") if able else _SHAPES["count"]
+    return f"{kind if able else 'count'}({shape.format(column=name_text(chosen), low=low, high=high)})"

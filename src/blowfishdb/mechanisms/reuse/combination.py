@@ -1,0 +1,427 @@
+"""Combination: whether questions follow from stored releases, and how (REUSE §1).
+
+Everything here but ``values`` is a function of what was measured, never of what came out: a decision that
+looked at noisy values would make quotes depend on them, and intervals too short.
+
+Partition: the boxes that tell apart everything that was measured or is asked (REUSE §1, Combining).
+
+Per column, the union of cuts or the common refinement of labels. A column that some side does not mention is
+summed over, and that sum must include the rows which the column's declaration *drops*: they are in no bin of
+the column, but a release on other columns counted them. Such columns get one more box, *outside*.
+
+Any rows over any boxes: weighted least squares with exact rows eliminated (REUSE §1, General).
+
+Boxes that no row and no question tells apart are merged first. Up to 2,000 boxes the normal equations are
+solved densely, whatever is left open. Beyond, only if the rows leave nothing open: the equations
+
+    | NᵀΣ⁻¹N  Eᵀ | |x|   | NᵀΣ⁻¹y |        N noisy rows, E exact rows
+    |    E    0  | |·| = |   e    |
+
+are then regular, and sparse. Either way W − T·A is computed at the end, so a numerically wrong rank can only
+make a question count as not determined.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse import block_array, csc_array, csr_array, vstack
+from scipy.sparse.linalg import splu
+
+from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
+from blowfishdb.core.domain.bins import LIMIT, Bins
+from blowfishdb.core.domain.domain import Axis
+from blowfishdb.core.errors import SizeMismatch
+from blowfishdb.core.workloads import Workload
+from blowfishdb.mechanisms.linear.estimators import ReleaseEstimator, RowNoise, per_release
+from blowfishdb.mechanisms.reuse.line import LineEstimator
+from blowfishdb.mechanisms.reuse.stored import Intervals, Rows, Sparse, StoredRelease, rows_of
+
+MOST_BOXES = 10**6
+"""Beyond this many common boxes, releases on other columns are left aside."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Common boxes, row-major; ``outside[i]`` says whether column i has a last box for dropped rows."""
+
+    axes: tuple[Axis, ...]
+    outside: tuple[bool, ...]
+
+    @classmethod
+    def common(cls, sides: Sequence[tuple[Axis, ...]]) -> Partition | None:
+        """The coarsest partition that refines every side; None if it is too fine to write down.
+
+        Earlier sides decide the order of boxes, so one more side at the end only splits them.
+        """
+        found: dict[str, Axis] = {}
+        for axis in (axis for side in sides for axis in side):
+            known = found.get(axis.column)
+            if known is not None and known.attribute != axis.attribute:
+                raise SizeMismatch(f"'{axis.column}' was declared differently when it was measured.")
+            bins = axis.bins if known is None else refined(known.bins, axis.bins)
+            if bins is None:
+                return None
+            found[axis.column] = Axis(axis.column, axis.attribute, bins)
+        axes = tuple(found.values())
+        mentioned = [frozenset(axis.column for axis in side) for side in sides]
+        outside = tuple(a.attribute.may_drop and any(a.column not in m for m in mentioned) for a in axes)
+        partition = cls(axes, outside)
+        return partition if partition.count <= MOST_BOXES else None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of boxes along each column."""
+        return tuple(a.bins.count + extra for a, extra in zip(self.axes, self.outside, strict=True))
+
+    @property
+    def count(self) -> int:
+        """The number of boxes."""
+        return math.prod(self.shape)
+
+    @property
+    def line(self) -> bool:
+        """Whether the boxes lie on one line."""
+        return len(self.axes) <= 1
+
+    def places(self, axes: Iterable[Axis]) -> IntArray:
+        """For every common box, the box of ``axes`` that holds it, or −1 if none does."""
+        place, inside = np.zeros(self.shape, dtype=np.int64), np.ones(self.shape, dtype=np.bool_)
+        columns = [axis.column for axis in self.axes]
+        for axis in axes:
+            at = columns.index(axis.column)
+            fine = self.axes[at].bins
+            along = axis.bins.assign(fine.first(np.arange(fine.count)))
+            along = np.append(along, -1) if self.outside[at] else along
+            along = along.reshape([-1 if i == at else 1 for i in range(len(columns))])
+            place, inside = place * axis.bins.count + along, inside & (along >= 0)
+        return np.where(inside, place, -1).ravel()
+
+    def intervals(self, rows: Rows, axes: tuple[Axis, ...]) -> Intervals | None:
+        """``rows`` over ``axes`` as intervals of common boxes; None if they are not."""
+        if not (self.line and isinstance(rows, Intervals)):
+            return None
+        places = self.places(axes)
+        order = np.where(places < 0, rows.size, places)
+        if (np.diff(order) < 0).any():
+            return None
+        starts = np.searchsorted(order, rows.starts, side="left")
+        stops = np.maximum(np.searchsorted(order, rows.stops, side="left"), starts)
+        return Intervals(self.count, starts, stops)
+
+    def matrix(self, rows: Rows, axes: tuple[Axis, ...]) -> csr_array | None:
+        """``rows`` over ``axes`` written out over common boxes; None if that takes too much room."""
+        places = self.places(axes)
+        inside = np.flatnonzero(places >= 0)
+        where = csr_array(
+            (np.ones(inside.size, dtype=np.int64), (places[inside], inside)), shape=(rows.size, self.count)
+        )
+        entries = np.bincount(places[inside], minlength=rows.size)
+        if isinstance(rows, Intervals):
+            cumulative = np.concatenate(([0], np.cumsum(entries)))
+            written = int((cumulative[rows.stops] - cumulative[rows.starts]).sum())
+            narrow = int((rows.stops - rows.starts).sum())
+        else:
+            narrow, written = rows.columns.size, int(entries[rows.columns].sum())
+        return None if max(written, narrow) > LIMIT else csr_array(rows.sparse() @ where)
+
+
+def refined(first: Bins, second: Bins) -> Bins | None:
+    """The coarsest bins that refine both, in the order of the first; None if there are too many."""
+    if first == second:
+        return first
+    if max(first.count, second.count) > MOST_BOXES:
+        return None
+    if first.contiguous and second.contiguous:
+        starts = [bins.first(np.arange(bins.count)) for bins in (first, second)]
+        return Bins.edges(first.size, np.union1d(*starts))
+    if first.size > LIMIT:
+        return None
+    pairs = first.assignment() * second.count + second.assignment()
+    return Bins.labels(np.unique(pairs, return_inverse=True)[1])
+
+
+MOST_DENSE = 2_000
+MOST_SPARSE = 10**5
+TOLERANCE = 1e-6
+_RANK = 1e-11
+_CHUNK = 4 * 10**6
+
+Adjoint = Callable[[FloatArray], FloatArray]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class BoxEstimator(ReleaseEstimator):
+    """Any questions from any rows. ``adjoint`` turns rows of W into rows of T, ``forward`` y into x̂."""
+
+    rows: csr_array
+    noise: RowNoise
+    questions: csr_array
+    adjoint: Adjoint = field(repr=False)
+    forward: Adjoint = field(repr=False)
+
+    @property
+    def count(self) -> int:
+        return int(self.questions.shape[0])
+
+    @cached_property
+    def _summary(self) -> tuple[FloatArray, FloatArray]:
+        """The residual of every question, and the variance that each release contributes."""
+        residuals, parts = np.zeros(self.count), np.zeros((self.noise.releases, self.count))
+        step = max(1, _CHUNK // max(self.rows.shape))
+        for begin in range(0, self.count, step):
+            some = slice(begin, min(begin + step, self.count))
+            asked = self.questions[some].toarray()
+            weights = self.adjoint(asked)
+            residuals[some] = np.abs(asked - weights @ self.rows).max(axis=1, initial=0.0)
+            parts[:, some] = per_release(weights, self.noise)
+        return residuals, parts
+
+    @property
+    def residuals(self) -> FloatArray:
+        return self._summary[0]
+
+    @cached_property
+    def determined(self) -> BoolArray:
+        largest = abs(self.questions).max(axis=1).toarray().ravel()
+        return np.asarray(self.residuals <= TOLERANCE * np.where(largest > 0, largest, 1.0))
+
+    @cached_property
+    def parts(self) -> FloatArray:
+        return np.where(self.determined, self._summary[1], np.inf)
+
+    @cached_property
+    def variances(self) -> FloatArray:
+        return np.where(self.determined, self._summary[1].sum(axis=0), np.inf)
+
+    def weights(self, questions: IntArray) -> FloatArray:
+        return np.where(self.noise.noisy, self.adjoint(self.questions[questions].toarray()), 0.0)
+
+    def apply(self, measured: FloatArray) -> FloatArray:
+        batch = np.atleast_2d(measured)
+        answers = (self.questions @ self.forward(batch).T).T
+        return np.asarray(answers.reshape(*measured.shape[:-1], self.count))
+
+
+def box_estimator(rows: csr_array, noise: RowNoise, questions: csr_array) -> BoxEstimator | None:
+    """The estimator on merged boxes; None if there are too many, or too many are left open."""
+    kept = _distinct_columns(csr_array(vstack((rows, questions))))
+    rows, questions = csr_array(rows[:, kept].astype(np.float64)), csr_array(questions[:, kept])
+    if kept.size <= MOST_DENSE:
+        return BoxEstimator(rows, noise, questions, *_dense(rows, noise))
+    if kept.size > MOST_SPARSE:
+        return None
+    found = _sparse(rows, noise)
+    return None if found is None else BoxEstimator(rows, noise, questions, *found)
+
+
+def _distinct_columns(matrix: csr_array) -> IntArray:
+    """One column of each kind: equal columns are found by two random checks, and then compared."""
+    stream = np.random.Generator(np.random.Philox(key=[0, matrix.shape[0]]))
+    checks = stream.integers(1, 2**20, size=(2, matrix.shape[0])).astype(np.float64) @ matrix
+    _, first, kind = np.unique(checks, axis=1, return_index=True, return_inverse=True)
+    different = csr_array(matrix[:, first[kind.ravel()]] - matrix)
+    if different.count_nonzero():
+        return np.arange(matrix.shape[1], dtype=np.int64)
+    return np.sort(first).astype(np.int64)
+
+
+def _dense(rows: csr_array, noise: RowNoise) -> tuple[Adjoint, Adjoint]:
+    """x̂ = X·y with X_N = (P·G·P)⁺P·NᵀΣ⁻¹, X_E = (I − X_N·N)·E⁺; P projects onto what E leaves open."""
+    noisy = noise.noisy
+    measured, exact = rows[noisy].toarray(), rows[~noisy].toarray()
+    free = np.eye(rows.shape[1])
+    known = np.linalg.pinv(exact, rcond=1e-10) if exact.size else np.zeros((rows.shape[1], exact.shape[0]))
+    if exact.size:
+        free -= known @ exact
+    weighted = free @ (measured / noise.variances[noisy][:, None]).T
+    values, vectors = eigh(weighted @ measured @ free)
+    kept = values > _RANK * values.max(initial=0.0)
+    solution = np.zeros((rows.shape[1], rows.shape[0]))
+    from_noisy = (vectors[:, kept] / values[kept]) @ (vectors[:, kept].T @ weighted)
+    solution[:, noisy] = from_noisy
+    solution[:, ~noisy] = known - from_noisy @ (measured @ known)
+    return (lambda asked: asked @ solution), (lambda batch: batch @ solution.T)
+
+
+def _sparse(rows: csr_array, noise: RowNoise) -> tuple[Adjoint, Adjoint] | None:
+    """The same by a sparse factorisation; None where the equations are singular."""
+    boxes, noisy = rows.shape[1], np.flatnonzero(noise.noisy)
+    exact = np.flatnonzero(~noise.noisy)
+    exact = exact[_distinct_columns(csr_array(rows[exact].T))] if exact.size else exact
+    measured, public = rows[noisy], rows[exact]
+    weighted = csr_array(measured / noise.variances[noisy][:, None]).T
+    normal: Any = weighted @ measured
+    system = csc_array(block_array([[normal, public.T], [public, None]]) if exact.size else normal)
+    try:
+        factor = splu(system)
+    except RuntimeError:  # exactly singular
+        return None
+
+    def adjoint(asked: FloatArray) -> FloatArray:
+        right = np.zeros((system.shape[0], asked.shape[0]))
+        right[:boxes] = asked.T
+        solved = factor.solve(right)
+        weights = np.zeros((asked.shape[0], rows.shape[0]))
+        weights[:, noisy] = np.asarray(weighted.T @ solved[:boxes]).T
+        weights[:, exact] = solved[boxes:].T
+        return weights
+
+    def forward(batch: FloatArray) -> FloatArray:
+        right = np.concatenate((np.asarray(weighted @ batch[:, noisy].T), batch[:, exact].T))
+        return np.asarray(factor.solve(np.ascontiguousarray(right))[:boxes].T)
+
+    return adjoint, forward
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Combination:
+    """The best linear unbiased answers to ``questions`` from ``releases``."""
+
+    releases: tuple[StoredRelease, ...]
+    partition: Partition
+    questions: Rows
+    axes: tuple[Axis, ...]
+    estimator: ReleaseEstimator
+    complete: bool
+    """Whether every release that was offered is used; if not, the question had a say in which are."""
+
+    @property
+    def count(self) -> int:
+        """How many questions there are."""
+        return self.estimator.count
+
+    @property
+    def determined(self) -> BoolArray:
+        """Which questions follow by arithmetic."""
+        return self.estimator.determined
+
+    @property
+    def variances(self) -> FloatArray:
+        """The variance of every answer, exact for the discrete noise; infinite where not determined."""
+        return self.estimator.variances
+
+    @cached_property
+    def exact(self) -> BoolArray:
+        """Which answers carry no noise at all."""
+        noise = self.estimator.noise.variances
+        return np.asarray(self.variances <= 1e-12 * noise[noise > 0].min(initial=1.0))
+
+    @cached_property
+    def noisy_releases(self) -> tuple[int, ...]:
+        """The releases whose noise the answers can contain."""
+        return tuple(i for i, release in enumerate(self.releases) if not release.exact.all())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A name for the question and for all that was measured, without any value."""
+        text = hashlib.sha256("|".join(release.fingerprint for release in self.releases).encode())
+        places = self.partition.places(self.axes)
+        asked = self.questions
+        arrays = (
+            (asked.starts, asked.stops)
+            if isinstance(asked, Intervals)
+            else (asked.columns, asked.entries, asked.pointers, np.array([asked.denominator]))
+        )
+        for array in (places, *arrays):
+            text.update(array.tobytes())
+        return text.hexdigest()
+
+    def values(self) -> FloatArray:
+        """The answers; NaN where one is not determined. The only use of what came out.
+
+        Rows are counted in whole numbers, so what carries no noise is a whole number of the parts of its row.
+        """
+        measured = np.concatenate([release.values for release in self.releases]).astype(np.float64)
+        parts = self.questions.denominator if isinstance(self.questions, Sparse) else 1
+        found = self.estimator.apply(measured)
+        found = np.where(self.exact, np.rint(found * parts) / parts, found)
+        return np.where(self.determined, found, np.nan)
+
+
+def combine(
+    releases: Sequence[StoredRelease], axes: Sequence[Axis], workload: Workload | csr_array | Rows
+) -> Combination | None:
+    """``workload`` over the boxes of ``axes`` from ``releases`` of one snapshot; None if too large.
+
+    Where the common boxes of all releases are too many, only those on the question's own columns are used.
+    """
+    columns = {axis.column for axis in axes}
+    own = [release for release in releases if release.columns <= columns]
+    for used in (list(releases), own):
+        found = _combined(tuple(used), tuple(axes), rows_of(workload)) if used else None
+        if found is not None:
+            return replace(found, complete=len(used) == len(releases))
+    return None
+
+
+def _combined(
+    releases: tuple[StoredRelease, ...], axes: tuple[Axis, ...], questions: Rows
+) -> Combination | None:
+    partition = Partition.common([*(release.axes for release in releases), axes])
+    if partition is None:
+        return None
+    estimator = estimate(partition, releases, questions, axes)
+    return None if estimator is None else Combination(releases, partition, questions, axes, estimator, True)
+
+
+def estimate(
+    partition: Partition, releases: Sequence[StoredRelease], questions: Rows, axes: tuple[Axis, ...]
+) -> ReleaseEstimator | None:
+    """The estimator that suits: the graph on cut points where all is intervals, least squares otherwise."""
+    boxes = math.prod(axis.bins.count for axis in axes)
+    if questions.size != boxes:
+        raise SizeMismatch(f"The questions speak of {questions.size:,} boxes, the axes of {boxes:,}.")
+    sides = [*((release.rows, release.axes) for release in releases), (questions, axes)]
+    lines = [found for rows, on in sides if (found := partition.intervals(rows, on)) is not None]
+    if len(lines) == len(sides):
+        return _on_line(partition, lines[:-1], noise_of(releases), lines[-1])
+    matrices = [matrix for rows, on in sides if (matrix := partition.matrix(rows, on)) is not None]
+    if len(matrices) < len(sides):
+        return None
+    denominator = questions.denominator if isinstance(questions, Sparse) else 1
+    asked = csr_array(matrices[-1] / denominator)
+    return box_estimator(csr_array(vstack(matrices[:-1])), noise_of(releases), asked)
+
+
+def estimator_of(
+    partition: Partition, releases: Sequence[StoredRelease], questions: Rows
+) -> ReleaseEstimator | None:
+    """The same for questions about the common boxes themselves."""
+    lines = [found for r in releases if (found := partition.intervals(r.rows, r.axes)) is not None]
+    if len(lines) == len(releases) and isinstance(questions, Intervals):
+        return _on_line(partition, lines, noise_of(releases), questions)
+    matrices = [matrix for r in releases if (matrix := partition.matrix(r.rows, r.axes)) is not None]
+    if len(matrices) < len(releases):
+        return None
+    return box_estimator(csr_array(vstack(matrices)), noise_of(releases), csr_array(questions.sparse() * 1.0))
+
+
+def _on_line(
+    partition: Partition, lines: Sequence[Intervals], noise: RowNoise, questions: Intervals
+) -> LineEstimator:
+    starts, stops = (
+        np.concatenate([line.starts for line in lines]),
+        np.concatenate([line.stops for line in lines]),
+    )
+    return LineEstimator(Intervals(partition.count, starts, stops), noise, questions)
+
+
+def noise_of(releases: Sequence[StoredRelease]) -> RowNoise:
+    """The noise of all rows, releases one after another."""
+    return RowNoise(
+        np.concatenate([release.variances for release in releases]),
+        np.concatenate([release.scales for release in releases]),
+        np.repeat(np.arange(len(releases)), [release.rows.count for release in releases]),
+        len(releases),
+    )

@@ -1,0 +1,282 @@
+"""Margins: how far the truth may be from an answer that follows from stored releases, and who owns it.
+
+Intervals for questions that were fixed before any release they use: the law of T·η itself.
+
+Tails of Σ t_r·η_r in closed form, for few noise variables (REUSE §1, Intervals).
+
+One variable: the exact discrete tail. Independent Laplace variables of K different scales a_i = |t_i|·b_i:
+
+    P(|Z| ≥ t) = Σ_i e^{−t/a_i}·Π_{j≠i} a_i²/(a_i² − a_j²),
+
+by partial fractions of the characteristic function Π 1/(1 + a_i²s²). Scales that are too close cancel, so
+K ≤ 8 and gaps of 5 % are asked for, and digits are counted. Discrete noise is continuous noise moved by less
+than one, so ‖t‖₁ is added.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import final
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.sparse import csr_array
+
+from blowfishdb.core.accuracy import Accuracy, check_beta, failure, least_integer, tail
+from blowfishdb.core.arrays import FloatArray, IntArray
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.domain.domain import Axis
+from blowfishdb.core.workloads import Workload
+from blowfishdb.mechanisms.linear.law import discretisation, quantile, quantile_bound
+from blowfishdb.mechanisms.reuse.combination import Combination, combine
+from blowfishdb.mechanisms.reuse.selected import selected_half_widths
+from blowfishdb.mechanisms.reuse.stored import Rows, StoredRelease, rows_of
+
+_MOST = 8
+_GAP = 1.05
+_DUST = 1e-12
+_DIGITS = 1e-15
+_ROUNDING = 1e-9
+
+
+def closed_half_width(weights: FloatArray, scales: FloatArray, beta: float) -> float | None:
+    """α with P(|Σ t_r·η_r| > α) ≤ β for discrete Laplace η_r; None where there is no closed form."""
+    spread = np.abs(weights) * scales
+    used = spread > _DUST * spread.max(initial=0.0)
+    if not used.any():
+        return 0.0
+    if np.count_nonzero(used) == 1:
+        weight, scale = abs(float(weights[used][0])), float(scales[used][0])
+        allowed = beta * (1 - _ROUNDING)
+        return weight * (1 + _ROUNDING) * least_integer(lambda m: tail(m, scale) <= allowed)
+    found = continuous_quantile(np.sort(spread[used]), beta)
+    return None if found is None else found + float(np.abs(weights).sum())
+
+
+def continuous_quantile(scales: FloatArray, beta: float) -> float | None:
+    """t with P(|Z| ≥ t) = β for a sum of independent Laplace variables of increasing ``scales``."""
+    if scales.size > _MOST or (scales[1:] < _GAP * scales[:-1]).any():
+        return None
+    squares = scales**2
+    gaps = squares[:, None] - squares
+    np.fill_diagonal(gaps, 1.0)
+    ratios = squares[:, None] / gaps
+    np.fill_diagonal(ratios, 1.0)
+    factors = ratios.prod(axis=1)
+    if np.abs(factors).max() * _DIGITS > _ROUNDING * beta * 1e3:
+        return None
+
+    def excess(t: float) -> float:
+        return float(factors @ np.exp(-t / scales)) - beta
+
+    high = float(scales.sum()) * math.log(scales.size / beta)  # some |Z_i| ≥ a_i·ln(K/β), by a union bound
+    return float(brentq(excess, 0.0, high, xtol=1e-12 * high)) * (1 + _ROUNDING)
+
+
+_WRITTEN_OUT = 10**7
+_ONE_BY_ONE = 2_000
+_ETA = 0.05
+
+
+def planned_half_widths(combination: Combination, beta: float, *, simultaneous: bool) -> FloatArray:
+    """α for each question by itself, or one α for all at once; 0 where an answer is exact."""
+    widths = np.zeros(combination.count)
+    widths[~combination.determined] = np.inf
+    noisy = np.flatnonzero(combination.determined & ~combination.exact)
+    if noisy.size:
+        together = simultaneous and noisy.size > 1
+        widths[noisy] = _together(combination, noisy, beta) if together else _each(combination, noisy, beta)
+    return widths
+
+
+def _together(combination: Combination, noisy: IntArray, beta: float) -> float:
+    estimator, scales = combination.estimator, combination.estimator.noise.scales
+    weights = _weights(combination, noisy)
+    if weights is not None and _one_to_one(weights):
+        single = scales[np.abs(weights).argmax(axis=1)]
+        allowed = beta * (1 - _ROUNDING)
+        return least_integer(lambda m: failure(single, m, Epsilon(1), simultaneous=True) <= allowed)
+    found = quantile(
+        lambda noise: np.abs(estimator.apply(noise)[:, noisy]).max(axis=1),
+        scales,
+        max(scales.size, estimator.count),
+        beta,
+        f"planned|together|{combination.fingerprint}",
+    )
+    return float(_bounds(combination, noisy, beta / noisy.size).max() if found is None else found)
+
+
+def _each(combination: Combination, noisy: IntArray, beta: float) -> FloatArray:
+    widths = np.full(noisy.size, np.nan)
+    weights = _weights(combination, noisy)
+    if weights is not None and noisy.size <= _ONE_BY_ONE:
+        scales = combination.estimator.noise.scales
+        closed = [closed_half_width(weight, scales, beta) for weight in weights]
+        widths[:] = [math.nan if width is None else width for width in closed]
+    rest = np.flatnonzero(np.isnan(widths))
+    if rest.size:
+        widths[rest] = _simulated(combination, noisy[rest], beta)
+    return widths
+
+
+def _simulated(combination: Combination, questions: IntArray, beta: float) -> FloatArray:
+    estimator, scales = combination.estimator, combination.estimator.noise.scales
+    found = quantile(
+        lambda noise: np.abs(estimator.apply(noise)[:, questions]),
+        scales,
+        max(scales.size, 4 * estimator.count),
+        beta,
+        f"planned|each|{combination.fingerprint}",
+    )
+    return _bounds(combination, questions, beta) if found is None else found
+
+
+def _bounds(combination: Combination, questions: IntArray, beta: float) -> FloatArray:
+    """Bounds that need no draws (:mod:`…core.laplace_sums`), for a β too small to be seen in any."""
+    scales = combination.estimator.noise.scales
+    spread, rough = np.zeros(questions.size), np.zeros(questions.size)
+    step = max(1, _WRITTEN_OUT // scales.size)
+    for begin in range(0, questions.size, step):
+        some = slice(begin, begin + step)
+        squares = combination.estimator.weights(questions[some]) ** 2
+        spread[some], rough[some] = 2 * squares @ scales**2, squares.sum(axis=1)
+    beyond = quantile_bound(beta * (1 - _ETA), 1)
+    grain = np.array([discretisation(float(r), _ETA) for r in rough])
+    return np.asarray(beyond * np.sqrt(spread) + grain)
+
+
+def _weights(combination: Combination, questions: IntArray) -> FloatArray | None:
+    room = questions.size * combination.estimator.noise.scales.size
+    return combination.estimator.weights(questions) if room <= _WRITTEN_OUT else None
+
+
+def _one_to_one(weights: FloatArray) -> bool:
+    """Whether every answer is one stored number and no two are the same."""
+    at = np.abs(weights).argmax(axis=1)
+    unit = np.zeros_like(weights)
+    unit[np.arange(at.size), at] = 1.0
+    return bool(np.unique(at).size == at.size and np.abs(np.abs(weights) - unit).max() < _ROUNDING)
+
+
+MOST_ROWS = 10**9
+"""No dataset is assumed to be larger: what rounding leaves of W − T·A is counted that often."""
+
+
+class Label(Enum):
+    """Why an interval may be trusted. Set by the system, never by the analyst."""
+
+    PLANNED = "planned"
+    """The question was registered before any release that it uses was settled."""
+    ANY = "any"
+    """It may have been chosen after looking at stored answers."""
+
+
+def margin(
+    combination: Combination,
+    beta: float,
+    label: Label = Label.ANY,
+    *,
+    simultaneous: bool = True,
+    among: int | None = None,
+) -> FloatArray:
+    """The half-width of every answer's interval; infinite where an answer is not determined.
+
+    ``among``: how many noisy releases the question may have been chosen by; at least those it uses.
+    """
+    check_beta(beta)
+    if label is Label.PLANNED:
+        widths = planned_half_widths(combination, beta, simultaneous=simultaneous)
+    else:
+        seen = max(len(combination.noisy_releases), among or 1, 1)
+        widths = selected_half_widths(combination, beta, seen)
+    return widths + combination.estimator.residuals * MOST_ROWS
+
+
+def alpha_needed(
+    combination: Combination,
+    beta: float,
+    label: Label = Label.ANY,
+    *,
+    simultaneous: bool = True,
+    among: int | None = None,
+) -> float:
+    """The least α at which every answer is known to follow; infinite if one is not determined."""
+    if not combination.determined.all():
+        return float("inf")
+    return float(margin(combination, beta, label, simultaneous=simultaneous, among=among).max(initial=0.0))
+
+
+def owned(
+    accuracy: Accuracy, combination: Combination, label: Label = Label.ANY, *, among: int | None = None
+) -> bool:
+    """Whether the question has been paid for: all of it follows, as accurately as was asked."""
+    simultaneous = accuracy.simultaneous
+    return (
+        alpha_needed(combination, accuracy.beta, label, simultaneous=simultaneous, among=among)
+        <= accuracy.alpha
+    )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """An answer for nothing: from which releases, and how accurate it is."""
+
+    combination: Combination
+    label: Label
+    alpha: float
+    margins: FloatArray
+
+    def meets(self, accuracy: Accuracy) -> bool:
+        """Whether this is as accurate as was asked; the β is the one it was made for."""
+        return self.alpha <= accuracy.alpha
+
+
+def cheapest(
+    releases: Sequence[StoredRelease],
+    axes: Sequence[Axis],
+    workload: Workload | csr_array | Rows,
+    accuracy: Accuracy,
+    label: Label = Label.ANY,
+    *,
+    known: int = 0,
+) -> Offer | None:
+    """The most accurate answer that follows from ``releases``; None if none does. No value is looked at.
+
+    ``known``: how many noisy releases are out in all, if ``releases`` are only some of them; whoever chose
+    the question has seen every one.
+
+    A question that was planned uses every release. One that was chosen later pays for each release that it
+    uses, so all of them together compete with the best one alone (and what is exact anywhere).
+    """
+    questions, noisy = rows_of(workload), [release for release in releases if not release.exact.all()]
+    candidates = [combine(releases, axes, questions)]
+    among = max(1, len(noisy), known)
+    if label is Label.ANY and noisy:
+        alone = [_with_exact(release, releases) for release in noisy]
+        among += len(noisy) == 1 and len(alone[0]) < len(releases)  # then both sources have one noisy release
+        candidates.append(_best(combine(sources, axes, questions) for sources in alone))
+    offers = [
+        _offer(found, accuracy, label, among) for found in candidates if found and found.determined.all()
+    ]
+    return min(offers, key=lambda offer: offer.alpha, default=None)
+
+
+def _with_exact(release: StoredRelease, releases: Sequence[StoredRelease]) -> list[StoredRelease]:
+    """A release and what is exact on its columns: a set that no question has a say in."""
+    others = (other.exact_part() for other in releases if other is not release)
+    return [release, *(part for part in others if part is not None and part.columns <= release.columns)]
+
+
+def _best(candidates: Iterable[Combination | None]) -> Combination | None:
+    """The one with the least largest variance: chosen by scales."""
+    usable = [found for found in candidates if found is not None and found.determined.all()]
+    return min(usable, key=lambda found: float(found.variances.max()), default=None)
+
+
+def _offer(combination: Combination, accuracy: Accuracy, label: Label, among: int) -> Offer:
+    widths = margin(combination, accuracy.beta, label, simultaneous=accuracy.simultaneous, among=among)
+    return Offer(combination, label, float(np.max(widths, initial=0.0)), widths)

@@ -1,0 +1,1 @@
+"""Messages: values that travel between whoever asks and whoever answers. They know no service."""

@@ -1,0 +1,387 @@
+"""Answers and receipts: what leaves the service. Never a true value.
+
+Comparison: two answers side by side, and where they differ by more than their noise allows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+
+from blowfishdb.core.arrays import BoolArray, FloatArray
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.errors import InvalidInput
+from blowfishdb.core.questions.readings import EXACT, brief, ranks_alone, sentence
+
+
+@final
+@dataclass(frozen=True)
+class Receipt:
+    """What was charged for an answer, and how it was made."""
+
+    charge: str
+    dataset: str
+    question: str
+    user: str
+    epsilon: Epsilon
+    mechanism: str
+    policy: str
+    policy_version: int
+    snapshot: int
+    settled: str
+    sql: str
+    cost: Epsilon
+    """What this asking cost: ε the first time, nothing when a stored answer is returned."""
+    known: str = ""
+    """What counts that everyone knows did to the price or the noise, in words; empty where none are known."""
+    head: str = ""
+    """Where the books ended when the charge was reserved: the number of an event and its hash. Whoever keeps
+    the receipt can be shown that the books extend it; empty on receipts of older versions."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where clusters are: a row for each, in the units of the columns, and the columns' declared limits."""
+
+    centroids: FloatArray
+    limits: tuple[tuple[float, float], ...]
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-ready data."""
+        return {"centroids": self.centroids.tolist(), "limits": [list(ends) for ends in self.limits]}
+
+    @classmethod
+    def from_plain(cls, stored: Mapping[str, Any]) -> Places:
+        """From its plain form."""
+        limits = tuple((float(low), float(high)) for low, high in stored["limits"])
+        return cls(np.array(stored["centroids"], dtype=np.float64), limits)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Noisy answers with their noise intervals.
+
+    ``values`` are tidy (no negative counts, cumulative answers increase); ``raw`` is the unbiased
+    release. With probability 1 − ``beta`` the truth lies in ``low … high``: everywhere at once if
+    ``simultaneous``, otherwise at each place. A mechanism whose error depends on the data promises no such
+    thing: then ``low``, ``high``, ``alpha`` and ``beta`` are None. Of clusters, ``values`` are the numbers
+    of rows nearest to each, and ``places`` says where they are.
+    """
+
+    labels: tuple[tuple[str, ...], ...]
+    """The bins along each axis, in words."""
+    axes: tuple[str, ...]
+    kind: str
+    values: FloatArray
+    raw: FloatArray
+    low: FloatArray | None
+    high: FloatArray | None
+    exact: BoolArray
+    alpha: float | None
+    beta: float | None
+    simultaneous: bool
+    receipt: Receipt
+    interval: str = "fresh"
+    """Whose choice the interval survives: ``fresh`` noise of its own, ``planned`` together with what it was
+    computed from, or ``any`` question chosen after looking at what it was computed from."""
+    form: dict[str, Any] = field(default_factory=dict)
+    """The question as plain data, so that it can be asked again."""
+    places: Places | None = None
+    """Of clusters only."""
+    notes: tuple[str, ...] = ()
+    """As what values count that are missing or outside the declared ones, column by column."""
+
+    @property
+    def number(self) -> int:
+        """The number under which it is stored; 0 for a preview."""
+        return int(self.receipt.charge) if self.receipt.charge.isdecimal() else 0
+
+    @property
+    def promise(self) -> str:
+        """What is promised about the values, in the one sentence that every door prints."""
+        if len(self.exact) and bool(self.exact.all()):
+            return EXACT
+        if self.kind == "quantiles" and self.band is None and self.beta is not None:
+            return ranks_alone(self.alpha, self.beta)
+        return sentence(self.kind, self.alpha, self.beta, self.simultaneous)
+
+    @property
+    def brief(self) -> str:
+        """The same in a line of a table."""
+        if len(self.exact) and bool(self.exact.all()):
+            return "exact"
+        return brief(self.kind, self.alpha, self.beta, self.simultaneous, len(self.values))
+
+    @property
+    def band(self) -> tuple[FloatArray, FloatArray] | None:
+        """``low`` and ``high``; None where no error is promised."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+    @property
+    def grain(self) -> float:
+        """Which differences are worth showing: the promised error, else a thousandth of the largest value."""
+        if self.alpha is not None:
+            return self.alpha
+        return float(np.abs(self.values).max(initial=0.0)) / 1_000 or 1.0
+
+    def __repr__(self) -> str:
+        within = "no error promised" if self.alpha is None else f"±{self.alpha:g}"
+        return f"<Answer {self.receipt.question}: {len(self.values):,} values, {within}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from blowfishdb.show.exports import answer_html
+
+        return answer_html(self)
+
+    def columns(self) -> dict[str, Any]:
+        """The answer as columns: bins, tidy values, noise intervals if promised, and which are exact."""
+        if self.places is not None:
+            return self._cluster_columns(self.places)
+        names = list(zip(*itertools.product(*self.labels), strict=True))
+        bins = {axis: list(column) for axis, column in zip(self.headings, names, strict=True)}
+        band = {} if self.band is None else dict(zip(("low", "high"), self.band, strict=True))
+        return {**bins, "value": self.values, **band, "exact": self.exact}
+
+    def _cluster_columns(self, places: Places) -> dict[str, Any]:
+        """A row for each cluster; a column of the data that is called like one of ours gets a mark."""
+        ours = ("cluster", "size", "exact")
+        named = [f"{axis} (column)" if axis in ours else axis for axis in self.axes]
+        where = dict(zip(named, places.centroids.T, strict=True))
+        return {"cluster": list(self.labels[0]), **where, "size": self.values, "exact": self.exact}
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """What the bins along each axis are of."""
+        if self.places is not None:
+            return ("cluster",)
+        one_number = self.kind == "count" or len(self.axes) != len(self.labels)
+        return ("answer",) if one_number else self.axes
+
+    def to_arrow(self) -> Any:
+        """A pyarrow table."""
+        import pyarrow as pa
+
+        return pa.table(self.columns())
+
+    def to_pandas(self) -> Any:
+        """A pandas data frame (pandas has to be installed)."""
+        import pandas as pd
+
+        return pd.DataFrame(self.columns())
+
+    def to_polars(self) -> Any:
+        """A Polars data frame (polars has to be installed)."""
+        import polars as pl
+
+        return pl.DataFrame(self.columns())
+
+    def plot(self) -> Any:
+        """An Altair chart of the answer with its noise interval."""
+        from blowfishdb.show.charts import answer_chart
+
+        return answer_chart(self)
+
+    def to_plain(self) -> dict[str, Any]:
+        """The answer as plain data, for storage; exact decimals for ε."""
+        body: dict[str, Any] = {
+            field.name: _to_plain(getattr(self, field.name)) for field in dataclasses.fields(self)
+        }
+        body["receipt"] = {
+            field.name: _to_plain(getattr(self.receipt, field.name))
+            for field in dataclasses.fields(self.receipt)
+        }
+        return {**body, "promise": self.promise}
+
+    @classmethod
+    def from_plain(cls, stored: Mapping[str, Any]) -> Answer:
+        """An answer from storage."""
+        body = {name: value for name, value in stored.items() if name != "promise"}
+        receipt = dict(body.pop("receipt"))
+        for name in ("epsilon", "cost"):
+            receipt[name] = Epsilon(receipt[name])
+        if body["kind"] == "quantiles" and "promise" not in stored:  # its interval named upper ends of bins
+            body["low"] = body["high"] = None
+        for name in ("values", "raw", "low", "high"):
+            body[name] = None if body[name] is None else np.array(body[name], dtype=np.float64)
+        body["exact"] = np.array(body["exact"], dtype=np.bool_)
+        body["labels"] = tuple(tuple(axis) for axis in body["labels"])
+        body["notes"] = tuple(body.get("notes", ()))
+        body["axes"] = tuple(body["axes"])
+        if body.get("places") is not None:
+            body["places"] = Places.from_plain(body["places"])
+        return cls(**body, receipt=Receipt(**receipt))
+
+
+def _to_plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Places):
+        return value.to_plain()
+    return str(value) if isinstance(value, Epsilon | Receipt) else value
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The difference ``first − second`` at every place, with its noise interval.
+
+    Each truth lies in its own interval except with probability β₁ or β₂, so both do except with probability
+    β₁ + β₂, and then their difference lies between low₁ − high₂ and high₁ − low₂: ±(α₁ + α₂). This union
+    bound needs no independence, so it also holds for two answers that were computed from the same release.
+    Where one of the answers promises no error, neither does their difference: there is no interval and no β.
+    """
+
+    first: Answer
+    second: Answer
+    difference: FloatArray
+    low: FloatArray | None
+    high: FloatArray | None
+    beta: float | None
+    simultaneous: bool
+
+    @property
+    def band(self) -> tuple[FloatArray, FloatArray] | None:
+        """``low`` and ``high``; None where no error is promised."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+    @property
+    def differs(self) -> BoolArray:
+        """Where zero is outside the interval: the noise alone does not explain the difference."""
+        if self.band is None:
+            return np.zeros(self.difference.shape, dtype=np.bool_)
+        low, high = self.band
+        return np.asarray((low > 0) | (high < 0), dtype=np.bool_)
+
+    @property
+    def alpha(self) -> float | None:
+        """α₁ + α₂, as the two answers state them; None if one states none."""
+        if self.first.alpha is None or self.second.alpha is None:
+            return None
+        return self.first.alpha + self.second.alpha
+
+    @property
+    def grain(self) -> float:
+        """Which differences are worth showing."""
+        return self.first.grain + self.second.grain
+
+    @property
+    def sentence(self) -> str:
+        """The outcome in words."""
+        if self.band is None:
+            return "How much of the difference is noise is not known."
+        found, places = int(self.differs.sum()), len(self.difference)
+        if places == 1:
+            return f"They differ by {'more than' if found else 'no more than'} the noise allows."
+        if not found:
+            return "No bar differs by more than the noise allows."
+        verb = "differs" if found == 1 else "differ"
+        return f"{found:,} of {places:,} bars {verb} by more than the noise allows."
+
+    @property
+    def promise(self) -> str:
+        """What the interval of the difference means, in words."""
+        if self.beta is None:
+            both = self.first.alpha is None and self.second.alpha is None
+            return f"{'Neither' if both else 'Only one'} of the answers promises an error beforehand."
+        where = "everywhere at once" if self.simultaneous else "at each place"
+        runs = f"{100 * (1 - self.beta):.4g} of 100 runs"
+        return f"In {runs} the true difference lies in its noise interval, {where}."
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {self.first.number} and {self.second.number}: {self.sentence}>"
+
+    def __str__(self) -> str:
+        return f"{self.sentence} {self.promise}"
+
+    def plot(self) -> Any:
+        """Both answers in one chart, and their difference below it."""
+        from blowfishdb.show.charts import comparison_chart
+
+        return comparison_chart(self)
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-ready data."""
+        return {
+            "a": self.first.number,
+            "b": self.second.number,
+            "axes": list(self.first.axes),
+            "kind": self.first.kind,
+            "labels": [list(axis) for axis in self.first.labels],
+            "first": self.first.values.tolist(),
+            "second": self.second.values.tolist(),
+            "difference": self.difference.tolist(),
+            "low": None if self.low is None else self.low.tolist(),
+            "high": None if self.high is None else self.high.tolist(),
+            "differs": self.differs.tolist(),
+            "alpha": self.alpha,
+            "beta": self.beta,
+            "simultaneous": self.simultaneous,
+            "sentence": self.sentence,
+            "promise": self.promise,
+        }
+
+
+def compare(first: Answer, second: Answer) -> Comparison:
+    """The difference of two answers to questions of the same kind about the same bins."""
+    _check_same(first, second)
+    difference = first.values - second.values
+    if first.band is None or second.band is None or first.beta is None or second.beta is None:
+        return Comparison(first, second, difference, None, None, None, simultaneous=False)
+    beta = float(Fraction(repr(first.beta)) + Fraction(repr(second.beta)))
+    if beta >= 1:
+        raise InvalidInput(
+            "Together these two answers may both be wrong every time, so their difference says nothing.",
+            fixes=("ask for a higher confidence, such as 0.95",),
+        )
+    return Comparison(
+        first,
+        second,
+        difference,
+        low=first.band[0] - second.band[1],
+        high=first.band[1] - second.band[0],
+        beta=beta,
+        simultaneous=first.simultaneous and second.simultaneous,
+    )
+
+
+def _check_same(first: Answer, second: Answer) -> None:
+    """Whatever makes two answers incomparable, in the order in which it can be mended."""
+    if "clusters" in (first.kind, second.kind):
+        raise InvalidInput(
+            "Clusters cannot be compared: the first of one answer need not be the first of another.",
+            fixes=("compare two histograms of the same columns",),
+        )
+    for what, one, other in (
+        ("columns", " and ".join(first.axes), " and ".join(second.axes)),
+        ("forms of question", first.kind, second.kind),
+    ):
+        if one != other:
+            raise InvalidInput(
+                f"These answers are about different {what}: {one}, and {other}.",
+                fixes=(f"ask one of them again for {one}",),
+            )
+    if first.labels == second.labels:
+        return
+    for axis, (here, there) in enumerate(itertools.zip_longest(first.labels, second.labels, fillvalue=())):
+        if here != there:
+            name = first.axes[min(axis, len(first.axes) - 1)]
+            raise InvalidInput(
+                f"These answers cut '{name}' into different bins: "
+                f"{_bins(first, here)}, {_bins(second, there)}.",
+                fixes=("ask one of them again with the bins of the other",),
+            )
+
+
+def _bins(answer: Answer, labels: tuple[str, ...]) -> str:
+    """How many bins, and which comes first: enough to see what differs."""
+    bins = f"{len(labels):,} bin{'' if len(labels) == 1 else 's'} from {labels[0]!r}" if labels else "no bins"
+    return f"answer {answer.number} has {bins}" if answer.number else f"one has {bins}"

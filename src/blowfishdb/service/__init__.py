@@ -1,0 +1,1 @@
+"""The service: prices and answers questions, publishes policies, keeps the books."""

@@ -1,0 +1,245 @@
+"""Advice: what would be cheaper, and what still fits. Computed like a price, without data.
+
+Suggestions: a refusal names only questions that would not be refused as well.
+
+What is suggested is read and priced like any other question, from declarations and policy alone; no row is
+read, and nothing is asked of anyone.
+
+What it costs to keep secret whose values are missing, for the curator who has to choose.
+
+One usual question is priced under a usual policy of the column, with missing values public and with missing
+values secret. Nothing is read: prices follow from the declaration.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, final
+
+from blowfishdb.core.accuracy import Accuracy
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.domain.attribute import Attribute
+from blowfishdb.core.domain.domain import Axis, Domain
+from blowfishdb.core.errors import BlowfishError
+from blowfishdb.core.graphs import Full, Threshold
+from blowfishdb.core.policy.columns import shown_distance
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.questions.clusters import ClusterQuestion
+from blowfishdb.core.questions.form import QuestionForm
+from blowfishdb.core.questions.kinds import Cumulative, Histogram, Question
+from blowfishdb.core.questions.projection import project
+from blowfishdb.mechanisms import Best
+from blowfishdb.messages.questions import (
+    Alternative,
+    Fit,
+    Request,
+    Terms,
+    in_usual_bins,
+    needs_rows,
+    number_of_rows,
+    over_rows,
+)
+from blowfishdb.service.planning import Planned, Planner, plan_clusters
+
+_COARSER = (2, 5, 10, 20)
+_ANYWAY = (Fit("an answer that is already stored"), Fit("ask the curator for more"))
+
+
+def cheaper(
+    planner: Planner, request: Request, planned: Planned, rows_per_person: int
+) -> tuple[Alternative, ...]:
+    """The same question with twice the error."""
+    asked = request.terms.accuracy
+    if asked is None or not planned.cost:
+        return ()
+    doubled = replace(request, terms=replace(request.terms, accuracy=replace(asked, alpha=2 * asked.alpha)))
+    return (Alternative(2 * asked.alpha, planner.price(planned.problem, doubled, rows_per_person).cost),)
+
+
+def affordable(
+    planner: Planner,
+    request: Request,
+    planned: Planned,
+    policy: Policy,
+    rows_per_person: int,
+    left: Epsilon,
+    fitting: Callable[[Request, Planned], bool],
+) -> tuple[Fit, ...]:
+    """What fits into the budget that is left: a larger error, wider bins, or another decision.
+
+    ``left`` is what may be spent in the planned way, ``fitting`` says of another one whether it may be taken.
+    """
+    if request.terms.accuracy is None:
+        return what_is_left(left, *_wider_bins(planner, request, policy, rows_per_person, fitting))
+    fits = [*_larger_error(request, request.terms.accuracy, planned, rows_per_person, left)]
+    fits += [*_wider_bins(planner, request, policy, rows_per_person, fitting)]
+    return (*fits, *_ANYWAY)
+
+
+def what_is_left(left: Epsilon, *more: Fit) -> tuple[Fit, ...]:
+    """What fits where an ε was stated: a smaller one."""
+    smaller = (Fit(f"epsilon {left}", epsilon=left),) if left else ()
+    return (*smaller, *more, *_ANYWAY)
+
+
+def _larger_error(
+    request: Request, asked: Accuracy, planned: Planned, rows_per_person: int, left: Epsilon
+) -> Iterator[Fit]:
+    per_row = Epsilon.from_nano(left.nano // (rows_per_person * planned.choice.factor))
+    if not per_row:
+        return
+    kind, axes = request.counts.kind, planned.problem.axes
+    needed = kind.requirement(asked, axes)
+    margin = planned.choice.plan.alpha_for(
+        epsilon=per_row, beta=needed.beta, simultaneous=needed.simultaneous
+    )
+    error = _rounded_up(kind.promised(margin, axes))
+    yield Fit(f"±{error:,g}", error=error)
+
+
+def _rounded_up(alpha: float) -> float:
+    """Two digits are enough to type, and rounding up keeps it affordable."""
+    unit = 10 ** max(0, math.floor(math.log10(alpha)) - 1) if alpha > 0 else 1
+    return math.ceil(alpha / unit) * unit
+
+
+def _wider_bins(
+    planner: Planner,
+    request: Request,
+    policy: Policy,
+    rows_per_person: int,
+    fitting: Callable[[Request, Planned], bool],
+) -> Iterator[Fit]:
+    """The finest of a few coarser cuts that fits."""
+    for times in _COARSER:
+        coarser = _coarsened(request, policy.domain, times)
+        if coarser is None:
+            return
+        try:
+            fits = fitting(coarser, planner.plan(coarser, policy, rows_per_person))
+        except BlowfishError:
+            return
+        if fits:
+            bins = coarser.form.columns[0].bins
+            yield Fit(f"{bins:,} bins", bins=bins)
+            return
+
+
+def _coarsened(request: Request, domain: Domain, times: int) -> Request | None:
+    """The question on one ordered column with fewer bins; None where there are few already."""
+    form = request.form
+    if len(form.columns) != 1 or not form.cut_into_bins or not domain[form.columns[0].name].ordered:
+        return None
+    bins = request.counts.axes[0].value_bins // times
+    if bins < 2:
+        return None
+    column = replace(form.columns[0], bins=bins, width=None, edges=None, groups=None)
+    coarser = replace(form, columns=(column,))
+    return replace(request, form=coarser, question=coarser.question(domain))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Suggestions:
+    """Reads what a refusal suggests, on one dataset under its policy."""
+
+    dataset: str
+    policy: Policy
+    rows_per_person: int
+    read: Callable[[str], QuestionForm]
+    """The reader that refused."""
+
+    @contextmanager
+    def checked(self, *otherwise: str) -> Iterator[None]:
+        """A refusal leaves with what can be priced of its suggestions; if nothing can, with ``otherwise``."""
+        try:
+            yield
+        except BlowfishError as refusal:
+            kept = tuple(fix for fix in refusal.fixes if self._stands(fix))
+            if refusal.fixes and not kept:
+                kept = tuple(fix for fix in otherwise if self._stands(fix))
+            refusal.fixes = kept
+            raise
+
+    def _stands(self, fix: str) -> bool:
+        """Whether it is advice in words, or a question that has a price."""
+        if not _asks(fix):
+            return True
+        try:
+            return self._priced(self.read(fix))
+        except BlowfishError:
+            return False
+
+    def _priced(self, form: QuestionForm) -> bool:
+        domain = self.policy.domain
+        request = Request(self.dataset, form, form.question(domain), Terms().spending(1), "")
+        if isinstance(request.question, ClusterQuestion):
+            plan_clusters(request.question, request, self.policy, self.rows_per_person)
+            return True
+        planner = Planner(Best())
+        if needs_rows(request):
+            total = planner.plan(number_of_rows(request, domain), self.policy, self.rows_per_person)
+            if total.cost:
+                return False
+            request = over_rows(request, domain, 1)
+        if form.kind == "quantiles":
+            request = in_usual_bins(request, self.policy)
+        planner.plan(request, self.policy, self.rows_per_person)
+        return True
+
+
+def _asks(fix: str) -> bool:
+    """A SELECT, or a question in its short form: a name and what stands in parentheses."""
+    name, opened, _ = fix.partition("(")
+    return fix.startswith("SELECT ") or (bool(opened) and name.isidentifier() and ")" in fix)
+
+
+_BINS = 20
+_ERROR = Accuracy(50, 0.05)
+_PARTS = 200
+
+
+@final
+@dataclass(frozen=True)
+class MissingPrices:
+    """A question in words, and its ε if it is public who has no value, and if it is secret."""
+
+    question: str
+    public: Epsilon
+    secret: Epsilon
+
+    def __str__(self) -> str:
+        return f"{self.question}: ε {self.public:.3g} if it is public, ε {self.secret:.3g} if it is secret."
+
+
+@lru_cache(maxsize=256)
+def missing_prices(attribute: Attribute) -> MissingPrices:
+    """Both prices of a usual question about a column."""
+    public, secret = (_price(replace(attribute, missing=rule)) for rule in ("public", "value"))  # type: ignore[type-var]
+    return MissingPrices(_words(attribute), public, secret)
+
+
+def _reach(attribute: Attribute) -> int:
+    return max(1, attribute.value_count // _PARTS)
+
+
+def _words(attribute: Attribute) -> str:
+    if not attribute.ordered:
+        return "Counts of every value within ±50, where every two values are hidden"
+    far = shown_distance(attribute, _reach(attribute))
+    return f"A cumulative histogram of {_BINS} bins within ±50, where values within {far} are hidden"
+
+
+def _price(attribute: Any) -> Epsilon:
+    values: int = attribute.value_count
+    line = attribute.ordered and values > 1
+    kind = Cumulative() if attribute.ordered else Histogram()
+    bins = attribute.bins(count=_BINS) if attribute.ordered else attribute.bins()
+    graph = Threshold(values, _reach(attribute)) if line else Full(values)
+    policy = Policy.by_column(Domain(column=attribute), {"column": graph})
+    problem = project(Question(kind, (Axis("column", attribute, bins),)), policy)
+    return Best().for_accuracy(problem.workload, problem.graph, _ERROR).epsilon

@@ -1,0 +1,359 @@
+"""Publishing: a policy becomes a promise, counts what was answered before, and may be kept beside newer ones.
+
+A new policy is first charged for the answers so far. One that hides less than the policy before it does not
+end what was promised: that stays, and new answers have to fit under both, until it is withdrawn in public.
+
+What answers so far have lost, under whichever policy: the price of changing one's mind (REUSE §3).
+
+Answers that are out keep following the policy of their day. A new policy is therefore first charged for all
+of them: what they lose between two values that the new policy hides.
+
+Earlier promises that are still kept: what a new answer may cost so that it fits under each of them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final, final
+
+import numpy as np
+
+from blowfishdb.adapters.store.catalogue import Policies
+from blowfishdb.adapters.store.ledger import Ledger
+from blowfishdb.adapters.store.values import Charge, Event, State
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.constraints.under_policy import check_consistent
+from blowfishdb.core.errors import BudgetExhausted, PolicyConflict, TooLarge
+from blowfishdb.core.policy import codec
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.policy.protection import at_most, certainty
+from blowfishdb.core.policy.words import PolicyDifference, difference, sentences
+from blowfishdb.mechanisms.best import FROM_KNOWN
+from blowfishdb.mechanisms.losses import ByDistance, ByRows, Kernel, Loss, Tightest
+from blowfishdb.mechanisms.reuse import StoredRelease
+from blowfishdb.mechanisms.reuse.stored import stacked
+from blowfishdb.mechanisms.total_loss import total_loss
+from blowfishdb.messages.questions import Quote, UnderPromise
+from blowfishdb.service.records import DatasetRecord, Records
+
+FROM_STORED: Final = "From stored answers"
+"""The mechanism of answers that follow from others by arithmetic, and lose nothing more."""
+_LOSE_NOTHING: Final = (FROM_STORED, FROM_KNOWN)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class History:
+    """The kernels of everything that was ever answered about a dataset."""
+
+    kernels: tuple[Kernel, ...]
+    rows: tuple[int, ...]
+    """For each kernel, which rows it is about: those with the same number are about the same."""
+    last_charge: int
+    paid: Epsilon
+    """What was charged for it and cannot be given back."""
+
+    def under(self, policy: Policy) -> Past:
+        """What it lost between values that ``policy`` hides.
+
+        A person may have one value in some rows and another in later ones, so losses are added up pair by
+        pair only where answers are about the same rows.
+        """
+        about: dict[int, list[Kernel]] = defaultdict(list)
+        for rows, kernel in zip(self.rows, self.kernels, strict=True):
+            about[rows].append(kernel)
+        return _in_all([Past.of(tuple(kernels), policy) for kernels in about.values() or [()]])
+
+
+@final
+@dataclass(frozen=True)
+class Past:
+    """What earlier answers lost under a policy, and in which columns most."""
+
+    loss: Loss
+    columns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, kernels: tuple[Kernel, ...], policy: Policy) -> Past:
+        """What releases lost between values that ``policy`` hides."""
+        worst = total_loss(kernels, policy)
+        return cls(worst.loss, worst.columns)
+
+    @property
+    def epsilon(self) -> Epsilon | None:
+        """The loss as the ledger counts it, rounded up; None if it is infinite."""
+        return None if math.isinf(self.loss) else Epsilon.from_nano(math.ceil(Fraction(self.loss) * 10**9))
+
+    @property
+    def sentence(self) -> str:
+        """For the curator, and for everyone who reads the guarantee."""
+        where = f" in {', '.join(map(repr, self.columns))}" if self.columns else ""
+        if self.epsilon is None:
+            return (
+                f"Counting all answers so far, an attacker may be certain between two values{where} that "
+                "this policy hides: an earlier answer told them apart exactly, or nothing is proven about it."
+            )
+        if not self.epsilon:
+            return "No answer so far tells apart what this policy hides."
+        sure = at_most(certainty(float(self.epsilon)))
+        return (
+            f"Counting all answers so far, an attacker can be {sure} between two values{where} that this "
+            f"policy hides (a loss of ε {self.epsilon:.3g})."
+        )
+
+    def to_plain(self) -> dict[str, Any]:
+        """For the record: JSON-ready data, with null for an infinite loss."""
+        epsilon = None if self.epsilon is None else str(self.epsilon)
+        return {"epsilon": epsilon, "columns": list(self.columns), "sentence": self.sentence}
+
+    @classmethod
+    def from_plain(cls, said: Mapping[str, Any]) -> Past:
+        """From its plain form."""
+        loss = math.inf if said["epsilon"] is None else Epsilon(said["epsilon"]).fraction
+        return cls(loss, tuple(said["columns"]))
+
+
+def _in_all(pasts: Sequence[Past]) -> Past:
+    """What releases about other and other rows of the same people lost, one after the other."""
+    most = max(pasts, key=lambda past: past.loss)
+    losses = [past.loss for past in pasts]
+    return Past(most.loss if math.isinf(most.loss) else sum(losses, Fraction(0)), most.columns)
+
+
+def history(
+    ledger: Ledger, dataset: str, policies: Callable[[int], Policy | None], *, people: int, lasting: bool
+) -> History:
+    """Every charge as what it lost; ``policies`` by version, ``people``: the rows that one person can be in.
+
+    ``lasting``: rows stay as they are within a snapshot; otherwise each answer is about rows of its own.
+
+    Charges without an answer count too, under way or lost, at the most that they could tell.
+    """
+    answers = {stored.charge.id: stored.answer for stored in ledger.answers(dataset)}
+    charges = ledger.charges(dataset)
+    told = [
+        charge
+        for charge in charges
+        if charge.state is not State.VOID and charge.detail.get("mechanism") not in _LOSE_NOTHING
+    ]
+    kernels = tuple(_kernel(charge, answers.get(charge.id), policies, people) for charge in told)
+    rows = tuple(charge.detail["snapshot"] if lasting else charge.id for charge in told)
+    paid = (c.amount for c in charges if c.state not in (State.VOID, State.RESERVED))
+    return History(kernels, rows, max((c.id for c in charges), default=0), sum(paid, Epsilon(0)))
+
+
+def _kernel(
+    charge: Charge, answer: str | None, policies: Callable[[int], Policy | None], people: int
+) -> Kernel:
+    policy = policies(charge.detail["policy_version"])
+    assert policy is not None  # no version is ever deleted
+    bound = ByDistance(policy, Epsilon(charge.detail.get("alone", charge.amount)))  # in a basket it paid less
+    plain = None if answer is None else json.loads(answer)["release"]
+    return bound if plain is None else Tightest((measured({**plain, "number": charge.id}, people), bound))
+
+
+def measured(plain: dict[str, object], people: int) -> ByRows:
+    """The kernel of rows with noise of their own, and of exact ones, from their plain form."""
+    release = StoredRelease.from_plain(plain)
+    if release.used is None or not release.used.count:
+        return ByRows(release.axes, release.rows, release.distinct, release.which, people)
+    exact = np.full(release.used.count, len(release.distinct))
+    rows = stacked(release.rows, release.used)
+    which = np.concatenate((release.which, exact))
+    return ByRows(release.axes, rows, (*release.distinct, Fraction(0)), which, people)
+
+
+@final
+@dataclass(frozen=True)
+class Kept:
+    """An earlier policy that is still promised, and what may still be lost under it."""
+
+    version: int
+    policy: Policy
+    total: Epsilon
+    remaining: Epsilon
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-ready data."""
+        return {
+            "version": self.version,
+            "policy": codec.plain(self.policy),
+            "sentences": list(sentences(self.policy)),
+            "total": str(self.total),
+            "remaining": str(self.remaining),
+        }
+
+    @classmethod
+    def from_plain(cls, said: Mapping[str, Any]) -> Kept:
+        """From its plain form."""
+        policy = codec.policy(said["policy"])
+        return cls(said["version"], policy, Epsilon(said["total"]), Epsilon(said["remaining"]))
+
+
+def room_for(cost: Epsilon, left: Epsilon, kept: Sequence[UnderPromise]) -> Epsilon:
+    """What may be spent in the way that costs ``cost``: within the budget, and within every kept promise.
+
+    A release with as many times the noise loses as many times less under each of them.
+    """
+    for promise in kept:
+        if promise.epsilon is None:
+            return Epsilon(0)
+        if promise.epsilon > promise.remaining:
+            most = cost.nano * promise.remaining.nano // promise.epsilon.nano
+            left = min(left, Epsilon.from_nano(max(0, most - 1)))  # losses are rounded up
+    return left
+
+
+def told_apart(version: int) -> PolicyConflict:
+    return PolicyConflict(
+        f"This answer would tell apart exactly what version {version} of the policy hides, and that version "
+        "is still promised. Nothing was charged.",
+        fixes=("ask the curator to withdraw the earlier promise",),
+    )
+
+
+def check_promises(quotes: Sequence[Quote]) -> None:
+    """Questions fit together under every promise that is still kept, before any of them is answered."""
+    needed: dict[tuple[str, int], Epsilon] = defaultdict(lambda: Epsilon(0))
+    for quote in quotes:
+        for promise in quote.promises:
+            if promise.epsilon is None:
+                raise told_apart(promise.version)
+            here = quote.dataset, promise.version
+            needed[here] += promise.epsilon
+            if needed[here] > promise.remaining:
+                raise BudgetExhausted(
+                    f"Policy version {promise.version} of '{quote.dataset}' is still promised. Under it "
+                    f"these questions may cost {needed[here]:.3g}, but only {promise.remaining:.3g} is left.",
+                    needed=needed[here],
+                    left=promise.remaining,
+                    fixes=("fewer questions at once", "larger errors", "ask the curator to withdraw it"),
+                )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Publishing:
+    """Everything that happens to the policies of a workspace."""
+
+    ledger: Ledger
+    policies: Policies
+    records: Records
+
+    def propose(self, name: str, policy: Policy) -> PolicyDifference:
+        """What would change, in words."""
+        record = self.records[name]
+        if policy.domain != record.domain:
+            raise PolicyConflict(
+                f"This policy is about other columns than '{name}' declares.",
+                fixes=("build it from dataset.schema",),
+            )
+        record.rules.check(policy)
+        if policy.constraints is not None:
+            with suppress(TooLarge):  # so many answers that only the data can tell
+                check_consistent(policy.constraints, policy.domain)
+        return difference(record.policy, policy)
+
+    def past(self, name: str, policy: Policy) -> Past:
+        """What answers so far lost between values that ``policy`` hides."""
+        return self._history(self.records[name]).under(policy)
+
+    def publish(self, name: str, policy: Policy, by: str, *, confirm: bool, withdraw: bool) -> None:
+        """Make ``policy`` the one that new answers follow; explained and on record in the ledger."""
+        change, record, budget = self.propose(name, policy), self.records[name], self.ledger.budget(name)
+        answered = self._history(record)
+        past = answered.under(policy)
+        relied_on = bool(budget.used)  # charges under way and lost ones are among them
+        matters = relied_on or bool(past.loss)
+        if matters and not confirm:
+            worth = f" worth {budget.spent}" if budget.spent else ""
+            raise PolicyConflict(
+                f"Answers{worth} were already given under the current policy, and they keep following it: "
+                f"what they told stays told. {past.sentence} {' '.join(change.sentences)}",
+                fixes=("publish with confirm=True, which is written into the ledger",),
+            )
+        ends = relied_on and change.loosens is not False
+        facts = {
+            "from_version": record.policy_version,
+            "to_version": record.policy_version + 1,
+            "difference": list(change.sentences),
+            "spent_before": str(budget.spent),
+            "paid": str(answered.paid),
+            "confirmed": matters,
+            "past": past.to_plain(),
+            "kept": ends and not withdraw,
+        }
+        self.policies.publish(
+            name,
+            by,
+            json.dumps(codec.plain(policy)),
+            facts,
+            last_charge=answered.last_charge,
+            keep=ends and not withdraw,
+            withdraw=ends and withdraw,
+        )
+
+    def kept(self, name: str) -> list[Kept]:
+        """Earlier policies that new answers have to fit under too, oldest first."""
+        found = []
+        for promise in self.policies.kept(name):
+            policy = self.records.policy(name, promise.version)
+            assert policy is not None  # no version is ever deleted
+            found.append(Kept(promise.version, policy, promise.total, promise.remaining))
+        return found
+
+    def remembered(self, name: str) -> tuple[str, ...]:
+        """What earlier policies mean for the promise of today, in sentences."""
+        said = []
+        published = self.ledger.newest(name, "policy")
+        if published is not None and _told_before(published.facts):
+            version = published.facts["to_version"]
+            at_first = f"Policy version {version} was published after answers had been given."
+            said.append(f"{at_first} {published.facts.get('past', {}).get('sentence', '')}")
+        budget = self.ledger.budget(name)
+        if budget.used > budget.total:
+            said.append(
+                f"That is more than the budget of ε {budget.total:.3g}: nothing more is answered until a "
+                "larger one is promised."
+            )
+        for kept in self.kept(name):
+            rules = " ".join(sentences(kept.policy))
+            said.append(f"Version {kept.version} of the policy is still promised as well: {rules}")
+        return tuple(said)
+
+    def promised(self, name: str) -> tuple[str, ...]:
+        """Everything that was ever promised or taken back, in dated sentences, oldest first."""
+        steps = self.ledger.events(name, kinds=("budget", "policy", "promise", "withdrawn"))
+        return tuple(f"{event.at.date().isoformat()}: {_step(event)}" for event in steps)
+
+    def _history(self, record: DatasetRecord) -> History:
+        def policy(version: int) -> Policy | None:
+            return self.records.policy(record.name, version)
+
+        lasting = record.declared_kind.combined
+        return history(self.ledger, record.name, policy, people=record.rows_per_person, lasting=lasting)
+
+
+def _step(event: Event) -> str:
+    if event.kind == "budget":
+        return f"All answers together may cost at most ε {event.amount}."
+    if event.kind == "promise":
+        return f"Version {event.facts['version']} of the policy stays promised beside the one that follows."
+    if event.kind == "withdrawn":
+        return f"The promise of version {event.facts['version']} of the policy was withdrawn."
+    said = " ".join(event.facts["difference"])
+    past = event.facts["past"]["sentence"] if "past" in event.facts and _told_before(event.facts) else ""
+    return f"Version {event.facts['to_version']} of the policy was published. {said} {past}".strip()
+
+
+def _told_before(facts: Mapping[str, Any]) -> bool:
+    """Whether answers had been paid for, or had told apart what the policy hides, when it was published."""
+    past = facts.get("past")
+    lost = past is not None and (past["epsilon"] is None or bool(Epsilon(past["epsilon"])))
+    return lost or bool(Epsilon(facts["spent_before"]))

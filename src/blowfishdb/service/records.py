@@ -1,0 +1,425 @@
+"""Records: datasets as the catalogue knows them, every version of their declaration and policy kept.
+
+Declaring a dataset: what its curator has to say about the rows before anything is asked of them.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, final
+
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from blowfishdb.adapters.backends import Backend
+from blowfishdb.adapters.backends.addresses import is_own
+from blowfishdb.adapters.backends.addresses import same_rows as overlap
+from blowfishdb.adapters.backends.duckdb import holds_rows, is_text_file, table_name
+from blowfishdb.adapters.backends.sqlalchemy import dialect_of
+from blowfishdb.adapters.copies import Dialect, SourceKind
+from blowfishdb.adapters.copies.folder import RowsCopy, SourceFacts
+from blowfishdb.adapters.sql.source import Source, Unit
+from blowfishdb.adapters.store.catalogue import DATASET, DELETED, POLICY, Catalogue, Declarations
+from blowfishdb.adapters.store.database import Store
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.errors import InvalidInput, PolicyConflict, SourceError, UnknownDataset
+from blowfishdb.core.policy import codec
+from blowfishdb.core.policy.policy import Policy, RowRules
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DatasetRecord:
+    """Where the rows of a dataset are, what they may hold, what is hidden.
+
+    ``location`` is where the rows came from; they are read from ``copy`` where there is one. ``kind`` is
+    None in a record from before there were copies.
+    """
+
+    name: str
+    location: str = field(repr=False)  # an address may hold a password
+    source: Source | None
+    domain: Domain
+    policy: Policy
+    snapshot: int = 1
+    kind: SourceKind | None = None
+    copy: RowsCopy | None = None
+    dialect: Dialect | None = None
+    version: int = 0
+    """Of this declaration; what was planned under one never reads the rows of another."""
+    policy_version: int = 0
+    shared: tuple[str, ...] = ()
+    """Datasets that had the same rows when this one was declared; the curator confirmed that they add up."""
+
+    @property
+    def rules(self) -> RowRules:
+        """What the rows demand of every policy over them."""
+        return _rules(self.source, self.domain)
+
+    @property
+    def rows_per_person(self) -> int:
+        """How many rows one person's secret can be in; each may move along an edge."""
+        return 1 if self.source is None or self.source.unit is None else self.source.unit.rows
+
+    @property
+    def declared_kind(self) -> SourceKind:
+        """What is promised about the rows; nothing was asked about databases once, and they are frozen."""
+        return self.kind or (SourceKind.COPY if is_copied(self.location) else SourceKind.FROZEN)
+
+    def source_facts(self) -> SourceFacts:
+        """Where the rows come from, for the curator."""
+        return SourceFacts(
+            self.name, self.declared_kind, _shown(self.location), self.snapshot, self.dialect, self.copy
+        )
+
+    @property
+    def awaits_copy(self) -> bool:
+        """Whether it is from before there were copies, and its rows are in a file of which there is one."""
+        return self.kind is None and is_copied(self.location)
+
+
+@final
+class Records:
+    """The datasets of one store; each version is read once."""
+
+    def __init__(self, store: Store) -> None:
+        self._catalogue = Catalogue(store)
+        self._declarations = Declarations(store)
+        self._read: dict[tuple[object, ...], DatasetRecord] = {}
+
+    def names(self) -> list[str]:
+        """All datasets, in alphabetical order."""
+        deleted = set(self._catalogue.names(DELETED))
+        return [name for name in self._catalogue.names(DATASET) if name not in deleted]
+
+    def __getitem__(self, name: str) -> DatasetRecord:
+        """What the catalogue says now; read anew only when it has a newer version."""
+        newest = self._catalogue.versions(name)
+        if DATASET not in newest or DELETED in newest:
+            raise self._unknown(name, deleted=DELETED in newest)
+        versions = (name, newest[DATASET], newest.get(POLICY, 0))
+        found = self._read.get(versions)
+        if found is None:
+            found = self._read[versions] = self._version(*versions)
+        return found
+
+    def every(self) -> list[DatasetRecord]:
+        """All datasets, those that were deleted included."""
+        found = {name: self._catalogue.versions(name) for name in self._catalogue.names(DATASET)}
+        return [self._version(name, new[DATASET], new.get(POLICY, 0)) for name, new in found.items()]
+
+    def copies(self, name: str) -> list[RowsCopy]:
+        """The copies that every version of a dataset had, the newest last."""
+        newest = self._catalogue.versions(name).get(DATASET, 0)
+        found = (self._version(name, version, 0).copy for version in range(1, newest + 1))
+        return [copy for copy in found if copy is not None]
+
+    def is_taken(self, name: str) -> bool:
+        """Whether a dataset has this name, or had it."""
+        return DATASET in self._catalogue.versions(name)
+
+    # --- changes --------------------------------------------------------------------------------
+
+    def declare(self, record: DatasetRecord, by: str, total: Epsilon) -> None:
+        """Enter a dataset; everything about a record stays hidden until a policy says otherwise."""
+        self._declarations.declare(record.name, by, _body(record), _policy_body(record.policy), total)
+
+    def redeclare(self, record: DatasetRecord, domain: Domain, by: str) -> None:
+        """Enter other columns; the policy for the earlier ones means nothing any more."""
+        policy = _rules(record.source, domain).first_policy(domain)
+        changed = replace(record, domain=domain, policy=policy)
+        self._declarations.redeclare(
+            record.name, by, _body(changed), _policy_body(policy), over=record.version
+        )
+
+    def replace(self, record: DatasetRecord, by: str) -> None:
+        """Enter other rows over the version that ``record`` has."""
+        self._declarations.replace(record.name, by, _body(record), over=record.version)
+
+    def complete(self, record: DatasetRecord, by: str) -> bool:
+        """Write down the policy of a dataset that was left without one, which hides everything."""
+        return record.policy_version == 0 and self._declarations.complete(
+            record.name, by, _policy_body(record.policy)
+        )
+
+    def delete(self, record: DatasetRecord, by: str) -> None:
+        """End a dataset; its books stay."""
+        self._declarations.delete(record.name, by, over=record.version)
+
+    def is_under_way(self, name: str) -> bool:
+        """Whether a question about a dataset is just being answered."""
+        return self._declarations.is_under_way(name)
+
+    # --- policies -------------------------------------------------------------------------------
+
+    def put_draft(self, name: str, policy: Policy) -> None:
+        """Keep a policy that is not published."""
+        self._catalogue.put("draft", name, _policy_body(policy))
+
+    def draft(self, name: str) -> Policy:
+        """The newest draft that fits the columns; the published policy if there is none."""
+        published, body = self[name], self._catalogue.get("draft", name)
+        draft = None if body is None else codec.policy(json.loads(body))
+        return draft if draft is not None and draft.domain == published.domain else published.policy
+
+    def policy(self, name: str, version: int) -> Policy | None:
+        """A policy as it was."""
+        body = self._catalogue.get(POLICY, name, version)
+        return None if body is None else codec.policy(json.loads(body))
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def _version(self, name: str, version: int, policy_version: int) -> DatasetRecord:
+        """Exactly these versions, whatever has come to be since they were the newest."""
+        stored = json.loads(self._catalogue.get(DATASET, name, version) or "{}")
+        domain = codec.domain(stored["domain"])
+        policy = self.policy(name, policy_version)
+        record = DatasetRecord(
+            name=name,
+            location=stored["location"],
+            source=None if stored["source"] is None else _stored_source(stored["source"]),
+            domain=domain,
+            policy=policy or Policy.whole_record(domain),  # a crash left some without, once
+            snapshot=stored["snapshot"],
+            kind=None if stored.get("kind") is None else SourceKind(stored["kind"]),
+            copy=None if stored.get("copy") is None else RowsCopy.from_plain(stored["copy"]),
+            dialect=None if stored.get("dialect") is None else Dialect.from_plain(stored["dialect"]),
+            version=version,
+            policy_version=policy_version,
+            shared=tuple(stored.get("shared", ())),
+        )
+        if record.awaits_copy and is_text_file(record.location):
+            # Its texts were read by other rules: what is asked now, and quoted, is asked of the copy.
+            return replace(record, snapshot=record.snapshot + 1)
+        return record
+
+    def _unknown(self, name: str, *, deleted: bool) -> UnknownDataset:
+        known = self.names()
+        return UnknownDataset(
+            f"The dataset '{name}' was deleted."
+            if deleted
+            else f"There is no dataset '{name}' in this workspace.",
+            fixes=(f"one that is there: {', '.join(known)}" if known else "add a dataset first",),
+        )
+
+
+def _body(record: DatasetRecord) -> str:
+    """A declaration as it is stored: the one place that writes it."""
+    return json.dumps(
+        {
+            "location": record.location,
+            "source": None if record.source is None else _plain_source(record.source),
+            "domain": codec.plain(record.domain),
+            "snapshot": record.snapshot,
+            "kind": None if record.kind is None else record.kind.value,
+            "copy": None if record.copy is None else record.copy.to_plain(),
+            "dialect": None if record.dialect is None else record.dialect.to_plain(),
+            "shared": list(record.shared),
+        }
+    )
+
+
+def _policy_body(policy: Policy) -> str:
+    return json.dumps(codec.plain(policy))
+
+
+# --- where rows are ---------------------------------------------------------------------------
+
+
+def is_copied(location: str) -> bool:
+    """Whether a place is a file or folder of rows, of which there is a copy, and not a database."""
+    return bool(location) and "://" not in location and holds_rows(Path(location))
+
+
+def declared_source(
+    location: str,
+    *,
+    table: str | None,
+    view: str | None,
+    person: str | None,
+    rows_per_person: int,
+    row_key: str | None,
+    public: Sequence[str] = (),
+    rows_vary: bool | None = None,
+) -> Source | None:
+    """Which rows of a location are meant, and whose they are; None for the only table there."""
+    if person is None and (rows_per_person != 1 or row_key is not None):
+        raise InvalidInput(
+            "Rows per person need to know whose row each is.", fixes=("person='the column with the id'",)
+        )
+    unit = None if person is None else Unit(person, rows_per_person, row_key, salt=secrets.token_hex(8))
+    if view is not None and table is not None:
+        raise InvalidInput("The rows come from a table or from a view, not from both.")
+    if view is not None:
+        made = Source.of_view(view, dialect_of(location), unit=unit)
+        return replace(made, public=tuple(public), rows_vary=rows_vary)
+    if table is None and unit is not None and is_copied(location):
+        table = table_name(Path(location))
+    if table is None and unit is not None:
+        raise InvalidInput("Name the table whose rows belong to people.", fixes=("table='visits'",))
+    if table is None:
+        return None
+    return Source(table=table, unit=unit, public=tuple(public), rows_vary=rows_vary)
+
+
+def _shown(location: str) -> str:
+    """A place without its password."""
+    if "://" not in location:
+        return location
+    try:
+        return make_url(location).render_as_string(hide_password=True)
+    except ArgumentError:
+        return location.partition("://")[0] + "://…"
+
+
+def place(source: str | Path) -> str:
+    """An address as it is, a path in full, so that the workspace can be opened from anywhere."""
+    return str(source) if "://" in str(source) else str(Path(source).resolve())
+
+
+def _plain_source(source: Source) -> dict[str, object]:
+    unit = None if source.unit is None else asdict(source.unit)
+    return {
+        "table": source.table,
+        "view": source.view,
+        "dialect": source.dialect,
+        "unit": unit,
+        "public": list(source.public),
+        "rows_vary": source.rows_vary,
+    }
+
+
+def _stored_source(stored: Mapping[str, Any]) -> Source:
+    unit = None if stored["unit"] is None else Unit(**stored["unit"])
+    return Source(
+        table=stored["table"],
+        view=stored["view"],
+        dialect=stored["dialect"],
+        unit=unit,
+        public=tuple(stored.get("public", ())),
+        rows_vary=stored.get("rows_vary"),
+    )
+
+
+def _rules(source: Source | None, domain: Domain) -> RowRules:
+    return RowRules() if source is None else source.rules(domain)
+
+
+def check_not_own(location: str, store: str) -> None:
+    """The books are no rows: they hold what everyone asked, and hashes of passwords."""
+    if is_own(location, store):
+        raise InvalidInput(
+            "This is the workspace itself, or a file or database that belongs to it.",
+            fixes=("a file or database with the rows",),
+        )
+
+
+def settled_source(
+    backend: Backend, source: Source | None, domain: Domain, *, public: Sequence[str], rows_vary: bool | None
+) -> Source | None:
+    """The source with everything said that has to be; None for the only table of a place.
+
+    A view in the database can be anything, so its curator is asked what its rows are.
+    """
+    views = backend.views()
+    if views and rows_vary is None:
+        raise InvalidInput(
+            f"'{views[0]}' is a view in the database, or something else that shows rows of other tables or "
+            "computes values while they are read. Say whether values that may be hidden decide which rows it "
+            "has. In both cases each of its rows must be made from one row of a person: without DISTINCT, "
+            "GROUP BY, LIMIT and the like, and without anything that fails on some rows.",
+            fixes=(
+                "rows_vary=True: they do, or may; how many rows there are is then hidden",
+                "rows_vary=False: they do not; how many rows there are may then be known",
+            ),
+        )
+    if source is None and (public or rows_vary is not None):
+        source = replace(backend.source, public=tuple(public), rows_vary=rows_vary)
+    if source is not None:
+        source.check_rules(domain)
+        if source.unit is not None:
+            source.check_stored(backend.computed())
+    return source
+
+
+def sharing(records: Iterable[DatasetRecord], record: DatasetRecord) -> list[str]:
+    """The other datasets that have the same rows, as far as can be seen."""
+    return [each.name for each in records if each.name != record.name and _overlap(each, record)]
+
+
+def _overlap(one: DatasetRecord, other: DatasetRecord) -> bool:
+    if one.copy is not None and other.copy is not None and one.copy.sha256 == other.copy.sha256:
+        return True
+    return overlap((one.location, one.source), (other.location, other.source))
+
+
+def check_shared(others: Sequence[str], confirmed: bool) -> None:
+    """Two budgets for one row are one larger budget, and somebody has to say so."""
+    if others and not confirmed:
+        named = ", ".join(f"'{name}'" for name in others)
+        raise InvalidInput(
+            f"These rows are already in {named}. Each dataset has a budget of its own, so whoever is in both "
+            "can lose as much as both together.",
+            fixes=(
+                f"ask about '{others[0]}' instead, unless it was deleted: what it told stays told",
+                "confirm that the promises add up: same_rows=True, which is written into the ledger",
+            ),
+        )
+
+
+def askable(record: DatasetRecord) -> DatasetRecord:
+    """The dataset, if its policy bears its rows; one that an older version declared may not."""
+    if not _readable(record):
+        raise SourceError(
+            f"The rows of '{record.name}' come from a view of a kind that no longer gives answers.",
+            fixes=("ask the curator to declare it anew",),
+        )
+    record.rules.check(record.policy)
+    return record
+
+
+def rules_of(record: DatasetRecord) -> RowRules:
+    """What the rows demand of a policy; the most, where it cannot be told any more."""
+    return record.rules if _readable(record) else RowRules(vary=True)
+
+
+def _readable(record: DatasetRecord) -> bool:
+    try:
+        _ = record.rules
+    except InvalidInput:
+        return False
+    return True
+
+
+def check_found_view(record: DatasetRecord, backend: Backend) -> None:
+    """A view in the database about which nothing was said counts as one whose rows come and go."""
+    said = record.source is not None and record.source.rows_vary is not None
+    if not said and not record.policy.hides_presence and backend.views():
+        raise PolicyConflict(
+            f"The rows of '{record.name}' come from a view in the database, so how many there are must not "
+            "be known until its curator says what they depend on.",
+            fixes=("publish a policy that hides presence", "declare the dataset anew with rows_vary=False"),
+        )
+
+
+def about(name: str, rules: RowRules, others: Sequence[tuple[str, Epsilon]], own: Epsilon) -> tuple[str, ...]:
+    """What a guarantee is about, in sentences."""
+    said = [f"This promise is about the rows of '{name}', and about what is asked of this dataset."]
+    if rules.vary:
+        said.append("Hidden values decide which rows it has, so how many there are is hidden as well.")
+    if rules.public:
+        listed = ", ".join(f"'{column}'" for column in sorted(rules.public))
+        said.append(f"It never hides {listed}, which decides which rows there are or whose they are.")
+    if others:
+        total = sum((epsilon for _, epsilon in others), own)
+        named = ", ".join(f"'{other}' (ε {epsilon})" for other, epsilon in others)
+        said.append(
+            f"The same rows are also in {named}, with budgets of their own: whoever is in all of them can "
+            f"lose up to ε {total} in all."
+        )
+    return tuple(said)

@@ -1,0 +1,388 @@
+"""Row sources: where the rows of each dataset are read, once declared, refreshed or deleted.
+
+A file is copied when it is declared and when it is refreshed, and answers come from the copy. What is open is
+kept by dataset and version of its declaration, so that no question ever reads rows of another version.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, final
+
+from blowfishdb.adapters.backends import Backend, open_backend
+from blowfishdb.adapters.backends.addresses import check_file, check_no_secret
+from blowfishdb.adapters.backends.duckdb import check_readable, is_text_file
+from blowfishdb.adapters.copies import Dialect, SourceKind, make_private
+from blowfishdb.adapters.copies.folder import Copies, RowsCopy
+from blowfishdb.adapters.copies.text_files import find_dialect
+from blowfishdb.adapters.proposal.rows import check_rows
+from blowfishdb.adapters.store.catalogue import name_taken
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.errors import BlowfishError, InvalidInput, PolicyConflict, SourceError
+from blowfishdb.core.policy import codec
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.service import records as declaring
+from blowfishdb.service.curator import check_none_missing
+from blowfishdb.service.records import DatasetRecord, Records, declared_source, is_copied, place
+
+_LOG: Final = logging.getLogger("blowfishdb.copies")
+
+
+@final
+@dataclass(frozen=True)
+class RowsOf:
+    """Which rows of a source are meant, and whose they are, as a curator says it."""
+
+    table: str | None = None
+    view: str | None = None
+    person: str | None = None
+    rows_per_person: int = 1
+    row_key: str | None = None
+    public: tuple[str, ...] = ()
+    rows_vary: bool | None = None
+    same_rows: bool = False
+
+
+@final
+class RowSources:
+    """The rows of the datasets of one workspace."""
+
+    def __init__(self, records: Records, copies: Copies) -> None:
+        self._records = records
+        self.copies = copies
+        self._open: dict[tuple[str, int], Backend] = {}
+        self._retired: dict[str, Backend] = {}
+        self._opening = threading.Lock()
+
+    def close(self) -> None:
+        """Let go of everything."""
+        with self._opening:
+            backends = [*self._open.values(), *self._retired.values()]
+            self._open.clear()
+            self._retired.clear()
+        for backend in backends:
+            backend.close()
+
+    # --- declaring ------------------------------------------------------------------------------
+
+    def declare(
+        self,
+        name: str,
+        source: object,
+        domain: Domain,
+        which: RowsOf,
+        *,
+        by: str,
+        total: Epsilon,
+        kind: SourceKind | None = None,
+        dialect: Dialect | None = None,
+    ) -> DatasetRecord:
+        """Read a file once, check that the columns are there, and enter all of it in one step."""
+        if self._records.is_taken(name):
+            raise name_taken(name, deleted=name not in self._records.names())
+        location = place(source) if isinstance(source, str | Path) else ""
+        if "://" not in location:
+            check_file(Path(location))
+        kind = _kind_of(location, kind)
+        if kind is not SourceKind.COPY:
+            _check_no_dialect(dialect)
+            if "://" in location and not location.startswith("spark"):
+                check_no_secret(location)
+            return self._enter_declared(name, location, None, None, domain, which, by, total, kind)
+        with self._taken(location or source, dialect) as (copy, found):
+            told = self._enter_declared(name, location, copy, found, domain, which, by, total, kind)
+        self.sweep()
+        return told
+
+    def _enter_declared(
+        self,
+        name: str,
+        location: str,
+        copy: RowsCopy | None,
+        dialect: Dialect | None,
+        domain: Domain,
+        which: RowsOf,
+        by: str,
+        total: Epsilon,
+        kind: SourceKind,
+    ) -> DatasetRecord:
+        read_from = location if copy is None else str(self.copies.path(copy))
+        where = declared_source(
+            read_from,
+            table=which.table,
+            view=which.view,
+            person=which.person,
+            rows_per_person=which.rows_per_person,
+            row_key=which.row_key,
+            public=which.public,
+            rows_vary=which.rows_vary,
+        )
+        policy = Policy.whole_record(domain)
+        record = DatasetRecord(name, location, where, domain, policy, kind=kind, copy=copy, dialect=dialect)
+        shared = declaring.sharing(self._records.every(), record)
+        declaring.check_shared(shared, which.same_rows)
+        record = replace(self._settled(record, which), shared=tuple(shared))
+        self._records.declare(record, by, total)
+        return record
+
+    def _settled(self, record: DatasetRecord, which: RowsOf) -> DatasetRecord:
+        """With everything said about its rows that has to be, and the policy that it begins with."""
+        place = self._place(record)
+        backend = open_backend(place, record.domain, source=record.source)
+        try:
+            backend.check()
+            where = declaring.settled_source(
+                backend, record.source, record.domain, public=which.public, rows_vary=which.rows_vary
+            )
+        finally:
+            backend.close()
+        _check_values(record)
+        if where is not None:
+            check_rows(place, where)
+        check_none_missing(record.domain, lambda domain: open_backend(place, domain, source=where))
+        settled = replace(record, source=where)
+        return replace(settled, policy=settled.rules.first_policy(record.domain))
+
+    def redeclare(self, record: DatasetRecord, domain: Domain, *, by: str) -> None:
+        """Declare other columns of the same rows."""
+        if record.source is not None:
+            record.source.check_rules(domain)
+        self._check(replace(record, domain=domain))
+        self._records.redeclare(record, domain, by)
+
+    def refresh(
+        self,
+        record: DatasetRecord,
+        *,
+        by: str,
+        source: object | None = None,
+        dialect: Dialect | None = None,
+        same_rows: bool = False,
+    ) -> None:
+        """A new snapshot: a file is read again under its dialect; what does not fit leaves the old copy."""
+        if record.copy is None and not record.awaits_copy:
+            _check_no_dialect(dialect)
+            if source is not None:
+                raise InvalidInput("Rows in a database are read where they are.", fixes=("refresh()",))
+            self._check(record)
+            self._records.replace(replace(record, snapshot=record.snapshot + 1), by)
+            return
+        if source is None and not record.location:
+            raise InvalidInput(
+                "These rows came from a table in memory, which is not there to be read again.",
+                fixes=("refresh(table), with the rows as they are now",),
+            )
+        if source is not None and record.location:
+            raise InvalidInput("These rows come from a file.", fixes=("refresh()",))
+        with self._taken(source or record.location, dialect or record.dialect) as (copy, found):
+            known = self._shared_anew(record, copy, same_rows)
+            self._enter_copy(known, copy, found, by, snapshot=record.snapshot + 1)
+        if not self._records.is_under_way(record.name):
+            self._erase(self._records.copies(record.name)[:-1])  # also those that questions held before
+        self.sweep()
+
+    def _shared_anew(self, record: DatasetRecord, copy: RowsCopy, confirmed: bool) -> DatasetRecord:
+        """Rows that are those of another dataset now, and were not before, need a word as on declaring."""
+        every = self._records.every()
+        before = {*record.shared, *declaring.sharing(every, record)}
+        found = [name for name in declaring.sharing(every, replace(record, copy=copy)) if name not in before]
+        declaring.check_shared(found, confirmed)
+        return replace(record, shared=(*record.shared, *found))
+
+    def delete(self, record: DatasetRecord, *, by: str) -> None:
+        """End a dataset and erase its copy."""
+        self._records.delete(record, by)
+        self._forget(record.name)
+        self._erase(self._records.copies(record.name))
+        self.sweep()
+
+    def _erase(self, copies: Sequence[RowsCopy]) -> None:
+        for copy in copies:
+            self.copies.erase(copy)
+
+    def sweep(self) -> list[str]:
+        """Remove copies that no dataset mentions, left by a process that ended in between."""
+        names = self._records.names()
+        if any(self._records.is_under_way(name) for name in names):
+            return []
+        found = (self._records[name].copy for name in names)
+        return self.copies.sweep(copy.file for copy in found if copy is not None)
+
+    # --- looking after --------------------------------------------------------------------------
+
+    def problems(self) -> Iterator[str]:
+        """What is not as it should be with datasets and the copies of their rows, in words."""
+        for name in self._records.names():
+            record = self._records[name]
+            if record.policy_version == 0:
+                yield f"'{name}' was left without a policy by a crash; everything about it is hidden."
+            if record.awaits_copy:
+                yield f"The file of '{name}' is not copied yet; that happens when it is first asked about."
+            if record.copy is not None:
+                try:
+                    self.copies.checked(record.copy)
+                except SourceError as error:
+                    yield f"'{name}': {error.message}"
+        for file in self.copies.open_to_others():
+            yield f"'{file.name}' can be read by others than its owner."
+
+    def repair(self, by: str) -> Iterator[str]:
+        """Mend what can be mended without a decision, and say what was done."""
+        for name in self._records.names():
+            if self._records.complete(self._records[name], by):
+                yield f"'{name}' has a policy now, which hides everything."
+        for left in self.sweep():
+            yield f"A copy that was left behind is erased: {left}."
+        for file in self.copies.open_to_others():
+            make_private(file)
+            yield f"'{file.name}' can be read by its owner only."
+
+    # --- from before there were copies ----------------------------------------------------------
+
+    def adopt(self, record: DatasetRecord, *, by: str) -> None:
+        """Take the copy of a dataset from before there were copies, once; the curator sees why it fails."""
+        try:
+            with self._taken(record.location, None) as (copy, dialect):
+                ours = self._is_ours(record)
+                known = replace(record, location="") if ours else record
+                self._enter_copy(known, copy, dialect, by, snapshot=record.snapshot)
+            if ours:
+                Path(record.location).unlink(missing_ok=True)
+        except PolicyConflict:
+            return  # another process was faster
+        except BlowfishError as error:
+            _LOG.warning("The file of '%s' could not be copied: %s", record.name, error)
+        else:
+            _LOG.warning(
+                "The file of '%s' was read once more, into a copy that answers come from now on.", record.name
+            )
+            return
+        raise SourceError(
+            f"The rows of '{record.name}' are not ready to be asked about. Nothing was charged.",
+            fixes=("ask the curator to refresh it",),
+        )
+
+    def _is_ours(self, record: DatasetRecord) -> bool:
+        """Whether a file is the copy of a table in memory as older versions kept it beside the workspace."""
+        workspace, file = self.copies.folder.with_suffix(""), Path(record.location)
+        name = f"{workspace.stem}-{codec.digest(record.name)[:12]}.parquet"
+        return file == workspace.with_name(name)
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def backend(self, record: DatasetRecord) -> Backend:
+        """The rows of exactly this version of a declaration."""
+        key = (record.name, record.version)
+        with self._opening:
+            if key not in self._open:
+                opened = self._opened(record)
+                self._retire(record.name)
+                self._open[key] = opened
+            return self._open[key]
+
+    def _forget(self, name: str) -> None:
+        with self._opening:
+            self._retire(name)
+            left = self._retired.pop(name, None)
+        if left is not None:
+            left.close()
+
+    def _retire(self, name: str) -> None:
+        """Close what an earlier version left, except the last, which may be in use until it is done."""
+        for key in [key for key in self._open if key[0] == name]:
+            before = self._retired.pop(name, None)
+            if before is not None:
+                before.close()
+            self._retired[name] = self._open.pop(key)
+
+    def _place(self, record: DatasetRecord) -> str | Path:
+        return record.location if record.copy is None else self.copies.checked(record.copy)
+
+    def _opened(self, record: DatasetRecord) -> Backend:
+        opened = open_backend(self._place(record), record.domain, source=record.source)
+        try:
+            declaring.check_found_view(record, opened)
+        except BaseException:
+            opened.close()
+            raise
+        return opened
+
+    def _check(self, record: DatasetRecord) -> None:
+        rows = self._place(record)
+        backend = open_backend(rows, record.domain, source=record.source)
+        try:
+            backend.check()
+        finally:
+            backend.close()
+        _check_values(record)
+        check_none_missing(record.domain, lambda domain: open_backend(rows, domain, source=record.source))
+
+    def _enter_copy(
+        self, record: DatasetRecord, copy: RowsCopy, dialect: Dialect | None, by: str, *, snapshot: int
+    ) -> None:
+        changed = replace(record, kind=SourceKind.COPY, copy=copy, dialect=dialect, snapshot=snapshot)
+        self._check(changed)
+        self._records.replace(changed, by)
+
+    @contextmanager
+    def _taken(self, source: object, dialect: Dialect | None) -> Iterator[tuple[RowsCopy, Dialect | None]]:
+        """A new copy, which is erased unless all that follows goes well."""
+        if isinstance(source, str | Path):
+            check_file(Path(source))
+        if isinstance(source, str | Path) and is_text_file(source):
+            dialect = dialect or find_dialect(Path(source))
+        else:
+            _check_no_dialect(dialect)
+        copy = self.copies.take(source, dialect)
+        try:
+            yield copy, dialect
+        except BaseException:
+            with suppress(OSError):
+                self.copies.erase(copy)
+            raise
+
+
+def what_stays(record: DatasetRecord) -> str:
+    """What is left of a dataset that was deleted, in words."""
+    words = [f"'{record.name}' is deleted, and nothing can be asked about it."]
+    if record.copy is not None:
+        words.append("The copy of its rows is erased.")
+    if record.location:
+        words.append("Where its rows came from, nothing was changed.")
+    words.append(
+        "Its books stay: declarations, policies, charges and the answers that were given, under a name that "
+        "cannot be used again. Backups that were made before still hold these, and never rows; whoever "
+        "copied the folder of copies itself has the rows, too."
+    )
+    return " ".join(words)
+
+
+def _kind_of(location: str, kind: SourceKind | None) -> SourceKind:
+    """What was declared about the rows, or what is usual for such a source."""
+    copied = not location or is_copied(location)
+    if kind is None:
+        return SourceKind.COPY if copied else SourceKind.FROZEN
+    if kind is SourceKind.COPY and not copied:
+        raise InvalidInput("A database is not copied.", fixes=("kind='frozen'", "kind='live'"))
+    if kind is not SourceKind.COPY and (not location or is_text_file(location)):
+        raise InvalidInput(
+            "A file of texts, and a table in memory, are always copied.", fixes=("leave the kind out",)
+        )
+    return kind
+
+
+def _check_values(record: DatasetRecord) -> None:
+    """Files that are read where they are hold nothing that cannot be read; a copy was looked through."""
+    if record.copy is None and is_copied(record.location):
+        check_readable(Path(record.location), f"'{record.location}'")
+
+
+def _check_no_dialect(dialect: Dialect | None) -> None:
+    if dialect is not None:
+        raise InvalidInput("Only a file of texts has a dialect.", fixes=("leave it out",))

@@ -1,0 +1,1 @@
+"""How results are shown: in words, charts, tables, files, and in a terminal."""

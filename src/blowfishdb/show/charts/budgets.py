@@ -1,0 +1,304 @@
+"""Budgets: where the privacy loss went, and how it grew.
+
+Trade-offs: what protection costs, one line for every question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from string import ascii_uppercase
+from typing import TYPE_CHECKING, Any
+
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.show.charts.frame import (
+    WIDTH,
+    ChartTable,
+    digits,
+    epsilon_text,
+    finished,
+    headline,
+    number_axis,
+    number_text,
+    picked,
+    rounded,
+)
+
+if TYPE_CHECKING:
+    from blowfishdb.adapters.store.values import Budget
+    from blowfishdb.messages.answers import Answer
+    from blowfishdb.service.explain import Tradeoff
+
+
+_MOST = 6  # questions with a colour of their own
+_BAR, _CURVE = 56, 160
+_NONE = Epsilon(0)
+
+
+def budget_chart(budget: Budget, answers: Sequence[Answer], *, width: int = WIDTH) -> Any:
+    """A bar with one part for each question, and below it what was spent after every answer."""
+    import altair as alt
+
+    chart = alt.vconcat(_bar(budget, answers, width), _growth(budget, answers, width), spacing=24)
+    return finished(chart, f"Budget of {budget.dataset}", _words(budget), width=width)
+
+
+def budget_table(budget: Budget, answers: Sequence[Answer]) -> ChartTable:
+    """Every answer that cost something, and what was spent by then."""
+    total, rows = _NONE, []
+    for answer in _paid(answers):
+        total += answer.receipt.epsilon
+        receipt = answer.receipt
+        costs = epsilon_text(receipt.epsilon), epsilon_text(total)
+        rows.append((f"#{answer.number}", receipt.question, receipt.settled[:10], *costs))
+    columns = ("answer", "question", "on", "cost ε", "spent so far")
+    return ChartTable(_words(budget), columns, tuple(rows))
+
+
+def _words(budget: Budget) -> str:
+    held = f", {epsilon_text(budget.held)} held for questions under way" if budget.held else ""
+    return (
+        f"{epsilon_text(budget.spent)} of {epsilon_text(budget.total)} spent{held}, "
+        f"{epsilon_text(budget.remaining)} left."
+    )
+
+
+def _paid(answers: Sequence[Answer]) -> list[Answer]:
+    return [answer for answer in answers if answer.receipt.epsilon]
+
+
+def _parts(budget: Budget, answers: Sequence[Answer]) -> list[tuple[str, Epsilon]]:
+    """The costliest questions by name, the others together, and what never became an answer."""
+    costs: dict[str, Epsilon] = {}
+    for answer in _paid(answers):
+        costs[answer.receipt.question] = costs.get(answer.receipt.question, _NONE) + answer.receipt.epsilon
+    ranked = sorted(costs.items(), key=lambda item: -item[1].nano)
+    parts, rest = ranked[:_MOST], ranked[_MOST:]
+    if rest:
+        parts.append(("other questions", sum((cost for _, cost in rest), _NONE)))
+    known = sum((cost for _, cost in ranked), _NONE)
+    if budget.spent > known:
+        parts.append(("charged without an answer", budget.spent - known))
+    if budget.held:
+        parts.append(("held for questions under way", budget.held))
+    return parts
+
+
+def _bar(budget: Budget, answers: Sequence[Answer], width: int) -> Any:
+    """Parts have letters, so that nobody has to tell colours apart; numbers are those of answers."""
+    import altair as alt
+
+    rows, start = [], _NONE
+    for letter, (name, cost) in zip(ascii_uppercase, _parts(budget, answers), strict=False):
+        end = start + cost
+        wide = float(cost) / max(float(budget.total), 1e-9) > 0.03
+        rows.append(
+            {
+                "part": f"{letter}  {name}: {epsilon_text(cost)}",
+                "letter": letter if wide else "",
+                "start": float(start),
+                "end": float(end),
+                "middle": (float(start) + float(end)) / 2,
+            }
+        )
+        start = end
+    base = alt.Chart(alt.InlineData(values=rows))
+    axis = number_axis("privacy loss ε", ticks=5)
+    scale = alt.Scale(domain=[0, float(budget.total)], nice=False)
+    x = alt.X("start:Q", scale=scale, axis=axis)
+    colour = alt.Color("part:N", sort=None, title=None, legend=alt.Legend(columns=1, symbolType="square"))
+    bars = base.mark_bar(style="heat", height=28).encode(x=x, x2="end:Q", color=colour, tooltip="part:N")
+    letters = base.mark_text(style="on-colour").encode(x=alt.X("middle:Q"), text="letter:N")
+    left = alt.Chart(alt.InlineData(values=[{"from": float(start), "to": float(budget.total)}]))
+    free = left.mark_bar(style="left", height=28).encode(x=alt.X("from:Q", scale=scale, axis=axis), x2="to:Q")
+    layers = [free, bars, letters] if rows else [free]
+    return alt.layer(*layers).properties(width=width, height=_BAR)
+
+
+def _growth(budget: Budget, answers: Sequence[Answer], width: int) -> Any:
+    """Answers are counted, not dated, so that a busy day and a quiet year read alike."""
+    import altair as alt
+
+    total = 0.0
+    rows: list[dict[str, Any]] = [{"count": 0, "spent": 0.0, "words": "before the first answer"}]
+    for count, answer in enumerate(_paid(answers), start=1):
+        total += float(answer.receipt.epsilon)
+        rows.append({"count": count, "spent": rounded(total, 9), "words": answer.receipt.question})
+    base = alt.Chart(alt.InlineData(values=rows))
+    whole = list(range(0, len(rows), -(-len(rows) // 7)))
+    counts = alt.Axis(title="answers that cost something", format="d", values=whole, grid=False)
+    x = alt.X("count:Q", axis=counts, scale=alt.Scale(nice=False, domain=[0, max(1, len(rows) - 1)]))
+    y = alt.Y(
+        "spent:Q", axis=number_axis("spent ε", ticks=4), scale=alt.Scale(domain=[0, float(budget.total)])
+    )
+    line = base.mark_line(style="answer-line", interpolate="step-after").encode(x=x, y=y)
+    dots = base.mark_point(style="answer", filled=True, size=40).encode(
+        x=x, y=y, tooltip=["words:N", alt.Tooltip("spent:Q", format=".3~g")]
+    )
+    most = alt.Chart(alt.InlineData(values=[{"total": float(budget.total)}]))
+    limit = most.mark_rule(style="alarm", strokeDash=[6, 4]).encode(y="total:Q")
+    return alt.layer(limit, line, dots).properties(width=width, height=_CURVE)
+
+
+_HEIGHT = 180
+_EVERYTHING = "everything"
+_STAR = (
+    "M0,-1L0.23,-0.31L0.95,-0.31L0.36,0.12L0.59,0.81L0,0.38L-0.59,0.81L-0.36,0.12L-0.95,-0.31L-0.23,-0.31Z"
+)
+_DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4], [1, 3], [4, 1], [10, 2, 2, 2]]
+
+
+def tradeoff_chart(
+    tradeoffs: Tradeoff | Sequence[Tradeoff], *, column: str = "", width: int = WIDTH, point: str = ""
+) -> Any:
+    """Cost above, error below, against the hidden distance; a click on a point selects it as ``picked``.
+
+    ``point`` is the policy that is selected already: a ring and a line mark it.
+    """
+    import altair as alt
+
+    many = _many(tradeoffs)
+    rows = _rows(many, point)
+    ordered = all(row["theta"] for row in rows)
+    names = list(dict.fromkeys(row["policy"] for row in rows))
+    chosen = alt.selection_point(name="picked", fields=["policy"], on="click", empty=False)
+    base = alt.Chart(alt.InlineData(values=rows))
+    fixed = epsilon_text(many[0].fixed_epsilon)
+    asked = many[0].asked_alpha
+    cost = "cost ε" if asked is None else f"cost ε for ±{number_text(asked, digits(asked))}"
+    questions = list(dict.fromkeys(t.question for t in many))
+    x = _x(rows, names, ordered, column, width)
+    panels = [
+        _panel(base, x(None), "epsilon", cost, questions, width).add_params(chosen),
+        _panel(base, x(_x_title(ordered, column)), "alpha", f"± at ε\u00a0=\u00a0{fixed}", questions, width),
+    ]
+    chart = alt.vconcat(*panels, spacing=16)
+    title = many[0].question if len(many) == 1 else "What protection costs"
+    star = " The star marks protection that costs nothing more." if any(row["star"] for row in rows) else ""
+    sentences = " ".join(
+        headline(t.sentence) if len(many) == 1 else f"{headline(t.question)}: {t.sentence}" for t in many
+    )
+    return finished(chart, title, f"{sentences}{star}", width=width)
+
+
+def tradeoff_table(tradeoffs: Tradeoff | Sequence[Tradeoff]) -> ChartTable:
+    """Every policy with its cost and its error."""
+    many = _many(tradeoffs)
+    rows = tuple(
+        (t.question, p.policy, epsilon_text(p.epsilon), number_text(p.alpha, digits(p.alpha)), p.mechanism)
+        for t in many
+        for p in t.points
+    )
+    fixed = epsilon_text(many[0].fixed_epsilon)
+    columns = ("question", "hidden", "cost ε", f"± at ε\u00a0=\u00a0{fixed}", "mechanism")
+    return ChartTable(" ".join(t.sentence for t in many), columns, rows)
+
+
+def _many(tradeoffs: Tradeoff | Sequence[Tradeoff]) -> list[Tradeoff]:
+    return list(tradeoffs) if isinstance(tradeoffs, Sequence) else [tradeoffs]
+
+
+def _rows(many: Sequence[Tradeoff], point: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "question": t.question,
+            "policy": p.policy,
+            "theta": p.theta,
+            "epsilon": rounded(float(p.epsilon), 9),
+            "alpha": rounded(p.alpha, digits(p.alpha)),
+            "mechanism": p.mechanism,
+            "chosen": p.policy == point,
+            "star": t.free_gain is not None and place == t.free_gain[1],
+        }
+        for t in many
+        for place, p in enumerate(t.points)
+    ]
+
+
+def _x_title(ordered: bool, column: str) -> str:
+    values = f"values of {column}" if column else "values"
+    return f"{values} hidden within this distance" if ordered else "policy"
+
+
+def _x(rows: list[dict[str, Any]], names: list[str], ordered: bool, column: str, width: int) -> Any:
+    """A log axis where every policy is a distance, otherwise the policies by name."""
+    import altair as alt
+
+    def axis(title: str | None) -> Any:
+        if ordered:
+            thetas = sorted({float(row["theta"]) for row in rows})
+            shown = [*_spread(thetas[:-1]), thetas[-1]]
+            scale = alt.Scale(type="log", nice=False, padding=16)
+            ticks = alt.Axis(
+                values=shown, format=",.6~g", grid=False, labelOverlap="greedy", **_last_label(rows)
+            )
+            return alt.X("theta:Q", scale=scale, title=title, axis=ticks)
+        ticks = alt.Axis(values=picked(names, width), labelAngle=0, grid=False, labelLimit=160)
+        scale = alt.Scale(type="point", padding=0.5)
+        return alt.X("policy:N", sort=None, title=title, scale=scale, axis=ticks)
+
+    return axis
+
+
+def _last_label(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The extent of a column as a distance is no number that anybody typed."""
+    everything = {float(row["theta"]) for row in rows if row["policy"] == _EVERYTHING}
+    if not everything:
+        return {}
+    return {"labelExpr": f"datum.value == {max(everything):.17g} ? 'all' : datum.label"}
+
+
+def _spread(thetas: list[float]) -> list[float]:
+    stride = max(1, -(-len(thetas) // 6))
+    return thetas[::stride]
+
+
+def _panel(base: Any, x: Any, field: str, title: str, questions: list[str], width: int) -> Any:
+    import altair as alt
+
+    y = alt.Y(f"{field}:Q", axis=number_axis(title, ticks=4), scale=alt.Scale(zero=True))
+    same: dict[str, Any] = {"x": x, "y": y}
+    dash: dict[str, Any] = {}
+    if len(questions) > 1:
+        legend = alt.Legend(orient="bottom", columns=1)
+        same["color"] = alt.Color(
+            "question:N", sort=None, title=None, legend=legend, scale=alt.Scale(domain=questions)
+        )
+        dash["strokeDash"] = alt.StrokeDash(
+            "question:N",
+            sort=None,
+            title=None,
+            legend=legend,
+            scale=alt.Scale(domain=questions, range=_DASHES[: len(questions)]),
+        )
+    tooltip = [
+        alt.Tooltip("policy:N", title="hidden"),
+        alt.Tooltip("epsilon:Q", title="cost ε", format=".3~g"),
+        alt.Tooltip("alpha:Q", title="±", format=",.3~g"),
+        alt.Tooltip("mechanism:N"),
+    ]
+    alone = len(questions) == 1
+    line = (base.mark_line(style="answer-line") if alone else base.mark_line(strokeWidth=2)).encode(
+        **same, **dash
+    )
+    point = base.mark_point(filled=True, opacity=1, cursor="pointer")
+    dots = (
+        point if not alone else base.mark_point(style="answer", filled=True, opacity=1, cursor="pointer")
+    ).encode(**same, tooltip=tooltip, size=alt.condition("picked", alt.value(220), alt.value(90)))
+    stars = (
+        base.transform_filter("datum.star")
+        .mark_point(style="alarm", shape=_STAR, filled=True, opacity=1, size=420, yOffset=-20)
+        .encode(x=x, y=y)
+    )
+    starred = field == "epsilon" and any(row["star"] for row in base.data.values)
+    marked = _chosen(base, x, y) if any(row["chosen"] for row in base.data.values) else []
+    layers = [*marked, line, dots, *([stars] if starred else [])]  # vega warns about a layer without data
+    return alt.layer(*layers).properties(width=width, height=_HEIGHT)
+
+
+def _chosen(base: Any, x: Any, y: Any) -> list[Any]:
+    """A line through both panels and a ring around the point that was chosen."""
+    chosen = base.transform_filter("datum.chosen")
+    return [
+        chosen.mark_rule(style="interval", strokeDash=[4, 3]).encode(x=x),
+        chosen.mark_point(style="interval", size=420, strokeWidth=3, opacity=1).encode(x=x, y=y),
+    ]

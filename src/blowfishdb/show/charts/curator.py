@@ -1,0 +1,250 @@
+"""Previews, for the curator only: the true answer beside a noisy one, on the same axes.
+
+Protection: how sure an attacker can become, against how far two values are apart.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from blowfishdb.core.arrays import FloatArray
+from blowfishdb.core.policy.protection import Step, percent
+from blowfishdb.show.charts.answers import heat_map, promise, value_title
+from blowfishdb.show.charts.frame import (
+    FILLED,
+    WIDTH,
+    ChartTable,
+    digits,
+    finished,
+    headline,
+    label_axis,
+    number_axis,
+    number_text,
+    rounded,
+)
+
+if TYPE_CHECKING:
+    from blowfishdb.core.budget import Epsilon
+    from blowfishdb.service.curator import Preview
+
+
+_HEIGHT, _STRIP = 220, 80
+_MOST = 1_000
+_MOST_LISTED = 20
+
+
+def preview_chart(preview: Preview, *, width: int = WIDTH) -> Any:
+    """Two panels on identical axes, and a strip with what the noise changed; marked as true data."""
+    import altair as alt
+
+    noisy, mark = preview.noisy, _mark(preview)
+    if preview.truth.labels != noisy.labels:
+        drawn = _listed(preview, width)
+    elif len(noisy.labels) == 2 and len(noisy.values) > 1:
+        most = float(max(preview.truth.values.max(initial=1), noisy.values.max(initial=1)))
+        maps = [
+            heat_map(
+                noisy.axes, noisy.labels, values, low, width=width, most=most, title="people"
+            ).properties(title=alt.TitleParams(text=name, fontSize=13))
+            for name, values, low in (
+                (f"{_exact(preview)} ({mark})", preview.truth.values, np.ones_like(preview.truth.values)),
+                ("Noisy, one draw", noisy.values, noisy.low),
+            )
+        ]
+        drawn = alt.vconcat(*maps, spacing=16)
+    else:
+        drawn = _panels(preview, width)
+    return finished(drawn, f"{noisy.receipt.question}: {mark}", promise(noisy), width=width)
+
+
+def preview_table(preview: Preview) -> ChartTable:
+    """True and noisy values and their difference, bin by bin."""
+    noisy = preview.noisy
+    places = digits(noisy.grain)
+    caption = f"{headline(_mark(preview))}. {headline(noisy.receipt.question)}. {promise(noisy)}"
+    if preview.truth.labels != noisy.labels:  # a ranking: noise changes which bins are listed
+        pairs = itertools.zip_longest(preview.truth.labels[0], noisy.labels[0], fillvalue="")
+        listed = tuple((str(place), true, drawn) for place, (true, drawn) in enumerate(pairs, start=1))
+        return ChartTable(caption, ("place", "true", "noisy"), listed)
+    names = (" · ".join(parts) for parts in itertools.product(*noisy.labels))
+    numbers = zip(preview.truth.values, noisy.values, noisy.values - preview.truth.values, strict=True)
+    rows = tuple(
+        (name, *(number_text(float(value), places) for value in values))
+        for name, values in zip(names, numbers, strict=True)
+    )
+    return ChartTable(caption, (" · ".join(noisy.axes), "true", "noisy", "noisy − true"), rows)
+
+
+def _mark(preview: Preview) -> str:
+    return "made-up data" if preview.stand_in else "true data"
+
+
+def _exact(preview: Preview) -> str:
+    return "Without noise" if preview.stand_in else "True answer"
+
+
+def _panels(preview: Preview, width: int) -> Any:
+    import altair as alt
+
+    noisy = preview.noisy
+    stride = -(-len(noisy.values) // _MOST)
+    names = tuple(" · ".join(parts) for parts in itertools.product(*noisy.labels))[::stride]
+    places = digits(noisy.grain if noisy.kind != "quantiles" else 1.0)
+
+    def column(values: FloatArray) -> list[float]:
+        return [rounded(value, places) for value in values[::stride]]
+
+    ends = noisy.band or (noisy.values, noisy.values)
+    truth, drawn, low, high = (column(v) for v in (preview.truth.values, noisy.values, *ends))
+    rows = [
+        {"bin": n, "true": t, "noisy": v, "low": lo, "high": hi, "residual": rounded(v - t, places)}
+        for n, t, v, lo, hi in zip(names, truth, drawn, low, high, strict=True)
+    ]
+    top, bottom = max([*truth, *high, 0.0]), min([*truth, *low, 0.0])
+    top += 0.15 * (top - bottom)  # where the mark stands, so that no bar lies under it
+    base = alt.Chart(alt.InlineData(values=rows))
+    side_by_side = width >= 480
+    each = (width - 72) // 2 if side_by_side else width
+    axis = " · ".join(noisy.axes)
+    x = alt.X("bin:N", sort=None, title=axis, axis=label_axis(names, each, most=4))
+    domain = alt.Scale(domain=[bottom, top if top > bottom else bottom + 1], nice=True)
+
+    def panel(field: str, title: str, words: str) -> Any:
+        y = alt.Y(f"{field}:Q", scale=domain, axis=number_axis(title))
+        layers: list[Any] = [
+            base.mark_bar(style="answer", fillOpacity=FILLED).encode(
+                x=x, y=y, tooltip=["bin:N", f"{field}:Q"]
+            )
+        ]
+        if field == "noisy" and noisy.band is not None:
+            layers.append(base.mark_rule(style="interval").encode(x=x, y=alt.Y("low:Q"), y2="high:Q"))
+        elif field == "true":
+            layers.append(_watermark(_mark(preview)))
+        named = alt.TitleParams(text=words, fontSize=13)
+        return alt.layer(*layers).properties(width=each, height=_HEIGHT, title=named)
+
+    panels = (
+        panel("true", value_title(noisy).replace(" (noisy)", ""), _exact(preview)),
+        panel("noisy", value_title(noisy), "Noisy, one draw"),
+    )
+    pair = alt.hconcat(*panels, spacing=16) if side_by_side else alt.vconcat(*panels, spacing=16)
+    strip = (
+        base.mark_bar(style="answer", fillOpacity=FILLED)
+        .encode(
+            x=alt.X("bin:N", sort=None, title=axis, axis=label_axis(names, width)),
+            y=alt.Y("residual:Q", axis=number_axis("noisy − true", ticks=3)),
+            tooltip=["bin:N", "residual:Q"],
+        )
+        .properties(width=width, height=_STRIP)
+    )
+    return alt.vconcat(pair, strip, spacing=16)
+
+
+def _watermark(words: str) -> Any:
+    import altair as alt
+
+    data = alt.InlineData(values=[{"words": words.upper()}])
+    return (
+        alt.Chart(data)
+        .mark_text(style="watermark", align="left", baseline="top")
+        .encode(text="words:N", x=alt.value(8), y=alt.value(4))
+    )
+
+
+def _listed(preview: Preview, width: int) -> Any:
+    """A ranking: which bins are listed with and without noise, one below the other."""
+    import altair as alt
+
+    rows = [
+        {"place": place, "list": name, "bin": label}
+        for name, labels in ((_mark(preview), preview.truth.labels[0]), ("noisy", preview.noisy.labels[0]))
+        for place, label in enumerate(labels[:_MOST_LISTED], start=1)
+    ]
+    base = alt.Chart(alt.InlineData(values=rows))
+    y = alt.Y("place:O", title="place", axis=alt.Axis(grid=False))
+    x = alt.X("list:N", sort=None, title=None, axis=alt.Axis(labelAngle=0, orient="top", grid=False))
+    words = base.mark_text(style="words").encode(x=x, y=y, text="bin:N")
+    longest = max(len(preview.truth.labels[0]), len(preview.noisy.labels[0]), 1)
+    height = 28 * min(longest, _MOST_LISTED)
+    return words.properties(width=width, height=height)
+
+
+_STEPS_HEIGHT = 220
+
+
+def protection_chart(steps: Sequence[Step], column: str, budget: Epsilon, *, width: int = WIDTH) -> Any:
+    """A step curve where values have distances, otherwise one bar for each kind of pair."""
+    along = bool(steps) and all(step.high is not None for step in steps)
+    drawn = _curve(steps, column, width) if along else _kinds(steps, width)
+    return finished(drawn, f"How well '{column}' is hidden", _words(steps, budget), width=width)
+
+
+def protection_table(steps: Sequence[Step], column: str, budget: Epsilon) -> ChartTable:
+    """Every step of the curve."""
+    rows = tuple((step.apart, percent(step.certainty)) for step in steps)
+    columns = (f"two values of {column}", "an attacker is at most this sure")
+    return ChartTable(_words(steps, budget), columns, rows)
+
+
+def _words(steps: Sequence[Step], budget: Epsilon) -> str:
+    if not steps:
+        return "This column has a single value, so there is nothing to hide."
+    first, last = steps[0], steps[-1]
+    words = (
+        f"After every answer that a budget of {budget} allows, someone who thought two values equally likely "
+        f"is at most {percent(first.certainty)} sure which of them it is {_when(first)}"
+    )
+    if len(steps) == 1:
+        return words + "."
+    farther = _when(last) if last.high is None else f"{last.apart} apart"
+    return f"{words}, and {percent(last.certainty)} sure {farther}."
+
+
+def _when(step: Step) -> str:
+    """Of which two values a step speaks."""
+    if step.high is not None:
+        return f"if they are {step.apart} apart"
+    return f"for {step.apart}" if step.apart.endswith("values") else f"if they are {step.apart}"
+
+
+def _curve(steps: Sequence[Step], column: str, width: int) -> Any:
+    import altair as alt
+
+    rows = [{"distance": 0.0, "sure": rounded(steps[0].certainty, 5), "apart": steps[0].apart}]
+    rows += [
+        {"distance": float(step.high or 0), "sure": rounded(step.certainty, 5), "apart": step.apart}
+        for step in steps
+    ]
+    base = alt.Chart(alt.InlineData(values=rows))
+    x = alt.X("distance:Q", axis=number_axis(f"distance of two values of {column}", ticks=6))
+    scale = alt.Scale(domain=[0.5, 1.0])
+    y = alt.Y("sure:Q", scale=scale, axis=number_axis("attacker's certainty, at most", form=".0%"))
+    line = base.mark_line(style="answer-line", interpolate="step-before").encode(x=x, y=y)
+    tooltip = [alt.Tooltip("apart:N", title="apart"), alt.Tooltip("sure:Q", title="at most", format=".1%")]
+    dots = base.mark_point(style="answer", filled=True, size=40).encode(x=x, y=y, tooltip=tooltip)
+    return alt.layer(line, dots).properties(width=width, height=_STEPS_HEIGHT)
+
+
+def _kinds(steps: Sequence[Step], width: int) -> Any:
+    import altair as alt
+
+    rows = [
+        {
+            "apart": step.apart,
+            "start": 0.5,
+            "sure": rounded(step.certainty, 5),
+            "words": percent(step.certainty),
+        }
+        for step in steps
+    ]
+    base = alt.Chart(alt.InlineData(values=rows))
+    y = alt.Y("apart:N", sort=None, title=None, axis=alt.Axis(labelLimit=220, grid=False))
+    axis = number_axis("attacker's certainty, at most", form=".0%")
+    x = alt.X("sure:Q", scale=alt.Scale(domain=[0.5, 1.0]), axis=axis)
+    bars = base.mark_bar(style="answer", height=alt.RelativeBandSize(0.5)).encode(x=x, x2="start:Q", y=y)
+    words = base.mark_text(style="words", dy=-20, align="right").encode(x=x, y=y, text="words:N")
+    return alt.layer(bars, words).properties(width=width, height=max(64, 56 * len(rows)))

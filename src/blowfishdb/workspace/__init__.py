@@ -1,0 +1,1 @@
+"""The workspace as people type on it: beside this process, or on a server."""

@@ -1,0 +1,295 @@
+"""Datasets as people use them: questions about columns, policies, budgets; wherever the data is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, final
+
+from blowfishdb.adapters.copies.folder import SourceFacts
+from blowfishdb.adapters.store.values import Budget, Grant, RequestKey
+from blowfishdb.core.budget import AnyEpsilon, Epsilon
+from blowfishdb.core.domain.attribute import Attribute
+from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.domain.predicates import Everything, Predicate
+from blowfishdb.core.errors import InvalidInput
+from blowfishdb.core.graphs import Threshold
+from blowfishdb.core.policy.codec import digest
+from blowfishdb.core.policy.guarantee import Guarantee
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.policy.words import PolicyDifference
+from blowfishdb.core.questions.form import QuestionForm
+from blowfishdb.messages.answers import Answer
+from blowfishdb.messages.questions import Progress, Terms
+from blowfishdb.service.advice import Suggestions
+from blowfishdb.service.curator import KnownCheck, Preview
+from blowfishdb.service.explain import Explanation, Tradeoff
+from blowfishdb.service.policies import Kept, Past
+from blowfishdb.workspace.asking import Asking, Columns
+from blowfishdb.workspace.gateway import Facts, Gateway
+
+if TYPE_CHECKING:
+    from blowfishdb.language.select import SqlQuestion
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """One dataset of a workspace."""
+
+    gateway: Gateway
+    name: str
+    condition: Predicate = field(default_factory=Everything)
+
+    @property
+    def schema(self) -> Domain:
+        """The declared columns."""
+        return self.gateway.facts(self.name).domain
+
+    @property
+    def policy(self) -> Policy:
+        """The published policy."""
+        return self.gateway.facts(self.name).policy
+
+    def declare(self, **columns: Attribute) -> Dataset:
+        """Declare columns anew, while nothing has been asked; the others stay as they are."""
+        schema = self.schema
+        merged = {name: schema[name] for name in schema.names} | columns
+        self.gateway.redeclare(self.name, Domain.of(merged))
+        return self
+
+    def propose(self, policy: Policy) -> PolicyDifference:
+        """What publishing ``policy`` would change, in words; nothing is changed."""
+        return self.gateway.propose(self.name, policy)
+
+    def past(self, policy: Policy) -> Past:
+        """What answers so far lost between values that ``policy`` hides."""
+        return self.gateway.past(self.name, policy)
+
+    def publish(self, policy: Policy, *, confirm: bool = False, withdraw: bool = False) -> Dataset:
+        """Make ``policy`` the one that new answers follow.
+
+        Once budget is spent, earlier answers were given under the earlier policy. Such a change needs
+        ``confirm=True``; it is written into the ledger with its difference in words. What they lost under the
+        new policy counts against the budget. If the new policy hides less, the earlier one stays promised
+        beside it, and answers have to fit under both, unless ``withdraw=True``.
+        """
+        self.gateway.publish(self.name, policy, confirm=confirm, withdraw=withdraw)
+        return self
+
+    def check_known(self) -> KnownCheck:
+        """Which counts that the draft takes to be known are not true of the data; for the curator.
+
+        Reads the data; that somebody looked is written into the ledger.
+        """
+        return self.gateway.check_known(self.name)
+
+    @property
+    def kept(self) -> list[Kept]:
+        """Earlier policies that are still promised."""
+        return self.gateway.kept(self.name)
+
+    def withdraw(self, version: int) -> Dataset:
+        """Take an earlier promise back: from now on answers need not fit under it. On record for everyone."""
+        self.gateway.withdraw(self.name, version)
+        return self
+
+    def refresh(
+        self,
+        source: object | None = None,
+        *,
+        dialect: Mapping[str, Any] | None = None,
+        same_rows: bool = False,
+    ) -> Dataset:
+        """Declare that the rows have changed: answers from now on belong to a new snapshot.
+
+        A file is read again, as it was read before unless another ``dialect`` is said; if it does not fit,
+        the copy so far stays in force. ``source`` is the table as it is now, for rows that came from one in
+        memory. The same people are in it, so what was spent stays spent. Rows that are in another dataset by
+        now need ``same_rows``, as when they are declared.
+        """
+        self.gateway.refresh(self.name, source, dialect=dialect, same_rows=same_rows)
+        return self
+
+    @property
+    def source(self) -> SourceFacts:
+        """Where the rows come from, how a file was read, and the copy of it; for the curator."""
+        return self.gateway.source(self.name)
+
+    def delete(self) -> str:
+        """End the dataset and erase the copy of its rows; says what is left of it, and where."""
+        return self.gateway.delete(self.name)
+
+    @property
+    def budget(self) -> DatasetBudget:
+        """What may be lost in total, and what is."""
+        return DatasetBudget(self.gateway, self.name)
+
+    def guarantee(self) -> Guarantee:
+        """What is promised to the people in the data, in words."""
+        return self.gateway.guarantee(self.name)
+
+    def tradeoff(
+        self,
+        question: Asking,
+        policies: Mapping[str, Policy] | Sequence[Policy] | None = None,
+        *,
+        column: str | None = None,
+        thresholds: Iterable[Any] = (),
+        thetas: Mapping[str, float] | None = None,
+        at_epsilon: AnyEpsilon | None = None,
+        progress: Progress | None = None,
+    ) -> Tradeoff:
+        """What ``question`` costs, and how far off it is, under several policies; reads no data.
+
+        Either ``policies``, named or not, or the distances in ``column`` within which values are hidden;
+        ``thetas`` says where named policies stand on the axis of distances.
+        """
+        if policies is None:
+            name = column or question.form.columns[0].name
+            listed = list(thresholds)
+            policies = {f"within {distance}": self.hiding_within(name, distance) for distance in listed}
+            thetas = {f"within {distance}": float(distance) for distance in listed}
+        elif not isinstance(policies, Mapping):
+            policies = _labelled(policies)
+        fixed = None if at_epsilon is None else Epsilon(at_epsilon)
+        return self.gateway.tradeoff(
+            question.request(), policies, at_epsilon=fixed, thetas=thetas, progress=progress
+        )
+
+    def hiding_within(self, column: str, distance: object) -> Policy:
+        """The published policy, except that values of ``column`` are hidden within ``distance``."""
+        attribute: Attribute = self.schema[column]
+        graph = Threshold(attribute.value_count, attribute.threshold(distance))
+        return self.policy.with_column(column, graph)
+
+    def where(self, condition: Predicate) -> Dataset:
+        """The rows that satisfy ``condition``, and every condition so far."""
+        condition.check(self.schema)
+        both = condition if isinstance(self.condition, Everything) else self.condition & condition
+        return replace(self, condition=both)
+
+    def __getitem__(self, columns: str | tuple[str, ...]) -> Columns:
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        return Columns(self.gateway, self.name, self.schema, names, self.condition)
+
+    def count(self) -> Asking:
+        """How many rows there are; exact and free where the policy does not hide it."""
+        return self.question(QuestionForm("count", ()))
+
+    def question(self, form: QuestionForm | str) -> Asking:
+        """A question in its short form, such as ``cumulative(salary, bins=20)``."""
+        from blowfishdb.language.short import parse_question
+
+        facts = self.gateway.facts(self.name)
+        if isinstance(form, str):
+            with self._suggesting(facts, lambda text: parse_question(text, facts.domain)).checked("count()"):
+                form = parse_question(form, facts.domain)
+        return Asking(self.gateway, self.name, facts.domain, form.only(self.condition))
+
+    def sql(self, text: str) -> Asking:
+        """The question that a SELECT asks; ``WITH ERROR 50 CONFIDENCE 0.95`` states its accuracy."""
+        parsed = self.select(text)
+        if parsed.explain:
+            raise InvalidInput("EXPLAIN is not a question.", fixes=("dataset.explain(question)",))
+        terms = Terms(parsed.accuracy, parsed.epsilon)
+        return replace(self.question(parsed.form), terms=terms)
+
+    def select(self, text: str) -> SqlQuestion:
+        """A SELECT as it is read; a refusal suggests only statements that have a price."""
+        from blowfishdb.language.select import parse_select
+        from blowfishdb.language.text import name_text
+
+        facts = self.gateway.facts(self.name)
+
+        def parsed(statement: str) -> SqlQuestion:
+            return parse_select(statement, facts.domain, dataset=self.name)
+
+        total = f"SELECT COUNT(*) FROM {name_text(self.name)}"  # noqa: S608 - shown, never run
+        with self._suggesting(facts, lambda statement: parsed(statement).form).checked(total):
+            return parsed(text)
+
+    def _suggesting(self, facts: Facts, read: Callable[[str], QuestionForm]) -> Suggestions:
+        return Suggestions(self.name, facts.policy, facts.rows_per_person, read)
+
+    def explain(self, question: Asking) -> Explanation:
+        """How ``question`` would be answered: boxes, policy graph, sensitivity, mechanism; free."""
+        return self.gateway.explain(question.request())
+
+    def preview(self, question: Asking, *, policy: Policy | None = None, stand_in: bool = False) -> Preview:
+        """The true answer beside a noisy one, for the curator, under the published policy or a draft."""
+        return self.gateway.preview(question.request(), policy=policy, stand_in=stand_in)
+
+
+def _labelled(policies: Sequence[Policy]) -> dict[str, Policy]:
+    """Policies by what they say; those that say the same in short are numbered."""
+    found: dict[str, Policy] = {}
+    for number, policy in enumerate(policies, start=1):
+        label = policy.describe()
+        found[label if label not in found else f"{label} ({number})"] = policy
+    return found
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Questions that are settled on together, before any of them is answered."""
+
+    gateway: Gateway
+    questions: tuple[Asking, ...]
+
+    def __post_init__(self) -> None:
+        if not self.questions:
+            raise InvalidInput("A batch has at least one question.")
+
+    def quote(self) -> Epsilon:
+        """At most this much; free, like every quote."""
+        return sum((question.quote().epsilon for question in self.questions), Epsilon(0))
+
+    def ask(self, *, max_cost: AnyEpsilon | None = None, key: str | RequestKey | None = None) -> list[Answer]:
+        """The answers, in the order of the questions; under a ``key`` each is charged once for ever."""
+        limit = None if max_cost is None else Epsilon(max_cost)
+        if isinstance(key, str):
+            said = [{"dataset": question.dataset, **question.to_plain()} for question in self.questions]
+            key = RequestKey(key, digest(said))
+        requests = [
+            question.request(None if key is None else replace(key, part=part))
+            for part, question in enumerate(self.questions)
+        ]
+        return self.gateway.ask_all(requests, max_cost=limit)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DatasetBudget:
+    """The total privacy loss that a dataset may suffer, and how much of it is gone."""
+
+    gateway: Gateway
+    name: str
+
+    @property
+    def status(self) -> Budget:
+        """Total, spent and held, exact."""
+        return self.gateway.budget(self.name)
+
+    @property
+    def remaining(self) -> Epsilon:
+        """What new answers may still cost."""
+        return self.status.remaining
+
+    @property
+    def grants(self) -> list[Grant]:
+        """Who may spend what, and has."""
+        return self.gateway.grants(self.name)
+
+    def grant(self, user: str, epsilon: AnyEpsilon) -> None:
+        """Let ``user`` spend up to ``epsilon`` of the total; once there are grants, only they can spend."""
+        self.gateway.grant(self.name, user, Epsilon(epsilon))
+
+    def set(self, total: AnyEpsilon) -> None:
+        """Declare the total."""
+        self.gateway.set_budget(self.name, Epsilon(total))
+
+    def __repr__(self) -> str:
+        status = self.status
+        return f"<Budget of {self.name}: {status.spent} of {status.total} spent, {status.remaining} left>"

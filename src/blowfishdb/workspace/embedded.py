@@ -1,0 +1,415 @@
+"""The embedded workspace: `bf.open(path)`. Datasets, policies, ledger and answers in one file."""
+
+from __future__ import annotations
+
+import copy
+import getpass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Self, final
+
+from blowfishdb.adapters.backends import Cancellation
+from blowfishdb.adapters.copies import Dialect, SourceKind
+from blowfishdb.adapters.copies.folder import Holdings, SourceFacts, copies_of
+from blowfishdb.adapters.store import backup as backups
+from blowfishdb.adapters.store.backup import Watch, Witness
+from blowfishdb.adapters.store.catalogue import Policies, already_asked
+from blowfishdb.adapters.store.database import Store
+from blowfishdb.adapters.store.ledger import Ledger
+from blowfishdb.adapters.store.values import Audited, Budget, Event, Grant, Head, RequestKey
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.errors import InvalidInput, NotFound
+from blowfishdb.core.policy.guarantee import Guarantee, guarantee
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.policy.words import PolicyDifference
+from blowfishdb.mechanisms import Best
+from blowfishdb.messages.answers import Answer
+from blowfishdb.messages.questions import Progress, Quote, Request
+from blowfishdb.noise import secure
+from blowfishdb.service import records
+from blowfishdb.service.curator import KnownCheck, Preview, check_known, preview
+from blowfishdb.service.explain import Explanation, Tradeoff, explain, tradeoff
+from blowfishdb.service.planning import Planner
+from blowfishdb.service.policies import Kept, Past, Publishing
+from blowfishdb.service.records import DatasetRecord, Records
+from blowfishdb.service.reuse import Owned
+from blowfishdb.service.service import Service, read_answer
+from blowfishdb.service.sources import RowsOf, RowSources, what_stays
+from blowfishdb.workspace.asking import Asking
+from blowfishdb.workspace.datasets import Batch, Dataset
+from blowfishdb.workspace.gateway import Facts, Gateway
+
+DEFAULT_BUDGET = Epsilon(1)
+ABANDONED = timedelta(minutes=15)
+"""Charges that a process left unfinished so long ago are ended when a workspace is opened."""
+
+
+@final
+class Workspace(Gateway):
+    """Datasets, their policies, their budget ledger and every answer so far, in one file."""
+
+    def __init__(self, path: str | Path, user: str | None = None) -> None:
+        self.store = Store.open(path)
+        self.user = user or getpass.getuser()
+        self._ledger = Ledger(self.store)
+        self._ledger.recover(ABANDONED)
+        self._records = Records(self.store)
+        self._rows = RowSources(self._records, copies_of(self.store))
+        self._policies = Policies(self.store)
+        self._publishing = Publishing(self._ledger, self._policies, self._records)
+        self._service = Service(
+            self._askable,
+            self._rows.backend,
+            self._ledger,
+            Owned(self._ledger),
+            secure(),
+            Planner(Best()),
+            self._publishing.kept,
+        )
+
+    def as_user(self, user: str) -> Workspace:
+        """The same workspace in the name of somebody else; both share everything that is open."""
+        other = copy.copy(self)
+        other.user = user
+        return other
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._rows.close()
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def backup(self, path: str | Path) -> backups.Copy:
+        """Copy the workspace to a new file, as it is at one moment, while others go on writing."""
+        return backups.backup(self.store, path)
+
+    # --- datasets -------------------------------------------------------------------------------
+
+    def datasets(self) -> list[str]:
+        """The names of all datasets."""
+        return self._records.names()
+
+    def __getitem__(self, name: str) -> Dataset:
+        self.facts(name)
+        return Dataset(self, name)
+
+    def facts(self, name: str) -> Facts:
+        """The columns and the policy of a dataset."""
+        record = self._records[name]
+        rules = records.rules_of(record)
+        return Facts(
+            name,
+            record.domain,
+            record.policy,
+            record.policy_version,
+            record.snapshot,
+            record.rows_per_person,
+            tuple(sorted(rules.public)),
+            rules.vary,
+            record.declared_kind.value,
+        )
+
+    def add_dataset(
+        self,
+        name: str,
+        source: object,
+        *,
+        domain: Domain,
+        table: str | None = None,
+        view: str | None = None,
+        person: str | None = None,
+        rows_per_person: int = 1,
+        row_key: str | None = None,
+        kind: str | None = None,
+        dialect: Mapping[str, Any] | None = None,
+        public: Sequence[str] = (),
+        rows_vary: bool | None = None,
+        same_rows: bool = False,
+    ) -> Dataset:
+        """Declare a dataset: where its rows are and which values they may hold.
+
+        ``source`` is a path (DuckDB, SQLite, CSV, Parquet), a database address, or a pandas, Arrow or Polars
+        table. The rows are those of ``table``, or of ``view``, a SELECT over several tables. With ``person``,
+        the column that says whose row it is, at most ``rows_per_person`` rows count for each, by ``row_key``.
+        Everything about a record stays hidden until a policy says otherwise, and the budget is 1.
+
+        Files of rows and tables in memory are read once, now, into a copy beside the workspace. How a CSV
+        file is written (``dialect``) is found if it is not said, and kept for ``refresh``. Rows in a database
+        stay there: ``kind`` says whether they are left as they are ("frozen") or may change ("live").
+
+        ``public`` names columns that no policy may hide, such as those by which a view leaves out rows;
+        ``rows_vary`` says of a view in the database whether hidden values decide which rows it has. Rows that
+        are in another dataset already need ``same_rows=True``: the promises add up.
+        """
+        if not isinstance(name, str) or not name.strip():
+            raise InvalidInput("A dataset needs a name.")
+        if isinstance(source, str | Path):
+            records.check_not_own(str(source), self.store.name)
+        which = RowsOf(table, view, person, rows_per_person, row_key, tuple(public), rows_vary, same_rows)
+        made = self._rows.declare(
+            name,
+            source,
+            domain,
+            which,
+            by=self.user,
+            total=DEFAULT_BUDGET,
+            kind=None if kind is None else SourceKind.read(kind),
+            dialect=None if dialect is None else Dialect.from_plain(dialect),
+        )
+        if made.shared or public or rows_vary is not None:
+            facts = {"public": list(public), "rows_vary": rows_vary, "same_rows_as": list(made.shared)}
+            self._ledger.note(name, self.user, "source", facts)
+        return self[name]
+
+    def redeclare(self, name: str, domain: Domain) -> None:
+        """Declare other columns or limits, while nothing has been asked; everything is hidden again."""
+        record = self._ready(name)
+        if self._ledger.charges(name):
+            raise already_asked(name)
+        self._rows.redeclare(record, domain, by=self.user)
+
+    def refresh(
+        self,
+        name: str,
+        source: object | None = None,
+        *,
+        dialect: Mapping[str, Any] | None = None,
+        same_rows: bool = False,
+    ) -> None:
+        """Declare that the rows have changed: answers from now on belong to a new snapshot."""
+        said = None if dialect is None else Dialect.from_plain(dialect)
+        record = self._records[name]
+        self._rows.refresh(record, by=self.user, source=source, dialect=said, same_rows=same_rows)
+
+    def source(self, name: str) -> SourceFacts:
+        """Where the rows of a dataset come from; for the curator."""
+        return self._records[name].source_facts()
+
+    def copies(self) -> Holdings:
+        """Where all rows come from, and how much room their copies take; for the curator."""
+        sources = tuple(self.source(name) for name in self.datasets())
+        return Holdings(sources, self._rows.copies.used(), self._rows.copies.quota)
+
+    def delete(self, name: str) -> str:
+        """End a dataset and erase the copy of its rows; says what is left of it, and where."""
+        record = self._records[name]
+        self._rows.delete(record, by=self.user)
+        return what_stays(record)
+
+    def check_rows(self) -> list[str]:
+        """What is not as it should be with datasets and the copies of their rows, for the curator."""
+        return list(self._rows.problems())
+
+    def repair(self) -> list[str]:
+        """Mend what a crash or an older version left, where that needs no decision; says what was done."""
+        return list(self._rows.repair(self.user))
+
+    def _ready(self, name: str) -> DatasetRecord:
+        """A dataset that can be asked about; what older versions left out, it gets now: policy and copy."""
+        record = self._records[name]
+        if self._records.complete(record, self.user):
+            record = self._records[name]
+        if record.awaits_copy:
+            self._rows.adopt(record, by=self.user)
+            record = self._records[name]
+        return record
+
+    # --- policies -------------------------------------------------------------------------------
+
+    def draft(self, name: str) -> Policy:
+        """The policy that the curator is working on; the published one if there is none."""
+        return self._records.draft(name)
+
+    def save_draft(self, name: str, policy: Policy) -> None:
+        """Keep a policy to go on with later; nothing follows it until it is published."""
+        self.propose(name, policy)
+        self._records.put_draft(name, policy)
+
+    def propose(self, name: str, policy: Policy) -> PolicyDifference:
+        """What would change, in words."""
+        return self._publishing.propose(name, policy)
+
+    def past(self, name: str, policy: Policy) -> Past:
+        """What answers so far lost between values that ``policy`` hides."""
+        return self._publishing.past(name, policy)
+
+    def publish(self, name: str, policy: Policy, *, confirm: bool = False, withdraw: bool = False) -> None:
+        """Make ``policy`` the one that new answers follow; explained and on record in the ledger."""
+        self._publishing.publish(name, policy, self.user, confirm=confirm, withdraw=withdraw)
+
+    def kept(self, name: str) -> list[Kept]:
+        """Earlier policies that are still promised."""
+        return self._publishing.kept(self._records[name].name)
+
+    def withdraw(self, name: str, version: int) -> None:
+        """Take an earlier promise back, on record for everyone."""
+        self._policies.withdraw(self._records[name].name, self.user, version)
+
+    def check_known(self, name: str) -> KnownCheck:
+        """Which counts that the draft takes to be known are not true of the data; on record."""
+        self._ready(name)
+        return check_known(self._service, name, self.user, self.draft(name))
+
+    def guarantee(self, name: str) -> Guarantee:
+        """What is promised to the people in the data, in words."""
+        record = self._records[name]
+        total = self._ledger.budget(name).total
+        promised = guarantee(record.policy, total, rows_per_person=record.rows_per_person)
+        return replace(
+            promised,
+            past=self._publishing.remembered(name),
+            about=self._about(record, total),
+            history=self._publishing.promised(name),
+        )
+
+    def tradeoff(
+        self,
+        request: Request,
+        policies: Mapping[str, Policy],
+        *,
+        at_epsilon: Epsilon | None = None,
+        thetas: Mapping[str, float] | None = None,
+        progress: Progress | None = None,
+    ) -> Tradeoff:
+        """What a question costs under each policy; reads no data."""
+        return tradeoff(
+            self._service.planner,
+            self._service.resolved(request),
+            policies,
+            rows_per_person=self._records[request.dataset].rows_per_person,
+            at_epsilon=at_epsilon,
+            thetas=thetas,
+            progress=progress,
+        )
+
+    def preview(self, request: Request, *, policy: Policy | None = None, stand_in: bool = False) -> Preview:
+        """The true answer beside a noisy one, for the curator."""
+        self._ready(request.dataset)
+        return preview(self._service, self._service.resolved(request), policy=policy, stand_in=stand_in)
+
+    # --- budgets --------------------------------------------------------------------------------
+
+    def budget(self, name: str) -> Budget:
+        """Total, spent and held."""
+        return self._ledger.budget(name)
+
+    def left(self, name: str) -> Epsilon:
+        """What this user can still spend."""
+        return self._ledger.left(name, self.user)
+
+    def set_budget(self, name: str, total: Epsilon) -> None:
+        """Declare the total."""
+        self._ledger.set_budget(name, total, self.user)
+
+    def grant(self, name: str, user: str, epsilon: Epsilon) -> None:
+        """Let a user spend part of the total."""
+        self._ledger.grant(name, user, epsilon, self.user)
+
+    def grants(self, name: str) -> list[Grant]:
+        """Who may spend what, and has."""
+        return self._ledger.grants(name)
+
+    # --- questions and answers ------------------------------------------------------------------
+
+    def quote(self, request: Request) -> Quote:
+        """What the answer costs; free."""
+        return self._service.quote(request)
+
+    def explain(self, request: Request) -> Explanation:
+        """How the question would be answered; free."""
+        return explain(self._service.resolved(request), self._service.plan(request))
+
+    def ask(
+        self,
+        request: Request,
+        *,
+        max_cost: Epsilon | None = None,
+        cancel: Cancellation | None = None,
+        progress: Progress | None = None,
+    ) -> Answer:
+        """The answer, charged once."""
+        self._ready(request.dataset)
+        return self._service.ask(request, max_cost=max_cost, cancel=cancel, progress=progress)
+
+    def batch(self, *questions: Asking) -> Batch:
+        """Several questions as one: what follows from the others is free, and known more closely."""
+        return Batch(self, questions)
+
+    def ask_all(self, requests: Sequence[Request], *, max_cost: Epsilon | None = None) -> list[Answer]:
+        """The answers to questions that were settled on together, before any of them is answered."""
+        for dataset in {request.dataset for request in requests}:
+            self._ready(dataset)
+        return self._service.ask_all(requests, max_cost=max_cost)
+
+    def answered_under(self, key: RequestKey, *, silence: timedelta) -> dict[int, Answer]:
+        """What was answered under a key, by part; refused while a part is under way, and if one was lost.
+
+        A part of which nothing was heard for ``silence`` is taken for abandoned, and is lost.
+        """
+        found = self._ledger.charged_under(self.user, key, silence=silence)
+        return {part: read_answer(stored) for part, stored in found.items()}
+
+    def answers(self, dataset: str | None = None) -> list[Answer]:
+        """Every stored answer, oldest first."""
+        return [read_answer(stored) for stored in self._ledger.answers(dataset)]
+
+    def answer(self, number: int) -> Answer:
+        """The stored answer with that number."""
+        for stored in self._ledger.answers():
+            if stored.charge.id == number:
+                return read_answer(stored)
+        raise NotFound(f"There is no answer number {number}.", fixes=("list the answers",))
+
+    def events(self, dataset: str | None = None) -> list[Event]:
+        """Everything that happened, in order, as the hash chain has it."""
+        return self._ledger.events(dataset)
+
+    def audit(self, *, since: Head | str | None = None, witness: str | Path | None = None) -> Audited:
+        """What is wrong with the books, and what was looked at.
+
+        They must extend the head ``since``, and every head of the file ``witness``.
+        """
+        return self.audited([] if since is None else [Head.of(str(since))], witness)
+
+    def audited(self, since: Sequence[Head], witness: str | Path | None = None) -> Audited:
+        """The same, for any number of heads that were kept."""
+        seen = [] if witness is None else Witness(witness).heads()
+        audited = self._ledger.audit([*seen, *since])
+        return audited if witness is None else replace(audited, witnessed=len(seen))
+
+    def watch(self, witness: str | Path) -> Watch:
+        """Write every new head into a file outside the workspace, until ``end``; refused if it disagrees."""
+        watch = Watch(self._ledger, Witness(witness))
+        watch.start()
+        return watch
+
+    def head(self) -> Head:
+        """Where the books end: the number of the last event and its hash, to be kept elsewhere."""
+        return self._ledger.head()
+
+    # --- where rows are -------------------------------------------------------------------------
+
+    def _askable(self, name: str) -> DatasetRecord:
+        return records.askable(self._records[name])
+
+    def _about(self, record: DatasetRecord, total: Epsilon) -> tuple[str, ...]:
+        """A dataset that was deleted told what it told."""
+        current = set(self._records.names())
+        others = []
+        for name in records.sharing(self._records.every(), record):
+            budget = self._ledger.budget(name)
+            others.append((name, budget.total if name in current else budget.spent))
+        return records.about(record.name, records.rules_of(record), others, total)
+
+
+def open_workspace(path: str | Path, user: str | None = None) -> Workspace:
+    """The workspace at ``path``, made if it is not there yet."""
+    return Workspace(path, user)

@@ -1,0 +1,289 @@
+"""Gateway: what a workspace can do, however it is reached.
+
+The file beside this process (``embedded``) and a server (``remote``) implement it; everything that people
+type is written once, on top of it, in ``datasets`` and ``asking``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+from blowfishdb.adapters.backends import Cancellation
+from blowfishdb.adapters.copies.folder import Holdings, SourceFacts
+from blowfishdb.adapters.store.values import Audited, Budget, Event, Grant, Head
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.policy import codec
+from blowfishdb.core.policy.guarantee import Guarantee
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.policy.words import PolicyDifference
+from blowfishdb.messages.answers import Answer
+from blowfishdb.messages.questions import Progress, Quote, Request
+from blowfishdb.service.curator import KnownCheck, Preview
+from blowfishdb.service.explain import Explanation, Tradeoff
+from blowfishdb.service.policies import Kept, Past
+from blowfishdb.workspace.asking import Asking
+
+if TYPE_CHECKING:
+    from blowfishdb.workspace.datasets import Batch, Dataset
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What everyone who may ask about a dataset may know of it."""
+
+    name: str
+    domain: Domain
+    policy: Policy
+    policy_version: int
+    snapshot: int
+    rows_per_person: int
+    public: tuple[str, ...] = ()
+    """Declared columns that no policy may hide."""
+    rows_vary: bool = False
+    """Whether hidden values decide which rows there are; then every policy hides presence."""
+    kind: str = "frozen"
+    """Whether answers come from a copy, from rows that are left as they are, or from rows that change."""
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-ready data."""
+        return {
+            "name": self.name,
+            "domain": codec.plain(self.domain),
+            "policy": codec.plain(self.policy.graph),
+            "known": codec.plain_known(self.policy),
+            "policy_version": self.policy_version,
+            "snapshot": self.snapshot,
+            "rows_per_person": self.rows_per_person,
+            "public": list(self.public),
+            "rows_vary": self.rows_vary,
+            "kind": self.kind,
+        }
+
+    @classmethod
+    def from_plain(cls, said: Mapping[str, Any]) -> Facts:
+        """Facts from their plain form."""
+        domain = codec.domain(said["domain"])
+        known = codec.constraints(said.get("known") or {})
+        policy = Policy(domain, codec.graph(said["policy"]), known)
+        return cls(
+            said["name"],
+            domain,
+            policy,
+            said["policy_version"],
+            said["snapshot"],
+            said["rows_per_person"],
+            tuple(said.get("public", ())),
+            bool(said.get("rows_vary", False)),
+            said.get("kind", "frozen"),
+        )
+
+
+class Gateway(ABC):
+    """A workspace: its datasets, their policies and budgets, and every answer so far."""
+
+    user: str
+
+    # --- datasets -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def datasets(self) -> list[str]:
+        """The names of all datasets."""
+
+    @abstractmethod
+    def facts(self, name: str) -> Facts:
+        """The columns and the policy of a dataset."""
+
+    @abstractmethod
+    def __getitem__(self, name: str) -> Dataset:
+        """A dataset by its name."""
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.datasets()
+
+    @abstractmethod
+    def add_dataset(
+        self,
+        name: str,
+        source: object,
+        *,
+        domain: Domain,
+        table: str | None = None,
+        view: str | None = None,
+        person: str | None = None,
+        rows_per_person: int = 1,
+        row_key: str | None = None,
+        kind: str | None = None,
+        dialect: Mapping[str, Any] | None = None,
+        public: Sequence[str] = (),
+        rows_vary: bool | None = None,
+        same_rows: bool = False,
+    ) -> Dataset:
+        """Declare a dataset: where its rows are and which values they may hold."""
+
+    @abstractmethod
+    def redeclare(self, name: str, domain: Domain) -> None:
+        """Declare other columns or limits, while nothing has been asked; everything is hidden again."""
+
+    @abstractmethod
+    def refresh(
+        self,
+        name: str,
+        source: object | None = None,
+        *,
+        dialect: Mapping[str, Any] | None = None,
+        same_rows: bool = False,
+    ) -> None:
+        """Declare that the rows have changed."""
+
+    @abstractmethod
+    def source(self, name: str) -> SourceFacts:
+        """Where the rows of a dataset come from; for the curator."""
+
+    @abstractmethod
+    def copies(self) -> Holdings:
+        """Where all rows come from, and how much room their copies take; for the curator."""
+
+    @abstractmethod
+    def delete(self, name: str) -> str:
+        """End a dataset and erase the copy of its rows; says what is left of it, and where."""
+
+    # --- policies -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def draft(self, name: str) -> Policy:
+        """The policy that the curator is working on; the published one if there is none."""
+
+    @abstractmethod
+    def save_draft(self, name: str, policy: Policy) -> None:
+        """Keep a policy to go on with later; nothing follows it until it is published."""
+
+    @abstractmethod
+    def propose(self, name: str, policy: Policy) -> PolicyDifference:
+        """What would change, in words."""
+
+    @abstractmethod
+    def past(self, name: str, policy: Policy) -> Past:
+        """What answers so far lost between values that ``policy`` hides."""
+
+    @abstractmethod
+    def publish(self, name: str, policy: Policy, *, confirm: bool = False, withdraw: bool = False) -> None:
+        """Make ``policy`` the one that new answers follow.
+
+        If it hides less, the policy so far stays promised beside it, unless it is withdrawn at once.
+        """
+
+    @abstractmethod
+    def kept(self, name: str) -> list[Kept]:
+        """Earlier policies that are still promised, oldest first."""
+
+    @abstractmethod
+    def withdraw(self, name: str, version: int) -> None:
+        """Take an earlier promise back, on record for everyone."""
+
+    @abstractmethod
+    def check_known(self, name: str) -> KnownCheck:
+        """Which counts that the draft takes to be known are not true of the data; for the curator."""
+
+    @abstractmethod
+    def guarantee(self, name: str) -> Guarantee:
+        """What is promised to the people in the data, in words."""
+
+    @abstractmethod
+    def tradeoff(
+        self,
+        request: Request,
+        policies: Mapping[str, Policy],
+        *,
+        at_epsilon: Epsilon | None = None,
+        thetas: Mapping[str, float] | None = None,
+        progress: Progress | None = None,
+    ) -> Tradeoff:
+        """What a question costs under each policy; reads no data."""
+
+    @abstractmethod
+    def preview(self, request: Request, *, policy: Policy | None = None, stand_in: bool = False) -> Preview:
+        """The true answer beside a noisy one, for the curator."""
+
+    # --- budgets --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def budget(self, name: str) -> Budget:
+        """Total, spent and held."""
+
+    @abstractmethod
+    def left(self, name: str) -> Epsilon:
+        """What this user can still spend."""
+
+    @abstractmethod
+    def set_budget(self, name: str, total: Epsilon) -> None:
+        """Declare the total."""
+
+    @abstractmethod
+    def grant(self, name: str, user: str, epsilon: Epsilon) -> None:
+        """Let a user spend part of the total."""
+
+    @abstractmethod
+    def grants(self, name: str) -> list[Grant]:
+        """Who may spend what, and has."""
+
+    # --- questions and answers ------------------------------------------------------------------
+
+    @abstractmethod
+    def quote(self, request: Request) -> Quote:
+        """What the answer costs; free."""
+
+    @abstractmethod
+    def explain(self, request: Request) -> Explanation:
+        """How the question would be answered; free."""
+
+    @abstractmethod
+    def ask(
+        self,
+        request: Request,
+        *,
+        max_cost: Epsilon | None = None,
+        cancel: Cancellation | None = None,
+        progress: Progress | None = None,
+    ) -> Answer:
+        """The answer, charged once."""
+
+    @abstractmethod
+    def ask_all(self, requests: Sequence[Request], *, max_cost: Epsilon | None = None) -> list[Answer]:
+        """The answers to questions that were settled on together, before any of them is answered."""
+
+    @abstractmethod
+    def batch(self, *questions: Asking) -> Batch:
+        """Several questions as one: what follows from the others is free, and known more closely."""
+
+    @abstractmethod
+    def answers(self, dataset: str | None = None) -> list[Answer]:
+        """Every stored answer, oldest first."""
+
+    @abstractmethod
+    def answer(self, number: int) -> Answer:
+        """The stored answer with that number."""
+
+    @abstractmethod
+    def events(self, dataset: str | None = None) -> list[Event]:
+        """Everything that happened, in order, as the hash chain has it."""
+
+    @abstractmethod
+    def audit(self, *, since: Head | str | None = None, witness: str | Path | None = None) -> Audited:
+        """What is wrong with the books, and what was looked at.
+
+        They must extend the head ``since``, and every head of the file ``witness``.
+        """
+
+    @abstractmethod
+    def head(self) -> Head:
+        """Where the books end: the number of the last event and its hash, to be kept elsewhere."""
+
+    def verify(self) -> list[str]:
+        """What is wrong with the books; empty if every charge, every hash and every fact adds up."""
+        return list(self.audit().problems)

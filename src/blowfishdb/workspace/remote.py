@@ -1,0 +1,387 @@
+"""The Python client: `bf.connect(url, token=…)`, the interface of `bf.open` over a server.
+
+Questions are put together here and priced and answered there; only private answers travel. A question that
+is asked carries a key of its own, so that trying again after a lost connection can never be charged twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Self, final
+from urllib.parse import quote as escaped
+
+import httpx
+import numpy as np
+
+from blowfishdb.adapters.backends import Cancellation
+from blowfishdb.adapters.copies.folder import Holdings, SourceFacts
+from blowfishdb.adapters.store.backup import Witness
+from blowfishdb.adapters.store.values import Audited, Budget, Event, Grant, Head
+from blowfishdb.core import errors
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.policy import codec
+from blowfishdb.core.policy.guarantee import Guarantee
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.policy.words import PolicyDifference, difference
+from blowfishdb.core.questions.kinds import Reading
+from blowfishdb.messages.answers import Answer
+from blowfishdb.messages.questions import Progress, Quote, Request
+from blowfishdb.service.curator import KnownCheck, Preview
+from blowfishdb.service.explain import Explanation, Tradeoff
+from blowfishdb.service.policies import Kept, Past
+from blowfishdb.workspace.asking import Asking
+from blowfishdb.workspace.datasets import Batch, Dataset
+from blowfishdb.workspace.gateway import Facts, Gateway
+from blowfishdb.workspace.wire import Wire
+
+
+@final
+class Remote(Gateway):
+    """A workspace behind a server."""
+
+    def __init__(self, url: str, token: str, *, transport: httpx.BaseTransport | None = None) -> None:
+        self._wire = Wire(url, token, transport)
+        try:
+            self.user: str = self._wire.get("/me")["user"]
+        except BaseException:
+            self.close()
+            raise
+
+    def __repr__(self) -> str:
+        return f"<Remote workspace at {self._wire.host} as '{self.user}'>"
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._wire.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- datasets -------------------------------------------------------------------------------
+
+    def datasets(self) -> list[str]:
+        """The names of all datasets."""
+        return [found["name"] for found in self._wire.get("/datasets")["datasets"]]
+
+    def __getitem__(self, name: str) -> Dataset:
+        self.facts(name)
+        return Dataset(self, name)
+
+    def facts(self, name: str) -> Facts:
+        """The columns and the policy of a dataset."""
+        return Facts.from_plain(self._wire.get(_at(name)))
+
+    def add_dataset(
+        self,
+        name: str,
+        source: object,
+        *,
+        domain: Domain,
+        table: str | None = None,
+        view: str | None = None,
+        person: str | None = None,
+        rows_per_person: int = 1,
+        row_key: str | None = None,
+        kind: str | None = None,
+        dialect: Mapping[str, Any] | None = None,
+        public: Sequence[str] = (),
+        rows_vary: bool | None = None,
+        same_rows: bool = False,
+    ) -> Dataset:
+        """Declare a dataset; ``source`` is a path on the server or a database address."""
+        if not isinstance(source, str | Path):
+            raise errors.InvalidInput(
+                "A server reads rows where it is, so it cannot take a table from this process.",
+                fixes=("a path on the server", "the address of a database"),
+            )
+        body = {
+            "name": name,
+            "source": str(source),
+            "domain": codec.plain(domain),
+            "table": table,
+            "view": view,
+            "person": person,
+            "rows_per_person": rows_per_person,
+            "row_key": row_key,
+            "kind": kind,
+            "dialect": None if dialect is None else dict(dialect),
+            "public": list(public),
+            "rows_vary": rows_vary,
+            "same_rows": same_rows,
+        }
+        self._wire.send("POST", "/datasets", {key: value for key, value in body.items() if value is not None})
+        return self[name]
+
+    def redeclare(self, name: str, domain: Domain) -> None:
+        """Declare other columns or limits, while nothing has been asked; everything is hidden again."""
+        dropped = set(self.facts(name).domain.names) - set(domain.names)
+        if dropped:
+            raise errors.InvalidInput(
+                f"A server keeps the columns that it knows: {', '.join(sorted(dropped))}.",
+                fixes=("leave the others as they are",),
+            )
+        self._wire.send("PATCH", _at(name, "schema"), {"columns": codec.plain(domain)})
+
+    def refresh(
+        self,
+        name: str,
+        source: object | None = None,
+        *,
+        dialect: Mapping[str, Any] | None = None,
+        same_rows: bool = False,
+    ) -> None:
+        """Declare that the rows have changed."""
+        if source is not None:
+            raise errors.InvalidInput("A server reads rows where it is.", fixes=("refresh()",))
+        said = {} if dialect is None else {"dialect": dict(dialect)}
+        self._wire.send("POST", _at(name, "refresh"), {**said, "same_rows": same_rows})
+
+    def source(self, name: str) -> SourceFacts:
+        """Where the rows of a dataset come from; for the curator."""
+        return SourceFacts.from_plain(self._wire.get(_at(name, "source")))
+
+    def copies(self) -> Holdings:
+        """Where all rows come from, and how much room their copies take; for the curator."""
+        return Holdings.from_plain(self._wire.get("/copies"))
+
+    def delete(self, name: str) -> str:
+        """End a dataset and erase the copy of its rows; says what is left of it, and where."""
+        return str(self._wire.send("DELETE", _at(name), {})["words"])
+
+    # --- policies -------------------------------------------------------------------------------
+
+    def draft(self, name: str) -> Policy:
+        """The policy that the curator is working on; the published one if there is none."""
+        shown = self._wire.get(_at(name, "policy"))
+        said = shown["draft"] or shown
+        known = codec.constraints(said["known"] or {})
+        return Policy(self.facts(name).domain, codec.graph(said["graph"]), known)
+
+    def save_draft(self, name: str, policy: Policy) -> None:
+        """Keep a policy to go on with later; nothing follows it until it is published."""
+        self._wire.send("PUT", _at(name, "policy"), _said(policy))
+
+    def propose(self, name: str, policy: Policy) -> PolicyDifference:
+        """What would change, in words."""
+        published = self.facts(name).policy
+        if policy.domain != published.domain:
+            raise errors.PolicyConflict(
+                f"This policy is about other columns than '{name}' declares.",
+                fixes=("build it from dataset.schema",),
+            )
+        return difference(published, policy)
+
+    def past(self, name: str, policy: Policy) -> Past:
+        """What answers so far lost between values that ``policy`` hides."""
+        return Past.from_plain(self._wire.send("POST", _at(name, "policy/past"), _said(policy)))
+
+    def publish(self, name: str, policy: Policy, *, confirm: bool = False, withdraw: bool = False) -> None:
+        """Make ``policy`` the one that new answers follow."""
+        self.save_draft(name, policy)
+        wanted = {"confirm": confirm, "withdraw": withdraw}
+        self._wire.send("POST", _at(name, "policy/publish"), wanted)
+
+    def kept(self, name: str) -> list[Kept]:
+        """Earlier policies that are still promised, oldest first."""
+        return [Kept.from_plain(said) for said in self._wire.get(_at(name, "policy/promises"))["promises"]]
+
+    def withdraw(self, name: str, version: int) -> None:
+        """Take an earlier promise back, on record for everyone."""
+        self._wire.send("POST", _at(name, "policy/withdraw"), {"version": version})
+
+    def check_known(self, name: str) -> KnownCheck:
+        """Which counts that the draft takes to be known are not true of the data; for the curator."""
+        return KnownCheck.from_plain(self._wire.send("POST", _at(name, "policy/check"), {}))
+
+    def guarantee(self, name: str) -> Guarantee:
+        """What is promised to the people in the data, in words."""
+        return Guarantee.from_plain(self._wire.get(_at(name, "guarantee")))
+
+    def tradeoff(
+        self,
+        request: Request,
+        policies: Mapping[str, Policy],
+        *,
+        at_epsilon: Epsilon | None = None,
+        thetas: Mapping[str, float] | None = None,
+        progress: Progress | None = None,
+    ) -> Tradeoff:
+        """What a question costs under each policy; reads no data."""
+        body = _asked(request) | {"policies": {label: _said(policy) for label, policy in policies.items()}}
+        if at_epsilon is not None:
+            body["at_epsilon"] = str(at_epsilon)
+        if thetas is not None:
+            body["thetas"] = dict(thetas)
+        found = self._wire.job(_at(request.dataset, "tradeoff"), body, progress)
+        return Tradeoff.from_plain(found)
+
+    def preview(self, request: Request, *, policy: Policy | None = None, stand_in: bool = False) -> Preview:
+        """The true answer beside a noisy one, for the curator."""
+        body = _asked(request) | {"stand_in": stand_in}
+        if policy is not None:
+            body["policy"] = _said(policy)
+        found = self._wire.send("POST", _at(request.dataset, "preview"), body)
+        truth = np.array(found["truth"]["values"], dtype=np.float64)
+        labels = tuple(tuple(axis) for axis in found["truth"]["labels"])
+        exact = np.ones(truth.shape, dtype=np.bool_)
+        return Preview(Reading(labels, truth, truth, truth, exact), _answer(found["noisy"]), stand_in)
+
+    # --- budgets --------------------------------------------------------------------------------
+
+    def budget(self, name: str) -> Budget:
+        """Total, spent and held."""
+        shown = self._wire.get(_at(name, "budget"))
+        return Budget(name, *(Epsilon(shown[part]) for part in ("total", "spent", "held", "carried")))
+
+    def left(self, name: str) -> Epsilon:
+        """What this user can still spend."""
+        return Epsilon(self._wire.get(_at(name, "budget"))["left"])
+
+    def set_budget(self, name: str, total: Epsilon) -> None:
+        """Declare the total."""
+        self._wire.send("PUT", _at(name, "budget"), {"total": str(total)})
+
+    def grant(self, name: str, user: str, epsilon: Epsilon) -> None:
+        """Let a user spend part of the total."""
+        self._wire.send("PUT", _at(name, "grants", user), {"epsilon": str(epsilon)})
+
+    def grants(self, name: str) -> list[Grant]:
+        """Who may spend what, and has."""
+        return [
+            Grant(
+                name,
+                given["user"],
+                None if given["granted"] is None else Epsilon(given["granted"]),
+                Epsilon(given["spent"]),
+                Epsilon(given["held"]),
+            )
+            for given in self._wire.get(_at(name, "grants"))["grants"]
+        ]
+
+    # --- questions and answers ------------------------------------------------------------------
+
+    def quote(self, request: Request) -> Quote:
+        """What the answer costs; free."""
+        return Quote.from_plain(self._wire.look(_at(request.dataset, "quotes"), _asked(request)))
+
+    def explain(self, request: Request) -> Explanation:
+        """How the question would be answered; free."""
+        return Explanation.from_plain(self._wire.look(_at(request.dataset, "explain"), _asked(request)))
+
+    def ask(
+        self,
+        request: Request,
+        *,
+        max_cost: Epsilon | None = None,
+        cancel: Cancellation | None = None,
+        progress: Progress | None = None,
+    ) -> Answer:
+        """The answer, charged once."""
+        body = _asked(request)
+        if max_cost is not None:
+            body["max_cost"] = str(max_cost)
+        key = None if request.key is None else request.key.text
+        answer = _answer(self._wire.once(_at(request.dataset, "answers"), body, cancel, key))
+        if progress is not None:  # of what happens in between a server says nothing
+            progress(1, 1)
+        return answer
+
+    def batch(self, *questions: Asking) -> Batch:
+        """Several questions as one: what follows from the others is free, and known more closely."""
+        return Batch(self, questions)
+
+    def ask_all(self, requests: Sequence[Request], *, max_cost: Epsilon | None = None) -> list[Answer]:
+        """The answers to questions that were settled on together, before any of them is answered."""
+        body: dict[str, Any] = {
+            "questions": [{"dataset": request.dataset, **_asked(request)} for request in requests]
+        }
+        if max_cost is not None:
+            body["max_cost"] = str(max_cost)
+        keys = {request.key.text for request in requests if request.key is not None}
+        sent = self._wire.once("/batches", body, None, *keys)
+        return [_answer(found) for found in sent["answers"]]
+
+    def answers(self, dataset: str | None = None) -> list[Answer]:
+        """Every stored answer, oldest first."""
+        found: list[Answer] = []
+        after = 0
+        while True:
+            query: dict[str, Any] = {"after": after, "limit": 200, "full": True}
+            page = self._wire.get("/answers", query if dataset is None else query | {"dataset": dataset})
+            found += [_answer(body) for body in page["answers"]]
+            if page["next"] is None:
+                return found
+            after = page["next"]
+
+    def answer(self, number: int) -> Answer:
+        """The stored answer with that number."""
+        return _answer(self._wire.get(f"/answers/{number:d}"))
+
+    def events(self, dataset: str | None = None) -> list[Event]:
+        """Everything that happened, in order, as the hash chain has it."""
+        found = self._wire.get("/audit", None if dataset is None else {"dataset": dataset})
+        return [
+            Event(
+                event["seq"],
+                datetime.fromisoformat(event["at"]),
+                event["kind"],
+                event["dataset"],
+                event["analyst"],
+                event["charge"],
+                Epsilon(event["amount"]),
+                event["facts"],
+                event["hash"],
+                event["salt"],
+                tuple(event["sealed"]),
+            )
+            for event in found["events"]
+        ]
+
+    def audit(self, *, since: Head | str | None = None, witness: str | Path | None = None) -> Audited:
+        """What is wrong with the books, and what was looked at.
+
+        They must extend the head ``since``, and every head of the file ``witness`` beside this process.
+        """
+        seen = [] if witness is None else Witness(witness).heads()
+        heads = [*seen[-1:], *(() if since is None else (since,))]  # the newest covers those before it
+        query: dict[str, Any] = {"after": 2**53}  # no events: those are asked for by themselves
+        found = Audited.from_plain(self._wire.get("/audit", query | {"since": [str(head) for head in heads]}))
+        return found if witness is None else replace(found, witnessed=len(seen))
+
+    def head(self) -> Head:
+        """Where the books end."""
+        return Head.of(self._wire.get("/head")["head"])
+
+
+def connect(url: str, *, token: str) -> Remote:
+    """The workspace behind the server at ``url``; ``token`` is made there, once for each person."""
+    return Remote(url, token)
+
+
+def _at(dataset: str, *rest: str) -> str:
+    """The address of something about a dataset, whatever its name contains."""
+    parts = [escaped(dataset, safe=""), *(rest[:1]), *(escaped(part, safe="") for part in rest[1:])]
+    return f"/datasets/{'/'.join(parts)}"
+
+
+def _said(policy: Policy) -> dict[str, Any]:
+    """A policy about columns that the server knows already; nothing known is said too."""
+    return {"graph": codec.plain(policy.graph), "known": codec.plain_known(policy) or {}}
+
+
+def _asked(request: Request) -> dict[str, Any]:
+    return {"question": request.form.to_plain(), **request.terms.to_plain()}
+
+
+def _answer(body: Mapping[str, Any]) -> Answer:
+    """An answer as the server shows it: a name that it keeps to itself is empty here."""
+    known = {key: value for key, value in body.items() if key not in ("id", "budget")}
+    receipt = {**known["receipt"], "user": known["receipt"]["user"] or ""}
+    return Answer.from_plain({**known, "receipt": receipt})
