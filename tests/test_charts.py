@@ -17,8 +17,8 @@ from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.policy import protection
 from blowfishdb.core.questions.kinds import Reading
 from blowfishdb.messages.answers import Places, compare
-from blowfishdb.service.curator import Preview
-from blowfishdb.service.explain import Tradeoff, TradeoffPoint
+from blowfishdb.messages.curator import Preview
+from blowfishdb.messages.quotes import Tradeoff, TradeoffPoint
 from blowfishdb.show import charts
 from blowfishdb.show.charts import DARK, LIGHT, ChartTable, Palette
 from blowfishdb.show.charts.frame import epsilon_text, number_text, picked

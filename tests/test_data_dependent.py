@@ -19,7 +19,7 @@ from blowfishdb.core.accuracy import NO_PROMISE
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.mechanisms import DATA_DEPENDENT, NAMED
 from blowfishdb.messages.answers import Answer, compare
-from blowfishdb.messages.questions import Quote
+from blowfishdb.messages.quotes import Quote
 from blowfishdb.service.curator import preview
 from blowfishdb.show.charts import (
     answer_chart,

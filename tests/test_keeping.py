@@ -6,7 +6,7 @@ import pytest
 
 import blowfishdb as bf
 from blowfishdb.core.errors import BudgetExhausted
-from blowfishdb.messages.questions import Quote
+from blowfishdb.messages.quotes import Quote
 from blowfishdb.workspace.embedded import Workspace
 from tests.test_publishing import ask, groups, within, ws
 

@@ -12,7 +12,7 @@ import pytest
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.questions.readings import EXACT
 from blowfishdb.messages.answers import Answer, Receipt
-from blowfishdb.messages.questions import Alternative, Quote
+from blowfishdb.messages.quotes import Alternative, Quote
 
 QUOTE = Quote(
     dataset="salaries",

@@ -17,8 +17,8 @@ from blowfishdb.adapters.backends.base import Prepared
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.mechanisms import DATA_DEPENDENT, NAMED
 from blowfishdb.messages.answers import Answer
-from blowfishdb.messages.questions import Quote, Terms
-from blowfishdb.service.explain import Tradeoff
+from blowfishdb.messages.questions import Terms
+from blowfishdb.messages.quotes import Quote, Tradeoff
 from blowfishdb.service.reuse import _combinable
 from blowfishdb.workspace.datasets import Dataset
 from blowfishdb.workspace.embedded import Workspace

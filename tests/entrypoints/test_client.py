@@ -24,7 +24,7 @@ from blowfishdb.entrypoints.demo import serving
 from blowfishdb.entrypoints.server import problems
 from blowfishdb.entrypoints.server.app import create_app
 from blowfishdb.messages.answers import Answer
-from blowfishdb.messages.questions import Quote
+from blowfishdb.messages.quotes import Quote
 from blowfishdb.workspace.asking import Asking
 from blowfishdb.workspace.embedded import Workspace
 from blowfishdb.workspace.gateway import Gateway

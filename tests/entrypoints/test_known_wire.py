@@ -16,8 +16,8 @@ from blowfishdb.core.errors import NotAllowed
 from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.entrypoints.demo import serving
+from blowfishdb.messages.policies import Facts
 from blowfishdb.workspace.embedded import Workspace
-from blowfishdb.workspace.gateway import Facts
 from tests.entrypoints.commands import Shell
 from tests.entrypoints.server import DOMAIN, Running, running
 

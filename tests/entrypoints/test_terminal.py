@@ -11,7 +11,7 @@ from rich.console import Console
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.questions.readings import EXACT, significant
 from blowfishdb.messages.answers import Answer, Receipt, compare
-from blowfishdb.messages.questions import Quote
+from blowfishdb.messages.quotes import Quote
 from blowfishdb.show.terminal import (
     answer_chart,
     budget_line,

@@ -22,7 +22,7 @@ from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import BlowfishError, InvalidInput, PolicyConflict
 from blowfishdb.mechanisms import Best, Laplace, Ordered
 from blowfishdb.messages.answers import Answer
-from blowfishdb.messages.questions import Quote
+from blowfishdb.messages.quotes import Quote
 from blowfishdb.noise import seeded
 from blowfishdb.service.planning import Planner
 from blowfishdb.service.records import DatasetRecord

@@ -11,7 +11,7 @@ from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidAlpha, InvalidBeta, InvalidBins, InvalidQuestion, UnknownColumn
 from blowfishdb.entrypoints.server.web.ask_draft import Draft, example_sql
 from blowfishdb.language.short import parse_question
-from blowfishdb.messages.questions import Fit, Quote
+from blowfishdb.messages.quotes import Fit, Quote
 from blowfishdb.workspace.embedded import Workspace
 from tests.entrypoints.server import DOMAIN, make_workspace
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, final
 
 from blowfishdb.core.errors import BlowfishError
+from blowfishdb.core.plain import Message
 
 _OLDEST: Final = (3, 11)
 _NEEDED: Final = (
@@ -51,17 +52,13 @@ class State(Enum):
 
 @final
 @dataclass(frozen=True)
-class Check:
+class Check(Message):
     """One line of the report: what was found, and what to do about it."""
 
     name: str
     state: State
     found: str
     todo: str = ""
-
-    def to_plain(self) -> dict[str, Any]:
-        """JSON-ready data."""
-        return {"name": self.name, "state": self.state.value, "found": self.found, "todo": self.todo}
 
 
 def checks(workspace: str, witness: Path | None = None, *, repair: bool = False) -> Iterator[Check]:

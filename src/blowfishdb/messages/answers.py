@@ -5,24 +5,24 @@ Comparison: two answers side by side, and where they differ by more than their n
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, Self, final
 
 import numpy as np
 
 from blowfishdb.core.arrays import BoolArray, FloatArray
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidInput
+from blowfishdb.core.plain import Message, epsilon_fields
 from blowfishdb.core.questions.readings import EXACT, brief, ranks_alone, sentence
 
 
 @final
 @dataclass(frozen=True)
-class Receipt:
+class Receipt(Message):
     """What was charged for an answer, and how it was made."""
 
     charge: str
@@ -47,26 +47,16 @@ class Receipt:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Places:
+class Places(Message):
     """Where clusters are: a row for each, in the units of the columns, and the columns' declared limits."""
 
     centroids: FloatArray
     limits: tuple[tuple[float, float], ...]
 
-    def to_plain(self) -> dict[str, Any]:
-        """JSON-ready data."""
-        return {"centroids": self.centroids.tolist(), "limits": [list(ends) for ends in self.limits]}
-
-    @classmethod
-    def from_plain(cls, stored: Mapping[str, Any]) -> Places:
-        """From its plain form."""
-        limits = tuple((float(low), float(high)) for low, high in stored["limits"])
-        return cls(np.array(stored["centroids"], dtype=np.float64), limits)
-
 
 @final
 @dataclass(frozen=True, eq=False)
-class Answer:
+class Answer(Message):
     """Noisy answers with their noise intervals.
 
     ``values`` are tidy (no negative counts, cumulative answers increase); ``raw`` is the unbiased
@@ -75,6 +65,8 @@ class Answer:
     thing: then ``low``, ``high``, ``alpha`` and ``beta`` are None. Of clusters, ``values`` are the numbers
     of rows nearest to each, and ``places`` says where they are.
     """
+
+    _said = ("promise",)
 
     labels: tuple[tuple[str, ...], ...]
     """The bins along each axis, in words."""
@@ -190,43 +182,12 @@ class Answer:
 
         return answer_chart(self)
 
-    def to_plain(self) -> dict[str, Any]:
-        """The answer as plain data, for storage; exact decimals for ε."""
-        body: dict[str, Any] = {
-            field.name: _to_plain(getattr(self, field.name)) for field in dataclasses.fields(self)
-        }
-        body["receipt"] = {
-            field.name: _to_plain(getattr(self.receipt, field.name))
-            for field in dataclasses.fields(self.receipt)
-        }
-        return {**body, "promise": self.promise}
-
     @classmethod
-    def from_plain(cls, stored: Mapping[str, Any]) -> Answer:
+    def from_plain(cls, stored: Mapping[str, Any]) -> Self:
         """An answer from storage."""
-        body = {name: value for name, value in stored.items() if name != "promise"}
-        receipt = dict(body.pop("receipt"))
-        for name in ("epsilon", "cost"):
-            receipt[name] = Epsilon(receipt[name])
-        if body["kind"] == "quantiles" and "promise" not in stored:  # its interval named upper ends of bins
-            body["low"] = body["high"] = None
-        for name in ("values", "raw", "low", "high"):
-            body[name] = None if body[name] is None else np.array(body[name], dtype=np.float64)
-        body["exact"] = np.array(body["exact"], dtype=np.bool_)
-        body["labels"] = tuple(tuple(axis) for axis in body["labels"])
-        body["notes"] = tuple(body.get("notes", ()))
-        body["axes"] = tuple(body["axes"])
-        if body.get("places") is not None:
-            body["places"] = Places.from_plain(body["places"])
-        return cls(**body, receipt=Receipt(**receipt))
-
-
-def _to_plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, Places):
-        return value.to_plain()
-    return str(value) if isinstance(value, Epsilon | Receipt) else value
+        if stored["kind"] == "quantiles" and "promise" not in stored:  # its interval named upper ends of bins
+            stored = {**stored, "low": None, "high": None}
+        return super().from_plain(stored)
 
 
 @final
@@ -385,3 +346,28 @@ def _bins(answer: Answer, labels: tuple[str, ...]) -> str:
     """How many bins, and which comes first: enough to see what differs."""
     bins = f"{len(labels):,} bin{'' if len(labels) == 1 else 's'} from {labels[0]!r}" if labels else "no bins"
     return f"answer {answer.number} has {bins}" if answer.number else f"one has {bins}"
+
+
+def answer_summary(answer: Answer) -> dict[str, Any]:
+    """One line of a list of answers, as JSON-ready data; a name that is not shown is null."""
+    receipt = answer.receipt
+    return {
+        "id": answer.number,
+        "dataset": receipt.dataset,
+        "question": receipt.question,
+        "kind": answer.kind,
+        "axes": list(answer.axes),
+        "form": answer.form,
+        "size": len(answer.values),
+        "alpha": answer.alpha,
+        "beta": answer.beta,
+        "simultaneous": answer.simultaneous,
+        "promise": answer.promise,
+        "brief": answer.brief,
+        **epsilon_fields("epsilon", receipt.epsilon),
+        "mechanism": receipt.mechanism,
+        "policy_version": receipt.policy_version,
+        "snapshot": receipt.snapshot,
+        "settled": receipt.settled,
+        "user": receipt.user or None,
+    }

@@ -33,16 +33,8 @@ from blowfishdb.core.questions.form import QuestionForm
 from blowfishdb.core.questions.kinds import Cumulative, Histogram, Question
 from blowfishdb.core.questions.projection import project
 from blowfishdb.mechanisms import Best
-from blowfishdb.messages.questions import (
-    Alternative,
-    Fit,
-    Request,
-    Terms,
-    in_usual_bins,
-    needs_rows,
-    number_of_rows,
-    over_rows,
-)
+from blowfishdb.messages.questions import Request, Terms, in_usual_bins, needs_rows, number_of_rows, over_rows
+from blowfishdb.messages.quotes import Alternative, Fit
 from blowfishdb.service.planning import Planned, Planner, plan_clusters
 
 _COARSER = (2, 5, 10, 20)

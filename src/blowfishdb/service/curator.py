@@ -16,10 +16,10 @@ Where it says that there are none, somebody has to look: here, when rows are dec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Final, final
+from typing import Any, Final
 
 import numpy as np
 
@@ -34,38 +34,17 @@ from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.domain.domain import Axis, Domain
 from blowfishdb.core.errors import InvalidAttribute, QueryFailed
 from blowfishdb.core.policy.policy import Policy
-from blowfishdb.core.questions.kinds import Reading, Release
+from blowfishdb.core.questions.kinds import Release
 from blowfishdb.core.questions.projection import CellQuery, Projected
 from blowfishdb.core.secret import Secret
 from blowfishdb.mechanisms.curator_view import some_rows, true_answers, true_counts
-from blowfishdb.messages.answers import Answer, Receipt
+from blowfishdb.messages.answers import Receipt
+from blowfishdb.messages.curator import KnownCheck, Preview, Unsatisfied
 from blowfishdb.messages.questions import Request
 from blowfishdb.service.answering import answer_of
 from blowfishdb.service.service import Service
 
 _STAND_IN_ROWS = 10_000
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Preview:
-    """CURATOR VIEW, TRUE DATA: what the answer is, and what an analyst could be told."""
-
-    truth: Reading
-    noisy: Answer
-    stand_in: bool
-
-    def __repr__(self) -> str:
-        return f"<Preview of {self.noisy.receipt.question}>"
-
-    def to_plain(self) -> dict[str, Any]:
-        """JSON-ready data; for the curator's pages only."""
-        return {
-            "truth": {"labels": self.truth.labels, "values": self.truth.values.tolist()},
-            "noisy": self.noisy.to_plain(),
-            "stand_in": self.stand_in,
-            "watermark": "made-up data" if self.stand_in else "CURATOR VIEW, TRUE DATA",
-        }
 
 
 def preview(
@@ -115,45 +94,6 @@ def _made_up(problem: Projected) -> IntArray:
         place = np.linspace(-2.0, 2.0, boxes) if boxes > 1 else np.zeros(1)
         hill = np.outer(hill, np.exp(-(place**2))).ravel()
     return np.asarray(np.rint(hill / hill.sum() * _STAND_IN_ROWS), dtype=np.int64)
-
-
-@final
-@dataclass(frozen=True)
-class Unsatisfied:
-    """A declared count that the data does not satisfy."""
-
-    what: str
-    declared: int
-    true: int
-
-
-@final
-@dataclass(frozen=True)
-class KnownCheck:
-    """CURATOR VIEW, TRUE DATA: how many declared counts were looked at, and which are wrong."""
-
-    checked: int
-    wrong: tuple[Unsatisfied, ...]
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """What was found, in words."""
-        if not self.checked:
-            return ("Nothing is declared with an answer, so there is nothing to check.",)
-        if not self.wrong:
-            return (f"The data satisfies all {self.checked:,} declared counts.",)
-        first = f"The data does not satisfy {len(self.wrong):,} of {self.checked:,} declared counts."
-        return (first, *(f"{w.what}: declared {w.declared:,}, counted {w.true:,}." for w in self.wrong))
-
-    def to_plain(self) -> dict[str, Any]:
-        """JSON-ready data; for the curator only."""
-        wrong = [{"what": w.what, "declared": w.declared, "true": w.true} for w in self.wrong]
-        return {"checked": self.checked, "wrong": wrong, "sentences": list(self.sentences)}
-
-    @classmethod
-    def from_plain(cls, said: Mapping[str, Any]) -> KnownCheck:
-        """From its plain form."""
-        return cls(said["checked"], tuple(Unsatisfied(**wrong) for wrong in said["wrong"]))
 
 
 def check_known(service: Service, dataset: str, user: str, policy: Policy) -> KnownCheck:

@@ -6,9 +6,8 @@ Trade-off: what a question costs, and how far off it is, under one policy after 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, final
 
 import numpy as np
 
@@ -18,68 +17,11 @@ from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.questions.projection import Projected
 from blowfishdb.core.sensitivity import sensitivity
-from blowfishdb.messages.questions import Progress, Request, Terms, plain_epsilon
+from blowfishdb.messages.questions import Progress, Request, Terms
+from blowfishdb.messages.quotes import Explanation, Tradeoff, TradeoffPoint
 from blowfishdb.service.planning import Planned, PlannedClusters, Planner
 
 _MOST_EDGES = 2_000_000  # what can be looked through while someone waits
-
-
-@final
-@dataclass(frozen=True)
-class Explanation:
-    """The projected domain, the policy graph over it, the sensitivity and where it is reached, the plan."""
-
-    question: str
-    columns: tuple[str, ...]
-    cells: tuple[int, ...]
-    answers: int
-    graph: str
-    hidden_pairs: int
-    sensitivity: str | None
-    witness: tuple[str, str] | None
-    """Two boxes between which one record's move changes the answers the most."""
-    mechanism: str
-    considered: str
-    epsilon: str
-    known: str = ""
-    """What counts that everyone knows do to noise and price; empty where none are known."""
-
-    def to_plain(self) -> dict[str, Any]:
-        """JSON-ready data."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
-    @classmethod
-    def from_plain(cls, said: Mapping[str, Any]) -> Explanation:
-        """An explanation from its plain form."""
-        witness = said["witness"]
-        return cls(
-            question=said["question"],
-            columns=tuple(said["columns"]),
-            cells=tuple(said["cells"]),
-            answers=said["answers"],
-            graph=said["graph"],
-            hidden_pairs=said["hidden_pairs"],
-            sensitivity=said["sensitivity"],
-            witness=None if witness is None else (witness[0], witness[1]),
-            mechanism=said["mechanism"],
-            considered=said["considered"],
-            epsilon=said["epsilon"],
-            known=said.get("known", ""),
-        )
-
-    def __str__(self) -> str:
-        boxes = " × ".join(f"{n:,} of '{c}'" for c, n in zip(self.columns, self.cells, strict=True))
-        lines = [
-            f"Question     {self.question}: {self.answers:,} answers",
-            f"Counted      {boxes} (boxes that the question needs)",
-            f"Hidden       {self.graph}: {self.hidden_pairs:,} pairs of boxes",
-        ]
-        if self.sensitivity is not None:
-            where = f", when one record moves from {' to '.join(self.witness)}" if self.witness else ""
-            lines.append(f"Sensitivity  {self.sensitivity}{where}")
-        if self.known:
-            lines.append(f"Known        {self.known}")
-        return "\n".join([*lines, f"Mechanism    {self.considered}", f"Cost         ε {self.epsilon}"])
 
 
 def explain(request: Request, planned: Planned | PlannedClusters) -> Explanation:
@@ -155,85 +97,6 @@ def _box(problem: Projected, graph: PolicyGraph, vertex: int) -> str:
     place = np.unravel_index(vertex, problem.cells.shape)
     labels = (axis.labels()[int(i)] for axis, i in zip(problem.cells.axes, place, strict=True))
     return " · ".join(labels)
-
-
-_SAME = 1e-3  # prices within this share of each other read as the same number
-
-
-@final
-@dataclass(frozen=True)
-class TradeoffPoint:
-    """One policy: the price of the accuracy that was asked for, and the error at a fixed price."""
-
-    policy: str
-    epsilon: Epsilon
-    alpha: float
-    mechanism: str
-    theta: float | None = None
-
-    def to_plain(self) -> dict[str, Any]:
-        """JSON-ready data."""
-        return {
-            "policy": self.policy,
-            "theta": self.theta,
-            **plain_epsilon("epsilon", self.epsilon),
-            "alpha": self.alpha,
-            "mechanism": self.mechanism,
-        }
-
-
-@final
-@dataclass(frozen=True)
-class Tradeoff:
-    """A question under several policies, in the order in which they were given."""
-
-    question: str
-    asked_alpha: float | None
-    fixed_epsilon: Epsilon
-    """The price at which the errors are compared."""
-    points: tuple[TradeoffPoint, ...]
-
-    @property
-    def free_gain(self) -> tuple[int, int] | None:
-        """The last of the policies that cost no more than the first: protection for nothing.
-
-        Given from the weakest policy to the strongest, these are the positions of the first policy and of the
-        strongest one at the same price; None if the first step already costs more.
-        """
-        first, last = float(self.points[0].epsilon), 0
-        for place, point in enumerate(self.points):
-            if float(point.epsilon) > first * (1 + _SAME):
-                break
-            last = place
-        return (0, last) if last else None
-
-    def to_plain(self) -> dict[str, Any]:
-        """JSON-ready data."""
-        return {
-            "question": self.question,
-            "asked_alpha": self.asked_alpha,
-            **plain_epsilon("fixed_epsilon", self.fixed_epsilon),
-            "points": [point.to_plain() for point in self.points],
-            "free_gain": self.free_gain,
-            "sentence": self.sentence,
-        }
-
-    @property
-    def sentence(self) -> str:
-        """What stands out, in words."""
-        if self.free_gain is None:
-            return "Every step towards more protection costs something here."
-        weakest, strongest = (self.points[place].policy for place in self.free_gain)
-        return f"{weakest} → {strongest} costs nothing more for this question."
-
-    @classmethod
-    def from_plain(cls, said: Mapping[str, Any]) -> Tradeoff:
-        """A trade-off from its plain form."""
-        points = tuple(
-            TradeoffPoint(p["policy"], Epsilon(p["epsilon"]), p["alpha"], p["mechanism"], p["theta"])
-            for p in said["points"]
-        )
-        return cls(said["question"], said["asked_alpha"], Epsilon(said["fixed_epsilon"]), points)
 
 
 def tradeoff(

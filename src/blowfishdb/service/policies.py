@@ -27,19 +27,19 @@ import numpy as np
 from blowfishdb.adapters.store.catalogue import Policies
 from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.adapters.store.values import Charge, Event, State
-from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.budget import NANO, Epsilon
 from blowfishdb.core.constraints.under_policy import check_consistent
 from blowfishdb.core.errors import BudgetExhausted, PolicyConflict, TooLarge
 from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.policy import Policy
-from blowfishdb.core.policy.protection import at_most, certainty
 from blowfishdb.core.policy.words import PolicyDifference, difference, sentences
 from blowfishdb.mechanisms.best import FROM_KNOWN
-from blowfishdb.mechanisms.losses import ByDistance, ByRows, Kernel, Loss, Tightest
+from blowfishdb.mechanisms.losses import ByDistance, ByRows, Kernel, Tightest
 from blowfishdb.mechanisms.reuse import StoredRelease
 from blowfishdb.mechanisms.reuse.stored import stacked
-from blowfishdb.mechanisms.total_loss import total_loss
-from blowfishdb.messages.questions import Quote, UnderPromise
+from blowfishdb.mechanisms.total_loss import Worst, total_loss
+from blowfishdb.messages.policies import Kept, Past
+from blowfishdb.messages.quotes import Quote, UnderPromise
 from blowfishdb.service.records import DatasetRecord, Records
 
 FROM_STORED: Final = "From stored answers"
@@ -68,62 +68,21 @@ class History:
         about: dict[int, list[Kernel]] = defaultdict(list)
         for rows, kernel in zip(self.rows, self.kernels, strict=True):
             about[rows].append(kernel)
-        return _in_all([Past.of(tuple(kernels), policy) for kernels in about.values() or [()]])
+        return _past([total_loss(tuple(kernels), policy) for kernels in about.values() or [()]])
 
 
-@final
-@dataclass(frozen=True)
-class Past:
-    """What earlier answers lost under a policy, and in which columns most."""
-
-    loss: Loss
-    columns: tuple[str, ...]
-
-    @classmethod
-    def of(cls, kernels: tuple[Kernel, ...], policy: Policy) -> Past:
-        """What releases lost between values that ``policy`` hides."""
-        worst = total_loss(kernels, policy)
-        return cls(worst.loss, worst.columns)
-
-    @property
-    def epsilon(self) -> Epsilon | None:
-        """The loss as the ledger counts it, rounded up; None if it is infinite."""
-        return None if math.isinf(self.loss) else Epsilon.from_nano(math.ceil(Fraction(self.loss) * 10**9))
-
-    @property
-    def sentence(self) -> str:
-        """For the curator, and for everyone who reads the guarantee."""
-        where = f" in {', '.join(map(repr, self.columns))}" if self.columns else ""
-        if self.epsilon is None:
-            return (
-                f"Counting all answers so far, an attacker may be certain between two values{where} that "
-                "this policy hides: an earlier answer told them apart exactly, or nothing is proven about it."
-            )
-        if not self.epsilon:
-            return "No answer so far tells apart what this policy hides."
-        sure = at_most(certainty(float(self.epsilon)))
-        return (
-            f"Counting all answers so far, an attacker can be {sure} between two values{where} that this "
-            f"policy hides (a loss of ε {self.epsilon:.3g})."
-        )
-
-    def to_plain(self) -> dict[str, Any]:
-        """For the record: JSON-ready data, with null for an infinite loss."""
-        epsilon = None if self.epsilon is None else str(self.epsilon)
-        return {"epsilon": epsilon, "columns": list(self.columns), "sentence": self.sentence}
-
-    @classmethod
-    def from_plain(cls, said: Mapping[str, Any]) -> Past:
-        """From its plain form."""
-        loss = math.inf if said["epsilon"] is None else Epsilon(said["epsilon"]).fraction
-        return cls(loss, tuple(said["columns"]))
+def past_loss(kernels: tuple[Kernel, ...], policy: Policy) -> Past:
+    """What releases lost between values that ``policy`` hides, as the ledger counts it: rounded up."""
+    return _past([total_loss(kernels, policy)])
 
 
-def _in_all(pasts: Sequence[Past]) -> Past:
+def _past(losses: Sequence[Worst]) -> Past:
     """What releases about other and other rows of the same people lost, one after the other."""
-    most = max(pasts, key=lambda past: past.loss)
-    losses = [past.loss for past in pasts]
-    return Past(most.loss if math.isinf(most.loss) else sum(losses, Fraction(0)), most.columns)
+    most = max(losses, key=lambda worst: worst.loss)
+    if math.isinf(most.loss):
+        return Past(None, most.columns)
+    together = sum((Fraction(worst.loss) for worst in losses), Fraction(0))
+    return Past(Epsilon.from_nano(math.ceil(together * NANO)), most.columns)
 
 
 def history(
@@ -167,33 +126,6 @@ def measured(plain: dict[str, object], people: int) -> ByRows:
     rows = stacked(release.rows, release.used)
     which = np.concatenate((release.which, exact))
     return ByRows(release.axes, rows, (*release.distinct, Fraction(0)), which, people)
-
-
-@final
-@dataclass(frozen=True)
-class Kept:
-    """An earlier policy that is still promised, and what may still be lost under it."""
-
-    version: int
-    policy: Policy
-    total: Epsilon
-    remaining: Epsilon
-
-    def to_plain(self) -> dict[str, Any]:
-        """JSON-ready data."""
-        return {
-            "version": self.version,
-            "policy": codec.plain(self.policy),
-            "sentences": list(sentences(self.policy)),
-            "total": str(self.total),
-            "remaining": str(self.remaining),
-        }
-
-    @classmethod
-    def from_plain(cls, said: Mapping[str, Any]) -> Kept:
-        """From its plain form."""
-        policy = codec.policy(said["policy"])
-        return cls(said["version"], policy, Epsilon(said["total"]), Epsilon(said["remaining"]))
 
 
 def room_for(cost: Epsilon, left: Epsilon, kept: Sequence[UnderPromise]) -> Epsilon:
@@ -270,7 +202,7 @@ class Publishing:
         answered = self._history(record)
         past = answered.under(policy)
         relied_on = bool(budget.used)  # charges under way and lost ones are among them
-        matters = relied_on or bool(past.loss)
+        matters = relied_on or past.tells
         if matters and not confirm:
             worth = f" worth {budget.spent}" if budget.spent else ""
             raise PolicyConflict(

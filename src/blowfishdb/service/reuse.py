@@ -34,7 +34,7 @@ from blowfishdb.core.questions.projection import Projected
 from blowfishdb.mechanisms.losses import Kernel, ReleasedRows
 from blowfishdb.mechanisms.plan import DataDependentPlan, Observation, Plan
 from blowfishdb.mechanisms.reuse import Label, Offer, StoredRelease, cheapest, rows_of
-from blowfishdb.service.policies import Past
+from blowfishdb.service.policies import past_loss
 from blowfishdb.service.records import DatasetRecord
 
 _MOST_BINS = 20_000  # beyond these, arithmetic on releases would take longer than a quote may
@@ -206,7 +206,7 @@ class Together:
             self._versions[dataset.name] = dataset.version
         kernels, paid = self._kernels[dataset.name], self._paid[dataset.name]
         kernels.append(kernel)
-        lost = Past.of(tuple(kernels), dataset.policy).epsilon
+        lost = past_loss(tuple(kernels), dataset.policy).epsilon
         more = alone if lost is None else min(alone, lost - paid if lost > paid else Epsilon(0))
         self._paid[dataset.name] = paid + more
         return more

@@ -48,19 +48,17 @@ from blowfishdb.core.questions.projection import Projected, project
 from blowfishdb.language.short import question_text
 from blowfishdb.mechanisms.reuse import Offer
 from blowfishdb.messages.answers import Answer, Receipt
+from blowfishdb.messages.policies import Kept
 from blowfishdb.messages.questions import (
-    Alternative,
-    Fit,
     Progress,
-    Quote,
     Request,
     Terms,
-    UnderPromise,
     in_usual_bins,
     needs_rows,
     number_of_rows,
     over_rows,
 )
+from blowfishdb.messages.quotes import Alternative, Fit, Quote, UnderPromise
 from blowfishdb.service.advice import affordable, cheaper, what_is_left
 from blowfishdb.service.answering import (
     Ready,
@@ -73,7 +71,7 @@ from blowfishdb.service.answering import (
     ready_of,
 )
 from blowfishdb.service.planning import Planned, PlannedClusters, Planner, Promise, plan_clusters
-from blowfishdb.service.policies import FROM_STORED, Kept, Past, check_promises, room_for, told_apart
+from blowfishdb.service.policies import FROM_STORED, check_promises, past_loss, room_for, told_apart
 from blowfishdb.service.records import DatasetRecord
 from blowfishdb.service.reuse import Owned, Together
 
@@ -438,7 +436,7 @@ class Service:
         kept = self.promises(dataset.name)
         kernel = ready.kernel(dataset.policy, dataset.rows_per_person) if kept else None
         return tuple(
-            UnderPromise(one.version, Past.of((kernel,), one.policy).epsilon, one.remaining)
+            UnderPromise(one.version, past_loss((kernel,), one.policy).epsilon, one.remaining)
             for one in kept
             if kernel is not None
         )

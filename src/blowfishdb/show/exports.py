@@ -20,7 +20,7 @@ from blowfishdb.messages.answers import Answer
 
 if TYPE_CHECKING:
     from blowfishdb.messages.answers import Places
-    from blowfishdb.messages.questions import Quote
+    from blowfishdb.messages.quotes import Quote
 
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")

@@ -30,8 +30,7 @@ from blowfishdb.core.arrays import FloatArray
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.questions.readings import significant
 from blowfishdb.messages.answers import Answer, Comparison, Places, Receipt
-from blowfishdb.messages.questions import Quote
-from blowfishdb.service.explain import Tradeoff
+from blowfishdb.messages.quotes import Quote, Tradeoff
 from blowfishdb.show.charts.clusters import positions
 from blowfishdb.show.words import amount, decimals, interval, loss, people
 

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.questions.readings import significant
-from blowfishdb.messages.questions import plain_epsilon
 
 if TYPE_CHECKING:
-    from blowfishdb.adapters.store.values import Event, Grant
     from blowfishdb.adapters.tokens import Account, Token
     from blowfishdb.core.policy.guarantee import Guarantee
 
@@ -45,36 +43,6 @@ def interval(low: float, high: float, places: int) -> str:
     return (
         f"{amount(math.floor(low * unit) / unit, places)} … {amount(math.ceil(high * unit) / unit, places)}"
     )
-
-
-def plain_grant(given: Grant) -> dict[str, Any]:
-    """What one analyst may spend; null is as much as there is."""
-    granted = {"granted": None, "nano_granted": None}
-    if given.granted is not None:
-        granted = plain_epsilon("granted", given.granted)
-    return {
-        "user": given.user,
-        **granted,
-        **plain_epsilon("spent", given.spent),
-        **plain_epsilon("held", given.held),
-    }
-
-
-def plain_event(happened: Event) -> dict[str, Any]:
-    """One link of the audit chain."""
-    return {
-        "seq": happened.seq,
-        "at": happened.at.isoformat(),
-        "kind": happened.kind,
-        "dataset": happened.dataset,
-        "analyst": happened.analyst,
-        "charge": happened.charge,
-        **plain_epsilon("amount", happened.amount),
-        "facts": dict(happened.facts),
-        "hash": happened.hash,
-        "salt": happened.salt,
-        "sealed": [dict(entry) for entry in happened.sealed],
-    }
 
 
 def plain_account(user: Account) -> dict[str, Any]:

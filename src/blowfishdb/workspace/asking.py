@@ -21,7 +21,8 @@ from blowfishdb.core.policy.codec import digest
 from blowfishdb.core.questions.clusters import USUAL_ITERATIONS
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
 from blowfishdb.messages.answers import Answer
-from blowfishdb.messages.questions import Progress, Quote, Request, Terms
+from blowfishdb.messages.questions import Progress, Request, Terms
+from blowfishdb.messages.quotes import Quote
 
 
 class Answering(Protocol):

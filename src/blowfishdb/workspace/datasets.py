@@ -20,13 +20,13 @@ from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.words import PolicyDifference
 from blowfishdb.core.questions.form import QuestionForm
 from blowfishdb.messages.answers import Answer
+from blowfishdb.messages.curator import KnownCheck, Preview
+from blowfishdb.messages.policies import Facts, Kept, Past
 from blowfishdb.messages.questions import Progress, Terms
+from blowfishdb.messages.quotes import Explanation, Tradeoff
 from blowfishdb.service.advice import Suggestions
-from blowfishdb.service.curator import KnownCheck, Preview
-from blowfishdb.service.explain import Explanation, Tradeoff
-from blowfishdb.service.policies import Kept, Past
 from blowfishdb.workspace.asking import Asking, Columns
-from blowfishdb.workspace.gateway import Facts, Gateway
+from blowfishdb.workspace.gateway import Gateway
 
 if TYPE_CHECKING:
     from blowfishdb.language.select import SqlQuestion

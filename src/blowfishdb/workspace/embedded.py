@@ -27,20 +27,23 @@ from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.words import PolicyDifference
 from blowfishdb.mechanisms import Best
 from blowfishdb.messages.answers import Answer
-from blowfishdb.messages.questions import Progress, Quote, Request
+from blowfishdb.messages.curator import KnownCheck, Preview
+from blowfishdb.messages.policies import Facts, Kept, Past
+from blowfishdb.messages.questions import Progress, Request
+from blowfishdb.messages.quotes import Explanation, Quote, Tradeoff
 from blowfishdb.noise import secure
 from blowfishdb.service import records
-from blowfishdb.service.curator import KnownCheck, Preview, check_known, preview
-from blowfishdb.service.explain import Explanation, Tradeoff, explain, tradeoff
+from blowfishdb.service.curator import check_known, preview
+from blowfishdb.service.explain import explain, tradeoff
 from blowfishdb.service.planning import Planner
-from blowfishdb.service.policies import Kept, Past, Publishing
+from blowfishdb.service.policies import Publishing
 from blowfishdb.service.records import DatasetRecord, Records
 from blowfishdb.service.reuse import Owned
 from blowfishdb.service.service import Service, read_answer
 from blowfishdb.service.sources import RowsOf, RowSources, what_stays
 from blowfishdb.workspace.asking import Asking
 from blowfishdb.workspace.datasets import Batch, Dataset
-from blowfishdb.workspace.gateway import Facts, Gateway
+from blowfishdb.workspace.gateway import Gateway
 
 DEFAULT_BUDGET = Epsilon(1)
 ABANDONED = timedelta(minutes=15)

@@ -8,80 +8,26 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 from blowfishdb.adapters.backends import Cancellation
 from blowfishdb.adapters.copies.folder import Holdings, SourceFacts
 from blowfishdb.adapters.store.values import Audited, Budget, Event, Grant, Head
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain.domain import Domain
-from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.guarantee import Guarantee
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.words import PolicyDifference
 from blowfishdb.messages.answers import Answer
-from blowfishdb.messages.questions import Progress, Quote, Request
-from blowfishdb.service.curator import KnownCheck, Preview
-from blowfishdb.service.explain import Explanation, Tradeoff
-from blowfishdb.service.policies import Kept, Past
+from blowfishdb.messages.curator import KnownCheck, Preview
+from blowfishdb.messages.policies import Facts, Kept, Past
+from blowfishdb.messages.questions import Progress, Request
+from blowfishdb.messages.quotes import Explanation, Quote, Tradeoff
 from blowfishdb.workspace.asking import Asking
 
 if TYPE_CHECKING:
     from blowfishdb.workspace.datasets import Batch, Dataset
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Facts:
-    """What everyone who may ask about a dataset may know of it."""
-
-    name: str
-    domain: Domain
-    policy: Policy
-    policy_version: int
-    snapshot: int
-    rows_per_person: int
-    public: tuple[str, ...] = ()
-    """Declared columns that no policy may hide."""
-    rows_vary: bool = False
-    """Whether hidden values decide which rows there are; then every policy hides presence."""
-    kind: str = "frozen"
-    """Whether answers come from a copy, from rows that are left as they are, or from rows that change."""
-
-    def to_plain(self) -> dict[str, Any]:
-        """JSON-ready data."""
-        return {
-            "name": self.name,
-            "domain": codec.plain(self.domain),
-            "policy": codec.plain(self.policy.graph),
-            "known": codec.plain_known(self.policy),
-            "policy_version": self.policy_version,
-            "snapshot": self.snapshot,
-            "rows_per_person": self.rows_per_person,
-            "public": list(self.public),
-            "rows_vary": self.rows_vary,
-            "kind": self.kind,
-        }
-
-    @classmethod
-    def from_plain(cls, said: Mapping[str, Any]) -> Facts:
-        """Facts from their plain form."""
-        domain = codec.domain(said["domain"])
-        known = codec.constraints(said.get("known") or {})
-        policy = Policy(domain, codec.graph(said["policy"]), known)
-        return cls(
-            said["name"],
-            domain,
-            policy,
-            said["policy_version"],
-            said["snapshot"],
-            said["rows_per_person"],
-            tuple(said.get("public", ())),
-            bool(said.get("rows_vary", False)),
-            said.get("kind", "frozen"),
-        )
 
 
 class Gateway(ABC):

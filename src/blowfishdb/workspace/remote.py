@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Self, final
 from urllib.parse import quote as escaped
@@ -29,13 +28,13 @@ from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.words import PolicyDifference, difference
 from blowfishdb.core.questions.kinds import Reading
 from blowfishdb.messages.answers import Answer
-from blowfishdb.messages.questions import Progress, Quote, Request
-from blowfishdb.service.curator import KnownCheck, Preview
-from blowfishdb.service.explain import Explanation, Tradeoff
-from blowfishdb.service.policies import Kept, Past
+from blowfishdb.messages.curator import KnownCheck, Preview
+from blowfishdb.messages.policies import Facts, Kept, Past
+from blowfishdb.messages.questions import Progress, Request
+from blowfishdb.messages.quotes import Explanation, Quote, Tradeoff
 from blowfishdb.workspace.asking import Asking
 from blowfishdb.workspace.datasets import Batch, Dataset
-from blowfishdb.workspace.gateway import Facts, Gateway
+from blowfishdb.workspace.gateway import Gateway
 from blowfishdb.workspace.wire import Wire
 
 
@@ -237,8 +236,7 @@ class Remote(Gateway):
 
     def budget(self, name: str) -> Budget:
         """Total, spent and held."""
-        shown = self._wire.get(_at(name, "budget"))
-        return Budget(name, *(Epsilon(shown[part]) for part in ("total", "spent", "held", "carried")))
+        return Budget.from_plain(self._wire.get(_at(name, "budget")))
 
     def left(self, name: str) -> Epsilon:
         """What this user can still spend."""
@@ -254,16 +252,8 @@ class Remote(Gateway):
 
     def grants(self, name: str) -> list[Grant]:
         """Who may spend what, and has."""
-        return [
-            Grant(
-                name,
-                given["user"],
-                None if given["granted"] is None else Epsilon(given["granted"]),
-                Epsilon(given["spent"]),
-                Epsilon(given["held"]),
-            )
-            for given in self._wire.get(_at(name, "grants"))["grants"]
-        ]
+        found = self._wire.get(_at(name, "grants"))["grants"]
+        return [Grant.from_plain({"dataset": name, **given}) for given in found]
 
     # --- questions and answers ------------------------------------------------------------------
 
@@ -327,22 +317,7 @@ class Remote(Gateway):
     def events(self, dataset: str | None = None) -> list[Event]:
         """Everything that happened, in order, as the hash chain has it."""
         found = self._wire.get("/audit", None if dataset is None else {"dataset": dataset})
-        return [
-            Event(
-                event["seq"],
-                datetime.fromisoformat(event["at"]),
-                event["kind"],
-                event["dataset"],
-                event["analyst"],
-                event["charge"],
-                Epsilon(event["amount"]),
-                event["facts"],
-                event["hash"],
-                event["salt"],
-                tuple(event["sealed"]),
-            )
-            for event in found["events"]
-        ]
+        return [Event.from_plain(event) for event in found["events"]]
 
     def audit(self, *, since: Head | str | None = None, witness: str | Path | None = None) -> Audited:
         """What is wrong with the books, and what was looked at.

@@ -19,12 +19,13 @@ import codecs
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, Self, final
 
 from blowfishdb.core.errors import InvalidInput, SourceCorrupt, TooLarge
+from blowfishdb.core.plain import Message
 
 
 class SourceKind(StrEnum):
@@ -68,7 +69,7 @@ _LINE_ENDS: Final = "\r\n"
 
 @final
 @dataclass(frozen=True)
-class Dialect:
+class Dialect(Message):
     """How a file of texts is written: one row on each line, a quote inside quotes written twice.
 
     ``quote`` is empty where quotes are signs like others; without a ``header`` the columns are called
@@ -104,10 +105,6 @@ class Dialect:
             f"values apart by {apart}, quoted by {_QUOTES[self.quote]}, {names}, "
             f"numbers with {_DECIMALS[self.decimal]}, encoded as {self.encoding}"
         )
-
-    def to_plain(self) -> dict[str, Any]:
-        """JSON-ready data."""
-        return asdict(self)
 
     @classmethod
     def from_plain(cls, said: Mapping[str, Any]) -> Self:

@@ -15,13 +15,13 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from glob import escape as glob_escape
 from pathlib import Path
-from typing import Any, Final, Self, final
+from typing import Final, final
 
 from blowfishdb.adapters.backends.duckdb import (
     NAME,
@@ -47,6 +47,7 @@ from blowfishdb.adapters.copies import (
 from blowfishdb.adapters.copies.text_files import opened_rows
 from blowfishdb.adapters.store.database import Store
 from blowfishdb.core.errors import InvalidInput, SourceCorrupt, SourceError, SourceMissing
+from blowfishdb.core.plain import Message
 
 
 def check_parquet(path: Path) -> None:
@@ -83,7 +84,7 @@ _LONGEST: Final = 120  # letters of a table, so that its file has a name that ev
 
 @final
 @dataclass(frozen=True)
-class RowsCopy:
+class RowsCopy(Message):
     """A copy of the rows of a dataset: its place in the folder, its SHA-256, and how much it holds.
 
     How many rows there are may be hidden, so this is for the curator.
@@ -94,15 +95,6 @@ class RowsCopy:
     rows: int
     bytes: int
     taken: str
-
-    def to_plain(self) -> dict[str, Any]:
-        """JSON-ready data."""
-        return asdict(self)
-
-    @classmethod
-    def from_plain(cls, said: Mapping[str, Any]) -> Self:
-        """A copy from its plain form."""
-        return cls(said["file"], said["sha256"], said["rows"], said["bytes"], said["taken"])
 
 
 @final
@@ -321,11 +313,13 @@ def _now() -> str:
 
 @final
 @dataclass(frozen=True)
-class SourceFacts:
+class SourceFacts(Message):
     """Where the rows of a dataset come from, how a file was read, and the copy that answers come from.
 
     For the curator: a copy knows how many rows there are, which may be hidden.
     """
+
+    _said = ("kind_in_words", "read_as")
 
     dataset: str
     kind: SourceKind
@@ -349,50 +343,22 @@ class SourceFacts:
             )
         return " ".join(words)
 
-    def to_plain(self) -> dict[str, Any]:
-        """JSON-ready data."""
-        return {
-            "dataset": self.dataset,
-            "kind": self.kind.value,
-            "kind_in_words": self.kind.words,
-            "location": self.location,
-            "snapshot": self.snapshot,
-            "dialect": None if self.dialect is None else self.dialect.to_plain(),
-            "read_as": None if self.dialect is None else self.dialect.describe(),
-            "copy": None if self.copy is None else self.copy.to_plain(),
-        }
+    @property
+    def kind_in_words(self) -> str:
+        """Where answers come from."""
+        return self.kind.words
 
-    @classmethod
-    def from_plain(cls, said: Mapping[str, Any]) -> Self:
-        """Facts from their plain form."""
-        return cls(
-            said["dataset"],
-            SourceKind(said["kind"]),
-            said["location"],
-            said["snapshot"],
-            None if said["dialect"] is None else Dialect.from_plain(said["dialect"]),
-            None if said["copy"] is None else RowsCopy.from_plain(said["copy"]),
-        )
+    @property
+    def read_as(self) -> str | None:
+        """How the file was read, in words."""
+        return None if self.dialect is None else self.dialect.describe()
 
 
 @final
 @dataclass(frozen=True)
-class Holdings:
+class Holdings(Message):
     """The sources of all datasets, and how many bytes their copies take of those they may."""
 
     sources: tuple[SourceFacts, ...]
     used: int
     quota: int
-
-    def to_plain(self) -> dict[str, Any]:
-        """JSON-ready data."""
-        return {
-            "sources": [source.to_plain() for source in self.sources],
-            "used": self.used,
-            "quota": self.quota,
-        }
-
-    @classmethod
-    def from_plain(cls, said: Mapping[str, Any]) -> Self:
-        """Holdings from their plain form."""
-        return cls(tuple(map(SourceFacts.from_plain, said["sources"])), said["used"], said["quota"])

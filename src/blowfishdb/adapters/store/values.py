@@ -21,6 +21,7 @@ from typing import Any, Final, Self, final
 
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidInput
+from blowfishdb.core.plain import Message
 
 NOTHING: Final = Epsilon(0)
 
@@ -60,8 +61,11 @@ _BEFORE: dict[State, State] = {
 
 @final
 @dataclass(frozen=True)
-class Budget:
+class Budget(Message):
     """What a dataset may lose in total, has lost, and holds for questions under way."""
+
+    _said = ("remaining",)
+    _nano = True
 
     dataset: str
     total: Epsilon
@@ -101,8 +105,10 @@ class Promise:
 
 @final
 @dataclass(frozen=True)
-class Grant:
+class Grant(Message):
     """What one analyst may spend (None: as much as the dataset has), has spent, and holds."""
+
+    _nano = True
 
     dataset: str
     user: str
@@ -158,8 +164,10 @@ class StoredAnswer:
 
 @final
 @dataclass(frozen=True)
-class Event:
+class Event(Message):
     """One event of the chain: a budget, a grant, a published policy, or the state that a charge entered."""
+
+    _nano = True
 
     seq: int
     at: datetime

@@ -39,6 +39,7 @@ from blowfishdb.core.domain.predicates import DEEPEST, And, Everything, Not, Or,
 from blowfishdb.core.domain.values import moment, number
 from blowfishdb.core.domain.values import plain as python_value
 from blowfishdb.core.errors import InvalidInput, InvalidPredicate, NotFinite
+from blowfishdb.core.plain import write_as
 from blowfishdb.core.policy.policy import Policy
 
 
@@ -395,3 +396,7 @@ def canonical(data: Any) -> str:
 def digest(data: Any) -> str:
     """A name for plain data that differs whenever the data does."""
     return hashlib.sha256(canonical(data).encode()).hexdigest()
+
+
+write_as(Domain, plain, domain)
+write_as(Policy, plain, policy)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import final
 
 from blowfishdb.core.arrays import ceil_div, whole
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.constraints.under_policy import keeps_component_totals
 from blowfishdb.core.errors import InvalidInput, TooLarge
 from blowfishdb.core.graphs import Apart, Full, Grid, Partitioned, PolicyGraph, Threshold
+from blowfishdb.core.plain import Message
 from blowfishdb.core.policy.columns import shown_distance, values_graph
 from blowfishdb.core.policy.policy import Part, Parts, Policy, group_counts, own_graph, parts_of
 from blowfishdb.core.policy.protection import at_most, certainty_at, extent, percent
@@ -24,7 +24,7 @@ _NEARLY_SURE = 0.99
 
 @final
 @dataclass(frozen=True)
-class Limit:
+class Limit(Message):
     """How sure an attacker can become about values farther apart than one edge."""
 
     apart: str
@@ -34,7 +34,7 @@ class Limit:
 
 @final
 @dataclass(frozen=True)
-class Clause:
+class Clause(Message):
     """The promise about one column, or about several that are hidden by one graph.
 
     ``certainty`` is about a hidden pair; None if no pair is. ``limits`` is about what is farther apart.
@@ -52,7 +52,7 @@ class Clause:
 
 @final
 @dataclass(frozen=True)
-class Guarantee:
+class Guarantee(Message):
     """A promise in words. ``together`` is about several columns, ``presence`` about being in the data.
 
     ``known`` says how the promise changes because of what everyone knows already, ``past`` what answers under
@@ -104,38 +104,6 @@ class Guarantee:
             last,
         )
         return tuple(text for text in said if text)
-
-    def to_plain(self) -> dict[str, Any]:
-        """As JSON-ready data."""
-        stored = dataclasses.asdict(self)
-        stored["budget"] = str(self.budget)
-        return stored
-
-    @classmethod
-    def from_plain(cls, stored: Mapping[str, Any]) -> Self:
-        """From its plain form."""
-        clauses = tuple(
-            Clause(
-                tuple(clause["columns"]),
-                clause["promise"],
-                clause["certainty"],
-                tuple(Limit(**limit) for limit in clause["limits"]),
-                clause["beyond"],
-            )
-            for clause in stored["clauses"]
-        )
-        return cls(
-            Epsilon(stored["budget"]),
-            stored["rows_per_person"],
-            clauses,
-            stored["together"],
-            stored["presence"],
-            tuple(stored["not_hidden"]),
-            stored.get("known", ""),
-            tuple(stored.get("past", ())),
-            tuple(stored.get("about", ())),
-            tuple(stored.get("history", ())),
-        )
 
 
 def guarantee(policy: Policy, budget: Epsilon, *, rows_per_person: int = 1) -> Guarantee:

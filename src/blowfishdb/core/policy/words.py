@@ -5,9 +5,8 @@ What is known, in sentences, and what it does to everybody's privacy and to the 
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 from blowfishdb.core.constraints.bound import most_records
 from blowfishdb.core.constraints.declared import Marginal, Reading, table_bins
@@ -17,6 +16,7 @@ from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidInput, TooLarge
 from blowfishdb.core.graphs import Full, Grid, Partitioned
 from blowfishdb.core.graphs.inclusion import includes
+from blowfishdb.core.plain import Message
 from blowfishdb.core.policy.columns import (
     ColumnPolicy,
     Hides,
@@ -230,7 +230,7 @@ def _listed(columns: tuple[str, ...]) -> str:
 
 @final
 @dataclass(frozen=True)
-class ColumnChange:
+class ColumnChange(Message):
     """One column before and after, in words. A flag is None where it could not be told."""
 
     column: str
@@ -247,12 +247,14 @@ class ColumnChange:
 
 @final
 @dataclass(frozen=True)
-class PolicyDifference:
+class PolicyDifference(Message):
     """What changes from one policy to another.
 
     ``tightens``: pairs become hidden that were not; ``loosens``: pairs that were hidden no longer are; both
     can hold. None means that it could not be told. ``newly_exact`` are answers that become exact and free.
     """
+
+    _said = ("same",)
 
     columns: tuple[ColumnChange, ...]
     tightens: bool | None
@@ -260,10 +262,6 @@ class PolicyDifference:
     newly_exact: tuple[str, ...]
     no_longer_exact: tuple[str, ...]
     sentences: tuple[str, ...]
-
-    def to_plain(self) -> dict[str, Any]:
-        """As JSON-ready data."""
-        return {**dataclasses.asdict(self), "same": self.same}
 
     @property
     def same(self) -> bool | None:

@@ -34,7 +34,7 @@ def log(
     """Every answer so far, the newest last."""
     here = Here.of(ctx)
     with here.gateway() as gateway:
-        from blowfishdb.messages.questions import answer_summary
+        from blowfishdb.messages.answers import answer_summary
 
         if dataset is not None:
             gateway.facts(dataset)

@@ -93,8 +93,6 @@ def audit(
     with here.gateway() as gateway:
         from rich.text import Text
 
-        from blowfishdb.show import words as plain_forms
-
         if data != _ALL:
             gateway.facts(data)
         if head:
@@ -103,7 +101,7 @@ def audit(
             return
         audited = gateway.audit(since=since, witness=witness)
         events = gateway.events(None if data == _ALL else data)
-        plain = {**audited.to_plain(), "events": [plain_forms.plain_event(happened) for happened in events]}
+        plain = {**audited.to_plain(), "events": [happened.to_plain() for happened in events]}
         verdict = [Text(problem, style="red") for problem in audited.problems]
         good = Text("The ledger verifies: every charge and every hash adds up.", style="green")
         extends = [Text(f"The books extend the head {since}.", style="green")] if since else []
@@ -235,8 +233,7 @@ def grant(
 
 
 def _tell(here: Here, gateway: Gateway, data: str) -> None:
-    from blowfishdb.messages.questions import budget_summary
-    from blowfishdb.show import words as plain_forms
+    from blowfishdb.core.plain import epsilon_fields
     from blowfishdb.show.terminal import budget_table
 
     status, left = gateway.budget(data), gateway.left(data)
@@ -244,7 +241,11 @@ def _tell(here: Here, gateway: Gateway, data: str) -> None:
         grants = gateway.grants(data)
     except NotAllowed:  # who else may spend is for curators and auditors
         grants = []
-    plain = {**budget_summary(status, left), "grants": [plain_forms.plain_grant(given) for given in grants]}
+    plain = {
+        **status.to_plain(),
+        **epsilon_fields("left", left),
+        "grants": [given.to_plain() for given in grants],
+    }
     here.say(plain, budget_table(status, left, grants))
 
 

@@ -142,7 +142,7 @@ def publish(
             for part in _words(change, promised):
                 here.console().print(part)
         budget, past = gateway.budget(data), gateway.past(data, draft)
-        if budget.used or past.loss:
+        if budget.used or past.tells:
             worth = f" worth {loss(budget.spent)}" if budget.spent else ""
             typer.echo(
                 f"Answers{worth} were given under the current policy: that stays told. {past.sentence}",

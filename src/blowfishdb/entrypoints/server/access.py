@@ -33,8 +33,7 @@ from blowfishdb.adapters.accounts import network
 from blowfishdb.adapters.tokens import Account, Role, csrf_matches
 from blowfishdb.core.errors import NotAllowed, NotSignedIn
 from blowfishdb.entrypoints.server.server import Server, server_of
-from blowfishdb.messages.answers import Answer
-from blowfishdb.messages.questions import answer_summary
+from blowfishdb.messages.answers import Answer, answer_summary
 from blowfishdb.workspace.embedded import Workspace
 
 CSRF_HEADER: Final = "X-CSRF-Token"

@@ -26,7 +26,7 @@ from blowfishdb.show.charts.frame import (
 if TYPE_CHECKING:
     from blowfishdb.adapters.store.values import Budget
     from blowfishdb.messages.answers import Answer
-    from blowfishdb.service.explain import Tradeoff
+    from blowfishdb.messages.quotes import Tradeoff
 
 
 _MOST = 6  # questions with a colour of their own

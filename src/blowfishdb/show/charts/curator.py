@@ -29,7 +29,7 @@ from blowfishdb.show.charts.frame import (
 
 if TYPE_CHECKING:
     from blowfishdb.core.budget import Epsilon
-    from blowfishdb.service.curator import Preview
+    from blowfishdb.messages.curator import Preview
 
 
 _HEIGHT, _STRIP = 220, 80

@@ -10,9 +10,10 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from blowfishdb.adapters.store.values import Audited, Event, Grant, Head
+from blowfishdb.adapters.store.values import Audited, Head
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import NotFound
+from blowfishdb.core.plain import epsilon_fields
 from blowfishdb.entrypoints.server.access import Anyone, BookReader, Caller, Curator, SignedIn, watching
 from blowfishdb.entrypoints.server.api.bodies import Allowance, Total
 from blowfishdb.entrypoints.server.api.shapes import (
@@ -26,7 +27,6 @@ from blowfishdb.entrypoints.server.api.shapes import (
 )
 from blowfishdb.entrypoints.server.middleware import Metrics
 from blowfishdb.entrypoints.server.server import server_of
-from blowfishdb.messages.questions import budget_summary, plain_epsilon
 from blowfishdb.workspace.gateway import Gateway
 
 router: Final = APIRouter(tags=["Books"])
@@ -51,7 +51,7 @@ def audit(
         caller.gateway.facts(dataset)
     audited = _audited(caller, [Head.of(text) for text in since])
     events = [event for event in caller.gateway.events(dataset) if event.seq > after][:limit]
-    return Audit(**audited.to_plain(), events=[_event(event) for event in events])
+    return Audit(**audited.to_plain(), events=[EventShown(**event.to_plain()) for event in events])
 
 
 @router.get("/head", summary="Where the books end")
@@ -79,22 +79,6 @@ def _audited(caller: Caller, since: list[Head]) -> Audited:
     """Compared with what the server's own witness file says, too."""
     witness = caller.server.settings.witness
     return caller.gateway.audited(since, witness or None)
-
-
-def _event(event: Event) -> EventShown:
-    return EventShown(
-        seq=event.seq,
-        at=event.at,
-        kind=event.kind,
-        dataset=event.dataset,
-        analyst=event.analyst,
-        charge=event.charge,
-        **plain_epsilon("amount", event.amount),
-        facts=dict(event.facts),
-        hash=event.hash,
-        salt=event.salt,
-        sealed=[dict(entry) for entry in event.sealed],
-    )
 
 
 budgets: Final = APIRouter(tags=["Budgets"])
@@ -134,19 +118,10 @@ def grant(dataset: str, user: str, body: Allowance, caller: Curator) -> GrantLis
 
 def shown(gateway: Gateway, dataset: str) -> dict[str, Any]:
     """A budget as JSON has it, for the user of the gateway."""
-    return budget_summary(gateway.budget(dataset), gateway.left(dataset))
+    return {**gateway.budget(dataset).to_plain(), **epsilon_fields("left", gateway.left(dataset))}
 
 
 def _grants(gateway: Gateway, dataset: str) -> GrantList:
-    return GrantList(dataset=dataset, grants=[_grant(given) for given in gateway.grants(dataset)])
-
-
-def _grant(given: Grant) -> GrantShown:
-    granted = given.granted
-    return GrantShown(
-        user=given.user,
-        granted=None if granted is None else str(granted),
-        nano_granted=None if granted is None else granted.nano,
-        **plain_epsilon("spent", given.spent),
-        **plain_epsilon("held", given.held),
+    return GrantList(
+        dataset=dataset, grants=[GrantShown(**given.to_plain()) for given in gateway.grants(dataset)]
     )

@@ -38,7 +38,7 @@ from blowfishdb.entrypoints.server.web.frame import (
     told,
 )
 from blowfishdb.language.condition import example_condition
-from blowfishdb.messages.questions import Fit, Quote
+from blowfishdb.messages.quotes import Fit, Quote
 
 router: Final = APIRouter(include_in_schema=False)
 

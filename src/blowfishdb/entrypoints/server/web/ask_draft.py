@@ -29,7 +29,7 @@ from blowfishdb.language.short import column_text, value_text
 from blowfishdb.language.text import name_text
 from blowfishdb.mechanisms import CLUSTERING, DATA_DEPENDENT, NAMED
 from blowfishdb.messages.answers import Answer
-from blowfishdb.messages.questions import Fit
+from blowfishdb.messages.quotes import Fit
 
 SHAPES: Final = (
     ("histogram", "histogram"),

@@ -1,0 +1,99 @@
+"""What is known of a dataset and promised about it: its facts, earlier policies, what answers so far told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.plain import Message
+from blowfishdb.core.policy import codec
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.policy.protection import at_most, certainty
+from blowfishdb.core.policy.words import sentences
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Facts(Message):
+    """What everyone who may ask about a dataset may know of it."""
+
+    name: str
+    domain: Domain
+    policy: Policy
+    policy_version: int
+    snapshot: int
+    rows_per_person: int
+    public: tuple[str, ...] = ()
+    """Declared columns that no policy may hide."""
+    rows_vary: bool = False
+    """Whether hidden values decide which rows there are; then every policy hides presence."""
+    kind: str = "frozen"
+    """Whether answers come from a copy, from rows that are left as they are, or from rows that change."""
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-ready data: the graph of the policy, and beside it what everyone knows."""
+        policy, known = codec.plain(self.policy.graph), codec.plain_known(self.policy)
+        return {**super().to_plain(), "policy": policy, "known": known}
+
+    @classmethod
+    def from_plain(cls, stored: Mapping[str, Any]) -> Self:
+        """From its plain form."""
+        whole = {"domain": stored["domain"], "graph": stored["policy"]}
+        if stored.get("known"):
+            whole["known"] = stored["known"]
+        return super().from_plain({**stored, "policy": whole})
+
+
+@final
+@dataclass(frozen=True)
+class Past(Message):
+    """What earlier answers lost under a policy, and in which columns most."""
+
+    _said = ("sentence",)
+
+    epsilon: Epsilon | None
+    """None if it is infinite."""
+    columns: tuple[str, ...]
+
+    @property
+    def tells(self) -> bool:
+        """Whether anything was lost."""
+        return self.epsilon is None or bool(self.epsilon)
+
+    @property
+    def sentence(self) -> str:
+        """For the curator, and for everyone who reads the guarantee."""
+        where = f" in {', '.join(map(repr, self.columns))}" if self.columns else ""
+        if self.epsilon is None:
+            return (
+                f"Counting all answers so far, an attacker may be certain between two values{where} that "
+                "this policy hides: an earlier answer told them apart exactly, or nothing is proven about it."
+            )
+        if not self.epsilon:
+            return "No answer so far tells apart what this policy hides."
+        sure = at_most(certainty(float(self.epsilon)))
+        return (
+            f"Counting all answers so far, an attacker can be {sure} between two values{where} that this "
+            f"policy hides (a loss of ε {self.epsilon:.3g})."
+        )
+
+
+@final
+@dataclass(frozen=True)
+class Kept(Message):
+    """An earlier policy that is still promised, and what may still be lost under it."""
+
+    _said = ("sentences",)
+
+    version: int
+    policy: Policy
+    total: Epsilon
+    remaining: Epsilon
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What it hides, in words."""
+        return tuple(sentences(self.policy))

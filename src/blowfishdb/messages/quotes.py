@@ -1,0 +1,234 @@
+"""Prices: what a question would cost, what it would cost elsewhere, and how it would be answered.
+
+All of it is free, and computed without reading a row.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+from blowfishdb.core.accuracy import LARGEST_EPSILON
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.plain import Message
+from blowfishdb.core.questions.readings import EXACT, sentence
+
+_SAME = 1e-3  # prices within this share of each other read as the same number
+
+
+@final
+@dataclass(frozen=True)
+class Alternative(Message):
+    """A cheaper question of the same kind."""
+
+    _nano = True
+
+    alpha: float
+    epsilon: Epsilon
+
+
+@final
+@dataclass(frozen=True)
+class Fit(Message):
+    """Something that the budget still allows, in words and, where it is a question, what to change for it."""
+
+    words: str
+    error: float | None = None
+    bins: int | None = None
+    epsilon: Epsilon | None = None
+
+
+@final
+@dataclass(frozen=True)
+class UnderPromise(Message):
+    """What an answer costs under an earlier policy that is still promised, and what that one has left."""
+
+    _said = ("words",)
+
+    version: int
+    epsilon: Epsilon | None
+    """None where it would tell apart exactly what that policy hides: no budget reaches."""
+    remaining: Epsilon
+
+    @property
+    def affordable(self) -> int | None:
+        """How many such answers it allows; None for any number."""
+        if self.epsilon is None:
+            return 0
+        return self.remaining // self.epsilon if self.epsilon else None
+
+    @property
+    def words(self) -> str:
+        """What binds, by name."""
+        still = f"Version {self.version} of the policy is still promised"
+        if self.epsilon is None:
+            return f"{still}, and this answer would tell apart exactly what it hides: it is refused."
+        return (
+            f"{still}: under it this answer costs ε {self.epsilon:.3g}, and ε {self.remaining:.3g} is left."
+        )
+
+
+@final
+@dataclass(frozen=True)
+class Quote(Message):
+    """What a question would cost. Free, and computed without touching the data."""
+
+    _said = ("promise", "dividend", "affordable", "binding")
+    _nano = True
+
+    dataset: str
+    question: str
+    kind: str
+    epsilon: Epsilon
+    alpha: float | None
+    beta: float | None
+    """None, like ``alpha``, where how far off the answer is depends on the data."""
+    simultaneous: bool
+    mechanism: str
+    explanation: str
+    policy: str
+    policy_version: int
+    plain_epsilon: Epsilon
+    remaining: Epsilon
+    owned: bool
+    exact: bool = False
+    """Whether the answer is going to be free and without noise."""
+    alternatives: tuple[Alternative, ...] = ()
+    fits: tuple[Fit, ...] = ()
+    """What the budget still allows, where it does not allow this."""
+    notes: tuple[str, ...] = ()
+    """As what values count that are missing or outside the declared ones, column by column."""
+    promises: tuple[UnderPromise, ...] = ()
+    """What the answer costs under every earlier policy that is still promised."""
+
+    @property
+    def dividend(self) -> float | None:
+        """How many times more the best plain-DP plan would cost; None where this answer is free."""
+        return float(self.plain_epsilon) / float(self.epsilon) if self.epsilon else None
+
+    @property
+    def at_least(self) -> str:
+        """What is said before the price under plain differential privacy, if no ε reaches the accuracy."""
+        return "more than " if self.plain_epsilon >= LARGEST_EPSILON else ""
+
+    @property
+    def affordable(self) -> int | None:
+        """How many such answers the budget and every kept promise allow; None for any number."""
+        each = [
+            self.remaining // self.epsilon if self.epsilon else None,
+            *(p.affordable for p in self.promises),
+        ]
+        return min((times for times in each if times is not None), default=None)
+
+    @property
+    def binding(self) -> UnderPromise | None:
+        """The earlier promise that allows fewest such answers, if it allows fewer than the budget does."""
+        own = self.remaining // self.epsilon if self.epsilon else math.inf
+        limited = [promise for promise in self.promises if promise.affordable is not None]
+        least = min(limited, key=lambda promise: promise.affordable or 0, default=None)
+        return least if least is not None and (least.affordable or 0) < own else None
+
+    @property
+    def promise(self) -> str:
+        """What would be promised about the answer, in the one sentence that every door prints."""
+        if self.exact:
+            return EXACT
+        return sentence(self.kind, self.alpha, self.beta, self.simultaneous)
+
+    def __str__(self) -> str:
+        bound = "" if self.binding is None else f" {self.binding.words}"
+        cost = "already answered, costs nothing" if self.owned else f"costs ε = {self.epsilon:.3g}"
+        return f"{self.question} of {self.dataset}: {cost}. {self.promise}{bound}"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from blowfishdb.show.exports import quote_html
+
+        return quote_html(self)
+
+
+@final
+@dataclass(frozen=True)
+class Explanation(Message):
+    """The projected domain, the policy graph over it, the sensitivity and where it is reached, the plan."""
+
+    question: str
+    columns: tuple[str, ...]
+    cells: tuple[int, ...]
+    answers: int
+    graph: str
+    hidden_pairs: int
+    sensitivity: str | None
+    witness: tuple[str, str] | None
+    """Two boxes between which one record's move changes the answers the most."""
+    mechanism: str
+    considered: str
+    epsilon: str
+    known: str = ""
+    """What counts that everyone knows do to noise and price; empty where none are known."""
+
+    def __str__(self) -> str:
+        boxes = " × ".join(f"{n:,} of '{c}'" for c, n in zip(self.columns, self.cells, strict=True))
+        lines = [
+            f"Question     {self.question}: {self.answers:,} answers",
+            f"Counted      {boxes} (boxes that the question needs)",
+            f"Hidden       {self.graph}: {self.hidden_pairs:,} pairs of boxes",
+        ]
+        if self.sensitivity is not None:
+            where = f", when one record moves from {' to '.join(self.witness)}" if self.witness else ""
+            lines.append(f"Sensitivity  {self.sensitivity}{where}")
+        if self.known:
+            lines.append(f"Known        {self.known}")
+        return "\n".join([*lines, f"Mechanism    {self.considered}", f"Cost         ε {self.epsilon}"])
+
+
+@final
+@dataclass(frozen=True)
+class TradeoffPoint(Message):
+    """One policy: the price of the accuracy that was asked for, and the error at a fixed price."""
+
+    _nano = True
+
+    policy: str
+    epsilon: Epsilon
+    alpha: float
+    mechanism: str
+    theta: float | None = None
+
+
+@final
+@dataclass(frozen=True)
+class Tradeoff(Message):
+    """A question under several policies, in the order in which they were given."""
+
+    _said = ("free_gain", "sentence")
+    _nano = True
+
+    question: str
+    asked_alpha: float | None
+    fixed_epsilon: Epsilon
+    """The price at which the errors are compared."""
+    points: tuple[TradeoffPoint, ...]
+
+    @property
+    def free_gain(self) -> tuple[int, int] | None:
+        """The last of the policies that cost no more than the first: protection for nothing.
+
+        Given from the weakest policy to the strongest, these are the positions of the first policy and of the
+        strongest one at the same price; None if the first step already costs more.
+        """
+        first, last = float(self.points[0].epsilon), 0
+        for place, point in enumerate(self.points):
+            if float(point.epsilon) > first * (1 + _SAME):
+                break
+            last = place
+        return (0, last) if last else None
+
+    @property
+    def sentence(self) -> str:
+        """What stands out, in words."""
+        if self.free_gain is None:
+            return "Every step towards more protection costs something here."
+        weakest, strongest = (self.points[place].policy for place in self.free_gain)
+        return f"{weakest} → {strongest} costs nothing more for this question."
