@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from blowfishdb import mechanisms as mechanisms
     from blowfishdb import noise as noise
-    from blowfishdb.adapters.backends.base import Cancellation as Cancellation
     from blowfishdb.adapters.store.backup import delete as delete
     from blowfishdb.adapters.store.backup import restore as restore
     from blowfishdb.core import errors as errors
     from blowfishdb.core import graphs as graphs
     from blowfishdb.core import workloads as workloads
     from blowfishdb.core.budget import Epsilon as Epsilon
+    from blowfishdb.core.cancellation import Cancellation as Cancellation
     from blowfishdb.core.constraints import Constraints as Constraints
     from blowfishdb.core.constraints.under_policy import sensitivity as sensitivity
     from blowfishdb.core.domain.attributes import Boolean as Boolean
@@ -62,7 +62,7 @@ _HOMES: dict[str, tuple[str, str | None]] = {
     "lower_bound": ("blowfishdb.core.lower_bound", "lower_bound"),
     "open": ("blowfishdb.workspace.embedded", "open_workspace"),
     "connect": ("blowfishdb.workspace.remote", "connect"),
-    "Cancellation": ("blowfishdb.adapters.backends.base", "Cancellation"),
+    "Cancellation": ("blowfishdb.core.cancellation", "Cancellation"),
     "restore": ("blowfishdb.adapters.store.backup", "restore"),
     "delete": ("blowfishdb.adapters.store.backup", "delete"),
 }

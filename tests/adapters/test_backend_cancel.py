@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from blowfishdb.adapters.backends import Backend, Cancellation
+from blowfishdb.adapters.backends import Backend
 from blowfishdb.adapters.sql.source import Source
 from blowfishdb.adapters.store.values import State
 from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.cancellation import Cancellation
 from blowfishdb.core.domain.attributes import Integer
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import Cancelled, QueryFailed

@@ -13,9 +13,9 @@ import pytest
 
 from blowfishdb.adapters import copies
 from blowfishdb.adapters.backends.duckdb import is_text_file
-from blowfishdb.adapters.copies import Dialect
 from blowfishdb.adapters.copies.folder import Copies
 from blowfishdb.adapters.copies.text_files import find_dialect, opened_rows
+from blowfishdb.adapters.copies.values import Dialect
 from blowfishdb.adapters.proposal import propose
 from blowfishdb.core.errors import SourceCorrupt, TooLarge
 

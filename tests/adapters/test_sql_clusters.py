@@ -12,9 +12,10 @@ import sqlglot
 from sqlglot import exp
 
 from blowfishdb import noise
-from blowfishdb.adapters.backends import Cancellation, open_backend
+from blowfishdb.adapters.backends import open_backend
 from blowfishdb.adapters.backends.base import Backend
 from blowfishdb.adapters.sql.source import Source, Unit
+from blowfishdb.core.cancellation import Cancellation
 from blowfishdb.core.domain.attributes import Category, Integer, Real
 from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.domain.conditions import col

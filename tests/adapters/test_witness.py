@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from blowfishdb.adapters.store.backup import Witness
 from blowfishdb.adapters.store.values import Head
+from blowfishdb.adapters.store.witness import Witness
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidInput, WorkspaceError
 from blowfishdb.entrypoints.doctor import State, checks

@@ -20,8 +20,8 @@ from fractions import Fraction
 from typing import Any, TypeAlias, final, overload
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import bdtrc, bdtrik
 
 from blowfishdb.core.arrays import FloatArray, IntArray
 from blowfishdb.core.budget import Epsilon
@@ -227,9 +227,9 @@ def order_statistic(samples: int, beta: float, gamma: float) -> int | None:
 
     The smallest r with P(Bin(N, 1−β) ≤ r−1) ≥ 1−γ; None if N is too small for any.
     """
-    rank = int(bdtrik(1 - gamma, samples, 1 - beta)) + 1
-    while rank > 1 and bdtrc(rank - 2, samples, 1 - beta) <= gamma:
+    rank = int(scipy.special.bdtrik(1 - gamma, samples, 1 - beta)) + 1
+    while rank > 1 and scipy.special.bdtrc(rank - 2, samples, 1 - beta) <= gamma:
         rank -= 1
-    while rank <= samples and bdtrc(rank - 1, samples, 1 - beta) > gamma:
+    while rank <= samples and scipy.special.bdtrc(rank - 1, samples, 1 - beta) > gamma:
         rank += 1
     return rank if rank <= samples else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final
@@ -17,9 +17,6 @@ from blowfishdb.core.questions.clusters import ClusterQuestion
 from blowfishdb.core.questions.form import QuestionForm
 from blowfishdb.core.questions.kinds import Question
 from blowfishdb.core.questions.readings import usual_bins
-
-Progress = Callable[[int, int], None]
-"""Called with how much of a long piece of work is done, and how much there is."""
 
 
 @final

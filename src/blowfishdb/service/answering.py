@@ -16,11 +16,12 @@ from typing import Any, final
 
 import numpy as np
 
-from blowfishdb.adapters.backends import Backend, Cancellation
+from blowfishdb.adapters.backends import Backend
 from blowfishdb.adapters.backends.base import Prepared, PreparedClusters
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.arrays import FloatArray
 from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.cancellation import Cancellation, Progress
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.policy.codec import digest, plain
 from blowfishdb.core.policy.policy import Policy
@@ -32,7 +33,7 @@ from blowfishdb.core.workloads import Selected
 from blowfishdb.mechanisms.kmeans import Clustering, HistogramClusters, RoundClusters
 from blowfishdb.mechanisms.losses import ByDistance, Kernel, kernel_of
 from blowfishdb.messages.answers import Answer, Places, Receipt
-from blowfishdb.messages.questions import Progress, Request
+from blowfishdb.messages.questions import Request
 from blowfishdb.service.planning import Planned, PlannedClusters, Promise, told_apart
 from blowfishdb.service.records import DatasetRecord
 from blowfishdb.service.reuse import stored_release

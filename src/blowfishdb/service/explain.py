@@ -12,12 +12,13 @@ from fractions import Fraction
 import numpy as np
 
 from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.cancellation import Progress
 from blowfishdb.core.errors import InvalidInput, NoGuarantee, NotProven, TooLarge
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.questions.projection import Projected
 from blowfishdb.core.sensitivity import sensitivity
-from blowfishdb.messages.questions import Progress, Request, Terms
+from blowfishdb.messages.questions import Request, Terms
 from blowfishdb.messages.quotes import Explanation, Tradeoff, TradeoffPoint
 from blowfishdb.service.planning import Planned, PlannedClusters, Planner
 

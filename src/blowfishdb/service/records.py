@@ -20,8 +20,7 @@ from blowfishdb.adapters.backends.addresses import is_own
 from blowfishdb.adapters.backends.addresses import same_rows as overlap
 from blowfishdb.adapters.backends.duckdb import holds_rows, is_text_file, table_name
 from blowfishdb.adapters.backends.sqlalchemy import dialect_of
-from blowfishdb.adapters.copies import Dialect, SourceKind
-from blowfishdb.adapters.copies.folder import RowsCopy, SourceFacts
+from blowfishdb.adapters.copies.values import Dialect, RowsCopy, SourceFacts, SourceKind
 from blowfishdb.adapters.sql.source import Source, Unit
 from blowfishdb.adapters.store.catalogue import DATASET, DELETED, POLICY, Catalogue, Declarations
 from blowfishdb.adapters.store.database import Store

@@ -23,12 +23,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, final
 
-from blowfishdb.adapters.backends import Backend, Cancellation
-from blowfishdb.adapters.copies import SourceKind
+from blowfishdb.adapters.backends import Backend
+from blowfishdb.adapters.copies.values import SourceKind
 from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.adapters.store.values import Charge, StoredAnswer
 from blowfishdb.core.accuracy import LARGEST_EPSILON, Accuracy
 from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.cancellation import Cancellation, Progress
 from blowfishdb.core.domain.predicates import Everything
 from blowfishdb.core.errors import (
     BlowfishError,
@@ -49,15 +50,7 @@ from blowfishdb.language.short import question_text
 from blowfishdb.mechanisms.reuse import Offer
 from blowfishdb.messages.answers import Answer, Receipt
 from blowfishdb.messages.policies import Kept
-from blowfishdb.messages.questions import (
-    Progress,
-    Request,
-    Terms,
-    in_usual_bins,
-    needs_rows,
-    number_of_rows,
-    over_rows,
-)
+from blowfishdb.messages.questions import Request, Terms, in_usual_bins, needs_rows, number_of_rows, over_rows
 from blowfishdb.messages.quotes import Alternative, Fit, Quote, UnderPromise
 from blowfishdb.service.advice import affordable, cheaper, what_is_left
 from blowfishdb.service.answering import (

@@ -17,9 +17,10 @@ from typing import Final, final
 from blowfishdb.adapters.backends import Backend, open_backend
 from blowfishdb.adapters.backends.addresses import check_file, check_no_secret
 from blowfishdb.adapters.backends.duckdb import check_readable, is_text_file
-from blowfishdb.adapters.copies import Dialect, SourceKind, make_private
-from blowfishdb.adapters.copies.folder import Copies, RowsCopy
+from blowfishdb.adapters.copies import make_private
+from blowfishdb.adapters.copies.folder import Copies
 from blowfishdb.adapters.copies.text_files import find_dialect
+from blowfishdb.adapters.copies.values import Dialect, RowsCopy, SourceKind
 from blowfishdb.adapters.proposal.rows import check_rows
 from blowfishdb.adapters.store.catalogue import name_taken
 from blowfishdb.core.budget import Epsilon

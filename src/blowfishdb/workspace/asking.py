@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, final
 
-from blowfishdb.adapters.backends import Cancellation
 from blowfishdb.adapters.store.values import RequestKey
 from blowfishdb.core.budget import AnyEpsilon, Epsilon
+from blowfishdb.core.cancellation import Cancellation, Progress
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.domain.predicates import Everything, Predicate
 from blowfishdb.core.domain.values import Value
@@ -21,7 +21,7 @@ from blowfishdb.core.policy.codec import digest
 from blowfishdb.core.questions.clusters import USUAL_ITERATIONS
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
 from blowfishdb.messages.answers import Answer
-from blowfishdb.messages.questions import Progress, Request, Terms
+from blowfishdb.messages.questions import Request, Terms
 from blowfishdb.messages.quotes import Quote
 
 

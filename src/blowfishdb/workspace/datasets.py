@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, final
 
-from blowfishdb.adapters.copies.folder import SourceFacts
+from blowfishdb.adapters.copies.values import SourceFacts
 from blowfishdb.adapters.store.values import Budget, Grant, RequestKey
 from blowfishdb.core.budget import AnyEpsilon, Epsilon
+from blowfishdb.core.cancellation import Progress
 from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.domain.predicates import Everything, Predicate
@@ -22,14 +23,14 @@ from blowfishdb.core.questions.form import QuestionForm
 from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.curator import KnownCheck, Preview
 from blowfishdb.messages.policies import Facts, Kept, Past
-from blowfishdb.messages.questions import Progress, Terms
+from blowfishdb.messages.questions import Terms
 from blowfishdb.messages.quotes import Explanation, Tradeoff
-from blowfishdb.service.advice import Suggestions
 from blowfishdb.workspace.asking import Asking, Columns
 from blowfishdb.workspace.gateway import Gateway
 
 if TYPE_CHECKING:
     from blowfishdb.language.select import SqlQuestion
+    from blowfishdb.service.advice import Suggestions
 
 
 @final
@@ -210,6 +211,8 @@ class Dataset:
             return parsed(text)
 
     def _suggesting(self, facts: Facts, read: Callable[[str], QuestionForm]) -> Suggestions:
+        from blowfishdb.service.advice import Suggestions  # it plans; whoever is not refused needs no planner
+
         return Suggestions(self.name, facts.policy, facts.rows_per_person, read)
 
     def explain(self, question: Asking) -> Explanation:

@@ -10,16 +10,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self, final
 
-from blowfishdb.adapters.backends import Cancellation
-from blowfishdb.adapters.copies import Dialect, SourceKind
-from blowfishdb.adapters.copies.folder import Holdings, SourceFacts, copies_of
+from blowfishdb.adapters.copies.folder import copies_of
+from blowfishdb.adapters.copies.values import Dialect, Holdings, SourceFacts, SourceKind
 from blowfishdb.adapters.store import backup as backups
-from blowfishdb.adapters.store.backup import Watch, Witness
 from blowfishdb.adapters.store.catalogue import Policies, already_asked
 from blowfishdb.adapters.store.database import Store
 from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.adapters.store.values import Audited, Budget, Event, Grant, Head, RequestKey
+from blowfishdb.adapters.store.witness import Watch, Witness
 from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.cancellation import Cancellation, Progress
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidInput, NotFound
 from blowfishdb.core.policy.guarantee import Guarantee, guarantee
@@ -29,7 +29,7 @@ from blowfishdb.mechanisms import Best
 from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.curator import KnownCheck, Preview
 from blowfishdb.messages.policies import Facts, Kept, Past
-from blowfishdb.messages.questions import Progress, Request
+from blowfishdb.messages.questions import Request
 from blowfishdb.messages.quotes import Explanation, Quote, Tradeoff
 from blowfishdb.noise import secure
 from blowfishdb.service import records

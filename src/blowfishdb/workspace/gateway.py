@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from blowfishdb.adapters.backends import Cancellation
-from blowfishdb.adapters.copies.folder import Holdings, SourceFacts
+from blowfishdb.adapters.copies.values import Holdings, SourceFacts
 from blowfishdb.adapters.store.values import Audited, Budget, Event, Grant, Head
 from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.cancellation import Cancellation, Progress
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.policy.guarantee import Guarantee
 from blowfishdb.core.policy.policy import Policy
@@ -22,7 +22,7 @@ from blowfishdb.core.policy.words import PolicyDifference
 from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.curator import KnownCheck, Preview
 from blowfishdb.messages.policies import Facts, Kept, Past
-from blowfishdb.messages.questions import Progress, Request
+from blowfishdb.messages.questions import Request
 from blowfishdb.messages.quotes import Explanation, Quote, Tradeoff
 from blowfishdb.workspace.asking import Asking
 

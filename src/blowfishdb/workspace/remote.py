@@ -15,12 +15,12 @@ from urllib.parse import quote as escaped
 import httpx
 import numpy as np
 
-from blowfishdb.adapters.backends import Cancellation
-from blowfishdb.adapters.copies.folder import Holdings, SourceFacts
-from blowfishdb.adapters.store.backup import Witness
+from blowfishdb.adapters.copies.values import Holdings, SourceFacts
 from blowfishdb.adapters.store.values import Audited, Budget, Event, Grant, Head
+from blowfishdb.adapters.store.witness import Witness
 from blowfishdb.core import errors
 from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.cancellation import Cancellation, Progress
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.guarantee import Guarantee
@@ -30,7 +30,7 @@ from blowfishdb.core.questions.kinds import Reading
 from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.curator import KnownCheck, Preview
 from blowfishdb.messages.policies import Facts, Kept, Past
-from blowfishdb.messages.questions import Progress, Request
+from blowfishdb.messages.questions import Request
 from blowfishdb.messages.quotes import Explanation, Quote, Tradeoff
 from blowfishdb.workspace.asking import Asking
 from blowfishdb.workspace.datasets import Batch, Dataset

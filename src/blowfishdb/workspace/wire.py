@@ -15,10 +15,9 @@ from typing import Any, Final, final
 
 import httpx
 
-from blowfishdb.adapters.backends import Cancellation
 from blowfishdb.core import errors
+from blowfishdb.core.cancellation import Cancellation, Progress
 from blowfishdb.core.errors import AnswerInProgress, InvalidInput
-from blowfishdb.messages.questions import Progress
 
 _KINDS: Final = {
     re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower(): kind

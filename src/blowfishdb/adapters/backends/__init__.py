@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from blowfishdb.adapters.backends.addresses import check_file, is_there
-from blowfishdb.adapters.backends.base import Backend, Cancellation
+from blowfishdb.adapters.backends.base import Backend
 from blowfishdb.adapters.backends.duckdb import DuckDB, is_table
 from blowfishdb.adapters.sql.source import Source
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidInput, SourceMissing
 
-__all__ = ["Backend", "Cancellation", "open_backend"]
+__all__ = ["Backend", "open_backend"]
 
 TIMEOUT = 600.0
 

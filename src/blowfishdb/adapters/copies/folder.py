@@ -17,7 +17,6 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from glob import escape as glob_escape
 from pathlib import Path
@@ -33,9 +32,7 @@ from blowfishdb.adapters.backends.duckdb import (
     table_name,
 )
 from blowfishdb.adapters.copies import (
-    Dialect,
     Patience,
-    SourceKind,
     check_columns,
     credible,
     is_private,
@@ -45,9 +42,9 @@ from blowfishdb.adapters.copies import (
     private_folder,
 )
 from blowfishdb.adapters.copies.text_files import opened_rows
+from blowfishdb.adapters.copies.values import Dialect, RowsCopy
 from blowfishdb.adapters.store.database import Store
 from blowfishdb.core.errors import InvalidInput, SourceCorrupt, SourceError, SourceMissing
-from blowfishdb.core.plain import Message
 
 
 def check_parquet(path: Path) -> None:
@@ -80,21 +77,6 @@ QUOTA: Final = 50 * 10**9
 _PART: Final = ".part-"
 _YOUNG: Final = 3600.0  # seconds for which a copy that nobody mentions may still be on its way
 _LONGEST: Final = 120  # letters of a table, so that its file has a name that every disk can hold
-
-
-@final
-@dataclass(frozen=True)
-class RowsCopy(Message):
-    """A copy of the rows of a dataset: its place in the folder, its SHA-256, and how much it holds.
-
-    How many rows there are may be hidden, so this is for the curator.
-    """
-
-    file: str
-    sha256: str
-    rows: int
-    bytes: int
-    taken: str
 
 
 @final
@@ -309,56 +291,3 @@ def _is_old(place: Path) -> bool:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-@final
-@dataclass(frozen=True)
-class SourceFacts(Message):
-    """Where the rows of a dataset come from, how a file was read, and the copy that answers come from.
-
-    For the curator: a copy knows how many rows there are, which may be hidden.
-    """
-
-    _said = ("kind_in_words", "read_as")
-
-    dataset: str
-    kind: SourceKind
-    location: str
-    """Without a password; empty for a table that was in memory."""
-    snapshot: int
-    dialect: Dialect | None = None
-    copy: RowsCopy | None = None
-
-    def describe(self) -> str:
-        """In words."""
-        words = [f"{self.dataset}: {self.kind.words}."]
-        if self.location:
-            words.append(f"From {self.location}.")
-        if self.dialect is not None:
-            words.append(f"Read as {self.dialect.describe()}.")
-        if self.copy is not None:
-            words.append(
-                f"{self.copy.rows:,} rows, {self.copy.bytes:,} bytes, taken {self.copy.taken}, "
-                f"SHA-256 {self.copy.sha256}."
-            )
-        return " ".join(words)
-
-    @property
-    def kind_in_words(self) -> str:
-        """Where answers come from."""
-        return self.kind.words
-
-    @property
-    def read_as(self) -> str | None:
-        """How the file was read, in words."""
-        return None if self.dialect is None else self.dialect.describe()
-
-
-@final
-@dataclass(frozen=True)
-class Holdings(Message):
-    """The sources of all datasets, and how many bytes their copies take of those they may."""
-
-    sources: tuple[SourceFacts, ...]
-    used: int
-    quota: int

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, final
 
 from blowfishdb.adapters.backends.addresses import check_file
-from blowfishdb.adapters.copies import SEPARATORS, Dialect, Patience, check_columns, credible
+from blowfishdb.adapters.copies import Patience, check_columns, credible
+from blowfishdb.adapters.copies.values import SEPARATORS, Dialect
 from blowfishdb.core.errors import InvalidInput, SourceCorrupt, SourceError, SourceMissing
 
 if TYPE_CHECKING:

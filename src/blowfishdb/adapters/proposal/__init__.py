@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, Final, final
 
 from blowfishdb.adapters.backends.duckdb import is_text_file
-from blowfishdb.adapters.copies import Dialect, Patience
+from blowfishdb.adapters.copies import Patience
 from blowfishdb.adapters.copies.text_files import find_dialect
+from blowfishdb.adapters.copies.values import Dialect
 from blowfishdb.adapters.proposal.guesses import RARE, Guess, Measured, guess, measure
 from blowfishdb.adapters.proposal.rows import Rows, opened_rows
 from blowfishdb.adapters.sql.encode import encode

@@ -33,9 +33,10 @@ from blowfishdb.adapters.backends.duckdb import (
     table_name,
 )
 from blowfishdb.adapters.backends.sqlalchemy import dialect_of
-from blowfishdb.adapters.copies import Dialect, Patience, check_columns
+from blowfishdb.adapters.copies import Patience, check_columns
 from blowfishdb.adapters.copies.folder import Copies, check_parquet
 from blowfishdb.adapters.copies.text_files import find_dialect
+from blowfishdb.adapters.copies.values import Dialect
 from blowfishdb.adapters.sql import values as sql
 from blowfishdb.adapters.sql.engines import Engine, SqlColumn
 from blowfishdb.adapters.sql.source import Source, Unit

@@ -26,9 +26,8 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components, shortest_path
 
 from blowfishdb.core.arrays import BoolArray, IntArray
 from blowfishdb.core.constraints.known_cells import KnownCells
@@ -135,8 +134,8 @@ def _components(successors: Successors) -> list[frozenset[int]]:
     ends = [(u, v) for u, found in enumerate(successors) for v in found]
     rows, columns = np.array(ends, dtype=np.int64).reshape(-1, 2).T
     shape = (len(successors), len(successors))
-    table = csr_array((np.ones(len(ends), dtype=np.int8), (rows, columns)), shape=shape)
-    labels = connected_components(table, directed=True, connection="strong")[1]
+    table = scipy.sparse.csr_array((np.ones(len(ends), dtype=np.int8), (rows, columns)), shape=shape)
+    labels = scipy.sparse.csgraph.connected_components(table, directed=True, connection="strong")[1]
     order = np.argsort(labels, kind="stable")
     cuts = np.flatnonzero(np.diff(labels[order])) + 1
     return [frozenset(group.tolist()) for group in np.split(order, cuts)]
@@ -361,8 +360,10 @@ class PolicySteps(Moves):
             )
         edges = self.asked.edges()
         ones = np.ones(len(edges), dtype=np.int8)
-        table = csr_array((ones, (edges[:, 0], edges[:, 1])), shape=(self.asked.size, self.asked.size))
-        return np.asarray(shortest_path(table, directed=False, unweighted=True))
+        table = scipy.sparse.csr_array(
+            (ones, (edges[:, 0], edges[:, 1])), shape=(self.asked.size, self.asked.size)
+        )
+        return np.asarray(scipy.sparse.csgraph.shortest_path(table, directed=False, unweighted=True))
 
 
 def _whole(distance: float) -> int:

@@ -26,9 +26,8 @@ from functools import cached_property, lru_cache
 from typing import final
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.linalg import lstsq
-from scipy.sparse import csr_array
 
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
 from blowfishdb.core.constraints.bound import most_change
@@ -299,16 +298,16 @@ def improved_cells(noisy: ArrayLike, variance: ArrayLike, determined: Determined
         raise TooLarge(f"Least squares with {len(rows):,} overlapping known counts is above the limit.")
     counts = _matrix(determined)
     missing = np.array([answer for _, answer in rows], dtype=np.float64) - counts @ cells
-    weighted = csr_array(counts.multiply(variances[None, :]))
+    weighted = scipy.sparse.csr_array(counts.multiply(variances[None, :]))
     if apart:  # each moves its own cells
         each = counts @ variances
         shares = np.divide(missing, each, out=np.zeros_like(missing), where=each > 0)
     else:
-        shares = lstsq((counts @ weighted.T).toarray(), missing)[0]
+        shares = scipy.linalg.lstsq((counts @ weighted.T).toarray(), missing)[0]
     return np.asarray(cells + weighted.T @ shares)
 
 
-def _matrix(determined: Determined) -> csr_array:
+def _matrix(determined: Determined) -> scipy.sparse.csr_array:
     """Known counts over cells, one sparse row each."""
     classes = determined.known.classes
     order = np.argsort(classes, kind="stable")
@@ -319,7 +318,9 @@ def _matrix(determined: Determined) -> csr_array:
     ]
     pointers = np.concatenate(([0], np.cumsum([len(found) for found in members])))
     columns = np.concatenate(members)
-    return csr_array((np.ones(columns.size), columns, pointers), shape=(len(members), classes.size))
+    return scipy.sparse.csr_array(
+        (np.ones(columns.size), columns, pointers), shape=(len(members), classes.size)
+    )
 
 
 _MOST_WORK = 10**6  # questions × classes

@@ -23,9 +23,8 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components, dijkstra
 
 from blowfishdb.core.arrays import BoolArray, IntArray, integers
 from blowfishdb.core.domain.bins import LIMIT, Bins, EqualBins, ProductBins, as_bins, single_cells, whole_bin
@@ -77,7 +76,7 @@ class Explicit(PolicyGraph):
     def components(self) -> Bins:
         if self.edge_count == 0:
             return single_cells(self.size)
-        labels = connected_components(self._adjacency, directed=False)[1]
+        labels = scipy.sparse.csgraph.connected_components(self._adjacency, directed=False)[1]
         _, first = np.unique(labels, return_index=True)
         rank = np.argsort(np.argsort(first))  # number components by their first cell
         return Bins.labels(rank[labels])
@@ -97,7 +96,8 @@ class Explicit(PolicyGraph):
     def steps(self, u: int, v: int) -> int | float:
         if self.edge_count == 0:
             return math.inf
-        found = dijkstra(self._adjacency, directed=False, indices=[u], unweighted=True)[0, v]
+        table = self._adjacency
+        found = scipy.sparse.csgraph.dijkstra(table, directed=False, indices=[u], unweighted=True)[0, v]
         return int(found) if np.isfinite(found) else math.inf
 
     def edge_blocks(self) -> Iterator[IntArray]:
@@ -118,11 +118,13 @@ class Explicit(PolicyGraph):
         return np.asarray(ranks[:, 0] * self._named.size + ranks[:, 1], dtype=np.int64)
 
     @cached_property
-    def _adjacency(self) -> csr_array:
+    def _adjacency(self) -> scipy.sparse.csr_array:
         if self.size > LIMIT:
             raise TooLarge(f"Components of an explicit graph on {self.size:,} cells are above the limit.")
         ones = np.ones(self.edge_count, dtype=np.int8)
-        return csr_array((ones, (self.pairs[:, 0], self.pairs[:, 1])), shape=(self.size, self.size))
+        return scipy.sparse.csr_array(
+            (ones, (self.pairs[:, 0], self.pairs[:, 1])), shape=(self.size, self.size)
+        )
 
 
 @final

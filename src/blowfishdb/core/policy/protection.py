@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import shortest_path
+import scipy
 
 from blowfishdb.core.arrays import FloatArray, IntArray, ceil_div
 from blowfishdb.core.budget import Epsilon
@@ -216,8 +215,10 @@ def _worst_pairs(graph: PolicyGraph, capped: bool) -> Iterator[Rung]:
 def all_distances(graph: PolicyGraph) -> FloatArray:
     """The distance in edges of every two cells."""
     edges = graph.edges()
-    table = csr_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(graph.size, graph.size))
-    return np.asarray(shortest_path(table, directed=False, unweighted=True))
+    table = scipy.sparse.csr_array(
+        (np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(graph.size, graph.size)
+    )
+    return np.asarray(scipy.sparse.csgraph.shortest_path(table, directed=False, unweighted=True))
 
 
 def _along(attribute: Attribute, ladder: Iterator[Rung], budget: Epsilon) -> Iterator[Step]:

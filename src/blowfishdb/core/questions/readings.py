@@ -32,7 +32,7 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
-from scipy.optimize import isotonic_regression
+import scipy
 
 from blowfishdb.core.accuracy import NO_PROMISE
 from blowfishdb.core.arrays import FloatArray
@@ -177,4 +177,4 @@ def tidy_counts(raw: Numbers, most: float | None) -> FloatArray:
 
 def tidy_cumulative(raw: Numbers, most: float | None) -> FloatArray:
     """The nearest increasing answer, cut to what is possible."""
-    return tidy_counts(isotonic_regression(np.asarray(raw, dtype=np.float64)).x, most)
+    return tidy_counts(scipy.optimize.isotonic_regression(np.asarray(raw, dtype=np.float64)).x, most)

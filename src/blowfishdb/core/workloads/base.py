@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
 
 from blowfishdb.core.arrays import ByContent, IntArray, whole
 from blowfishdb.core.domain.bins import LIMIT, Bins, single_cells
@@ -44,7 +44,7 @@ class Workload(ByContent, ABC):
         """Wᵀ·y."""
 
     @abstractmethod
-    def sparse(self) -> csr_array:
+    def sparse(self) -> scipy.sparse.csr_array:
         """W as a sparse integer matrix (times ``denominator``)."""
 
     @abstractmethod
@@ -104,8 +104,8 @@ class Workload(ByContent, ABC):
         return self._gram()
 
     @cached_property
-    def _columns(self) -> csr_array:
-        return csr_array(self.sparse().T)
+    def _columns(self) -> scipy.sparse.csr_array:
+        return scipy.sparse.csr_array(self.sparse().T)
 
     @property
     def largest_norm(self) -> int:
@@ -158,7 +158,7 @@ def exact(value: int, denominator: int) -> int | Fraction:
     return quotient.numerator if quotient.denominator == 1 else quotient
 
 
-def interval_rows(size: int, starts: IntArray, ends: IntArray) -> csr_array:
+def interval_rows(size: int, starts: IntArray, ends: IntArray) -> scipy.sparse.csr_array:
     """0/1 rows that count the cells starts[r] … ends[r]."""
     lengths = ends - starts + 1
     pointers = np.concatenate(([0], np.cumsum(lengths)))
@@ -166,4 +166,6 @@ def interval_rows(size: int, starts: IntArray, ends: IntArray) -> csr_array:
         raise TooLarge(f"Writing out ranges with {int(pointers[-1]):,} entries is above the limit.")
     offsets = np.arange(pointers[-1]) - np.repeat(pointers[:-1], lengths)
     columns = np.repeat(starts, lengths) + offsets
-    return csr_array((np.ones(columns.size, dtype=np.int64), columns, pointers), shape=(starts.size, size))
+    return scipy.sparse.csr_array(
+        (np.ones(columns.size, dtype=np.int64), columns, pointers), shape=(starts.size, size)
+    )

@@ -10,8 +10,8 @@ from functools import reduce
 from typing import final
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array, kron, vstack
 
 from blowfishdb.core.arrays import IntArray, integers, whole
 from blowfishdb.core.domain.bins import LIMIT, Bins, EdgeBins, ProductBins
@@ -67,7 +67,7 @@ class Product(Workload):
             box = np.moveaxis(factor.transpose(np.moveaxis(box, axis, -1)), -1, axis)
         return box.reshape(*rows.shape[:-1], self.size)
 
-    def sparse(self) -> csr_array:
+    def sparse(self) -> scipy.sparse.csr_array:
         return kronecker([factor.sparse() for factor in self.factors])
 
     def _gram(self) -> Numbers:
@@ -161,7 +161,7 @@ class Rectangles(Workload):
         inside = table[(slice(0, -1),) * len(self.shape)]
         return np.moveaxis(inside.reshape(self.size, *rows.shape[:-1]), 0, -1)
 
-    def sparse(self) -> csr_array:
+    def sparse(self) -> scipy.sparse.csr_array:
         volumes = math.prod((self.highs - self.lows + 1).T)
         if int(np.sum(volumes)) > 10 * LIMIT:
             raise TooLarge(
@@ -169,7 +169,7 @@ class Rectangles(Workload):
             )
         axes = [Ranges(n, self.lows[:, a], self.highs[:, a]).sparse() for a, n in enumerate(self.shape)]
         boxes = [kronecker([axis[row : row + 1] for axis in axes]) for row in range(self.count)]
-        return csr_array(vstack(boxes))
+        return scipy.sparse.csr_array(scipy.sparse.vstack(boxes))
 
     def describe(self) -> str:
         return f"{self.count:,} rectangles on a {'×'.join(map(str, self.shape))} grid"
@@ -242,8 +242,8 @@ class Marginals(Workload):
             sum(part.transpose(piece) for part, piece in zip(self.parts(), pieces, strict=True))
         )
 
-    def sparse(self) -> csr_array:
-        return csr_array(vstack([part.sparse() for part in self.parts()]))
+    def sparse(self) -> scipy.sparse.csr_array:
+        return scipy.sparse.csr_array(scipy.sparse.vstack([part.sparse() for part in self.parts()]))
 
     def describe(self) -> str:
         return f"{len(self.subsets):,} marginals of a {'×'.join(map(str, self.shape))} table"
@@ -287,11 +287,11 @@ def one_per_cell(workload: Workload) -> bool:
     return isinstance(workload, Histogram)
 
 
-def kronecker(matrices: Sequence[csr_array]) -> csr_array:
+def kronecker(matrices: Sequence[scipy.sparse.csr_array]) -> scipy.sparse.csr_array:
     """The Kronecker product of sparse matrices, last fastest."""
     product = matrices[0]
     for matrix in matrices[1:]:
-        product = csr_array(kron(product, matrix))
+        product = scipy.sparse.csr_array(scipy.sparse.kron(product, matrix))
     return product
 
 

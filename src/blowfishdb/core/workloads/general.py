@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array
 
 from blowfishdb.core.arrays import BoolArray, IntArray, integers
 from blowfishdb.core.domain.bins import Bins, EdgeBins, ProductBins, whole_bin
@@ -68,10 +68,10 @@ class Matrix(Workload):
     def matrix(self, limit: int = 10**7) -> Numbers:
         return self.entries.copy()
 
-    def sparse(self) -> csr_array:
+    def sparse(self) -> scipy.sparse.csr_array:
         if self.scaled.dtype == object:
             raise TooLarge("The common denominator of this matrix is too large for whole-number rows.")
-        return csr_array(self.scaled)
+        return scipy.sparse.csr_array(self.scaled)
 
     def describe(self) -> str:
         return f"{self.count:,} linear questions over {self.size:,} cells"
@@ -165,9 +165,9 @@ class Predicates(Workload):
     def transpose(self, y: ArrayLike) -> Numbers:
         return np.asarray(vector(y, self.count) @ self.sparse())
 
-    def sparse(self) -> csr_array:
+    def sparse(self) -> scipy.sparse.csr_array:
         columns = self._cuts.assignment()
-        return csr_array(self._merged.scaled[:, columns])
+        return scipy.sparse.csr_array(self._merged.scaled[:, columns])
 
     def describe(self) -> str:
         return f"{self.count:,} conditions"
@@ -228,13 +228,13 @@ class Selected(Workload):
         """Values of inner cells at the cells that have them, zero elsewhere, along the last axis."""
         return np.where(self.labels >= 0, per_cell[..., self.labels], 0)
 
-    def sparse(self) -> csr_array:
+    def sparse(self) -> scipy.sparse.csr_array:
         inside = np.flatnonzero(self.labels >= 0)
-        picked = csr_array(
+        picked = scipy.sparse.csr_array(
             (np.ones(inside.size, dtype=np.int64), (self.labels[inside], inside)),
             shape=(self.inner.size, self.size),
         )
-        return csr_array(self.inner.sparse() @ picked)
+        return scipy.sparse.csr_array(self.inner.sparse() @ picked)
 
     def describe(self) -> str:
         return f"{self.inner.describe()}, filtered"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array, eye_array
 
 from blowfishdb.core.arrays import IntArray, integers, whole
 from blowfishdb.core.domain.bins import Bins, EdgeBins
@@ -35,8 +35,8 @@ class Histogram(Workload):
     def transpose(self, y: ArrayLike) -> Numbers:
         return vector(y, self.size).copy()
 
-    def sparse(self) -> csr_array:
-        return csr_array(eye_array(self.size, dtype=np.int64))
+    def sparse(self) -> scipy.sparse.csr_array:
+        return scipy.sparse.csr_array(scipy.sparse.eye_array(self.size, dtype=np.int64))
 
     def describe(self) -> str:
         return f"histogram of {self.size:,} cells"
@@ -79,7 +79,7 @@ class Cumulative(Workload):
     def transpose(self, y: ArrayLike) -> Numbers:
         return np.flip(np.cumsum(np.flip(vector(y, self.size), axis=-1), axis=-1), axis=-1)
 
-    def sparse(self) -> csr_array:
+    def sparse(self) -> scipy.sparse.csr_array:
         return interval_rows(self.size, np.zeros(self.size, dtype=np.int64), np.arange(self.size))
 
     def _gram(self) -> Numbers:
@@ -131,7 +131,7 @@ class AllRanges(Workload):
     def transpose(self, y: ArrayLike) -> Numbers:
         return scatter_ranges(vector(y, self.count), self.size, *self._ends())
 
-    def sparse(self) -> csr_array:
+    def sparse(self) -> scipy.sparse.csr_array:
         return interval_rows(self.size, *self._ends())
 
     def _gram(self) -> Numbers:
@@ -191,7 +191,7 @@ class Ranges(Workload):
     def transpose(self, y: ArrayLike) -> Numbers:
         return scatter_ranges(vector(y, self.count), self.size, self.starts, self.ends)
 
-    def sparse(self) -> csr_array:
+    def sparse(self) -> scipy.sparse.csr_array:
         return interval_rows(self.size, self.starts, self.ends)
 
     def describe(self) -> str:
@@ -249,8 +249,8 @@ class ValueSum(Workload):
     def transpose(self, y: ArrayLike) -> Numbers:
         return np.asarray(vector(y, 1) * self._values())
 
-    def sparse(self) -> csr_array:
-        return csr_array(self._values()[None, :])
+    def sparse(self) -> scipy.sparse.csr_array:
+        return scipy.sparse.csr_array(self._values()[None, :])
 
     def describe(self) -> str:
         return f"sum of the values of {self.size:,} cells"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, final
 
 import typer
 
-from blowfishdb.adapters.copies import SourceKind
+from blowfishdb.adapters.copies.values import SourceKind
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.entrypoints.cli import here as prompts
 from blowfishdb.entrypoints.cli.here import CURATOR, AsJson, Data, Here, examples, read_text
@@ -257,8 +257,8 @@ def import_source(
 def _dialect(here: Here, source: str, said: dict[str, Any]) -> dict[str, Any] | None:
     """How a CSV file is read: what was said, and what is found for the rest; shown, to be said otherwise."""
     from blowfishdb.adapters.backends.duckdb import is_text_file
-    from blowfishdb.adapters.copies import Dialect
     from blowfishdb.adapters.copies.text_files import find_dialect
+    from blowfishdb.adapters.copies.values import Dialect
 
     if here.is_server or not is_text_file(source):
         return said or None

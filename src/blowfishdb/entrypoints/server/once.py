@@ -25,16 +25,15 @@ from typing import Annotated, Any, Final, final
 from fastapi import APIRouter, BackgroundTasks, Header, Request, Response
 from fastapi.responses import JSONResponse
 
-from blowfishdb.adapters.backends import Cancellation
 from blowfishdb.adapters.store.database import Store
 from blowfishdb.adapters.store.once import SILENCE, Scratch
 from blowfishdb.adapters.store.values import RequestKey
+from blowfishdb.core.cancellation import Cancellation, Progress
 from blowfishdb.core.errors import BlowfishError, NotFound, WorkspaceError
 from blowfishdb.core.policy.codec import digest
 from blowfishdb.entrypoints.server import problems
 from blowfishdb.entrypoints.server.access import Caller, Curator
 from blowfishdb.messages.answers import Answer
-from blowfishdb.messages.questions import Progress
 
 _EVERY: Final = 0.5  # seconds between looks at what other workers were told
 _BEAT: Final = 10  # looks between two signs of life

@@ -28,11 +28,11 @@ from typing import TYPE_CHECKING, Any, Final, final
 from starlette.requests import HTTPConnection
 
 from blowfishdb.adapters.accounts import Accounts, Limits
-from blowfishdb.adapters.store.backup import Watch
 from blowfishdb.adapters.store.catalogue import Catalogue
 from blowfishdb.adapters.store.database import Store
 from blowfishdb.adapters.store.once import Idempotency
 from blowfishdb.adapters.store.values import Clock, utc_now
+from blowfishdb.adapters.store.witness import Watch
 from blowfishdb.adapters.tokens import Tokens
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.policy.codec import canonical

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, final
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 from pydantic_core import PydanticCustomError
 
-from blowfishdb.adapters.copies import SourceKind
+from blowfishdb.adapters.copies.values import SourceKind
 from blowfishdb.adapters.tokens import Role
 
 Plain = dict[str, Any]

@@ -18,9 +18,9 @@ from fastapi import APIRouter, BackgroundTasks, Header, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import Field
 
-from blowfishdb.adapters.backends import Cancellation
 from blowfishdb.adapters.store.values import RequestKey
 from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.cancellation import Cancellation, Progress
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.policy import Policy
@@ -42,7 +42,7 @@ from blowfishdb.entrypoints.server.problems import read
 from blowfishdb.entrypoints.server.server import Quoted, QuoteIds
 from blowfishdb.language.condition import condition
 from blowfishdb.messages.answers import Answer, compare
-from blowfishdb.messages.questions import Progress, Terms
+from blowfishdb.messages.questions import Terms
 from blowfishdb.show.exports import FORMATS, export
 from blowfishdb.workspace.asking import Asking
 from blowfishdb.workspace.datasets import Dataset

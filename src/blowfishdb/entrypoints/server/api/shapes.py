@@ -8,7 +8,7 @@ from typing import Any, final
 
 from pydantic import BaseModel, Field
 
-from blowfishdb.adapters.copies import SourceKind
+from blowfishdb.adapters.copies.values import SourceKind
 from blowfishdb.adapters.tokens import Role
 from blowfishdb.entrypoints.server.api.bodies import Plain
 

@@ -19,7 +19,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import ValidationError
 from starlette.datastructures import FormData
 
-from blowfishdb.adapters.copies import SEPARATORS
+from blowfishdb.adapters.copies.values import SEPARATORS
 from blowfishdb.adapters.proposal import WARNING, Proposal, ProposedColumn, propose
 from blowfishdb.adapters.proposal.guesses import OTHER
 from blowfishdb.core.domain.attribute import Attribute

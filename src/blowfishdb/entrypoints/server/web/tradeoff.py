@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, BackgroundTasks, Request, Response
 
+from blowfishdb.core.cancellation import Progress
 from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.errors import BlowfishError, InvalidThreshold
 from blowfishdb.core.policy.columns import (
@@ -26,7 +27,6 @@ from blowfishdb.entrypoints.server.web.figures import figure
 from blowfishdb.entrypoints.server.web.frame import Sent, dataset_address, render, told
 from blowfishdb.entrypoints.server.web.policy import MADE_UP, View, attempt
 from blowfishdb.entrypoints.server.web.policy_form import SHAPES, PolicyForm, TemplateForm
-from blowfishdb.messages.questions import Progress
 from blowfishdb.messages.quotes import Tradeoff
 from blowfishdb.show.charts import tradeoff_chart, tradeoff_table
 
