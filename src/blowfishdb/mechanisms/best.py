@@ -18,7 +18,6 @@ from functools import cached_property, lru_cache
 from typing import Final, Literal, final
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from blowfishdb.core.accuracy import Accuracy
@@ -28,8 +27,6 @@ from blowfishdb.core.constraints.under_policy import Refined
 from blowfishdb.core.domain.bins import LIMIT
 from blowfishdb.core.errors import NotProven, TooLarge
 from blowfishdb.core.graphs import Explicit, Full, PolicyGraph
-from blowfishdb.core.noise import Noise
-from blowfishdb.core.secret import Secret
 from blowfishdb.core.workloads import Histogram, Workload
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.edge_noise import EdgeNoise
@@ -371,8 +368,8 @@ class GivenAnswers(Plan):
     def rows(self, *, epsilon: AnyEpsilon) -> tuple[csr_array, list[Fraction]]:
         return csr_array((0, self.workload.size), dtype=np.int64), []
 
-    def observe(self, x: Secret[IntArray] | ArrayLike, *, epsilon: AnyEpsilon, noise: Noise) -> Observation:
-        """The known values; the counts stay closed."""
+    def told(self) -> Observation:
+        """The known values; no count is looked at."""
         return Observation(self.values, np.empty(0), None)
 
     def explain(self) -> str:

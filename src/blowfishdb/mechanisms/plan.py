@@ -253,10 +253,12 @@ class Plan(ABC):
         text = f"{self.name}|{self.workload.describe()}|{self.graph.describe()}|{len(self.scales)}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
 
+    @final
     def release(self, x: Secret[IntArray] | ArrayLike, *, epsilon: AnyEpsilon, noise: Noise) -> Numbers:
         """Private answers to the workload at exactly ``epsilon``."""
         return self.observe(x, epsilon=epsilon, noise=noise).answers
 
+    @final
     def observe(self, x: Secret[IntArray] | ArrayLike, *, epsilon: AnyEpsilon, noise: Noise) -> Observation:
         """A release with the noisy measurements that it was made from: the one place where data is opened."""
         counts = integers(x.reveal() if isinstance(x, Secret) else x, "Counts", SizeMismatch)
@@ -312,6 +314,7 @@ class DataDependentPlan(ABC):
         """Whether every answer is exact, so that a release costs nothing."""
         return bool(self.exact.all())
 
+    @final
     def observe(self, x: Secret[IntArray] | ArrayLike, *, epsilon: AnyEpsilon, noise: Noise) -> Observation:
         """A release, with what no edge changes put in exactly.
 
@@ -323,6 +326,7 @@ class DataDependentPlan(ABC):
         answers = true if self.free else self.release(counts, epsilon=epsilon, noise=noise)
         return Observation(np.where(self.exact, true, answers), measured=np.empty(0), totals=None)
 
+    @final
     def release(self, x: Secret[IntArray] | ArrayLike, *, epsilon: AnyEpsilon, noise: Noise) -> FloatArray:
         """Private answers to the workload: those of the estimated cells, which is post-processing."""
         cells = self.estimate(self._counts(x), epsilon=positive(epsilon), noise=noise)

@@ -47,6 +47,7 @@ from blowfishdb.core.questions.clusters import ClusterProblem, ClusterQuestion
 from blowfishdb.core.questions.kinds import Question, Release, Sum
 from blowfishdb.core.questions.projection import Projected, project
 from blowfishdb.language.short import question_text
+from blowfishdb.mechanisms.best import GivenAnswers
 from blowfishdb.mechanisms.reuse import Offer
 from blowfishdb.messages.answers import Answer, Receipt
 from blowfishdb.messages.policies import Kept
@@ -362,8 +363,8 @@ class Service:
     def _tell(self, planned: Planned, request: Request, dataset: DatasetRecord) -> Answer:
         """What everyone knows already, on record like every other answer; no row is read."""
         plan, problem = planned.choice.plan, planned.problem
-        seen = plan.observe((), epsilon=Epsilon(1), noise=self.noise)
-        made = partial(answer_of, request, problem, planned.promise, planned.released(seen))
+        assert isinstance(plan, GivenAnswers)
+        made = partial(answer_of, request, problem, planned.promise, planned.released(plan.told()))
         return self._record(made, request, dataset, problem, plan.name, planned.known)
 
     def _offer(

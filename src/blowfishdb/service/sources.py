@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, final
 
@@ -20,7 +20,7 @@ from blowfishdb.adapters.backends.duckdb import check_readable, is_text_file
 from blowfishdb.adapters.copies import make_private
 from blowfishdb.adapters.copies.folder import Copies
 from blowfishdb.adapters.copies.text_files import find_dialect
-from blowfishdb.adapters.copies.values import Dialect, RowsCopy, SourceKind
+from blowfishdb.adapters.copies.values import Dialect, RowsCopy, SourceKind, SourceRows
 from blowfishdb.adapters.proposal.rows import check_rows
 from blowfishdb.adapters.store.catalogue import name_taken
 from blowfishdb.core.budget import Epsilon
@@ -33,21 +33,6 @@ from blowfishdb.service.curator import check_none_missing
 from blowfishdb.service.records import DatasetRecord, Records, declared_source, is_copied, place
 
 _LOG: Final = logging.getLogger("blowfishdb.copies")
-
-
-@final
-@dataclass(frozen=True)
-class RowsOf:
-    """Which rows of a source are meant, and whose they are, as a curator says it."""
-
-    table: str | None = None
-    view: str | None = None
-    person: str | None = None
-    rows_per_person: int = 1
-    row_key: str | None = None
-    public: tuple[str, ...] = ()
-    rows_vary: bool | None = None
-    same_rows: bool = False
 
 
 @final
@@ -77,12 +62,10 @@ class RowSources:
         name: str,
         source: object,
         domain: Domain,
-        which: RowsOf,
+        rows: SourceRows,
         *,
         by: str,
         total: Epsilon,
-        kind: SourceKind | None = None,
-        dialect: Dialect | None = None,
     ) -> DatasetRecord:
         """Read a file once, check that the columns are there, and enter all of it in one step."""
         if self._records.is_taken(name):
@@ -90,14 +73,14 @@ class RowSources:
         location = place(source) if isinstance(source, str | Path) else ""
         if "://" not in location:
             check_file(Path(location))
-        kind = _kind_of(location, kind)
+        kind = _kind_of(location, rows.kind)
         if kind is not SourceKind.COPY:
-            _check_no_dialect(dialect)
+            _check_no_dialect(rows.dialect)
             if "://" in location and not location.startswith("spark"):
                 check_no_secret(location)
-            return self._enter_declared(name, location, None, None, domain, which, by, total, kind)
-        with self._taken(location or source, dialect) as (copy, found):
-            told = self._enter_declared(name, location, copy, found, domain, which, by, total, kind)
+            return self._enter_declared(name, location, None, None, domain, rows, by, total, kind)
+        with self._taken(location or source, rows.dialect) as (copy, found):
+            told = self._enter_declared(name, location, copy, found, domain, rows, by, total, kind)
         self.sweep()
         return told
 
@@ -108,7 +91,7 @@ class RowSources:
         copy: RowsCopy | None,
         dialect: Dialect | None,
         domain: Domain,
-        which: RowsOf,
+        rows: SourceRows,
         by: str,
         total: Epsilon,
         kind: SourceKind,
@@ -116,30 +99,30 @@ class RowSources:
         read_from = location if copy is None else str(self.copies.path(copy))
         where = declared_source(
             read_from,
-            table=which.table,
-            view=which.view,
-            person=which.person,
-            rows_per_person=which.rows_per_person,
-            row_key=which.row_key,
-            public=which.public,
-            rows_vary=which.rows_vary,
+            table=rows.table,
+            view=rows.view,
+            person=rows.person,
+            rows_per_person=rows.rows_per_person,
+            row_key=rows.row_key,
+            public=rows.public,
+            rows_vary=rows.rows_vary,
         )
         policy = Policy.whole_record(domain)
         record = DatasetRecord(name, location, where, domain, policy, kind=kind, copy=copy, dialect=dialect)
         shared = declaring.sharing(self._records.every(), record)
-        declaring.check_shared(shared, which.same_rows)
-        record = replace(self._settled(record, which), shared=tuple(shared))
+        declaring.check_shared(shared, rows.same_rows)
+        record = replace(self._settled(record, rows), shared=tuple(shared))
         self._records.declare(record, by, total)
         return record
 
-    def _settled(self, record: DatasetRecord, which: RowsOf) -> DatasetRecord:
+    def _settled(self, record: DatasetRecord, rows: SourceRows) -> DatasetRecord:
         """With everything said about its rows that has to be, and the policy that it begins with."""
         place = self._place(record)
         backend = open_backend(place, record.domain, source=record.source)
         try:
             backend.check()
             where = declaring.settled_source(
-                backend, record.source, record.domain, public=which.public, rows_vary=which.rows_vary
+                backend, record.source, record.domain, public=rows.public, rows_vary=rows.rows_vary
             )
         finally:
             backend.close()

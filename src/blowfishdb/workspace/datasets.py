@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, final
 
-from blowfishdb.adapters.copies.values import SourceFacts
+from blowfishdb.adapters.copies.values import Dialect, SourceFacts, SourceKind, SourceRows
 from blowfishdb.adapters.store.values import Budget, Grant, RequestKey
 from blowfishdb.core.budget import AnyEpsilon, Epsilon
 from blowfishdb.core.cancellation import Progress
@@ -296,3 +296,62 @@ class DatasetBudget:
     def __repr__(self) -> str:
         status = self.status
         return f"<Budget of {self.name}: {status.spent} of {status.total} spent, {status.remaining} left>"
+
+
+class Datasets(Gateway):
+    """A workspace as people use it: its datasets, each under its name."""
+
+    def __getitem__(self, name: str) -> Dataset:
+        self.facts(name)
+        return Dataset(self, name)
+
+    def add_dataset(
+        self,
+        name: str,
+        source: object,
+        *,
+        domain: Domain,
+        table: str | None = None,
+        view: str | None = None,
+        person: str | None = None,
+        rows_per_person: int = 1,
+        row_key: str | None = None,
+        kind: str | None = None,
+        dialect: Mapping[str, Any] | None = None,
+        public: Sequence[str] = (),
+        rows_vary: bool | None = None,
+        same_rows: bool = False,
+    ) -> Dataset:
+        """Declare a dataset: where its rows are and which values they may hold.
+
+        ``source`` is a path (DuckDB, SQLite, CSV, Parquet), a database address, or a pandas, Arrow or Polars
+        table. The rows are those of ``table``, or of ``view``, a SELECT over several tables. With ``person``,
+        the column that says whose row it is, at most ``rows_per_person`` rows count for each, by ``row_key``.
+        Everything about a record stays hidden until a policy says otherwise, and the budget is 1.
+
+        Files of rows and tables in memory are read once, now, into a copy beside the workspace. How a CSV
+        file is written (``dialect``) is found if it is not said, and kept for ``refresh``. Rows in a database
+        stay there: ``kind`` says whether they are left as they are ("frozen") or may change ("live").
+
+        ``public`` names columns that no policy may hide, such as those by which a view leaves out rows;
+        ``rows_vary`` says of a view in the database whether hidden values decide which rows it has. Rows that
+        are in another dataset already need ``same_rows=True``: the promises add up.
+        """
+        rows = SourceRows(
+            table,
+            view,
+            person,
+            rows_per_person,
+            row_key,
+            None if kind is None else SourceKind.read(kind),
+            None if dialect is None else Dialect.from_plain(dialect),
+            tuple(public),
+            rows_vary,
+            same_rows,
+        )
+        self.declare(name, source, domain, rows)
+        return self[name]
+
+    def batch(self, *questions: Asking) -> Batch:
+        """Several questions as one: what follows from the others is free, and known more closely."""
+        return Batch(self, questions)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self, final
 
 from blowfishdb.adapters.copies.folder import copies_of
-from blowfishdb.adapters.copies.values import Dialect, Holdings, SourceFacts, SourceKind
+from blowfishdb.adapters.copies.values import Dialect, Holdings, SourceFacts, SourceRows
 from blowfishdb.adapters.store import backup as backups
 from blowfishdb.adapters.store.catalogue import Policies, already_asked
 from blowfishdb.adapters.store.database import Store
@@ -40,10 +40,8 @@ from blowfishdb.service.policies import Publishing
 from blowfishdb.service.records import DatasetRecord, Records
 from blowfishdb.service.reuse import Owned
 from blowfishdb.service.service import Service, read_answer
-from blowfishdb.service.sources import RowsOf, RowSources, what_stays
-from blowfishdb.workspace.asking import Asking
-from blowfishdb.workspace.datasets import Batch, Dataset
-from blowfishdb.workspace.gateway import Gateway
+from blowfishdb.service.sources import RowSources, what_stays
+from blowfishdb.workspace.datasets import Datasets
 
 DEFAULT_BUDGET = Epsilon(1)
 ABANDONED = timedelta(minutes=15)
@@ -51,7 +49,7 @@ ABANDONED = timedelta(minutes=15)
 
 
 @final
-class Workspace(Gateway):
+class Workspace(Datasets):
     """Datasets, their policies, their budget ledger and every answer so far, in one file."""
 
     def __init__(self, path: str | Path, user: str | None = None) -> None:
@@ -100,10 +98,6 @@ class Workspace(Gateway):
         """The names of all datasets."""
         return self._records.names()
 
-    def __getitem__(self, name: str) -> Dataset:
-        self.facts(name)
-        return Dataset(self, name)
-
     def facts(self, name: str) -> Facts:
         """The columns and the policy of a dataset."""
         record = self._records[name]
@@ -120,57 +114,16 @@ class Workspace(Gateway):
             record.declared_kind.value,
         )
 
-    def add_dataset(
-        self,
-        name: str,
-        source: object,
-        *,
-        domain: Domain,
-        table: str | None = None,
-        view: str | None = None,
-        person: str | None = None,
-        rows_per_person: int = 1,
-        row_key: str | None = None,
-        kind: str | None = None,
-        dialect: Mapping[str, Any] | None = None,
-        public: Sequence[str] = (),
-        rows_vary: bool | None = None,
-        same_rows: bool = False,
-    ) -> Dataset:
-        """Declare a dataset: where its rows are and which values they may hold.
-
-        ``source`` is a path (DuckDB, SQLite, CSV, Parquet), a database address, or a pandas, Arrow or Polars
-        table. The rows are those of ``table``, or of ``view``, a SELECT over several tables. With ``person``,
-        the column that says whose row it is, at most ``rows_per_person`` rows count for each, by ``row_key``.
-        Everything about a record stays hidden until a policy says otherwise, and the budget is 1.
-
-        Files of rows and tables in memory are read once, now, into a copy beside the workspace. How a CSV
-        file is written (``dialect``) is found if it is not said, and kept for ``refresh``. Rows in a database
-        stay there: ``kind`` says whether they are left as they are ("frozen") or may change ("live").
-
-        ``public`` names columns that no policy may hide, such as those by which a view leaves out rows;
-        ``rows_vary`` says of a view in the database whether hidden values decide which rows it has. Rows that
-        are in another dataset already need ``same_rows=True``: the promises add up.
-        """
+    def declare(self, name: str, source: object, domain: Domain, rows: SourceRows) -> None:
+        """Declare a dataset; see ``add_dataset``."""
         if not isinstance(name, str) or not name.strip():
             raise InvalidInput("A dataset needs a name.")
         if isinstance(source, str | Path):
             records.check_not_own(str(source), self.store.name)
-        which = RowsOf(table, view, person, rows_per_person, row_key, tuple(public), rows_vary, same_rows)
-        made = self._rows.declare(
-            name,
-            source,
-            domain,
-            which,
-            by=self.user,
-            total=DEFAULT_BUDGET,
-            kind=None if kind is None else SourceKind.read(kind),
-            dialect=None if dialect is None else Dialect.from_plain(dialect),
-        )
-        if made.shared or public or rows_vary is not None:
-            facts = {"public": list(public), "rows_vary": rows_vary, "same_rows_as": list(made.shared)}
-            self._ledger.note(name, self.user, "source", facts)
-        return self[name]
+        made = self._rows.declare(name, source, domain, rows, by=self.user, total=DEFAULT_BUDGET)
+        if made.shared or rows.public or rows.rows_vary is not None:
+            told = {"public": list(rows.public), "rows_vary": rows.rows_vary}
+            self._ledger.note(name, self.user, "source", {**told, "same_rows_as": list(made.shared)})
 
     def redeclare(self, name: str, domain: Domain) -> None:
         """Declare other columns or limits, while nothing has been asked; everything is hidden again."""
@@ -341,10 +294,6 @@ class Workspace(Gateway):
         """The answer, charged once."""
         self._ready(request.dataset)
         return self._service.ask(request, max_cost=max_cost, cancel=cancel, progress=progress)
-
-    def batch(self, *questions: Asking) -> Batch:
-        """Several questions as one: what follows from the others is free, and known more closely."""
-        return Batch(self, questions)
 
     def ask_all(self, requests: Sequence[Request], *, max_cost: Epsilon | None = None) -> list[Answer]:
         """The answers to questions that were settled on together, before any of them is answered."""

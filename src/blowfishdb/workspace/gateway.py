@@ -9,9 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from blowfishdb.adapters.copies.values import Holdings, SourceFacts
+from blowfishdb.adapters.copies.values import Holdings, SourceFacts, SourceRows
 from blowfishdb.adapters.store.values import Audited, Budget, Event, Grant, Head
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.cancellation import Cancellation, Progress
@@ -24,10 +24,6 @@ from blowfishdb.messages.curator import KnownCheck, Preview
 from blowfishdb.messages.policies import Facts, Kept, Past
 from blowfishdb.messages.questions import Request
 from blowfishdb.messages.quotes import Explanation, Quote, Tradeoff
-from blowfishdb.workspace.asking import Asking
-
-if TYPE_CHECKING:
-    from blowfishdb.workspace.datasets import Batch, Dataset
 
 
 class Gateway(ABC):
@@ -45,31 +41,11 @@ class Gateway(ABC):
     def facts(self, name: str) -> Facts:
         """The columns and the policy of a dataset."""
 
-    @abstractmethod
-    def __getitem__(self, name: str) -> Dataset:
-        """A dataset by its name."""
-
     def __contains__(self, name: object) -> bool:
         return name in self.datasets()
 
     @abstractmethod
-    def add_dataset(
-        self,
-        name: str,
-        source: object,
-        *,
-        domain: Domain,
-        table: str | None = None,
-        view: str | None = None,
-        person: str | None = None,
-        rows_per_person: int = 1,
-        row_key: str | None = None,
-        kind: str | None = None,
-        dialect: Mapping[str, Any] | None = None,
-        public: Sequence[str] = (),
-        rows_vary: bool | None = None,
-        same_rows: bool = False,
-    ) -> Dataset:
+    def declare(self, name: str, source: object, domain: Domain, rows: SourceRows) -> None:
         """Declare a dataset: where its rows are and which values they may hold."""
 
     @abstractmethod
@@ -202,10 +178,6 @@ class Gateway(ABC):
     @abstractmethod
     def ask_all(self, requests: Sequence[Request], *, max_cost: Epsilon | None = None) -> list[Answer]:
         """The answers to questions that were settled on together, before any of them is answered."""
-
-    @abstractmethod
-    def batch(self, *questions: Asking) -> Batch:
-        """Several questions as one: what follows from the others is free, and known more closely."""
 
     @abstractmethod
     def answers(self, dataset: str | None = None) -> list[Answer]:

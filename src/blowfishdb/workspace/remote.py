@@ -15,7 +15,7 @@ from urllib.parse import quote as escaped
 import httpx
 import numpy as np
 
-from blowfishdb.adapters.copies.values import Holdings, SourceFacts
+from blowfishdb.adapters.copies.values import Holdings, SourceFacts, SourceRows
 from blowfishdb.adapters.store.values import Audited, Budget, Event, Grant, Head
 from blowfishdb.adapters.store.witness import Witness
 from blowfishdb.core import errors
@@ -32,14 +32,12 @@ from blowfishdb.messages.curator import KnownCheck, Preview
 from blowfishdb.messages.policies import Facts, Kept, Past
 from blowfishdb.messages.questions import Request
 from blowfishdb.messages.quotes import Explanation, Quote, Tradeoff
-from blowfishdb.workspace.asking import Asking
-from blowfishdb.workspace.datasets import Batch, Dataset
-from blowfishdb.workspace.gateway import Gateway
+from blowfishdb.workspace.datasets import Datasets
 from blowfishdb.workspace.wire import Wire
 
 
 @final
-class Remote(Gateway):
+class Remote(Datasets):
     """A workspace behind a server."""
 
     def __init__(self, url: str, token: str, *, transport: httpx.BaseTransport | None = None) -> None:
@@ -69,54 +67,20 @@ class Remote(Gateway):
         """The names of all datasets."""
         return [found["name"] for found in self._wire.get("/datasets")["datasets"]]
 
-    def __getitem__(self, name: str) -> Dataset:
-        self.facts(name)
-        return Dataset(self, name)
-
     def facts(self, name: str) -> Facts:
         """The columns and the policy of a dataset."""
         return Facts.from_plain(self._wire.get(_at(name)))
 
-    def add_dataset(
-        self,
-        name: str,
-        source: object,
-        *,
-        domain: Domain,
-        table: str | None = None,
-        view: str | None = None,
-        person: str | None = None,
-        rows_per_person: int = 1,
-        row_key: str | None = None,
-        kind: str | None = None,
-        dialect: Mapping[str, Any] | None = None,
-        public: Sequence[str] = (),
-        rows_vary: bool | None = None,
-        same_rows: bool = False,
-    ) -> Dataset:
+    def declare(self, name: str, source: object, domain: Domain, rows: SourceRows) -> None:
         """Declare a dataset; ``source`` is a path on the server or a database address."""
         if not isinstance(source, str | Path):
             raise errors.InvalidInput(
                 "A server reads rows where it is, so it cannot take a table from this process.",
                 fixes=("a path on the server", "the address of a database"),
             )
-        body = {
-            "name": name,
-            "source": str(source),
-            "domain": codec.plain(domain),
-            "table": table,
-            "view": view,
-            "person": person,
-            "rows_per_person": rows_per_person,
-            "row_key": row_key,
-            "kind": kind,
-            "dialect": None if dialect is None else dict(dialect),
-            "public": list(public),
-            "rows_vary": rows_vary,
-            "same_rows": same_rows,
-        }
-        self._wire.send("POST", "/datasets", {key: value for key, value in body.items() if value is not None})
-        return self[name]
+        place = {"name": name, "source": str(source), "domain": codec.plain(domain)}
+        said = {key: value for key, value in rows.to_plain().items() if value is not None}
+        self._wire.send("POST", "/datasets", place | said)
 
     def redeclare(self, name: str, domain: Domain) -> None:
         """Declare other columns or limits, while nothing has been asked; everything is hidden again."""
@@ -282,10 +246,6 @@ class Remote(Gateway):
         if progress is not None:  # of what happens in between a server says nothing
             progress(1, 1)
         return answer
-
-    def batch(self, *questions: Asking) -> Batch:
-        """Several questions as one: what follows from the others is free, and known more closely."""
-        return Batch(self, questions)
 
     def ask_all(self, requests: Sequence[Request], *, max_cost: Epsilon | None = None) -> list[Answer]:
         """The answers to questions that were settled on together, before any of them is answered."""

@@ -186,3 +186,20 @@ class Holdings(Message):
     sources: tuple[SourceFacts, ...]
     used: int
     quota: int
+
+
+@final
+@dataclass(frozen=True)
+class SourceRows(Message):
+    """Which rows of a source are meant, whose they are and how they are read, as a curator says it."""
+
+    table: str | None = None
+    view: str | None = None
+    person: str | None = None
+    rows_per_person: int = 1
+    row_key: str | None = None
+    kind: SourceKind | None = None
+    dialect: Dialect | None = None
+    public: tuple[str, ...] = ()
+    rows_vary: bool | None = None
+    same_rows: bool = False

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from blowfishdb.adapters.store.values import Event
-    from blowfishdb.workspace.gateway import Gateway
+    from blowfishdb.workspace.datasets import Datasets
 
 
 _ALL = "all"
@@ -232,7 +232,7 @@ def grant(
         _tell(here, gateway, data)
 
 
-def _tell(here: Here, gateway: Gateway, data: str) -> None:
+def _tell(here: Here, gateway: Datasets, data: str) -> None:
     from blowfishdb.core.plain import epsilon_fields
     from blowfishdb.show.terminal import budget_table
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from blowfishdb.adapters.proposal import Proposal, ProposedColumn
     from blowfishdb.core.domain.attribute import Attribute
     from blowfishdb.core.domain.domain import Domain
-    from blowfishdb.workspace.gateway import Gateway
+    from blowfishdb.workspace.datasets import Datasets
 
 
 class Kind(StrEnum):
@@ -418,7 +418,7 @@ def set_column(
         _tell(here, gateway, data)
 
 
-def _tell(here: Here, gateway: Gateway, data: str) -> None:
+def _tell(here: Here, gateway: Datasets, data: str) -> None:
     from blowfishdb.core.policy import codec
     from blowfishdb.show.terminal import grid
 

@@ -27,8 +27,8 @@ from blowfishdb.core.errors import BlowfishError, InvalidInput, WorkspaceError
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
+    from blowfishdb.workspace.datasets import Datasets
     from blowfishdb.workspace.embedded import Workspace
-    from blowfishdb.workspace.gateway import Gateway
 
 
 OTHER: Final = 1
@@ -119,7 +119,7 @@ class Here:
     # --- workspaces -----------------------------------------------------------------------------
 
     @contextmanager
-    def gateway(self, *, create: bool = False) -> Iterator[Gateway]:
+    def gateway(self, *, create: bool = False) -> Iterator[Datasets]:
         """The workspace, here or on a server."""
         if not self.is_server:
             with self.embedded("this command", create=create) as workspace:

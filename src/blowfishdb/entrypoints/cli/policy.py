@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from blowfishdb.core.policy.policy import Policy
     from blowfishdb.core.policy.words import PolicyDifference
     from blowfishdb.show.terminal import Framed
-    from blowfishdb.workspace.gateway import Gateway
+    from blowfishdb.workspace.datasets import Datasets
 
 Column = Annotated[
     str | None,
@@ -289,7 +289,7 @@ def _combined(draft: Policy, joint: bool | None, presence: bool | None) -> Polic
     ).knowing(draft.constraints)
 
 
-def _promised(gateway: Gateway, data: str, policy: Policy) -> Guarantee:
+def _promised(gateway: Datasets, data: str, policy: Policy) -> Guarantee:
     from blowfishdb.core.policy.guarantee import guarantee
 
     return guarantee(policy, gateway.budget(data).total, rows_per_person=gateway.facts(data).rows_per_person)

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from blowfishdb.core.policy.policy import Policy
     from blowfishdb.messages.questions import Terms
     from blowfishdb.workspace.asking import Asking
-    from blowfishdb.workspace.datasets import Dataset
-    from blowfishdb.workspace.gateway import Gateway
+    from blowfishdb.workspace.datasets import Dataset, Datasets
 
 
 Text = Annotated[
@@ -164,7 +163,7 @@ def _without_explain(select: str) -> tuple[bool, str]:
     return (True, "".join(rest)) if word.upper() == "EXPLAIN" else (False, select)
 
 
-def _tell_price(here: Here, gateway: Gateway, asking: Asking, *, explain: bool) -> None:
+def _tell_price(here: Here, gateway: Datasets, asking: Asking, *, explain: bool) -> None:
     from rich.text import Text as Line
 
     from blowfishdb.show.terminal import quote_panel
@@ -183,7 +182,7 @@ def _check_consent(yes: bool, max_cost: str | None) -> None:
 
 
 def _buy(
-    here: Here, gateway: Gateway, asking: Asking, *, max_cost: str | None, yes: bool, output: Path | None
+    here: Here, gateway: Datasets, asking: Asking, *, max_cost: str | None, yes: bool, output: Path | None
 ) -> None:
     from blowfishdb.core.budget import Epsilon
     from blowfishdb.entrypoints.cli.answers import check_place, write
