@@ -245,7 +245,7 @@ viewBox="0 0 {width} {height}" font-family="system-ui, sans-serif" \
 role="img" aria-label="Seven layers; imports point downwards only">
 <style>
 svg {{ background: #fff }} .layer {{ fill: #f3f5f8; stroke: #c9d1dc }} .box {{ fill: #fff; stroke: #b5c0ce }}
-.title {{ font-size: 14px; font-weight: 600; fill: #1b2733 }} 
+.title {{ font-size: 14px; font-weight: 600; fill: #1b2733 }}
 .why {{ font-size: 12px; fill: #5a6774; text-anchor: end }}
 .name {{ font-size: 12px; font-weight: 600; fill: #0b5cad }} .file {{ font-size: 11px; fill: #33404d }}
 .arrow {{ fill: none; stroke: #0b5cad; stroke-opacity: .55; stroke-width: 1.4 }}

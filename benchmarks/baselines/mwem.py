@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -14,6 +12,7 @@ from benchmarks.baselines.plan import Baseline, Problem
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
 from blowfishdb.core.errors import InvalidWorkload, NotProven
 from blowfishdb.core.workloads import Workload
+from blowfishdb.mechanisms.compiled import compiled
 
 _FOR_TOTAL = 0.05  # of the budget, where the number of records is hidden
 _PASSES = 100  # over everything measured so far, after each round
@@ -106,9 +105,10 @@ class _Weights:
         self._questions = [question[finer // 2] for question in self._questions] + [inside[first]]
         self._answers.append(answer)
         self._atoms = atoms.astype(np.int64)
-        _kernel()(np.stack(self._questions), np.array(self._answers), self._held, self._records, _PASSES)
+        _reweight(np.stack(self._questions), np.array(self._answers), self._held, self._records, _PASSES)
 
 
+@compiled()
 def _reweight(
     questions: BoolArray, answers: FloatArray, held: FloatArray, records: float, passes: int
 ) -> None:
@@ -123,13 +123,3 @@ def _reweight(
             scale = records / (records - inside + inside * factor)
             for atom in range(held.size):
                 held[atom] *= scale * factor if questions[q, atom] else scale
-
-
-@cache
-def _kernel() -> Callable[..., Any]:
-    """The loop, compiled where numba is installed; the same code runs, slowly, without it."""
-    try:
-        from numba import njit
-    except ImportError:
-        return _reweight
-    return njit(cache=True)(_reweight)

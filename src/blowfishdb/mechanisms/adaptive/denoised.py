@@ -7,11 +7,9 @@ Post-processing only: what comes in is already private.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from heapq import heapify, heappop, heappush
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -22,6 +20,7 @@ from blowfishdb.core.errors import NotProven, SizeMismatch
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.workloads import Cumulative, Histogram, Workload
+from blowfishdb.mechanisms.compiled import compiled
 from blowfishdb.mechanisms.laplace import LaplaceOnCells
 from blowfishdb.mechanisms.optimized import Optimized
 from blowfishdb.mechanisms.ordered import Ordered, joins_neighbours
@@ -51,7 +50,7 @@ def fit_segments(series: FloatArray, penalty: float, *, linear: bool) -> Segment
     if series.size == 0:
         return Segments(np.zeros(0, dtype=np.int64), np.zeros(0))
     anchor = float(series[0])  # moments of numbers near zero lose fewer digits
-    starts = _kernel()(np.asarray(series - anchor, dtype=np.float64), float(penalty), linear)
+    starts = _merge(np.asarray(series - anchor, dtype=np.float64), float(penalty), linear)
     return Segments(starts, anchor + _fitted(series - anchor, starts, linear=linear))
 
 
@@ -75,6 +74,7 @@ def _residual(count: float, total: float, squares: float, moment: float, linear:
     return max(left, 0.0)
 
 
+@compiled(_residual)
 def _merge(series: FloatArray, penalty: float, linear: bool) -> IntArray:
     """The first places of the segments that are left."""
     n = series.size
@@ -114,17 +114,6 @@ def _merge(series: FloatArray, penalty: float, linear: bool) -> IntArray:
                 growth = max(both - residual[left] - residual[right], 0.0)
                 heappush(heap, (growth, left, version[left], version[right]))
     return np.flatnonzero(version >= 0)
-
-
-@cache
-def _kernel() -> Callable[..., Any]:
-    """The merging loop, compiled where numba is installed; the same code runs, slowly, without it."""
-    try:
-        from numba import njit
-    except ImportError:
-        return _merge
-    globals()["_residual"] = njit(cache=True)(_residual)
-    return njit(cache=True)(_merge)
 
 
 _PER_LINE = 24.0  # noise variances that a further segment with a slope must earn

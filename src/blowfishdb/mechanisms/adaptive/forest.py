@@ -15,6 +15,7 @@ import numpy as np
 from blowfishdb.core.accuracy import variance
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
 from blowfishdb.core.budget import NANO
+from blowfishdb.mechanisms.adaptive.loops import down, up
 from blowfishdb.mechanisms.adaptive.measuring import Measuring
 
 _SMALLEST_VARIANCE = 1e-30  # of a discrete noise that is practically zero: its inverse must stay finite
@@ -139,8 +140,6 @@ class Estimates:
 
 def upwards(nodes: Nodes) -> Estimates:
     """Inverse-variance means of a node's own answers and the sum of its children."""
-    from blowfishdb.mechanisms.adaptive.loops import up
-
     values, variances = up(*nodes.children, nodes.weighted, nodes.precision)
     return Estimates(nodes, values, variances)
 
@@ -155,8 +154,6 @@ def downwards(
     the parent's count; ``smooth`` lets families of single cells shrink towards an even share, by as much as
     their noise explains their differences. A leaf of several cells is spread evenly.
     """
-    from blowfishdb.mechanisms.adaptive.loops import down
-
     nodes = estimates.nodes
     first, counts = nodes.children
     roots = int(np.count_nonzero(nodes.parent < 0))

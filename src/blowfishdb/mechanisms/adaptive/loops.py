@@ -1,26 +1,16 @@
-"""The loops of adaptive mechanisms, compiled where numba is installed; without it they run, slowly.
-
-Import this module where it is used: numba takes a while to load.
-"""
+"""The loops of adaptive mechanisms."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-
-def _compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
-    try:
-        from numba import njit
-    except ImportError:
-        return loop
-    compiled: Callable[..., Any] = njit(cache=True)(loop)
-    return compiled
+from blowfishdb.mechanisms.compiled import compiled
 
 
-def _items(answers, family, big, limit):  # type: ignore[no-untyped-def]
+@compiled()
+def items(answers, family, big, limit):  # type: ignore[no-untyped-def]
     item = np.empty(answers.size, np.int64)
     current, total = -1, 0
     for i in range(answers.size):
@@ -34,10 +24,8 @@ def _items(answers, family, big, limit):  # type: ignore[no-untyped-def]
     return item
 
 
-items = _compiled(_items)
-
-
-def _up(first, counts, weighted, precision):  # type: ignore[no-untyped-def]
+@compiled()
+def up(first, counts, weighted, precision):  # type: ignore[no-untyped-def]
     values = np.zeros(counts.size)
     variances = np.full(counts.size, np.inf)
     for node in range(counts.size - 1, -1, -1):
@@ -55,10 +43,7 @@ def _up(first, counts, weighted, precision):  # type: ignore[no-untyped-def]
     return values, variances
 
 
-up = _compiled(_up)
-
-
-def _simplex(estimates, spread, total, active):  # type: ignore[no-untyped-def]
+def _simplex(estimates: Any, spread: Any, total: Any, active: Any) -> Any:
     shares = np.zeros(estimates.size)
     if total <= 0:
         return shares
@@ -84,10 +69,7 @@ def _simplex(estimates, spread, total, active):  # type: ignore[no-untyped-def]
     return shares
 
 
-simplex = _compiled(_simplex)
-
-
-def _drop_small(estimates, spread, total, active):  # type: ignore[no-untyped-def]
+def _drop_small(estimates: Any, spread: Any, total: Any, active: Any) -> Any:
     held = 0.0
     for i in range(estimates.size):
         active[i] = estimates[i] > 0
@@ -104,23 +86,18 @@ def _drop_small(estimates, spread, total, active):  # type: ignore[no-untyped-de
             active[i] = False
 
 
-drop_small = _compiled(_drop_small)
-
-
-def _shrunk(estimates, spread, total):  # type: ignore[no-untyped-def]
+def _shrunk(estimates: Any, spread: Any, total: Any) -> Any:
     count = estimates.size
     mean = estimates.mean()
     differences = ((estimates - mean) ** 2).sum()
     kept = 1.0
     if count > 3:
         kept = max(0.0, 1.0 - (count - 3) * spread / differences) if differences > 0 else 0.0
-    return simplex(mean + kept * (estimates - mean), np.ones(count), total, np.ones(count, np.bool_))
+    return _simplex(mean + kept * (estimates - mean), np.ones(count), total, np.ones(count, np.bool_))
 
 
-shrunk = _compiled(_shrunk)
-
-
-def _down(first, counts, values, variances, shares, single, sparse, smooth):  # type: ignore[no-untyped-def]
+@compiled(_simplex, _drop_small, _shrunk)
+def down(first, counts, values, variances, shares, single, sparse, smooth):  # type: ignore[no-untyped-def]
     for node in range(counts.size):
         if counts[node] == 0:
             continue
@@ -131,18 +108,16 @@ def _down(first, counts, values, variances, shares, single, sparse, smooth):  # 
             continue
         estimates, spread = values[begin:end], variances[begin:end]
         if smooth and single[begin:end].all():
-            shares[begin:end] = shrunk(estimates, spread[0], shares[node])
+            shares[begin:end] = _shrunk(estimates, spread[0], shares[node])
             continue
         active = np.ones(end - begin, np.bool_)
         if sparse:
-            drop_small(estimates, spread, shares[node], active)
-        shares[begin:end] = simplex(estimates, spread, shares[node], active)
+            _drop_small(estimates, spread, shares[node], active)
+        shares[begin:end] = _simplex(estimates, spread, shares[node], active)
 
 
-down = _compiled(_down)
-
-
-def _chain(answers, precision, sums, trust, total):  # type: ignore[no-untyped-def]
+@compiled()
+def chain(answers, precision, sums, trust, total):  # type: ignore[no-untyped-def]
     blocks = sums.size
     pool = np.arange(blocks + 1)
     while True:
@@ -178,6 +153,3 @@ def _chain(answers, precision, sums, trust, total):  # type: ignore[no-untyped-d
             return places[pool]
         for j in range(blocks + 1):
             pool[j] = renamed[pool[j]]
-
-
-chain = _compiled(_chain)

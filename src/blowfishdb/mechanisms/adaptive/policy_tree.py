@@ -23,6 +23,7 @@ from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.workloads import Histogram, Workload
 from blowfishdb.mechanisms.adaptive.forest import Estimates, downwards, precisions, upwards
+from blowfishdb.mechanisms.adaptive.loops import chain
 from blowfishdb.mechanisms.adaptive.measuring import Measuring, Noisy
 from blowfishdb.mechanisms.adaptive.tree import (
     STOP,
@@ -133,8 +134,6 @@ class _Borders:
 
     def shares(self, estimates: Estimates, total: int) -> FloatArray:
         """The count of every block: least squares of borders and blocks, borders in order."""
-        from blowfishdb.mechanisms.adaptive.loops import chain
-
         blocks = self._inner.size + 1
         answers = np.pad(self._weighted / self._precision, 1)
         trust = 1 / estimates.variances[:blocks]

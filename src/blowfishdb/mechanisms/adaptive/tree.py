@@ -33,6 +33,7 @@ from blowfishdb.core.graphs import Product as ProductGraph
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.workloads import Marginals, Product, Rectangles, Workload
 from blowfishdb.mechanisms.adaptive.forest import Forest, Nodes, downwards, upwards
+from blowfishdb.mechanisms.adaptive.loops import items
 from blowfishdb.mechanisms.adaptive.measuring import Measuring, Noisy
 from blowfishdb.mechanisms.plan import DataDependentMechanism, DataDependentPlan
 
@@ -144,8 +145,6 @@ def _group(
 
     Answers are whole, so thresholds rounded down decide as the exact ones would.
     """
-    from blowfishdb.mechanisms.adaptive.loops import items
-
     big = np.asarray((answers > above[family]) & (runs[1] - runs[0] > 1))
     item: IntArray = items(answers, family, big, limit)
     return item, big

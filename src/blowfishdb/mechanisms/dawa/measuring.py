@@ -16,10 +16,8 @@ Stage two's measurement: noisy sums on a weighted binary tree, combined by least
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from fractions import Fraction
-from functools import cache
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -27,6 +25,7 @@ from blowfishdb.core.arrays import FloatArray, IntArray
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.workloads import AllRanges, Workload
 from blowfishdb.core.workloads.base import Numbers
+from blowfishdb.mechanisms.compiled import compiled
 from blowfishdb.mechanisms.linear.estimators import as_ranges
 
 _LISTED = 40_000
@@ -184,7 +183,7 @@ def greedy_scaling(coverage: Coverage, buckets: int) -> list[FloatArray]:
 
 def best_shares(traces: FloatArray, quadratic: FloatArray, masses: FloatArray) -> FloatArray:
     """The λ of least (1−λ)⁻²·(tr − ρ·vᵀMv/(1+ρσ)), ρ = (λ/(1−λ))²: a grid, then golden sections."""
-    return np.asarray(_kernel()(traces, quadratic, masses))
+    return np.asarray(_best_shares(traces, quadratic, masses))
 
 
 def _objective(share: float, trace: float, quadratic: float, mass: float) -> float:
@@ -192,6 +191,7 @@ def _objective(share: float, trace: float, quadratic: float, mass: float) -> flo
     return (1.0 + ratio) ** 2 * (trace - ratio**2 * quadratic / (1.0 + ratio**2 * mass))
 
 
+@compiled(_objective)
 def _best_shares(traces: FloatArray, quadratic: FloatArray, masses: FloatArray) -> FloatArray:
     found = np.zeros(traces.size)
     step = _MOST / (_GRID - 1)
@@ -212,17 +212,6 @@ def _best_shares(traces: FloatArray, quadratic: FloatArray, masses: FloatArray) 
         middle = (low + high) / 2.0
         found[node] = middle if _objective(middle, trace, square, mass) < least else best
     return found
-
-
-@cache
-def _kernel() -> Callable[..., Any]:
-    """The search of all nodes, compiled where numba is installed; the same code runs, slowly, without it."""
-    try:
-        from numba import njit
-    except ImportError:
-        return _best_shares
-    globals()["_objective"] = njit(cache=True)(_objective)
-    return njit(cache=True)(_best_shares)
 
 
 def _scales(shares: list[FloatArray], buckets: int) -> list[FloatArray]:

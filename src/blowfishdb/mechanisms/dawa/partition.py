@@ -16,12 +16,12 @@ Between cells and buckets: the row in which cells are cut, and the even spread b
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cached_property
 from math import lcm
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from blowfishdb.core.errors import InvalidBins, TooLarge
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.workloads import Marginals, Product, Rectangles, Workload
 from blowfishdb.mechanisms.adaptive.tree import hilbert_order
+from blowfishdb.mechanisms.compiled import compiled
 
 _FINEST = 2**12
 _COARSE = 2**8
@@ -85,12 +86,12 @@ def prefix_deviations(ranked: Ranked, units: int) -> IntArray:
 
 def _windows(ranked: Ranked, starts: IntArray, stops: IntArray, units: int, *, longest: int) -> IntArray:
     """Of windows whose ends never move back."""
-    direct, by_rank = _kernels()
     if longest <= _DIRECT:
-        return np.asarray(direct(ranked.cells, starts, stops, units))
-    return np.asarray(by_rank(ranked.cells, *ranked.places, starts, stops, units))
+        return np.asarray(_direct(ranked.cells, starts, stops, units))
+    return np.asarray(_by_rank(ranked.cells, *ranked.places, starts, stops, units))
 
 
+@compiled()
 def _direct(x: IntArray, starts: IntArray, stops: IntArray, units: int) -> IntArray:
     found = np.empty(starts.size, dtype=np.int64)
     total, first, last = 0, 0, 0
@@ -108,6 +109,7 @@ def _direct(x: IntArray, starts: IntArray, stops: IntArray, units: int) -> IntAr
     return found
 
 
+@compiled()
 def _by_rank(
     x: IntArray, values: IntArray, ranks: IntArray, starts: IntArray, stops: IntArray, units: int
 ) -> IntArray:
@@ -145,16 +147,6 @@ def _by_rank(
         twice = 2 * (below * total - of_below * length)  # as much below the mean as above it
         found[i] = twice // length * units + twice % length * units // length
     return found
-
-
-@cache
-def _kernels() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Both loops, compiled where numba is installed; the same code runs, slowly, without it."""
-    try:
-        from numba import njit
-    except ImportError:
-        return _direct, _by_rank
-    return njit(cache=True)(_direct), njit(cache=True)(_by_rank)
 
 
 ALL_UP_TO = 128
@@ -241,9 +233,10 @@ def least_cost(costs: IntArray, lengths: tuple[int, ...]) -> IntArray:
     Of equal ones the one with the shortest last bucket wins, then the shortest last but one, and so on: one
     fixed order of all partitions, which the proof needs.
     """
-    return np.asarray(_kernel()(costs, np.array(lengths, dtype=np.int64)))
+    return np.asarray(_least_cost(costs, np.array(lengths, dtype=np.int64)))
 
 
+@compiled()
 def _least_cost(costs: IntArray, lengths: IntArray) -> IntArray:
     size = costs.shape[1]
     best, last = np.zeros(size + 1, dtype=np.int64), np.zeros(size + 1, dtype=np.int64)
@@ -264,16 +257,6 @@ def _least_cost(costs: IntArray, lengths: IntArray) -> IntArray:
         starts[found] = stop
         found += 1
     return starts[:found][::-1].copy()
-
-
-@cache
-def _kernel() -> Callable[..., Any]:
-    """The dynamic programme, compiled where numba is installed; the same code runs, slowly, without it."""
-    try:
-        from numba import njit
-    except ImportError:
-        return _least_cost
-    return njit(cache=True)(_least_cost)
 
 
 def row_order(workload: Workload) -> IntArray | None:

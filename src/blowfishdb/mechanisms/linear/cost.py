@@ -14,8 +14,7 @@ What no edge of a policy changes, and may therefore be released exactly.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
+import inspect
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from blowfishdb.core.errors import TooLarge
 from blowfishdb.core.graphs import Banded, Full, Grid, Partitioned, PolicyGraph, Threshold
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Workload
 from blowfishdb.core.workloads.base import Numbers
+from blowfishdb.mechanisms.compiled import compiled
 
 _SAFE = 2**60
 
@@ -63,7 +63,7 @@ def largest_cost(right: IntArray, starts: IntArray, stops: IntArray, weights: In
     largest = int(norms.max())
     fits = 4 * largest < _SAFE
     kind: Any = np.int64 if fits else object  # beyond 64 bits the same loop runs on Python integers
-    kernel = _compiled() if fits else _sweep
+    kernel = _sweep if fits else inspect.unwrap(_sweep)
     leaves = 1 << max(0, (size - 1).bit_length())
     values = np.full(2 * leaves, -4 * largest, dtype=kind)  # no cell beyond the line is ever the best
     values[leaves : leaves + size] = norms
@@ -77,6 +77,7 @@ def largest_cost(right: IntArray, starts: IntArray, stops: IntArray, weights: In
     return int(kernel(right, begins, *by_start, own, values, added, leaves))
 
 
+@compiled()
 def _sweep(right, begins, stops, weights, norms, values, added, leaves):  # type: ignore[no-untyped-def]
     best = 0 * norms[0]
     for u in range(len(right)):
@@ -109,16 +110,6 @@ def _sweep(right, begins, stops, weights, norms, values, added, leaves):  # type
             partner += added[low]
         best = max(best, norms[u] + partner)
     return best
-
-
-@cache
-def _compiled() -> Callable[..., int]:
-    """The sweep, compiled where numba is installed; the same code runs, slowly, without it."""
-    try:
-        from numba import njit
-    except ImportError:
-        return _sweep
-    return njit(cache=True)(_sweep)
 
 
 def invariant_components(graph: PolicyGraph) -> Bins | None:

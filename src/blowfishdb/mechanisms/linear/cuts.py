@@ -21,8 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Any, final
+from functools import cached_property
+from typing import final
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -31,6 +31,7 @@ from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
 from blowfishdb.core.errors import TooLarge
 from blowfishdb.core.workloads import AllRanges, Workload
 from blowfishdb.core.workloads.base import Numbers
+from blowfishdb.mechanisms.compiled import compiled
 from blowfishdb.mechanisms.linear.estimators import (
     DENSE_CELLS,
     WORK,
@@ -61,7 +62,7 @@ class Pattern:
         unique, gather = np.unique(high * size + low, return_inverse=True)
         rows, columns = unique % size, unique // size
         starts = np.searchsorted(columns, np.arange(size + 1)).astype(np.int64)
-        parent, counts = _kernels()["symbolic"](starts, rows)
+        parent, counts = _symbolic(starts, rows)
         factor_starts = np.concatenate(([0], np.cumsum(counts)))
         return Pattern(size, starts, rows, gather.astype(np.int64), parent, factor_starts)
 
@@ -81,7 +82,7 @@ class Factor:
         summed = np.bincount(pattern.gather, weights=values.real, minlength=len(pattern.rows))
         if np.iscomplexobj(values):
             summed = summed + 1j * np.bincount(pattern.gather, weights=values.imag, minlength=len(summed))
-        rows, lower, pivots = _kernels()["numeric"](
+        rows, lower, pivots = _numeric(
             pattern.starts, pattern.rows, summed, pattern.parent, pattern.factor_starts
         )
         return Factor(pattern, rows, lower, pivots)
@@ -92,17 +93,18 @@ class Factor:
 
     def solve_in_place(self, right: Numbers) -> Numbers:
         """The same, without a copy."""
-        _kernels()["solve"](self.pattern.factor_starts, self.rows, self.lower, self.pivots, right)
+        _solve(self.pattern.factor_starts, self.rows, self.lower, self.pivots, right)
         return right
 
     def differences(self, first: IntArray, second: IntArray) -> Numbers:
         """(e_i − e_j)ᵀA⁻¹(e_i − e_j) for every pair; a negative index stands for the zero vector."""
-        out: Numbers = _kernels()["differences"](
+        out: Numbers = _differences(
             self.pattern.factor_starts, self.rows, self.lower, self.pivots, self.pattern.parent, first, second
         )
         return out
 
 
+@compiled()
 def _symbolic(starts, rows):  # type: ignore[no-untyped-def]
     n = len(starts) - 1
     parent = np.full(n, -1, np.int64)
@@ -121,6 +123,7 @@ def _symbolic(starts, rows):  # type: ignore[no-untyped-def]
     return parent, counts
 
 
+@compiled()
 def _numeric(starts, rows, values, parent, factor_starts):  # type: ignore[no-untyped-def]
     n = len(starts) - 1
     out_rows = np.empty(factor_starts[n], np.int64)
@@ -166,6 +169,7 @@ def _numeric(starts, rows, values, parent, factor_starts):  # type: ignore[no-un
     return out_rows, lower, pivots
 
 
+@compiled()
 def _solve(starts, rows, lower, pivots, x):  # type: ignore[no-untyped-def]
     n, batch = x.shape
     for j in range(n):
@@ -182,6 +186,7 @@ def _solve(starts, rows, lower, pivots, x):  # type: ignore[no-untyped-def]
                 x[j, b] -= entry * x[i, b]
 
 
+@compiled()
 def _differences(starts, rows, lower, pivots, parent, first, second):  # type: ignore[no-untyped-def]
     n = len(pivots)
     work = np.zeros(n, pivots.dtype)
@@ -215,22 +220,6 @@ def _differences(starts, rows, lower, pivots, parent, first, second):  # type: i
                 j = up
         out[q] = total
     return out
-
-
-@cache
-def _kernels() -> dict[str, Callable[..., Any]]:
-    """The four loops, compiled where numba is installed; the same code runs, slowly, without it."""
-    loops: dict[str, Callable[..., Any]] = {
-        "symbolic": _symbolic,
-        "numeric": _numeric,
-        "solve": _solve,
-        "differences": _differences,
-    }
-    try:
-        from numba import njit
-    except ImportError:
-        return loops
-    return {name: njit(cache=True)(loop) for name, loop in loops.items()}
 
 
 _SINGULAR = 1e-11
