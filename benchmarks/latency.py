@@ -106,10 +106,10 @@ def steps(folder: Path, people: People, repeats: int) -> Iterator[dict[str, Any]
     """Where the time of an ``ask`` goes."""
     from blowfishdb.adapters.backends.base import DeclaredBackend, Prepared
     from blowfishdb.adapters.store.ledger import Ledger
-    from blowfishdb.service import answering, planning, service
+    from blowfishdb.service import planning, service, tasks
 
     watched: list[tuple[Any, str, str]] = [
-        (service, "project", "1 project"),
+        (service, "project_any", "1 project"),
         (service, "identity", "  the name of the question"),
         (Ledger, "answer", "  look for a stored answer"),
         (service.Service, "_offer", "  what follows from stored answers"),
@@ -117,8 +117,7 @@ def steps(folder: Path, people: People, repeats: int) -> Iterator[dict[str, Any]
         (DeclaredBackend, "prepare", "  check the source, write the SQL"),
         (Ledger, "reserve", "4 reserve, with the reading mark"),
         (Prepared, "count", "5 count"),
-        (answering, "answer_of", "6 interval, labels"),
-        (service, "_body", "  answer as JSON"),
+        (tasks, "answer_of", "6 interval, labels"),
         (Ledger, "settle", "7 settle"),
     ]
     spent: dict[str, list[float]] = {}

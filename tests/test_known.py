@@ -23,7 +23,8 @@ from blowfishdb.mechanisms import Best
 from blowfishdb.mechanisms.losses import measured_rows
 from blowfishdb.mechanisms.plan import Plan
 from blowfishdb.noise import secure, seeded
-from blowfishdb.service.planning import Planned, Planner
+from blowfishdb.service.planning import Planner
+from blowfishdb.service.tasks import CountTask
 from blowfishdb.workspace.asking import Asking
 from blowfishdb.workspace.datasets import Dataset
 from blowfishdb.workspace.embedded import Workspace
@@ -48,7 +49,7 @@ def small(tmp_path: Path) -> Iterator[Dataset]:
         yield dataset
 
 
-def planned(asking: Asking, policy: Policy, rows_per_person: int = 1) -> Planned:
+def planned(asking: Asking, policy: Policy, rows_per_person: int = 1) -> CountTask:
     return Planner(Best()).plan(asking.request(), policy, rows_per_person)
 
 
@@ -65,7 +66,7 @@ def everything_known(constraints: Constraints) -> np.ndarray:
     )
 
 
-def records_in_cells(plan: Planned) -> np.ndarray:
+def records_in_cells(plan: CountTask) -> np.ndarray:
     """For every cell of a question, which records it counts."""
     places = list(itertools.product(range(3), range(2)))
     bins = {axis.column: axis.bins for axis in plan.problem.cells.axes}

@@ -8,7 +8,7 @@ import pytest
 
 import blowfishdb as bf
 from blowfishdb.core.questions.projection import project
-from blowfishdb.service.answering import _told_apart
+from blowfishdb.service.tasks import _parts
 from blowfishdb.workspace.datasets import Dataset
 from blowfishdb.workspace.embedded import Workspace
 
@@ -153,7 +153,7 @@ def test_an_answer_from_lower_ends_is_not_given_again(ws: Workspace) -> None:
     def name(column: str) -> str:
         service, request = ws._service, dataset[column].mean().spend(1).request()
         resolved, record = service.resolved(request), service.datasets("older")
-        return str(_told_apart(resolved, project(resolved.counts, record.policy))["kind"])
+        return str(_parts(resolved, project(resolved.counts, record.policy))["kind"])
 
     assert (name("pay"), name("age")) == ("['mean', 60, 'middles of cells']", "['mean', 60]")
 

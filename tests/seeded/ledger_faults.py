@@ -85,12 +85,12 @@ def _less_noise(original: Any) -> Any:
 
 
 def _tells_by_failing(original: Any) -> Any:
-    def read(self: Any, *given: Any) -> Any:
-        if int(self.prepared.count().reveal().max(initial=0)) > 1:
+    def count(self: Any, prepared: Any, *given: Any) -> Any:
+        if int(prepared.count().reveal().max(initial=0)) > 1:
             raise QueryFailed("The database gave up.", fixes=("ask again",))
-        return original(self, *given)
+        return original(self, prepared, *given)
 
-    return read
+    return count
 
 
 def _looks_at_values(original: Any) -> Any:
@@ -209,7 +209,7 @@ FAULTS = (
     Fault(
         "tells by failing",
         "a full box makes the database fail",
-        "_CountsReader.read",
+        "CountTask.count",
         _tells_by_failing,
         "alone",
     ),

@@ -31,45 +31,43 @@ from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.questions.clusters import ClusterQuestion
 from blowfishdb.core.questions.form import QuestionForm
 from blowfishdb.core.questions.kinds import Cumulative, Histogram, Question
-from blowfishdb.core.questions.projection import project
+from blowfishdb.core.questions.projection import Projected, project
 from blowfishdb.mechanisms import Best
 from blowfishdb.messages.questions import Request, Terms, in_usual_bins, needs_rows, number_of_rows, over_rows
 from blowfishdb.messages.quotes import Alternative, Fit
-from blowfishdb.service.planning import Planned, Planner, plan_clusters
+from blowfishdb.service.planning import Planner, project_any
+from blowfishdb.service.tasks import CountTask, Task
 
 _COARSER = (2, 5, 10, 20)
 _ANYWAY = (Fit("an answer that is already stored"), Fit("ask the curator for more"))
 
 
-def cheaper(
-    planner: Planner, request: Request, planned: Planned, rows_per_person: int
-) -> tuple[Alternative, ...]:
+def cheaper(planner: Planner, task: Task, rows_per_person: int) -> tuple[Alternative, ...]:
     """The same question with twice the error."""
+    request, problem = task.request, task.problem
     asked = request.terms.accuracy
-    if asked is None or not planned.cost:
+    if asked is None or not task.cost or not isinstance(problem, Projected):
         return ()
     doubled = replace(request, terms=replace(request.terms, accuracy=replace(asked, alpha=2 * asked.alpha)))
-    return (Alternative(2 * asked.alpha, planner.price(planned.problem, doubled, rows_per_person).cost),)
+    return (Alternative(2 * asked.alpha, planner.price(problem, doubled, rows_per_person).cost),)
 
 
 def affordable(
     planner: Planner,
-    request: Request,
-    planned: Planned,
+    task: Task,
     policy: Policy,
     rows_per_person: int,
     left: Epsilon,
-    fitting: Callable[[Request, Planned], bool],
+    fitting: Callable[[Task], bool],
 ) -> tuple[Fit, ...]:
     """What fits into the budget that is left: a larger error, wider bins, or another decision.
 
     ``left`` is what may be spent in the planned way, ``fitting`` says of another one whether it may be taken.
     """
-    if request.terms.accuracy is None:
-        return what_is_left(left, *_wider_bins(planner, request, policy, rows_per_person, fitting))
-    fits = [*_larger_error(request, request.terms.accuracy, planned, rows_per_person, left)]
-    fits += [*_wider_bins(planner, request, policy, rows_per_person, fitting)]
-    return (*fits, *_ANYWAY)
+    wider = _wider_bins(planner, task.request, policy, rows_per_person, fitting)
+    if not isinstance(task, CountTask) or task.request.terms.accuracy is None:
+        return what_is_left(left, *wider)
+    return (*_larger_error(task, task.request.terms.accuracy, rows_per_person, left), *wider, *_ANYWAY)
 
 
 def what_is_left(left: Epsilon, *more: Fit) -> tuple[Fit, ...]:
@@ -78,17 +76,13 @@ def what_is_left(left: Epsilon, *more: Fit) -> tuple[Fit, ...]:
     return (*smaller, *more, *_ANYWAY)
 
 
-def _larger_error(
-    request: Request, asked: Accuracy, planned: Planned, rows_per_person: int, left: Epsilon
-) -> Iterator[Fit]:
-    per_row = Epsilon.from_nano(left.nano // (rows_per_person * planned.choice.factor))
+def _larger_error(task: CountTask, asked: Accuracy, rows_per_person: int, left: Epsilon) -> Iterator[Fit]:
+    per_row = Epsilon.from_nano(left.nano // (rows_per_person * task.choice.factor))
     if not per_row:
         return
-    kind, axes = request.counts.kind, planned.problem.axes
+    kind, axes = task.request.counts.kind, task.problem.axes
     needed = kind.requirement(asked, axes)
-    margin = planned.choice.plan.alpha_for(
-        epsilon=per_row, beta=needed.beta, simultaneous=needed.simultaneous
-    )
+    margin = task.choice.plan.alpha_for(epsilon=per_row, beta=needed.beta, simultaneous=needed.simultaneous)
     error = _rounded_up(kind.promised(margin, axes))
     yield Fit(f"±{error:,g}", error=error)
 
@@ -104,7 +98,7 @@ def _wider_bins(
     request: Request,
     policy: Policy,
     rows_per_person: int,
-    fitting: Callable[[Request, Planned], bool],
+    fitting: Callable[[Task], bool],
 ) -> Iterator[Fit]:
     """The finest of a few coarser cuts that fits."""
     for times in _COARSER:
@@ -112,7 +106,7 @@ def _wider_bins(
         if coarser is None:
             return
         try:
-            fits = fitting(coarser, planner.plan(coarser, policy, rows_per_person))
+            fits = fitting(planner.plan(coarser, policy, rows_per_person))
         except BlowfishError:
             return
         if fits:
@@ -169,10 +163,10 @@ class Suggestions:
     def _priced(self, form: QuestionForm) -> bool:
         domain = self.policy.domain
         request = Request(self.dataset, form, form.question(domain), Terms().spending(1), "")
-        if isinstance(request.question, ClusterQuestion):
-            plan_clusters(request.question, request, self.policy, self.rows_per_person)
-            return True
         planner = Planner(Best())
+        if isinstance(request.question, ClusterQuestion):
+            planner.task(request, project_any(request, self.policy), self.rows_per_person)
+            return True
         if needs_rows(request):
             total = planner.plan(number_of_rows(request, domain), self.policy, self.rows_per_person)
             if total.cost:

@@ -41,7 +41,6 @@ from blowfishdb.mechanisms.curator_view import some_rows, true_answers, true_cou
 from blowfishdb.messages.answers import Receipt
 from blowfishdb.messages.curator import KnownCheck, Preview, Unsatisfied
 from blowfishdb.messages.questions import Request
-from blowfishdb.service.answering import answer_of
 from blowfishdb.service.service import Service
 
 _STAND_IN_ROWS = 10_000
@@ -52,8 +51,8 @@ def preview(
 ) -> Preview:
     """The answer with and without noise, under the published policy or under a draft."""
     dataset = service.datasets(request.dataset)
-    planned = service.planner.plan(request, policy or dataset.policy, dataset.rows_per_person)
-    problem, choice = planned.problem, planned.choice
+    task = service.planner.plan(request, policy or dataset.policy, dataset.rows_per_person)
+    problem, choice = task.problem, task.choice
     if stand_in:
         counts = Secret(_made_up(problem))
     else:
@@ -67,7 +66,7 @@ def preview(
         dataset=dataset.name,
         question=request.question.describe(),
         user=request.user,
-        epsilon=planned.cost,
+        epsilon=task.cost,
         mechanism=choice.plan.name,
         policy=(policy or dataset.policy).describe(),
         policy_version=dataset.policy_version,
@@ -75,14 +74,12 @@ def preview(
         settled=datetime.now(UTC).isoformat(timespec="seconds"),
         sql="",
         cost=Epsilon(0),
-        known=planned.known,
+        known=task.known,
     )
     everything_exact = Release(truth, np.ones(truth.shape, dtype=np.bool_), 0.0, True)
     return Preview(
         truth=request.counts.kind.read(everything_exact, problem.axes),
-        noisy=answer_of(
-            request, problem, planned.promise, planned.released(seen), receipt, better=planned.better(seen)
-        ),
+        noisy=task.answer(seen, receipt),
         stand_in=stand_in,
     )
 

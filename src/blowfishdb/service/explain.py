@@ -20,42 +20,44 @@ from blowfishdb.core.questions.projection import Projected
 from blowfishdb.core.sensitivity import sensitivity
 from blowfishdb.messages.questions import Request, Terms
 from blowfishdb.messages.quotes import Explanation, Tradeoff, TradeoffPoint
-from blowfishdb.service.planning import Planned, PlannedClusters, Planner
+from blowfishdb.service.planning import Planner
+from blowfishdb.service.tasks import ClusterTask, CountTask, Task
 
 _MOST_EDGES = 2_000_000  # what can be looked through while someone waits
 
 
-def explain(request: Request, planned: Planned | PlannedClusters) -> Explanation:
+def explain(task: Task) -> Explanation:
     """What the plan of a question looks like."""
-    return _counts(request, planned) if isinstance(planned, Planned) else _clusters(request, planned)
+    return _counts(task) if isinstance(task, CountTask) else _clusters(task)
 
 
-def _clusters(request: Request, planned: PlannedClusters) -> Explanation:
+def _clusters(task: Task) -> Explanation:
     """The points are cells of a grid; every round has a sensitivity of its own, which the words tell."""
-    problem = planned.problem
+    assert isinstance(task, ClusterTask)
+    problem = task.problem
     return Explanation(
-        question=request.question.describe(),
+        question=task.request.question.describe(),
         columns=tuple(axis.column for axis in problem.query.axes),
         cells=problem.space.shape,
-        answers=planned.plan.clusters,
+        answers=task.plan.clusters,
         graph=problem.graph.describe(),
         hidden_pairs=problem.graph.edge_count,
         sensitivity=None,
         witness=None,
-        mechanism=planned.mechanism,
-        considered=f"{planned.mechanism}. {planned.explanation}",
-        epsilon=str(planned.cost),
+        mechanism=task.mechanism,
+        considered=f"{task.mechanism}. {task.explanation}",
+        epsilon=str(task.cost),
     )
 
 
-def _counts(request: Request, planned: Planned) -> Explanation:
-    problem = planned.problem
+def _counts(task: CountTask) -> Explanation:
+    problem = task.problem
     try:
         most: str | None = str(_sensitivity(problem))
     except (TooLarge, NotProven):
         most = None
     return Explanation(
-        question=request.question.describe(),
+        question=task.request.question.describe(),
         columns=tuple(axis.column for axis in problem.cells.axes),
         cells=problem.cells.shape,
         answers=len(problem.workload),
@@ -63,10 +65,10 @@ def _counts(request: Request, planned: Planned) -> Explanation:
         hidden_pairs=problem.graph.edge_count,
         sensitivity=most,
         witness=_witness(problem) if problem.refined is None else None,
-        mechanism=planned.choice.plan.name,
-        considered=planned.choice.explain(),
-        epsilon=str(planned.cost),
-        known=planned.known,
+        mechanism=task.choice.plan.name,
+        considered=task.choice.explain(),
+        epsilon=str(task.cost),
+        known=task.known,
     )
 
 

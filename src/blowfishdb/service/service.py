@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final, final
+from typing import Final, final
 
 from blowfishdb.adapters.backends import Backend
 from blowfishdb.adapters.copies.values import SourceKind
@@ -43,31 +43,31 @@ from blowfishdb.core.errors import (
 )
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.policy.policy import Policy
-from blowfishdb.core.questions.clusters import ClusterProblem, ClusterQuestion
+from blowfishdb.core.questions.clusters import ClusterQuestion
 from blowfishdb.core.questions.kinds import Question, Release, Sum
-from blowfishdb.core.questions.projection import Projected, project
+from blowfishdb.core.questions.projection import Projected
 from blowfishdb.language.short import question_text
 from blowfishdb.mechanisms.best import GivenAnswers
 from blowfishdb.mechanisms.reuse import Offer
 from blowfishdb.messages.answers import Answer, Receipt
 from blowfishdb.messages.policies import Kept
 from blowfishdb.messages.questions import Request, Terms, in_usual_bins, needs_rows, number_of_rows, over_rows
-from blowfishdb.messages.quotes import Alternative, Fit, Quote, UnderPromise
-from blowfishdb.service.advice import affordable, cheaper, what_is_left
-from blowfishdb.service.answering import (
-    Ready,
-    ReadyClusters,
-    ReadyCounts,
+from blowfishdb.messages.quotes import Fit, Quote, UnderPromise
+from blowfishdb.service.advice import affordable, cheaper
+from blowfishdb.service.planning import Planner, project_any
+from blowfishdb.service.policies import FROM_STORED, check_promises, past_loss, room_for, told_apart
+from blowfishdb.service.records import DatasetRecord
+from blowfishdb.service.reuse import Owned, Together
+from blowfishdb.service.tasks import (
+    ErrorBound,
+    Outcome,
+    Problem,
+    Task,
     answer_of,
     identities,
     identity,
     named_anew,
-    ready_of,
 )
-from blowfishdb.service.planning import Planned, PlannedClusters, Planner, Promise, plan_clusters
-from blowfishdb.service.policies import FROM_STORED, check_promises, past_loss, room_for, told_apart
-from blowfishdb.service.records import DatasetRecord
-from blowfishdb.service.reuse import Owned, Together
 
 _PLANS: Final = 5
 """How often a question is planned whose rows are declared anew meanwhile."""
@@ -87,9 +87,13 @@ class Service:
     promises: Callable[[str], Sequence[Kept]]
     """Earlier policies of a dataset that are still kept, oldest first."""
 
-    def plan(self, request: Request) -> Planned | PlannedClusters:
+    def plan(self, request: Request) -> Task:
         """Steps 1 to 3: the small problem, the mechanism, the price."""
-        return self._plan(self.resolved(request), self.datasets(request.dataset))
+        return self._task(self.resolved(request), self.datasets(request.dataset))
+
+    def _task(self, request: Request, dataset: DatasetRecord) -> Task:
+        problem = project_any(request, dataset.policy)
+        return self.planner.task(request, problem, dataset.rows_per_person)
 
     def resolved(self, request: Request, *, ask: bool = False) -> Request:
         """The question with what its price depends on: the bins of quantiles, how many rows a mean has."""
@@ -134,45 +138,35 @@ class Service:
             fixes.append("ask the curator to declare steps of one")
         return NotProven(f"The number of these rows is not public, so {why}.", fixes=tuple(fixes))
 
-    def _plan(self, request: Request, dataset: DatasetRecord) -> Planned | PlannedClusters:
-        if isinstance(request.question, ClusterQuestion):
-            return plan_clusters(request.question, request, dataset.policy, dataset.rows_per_person)
-        return self.planner.plan(request, dataset.policy, dataset.rows_per_person)
-
     def quote(self, request: Request) -> Quote:
         """Steps 1 to 3: what the answer would cost. Free; the data is not touched, and nothing is written."""
         dataset, request = self.datasets(request.dataset), self.resolved(request)
-        planned = self._plan(request, dataset)
-        stored = self._answered(request, dataset, planned.problem)
-        known = stored is not None
-        offer = None
-        if isinstance(planned, Planned) and not known and not planned.given:
-            offer = self._offer(request, dataset, planned.problem)
-        owned = known or offer is not None
-        known_to_all = isinstance(planned, Planned) and planned.given
-        promise = planned.promise
-        left = self.ledger.left(dataset.name, request.user)
-        kept = () if owned or known_to_all else self._under_promises(dataset, ready_of(request, planned))
-        room = room_for(planned.cost, left, kept)
+        task = self._task(request, dataset)
+        stored = self._answered(request, dataset, task.problem)
+        offer = None if stored is not None or task.given else self._offer(request, dataset, task.problem)
+        owned = stored is not None or offer is not None
+        promise, left = task.promise, self.ledger.left(dataset.name, request.user)
+        kept = () if owned or task.given else self._under_promises(dataset, task)
+        room = room_for(task.cost, left, kept)
         return Quote(
             dataset=dataset.name,
             question=request.question.describe(),
             kind=request.form.kind,
-            epsilon=Epsilon(0) if owned else planned.cost,
+            epsilon=Epsilon(0) if owned else task.cost,
             alpha=promise and promise.alpha,
             beta=promise and promise.beta,
             simultaneous=promise is not None and promise.simultaneous,
-            mechanism=FROM_STORED if offer else planned.mechanism,
-            explanation=_explained(offer) if offer else _as_of(stored, dataset) or planned.explanation,
+            mechanism=FROM_STORED if offer else task.mechanism,
+            explanation=_explained(offer) if offer else _as_of(stored, dataset) or task.explanation,
             policy=dataset.policy.describe(),
             policy_version=dataset.policy_version,
             plain_epsilon=self._plain_cost(request, dataset, promise),
             remaining=left,
             owned=owned,
-            exact=not owned and not planned.cost and _told_by_counts(request.question),
-            alternatives=() if owned else self._cheaper(request, dataset, planned),
-            fits=() if owned or planned.cost <= room else self._fits(request, dataset, planned, room),
-            notes=planned.problem.notes,
+            exact=not owned and not task.cost and _told_by_counts(request.question),
+            alternatives=() if owned else cheaper(self.planner, task, dataset.rows_per_person),
+            fits=() if owned or task.cost <= room else self._fits(task, dataset, room),
+            notes=task.problem.notes,
             promises=kept,
         )
 
@@ -215,23 +209,14 @@ class Service:
         if earlier is not None:
             return earlier
         dataset, request = self.datasets(request.dataset), self.resolved(request, ask=True)
-        if isinstance(request.question, ClusterQuestion):
-            clusters = plan_clusters(request.question, request, dataset.policy, dataset.rows_per_person)
-            stored = self._stored(request, dataset, clusters.problem)
-            ready = ReadyClusters(request, clusters)
-            return stored or self._pay(ready, dataset, max_cost, cancel, progress, together)
-        problem = project(request.question, dataset.policy)
-        stored = self._stored(request, dataset, problem)
-        if stored is not None:
-            return stored
-        given = self.planner.given(problem, request)
-        if given is not None:
-            return self._tell(given, request, dataset)
-        offer = self._offer(request, dataset, problem, together)
-        if offer is not None:
-            return self._give(offer, request, dataset, problem)
-        counts = ReadyCounts(request, self.planner.price(problem, request, dataset.rows_per_person))
-        return self._pay(counts, dataset, max_cost, cancel, progress, together)
+        problem = project_any(request, dataset.policy)
+        sources = (self._stored, self._known, self._reused)
+        free = (source(request, dataset, problem, together) for source in sources)
+        answer = next((found for found in free if found is not None), None)
+        if answer is not None:
+            return answer
+        task = self.planner.task(request, problem, dataset.rows_per_person)
+        return self._fresh(task, dataset, max_cost, cancel, progress, together)
 
     def ask_all(self, requests: Sequence[Request], *, max_cost: Epsilon | None = None) -> list[Answer]:
         """Questions that were settled on before any of them is answered, the dearest first.
@@ -281,9 +266,9 @@ class Service:
         due: dict[str, Epsilon] = defaultdict(lambda: Epsilon(0))
         for request in requests:
             dataset = self.datasets(request.dataset)
-            ready = ready_of(request, self._plan(request, dataset))
-            kernel = ready.kernel(dataset.policy, dataset.rows_per_person)
-            due[dataset.name] += together.due(dataset, kernel, ready.planned.cost)
+            task = self._task(request, dataset)
+            kernel = task.kernel(dataset.policy, dataset.rows_per_person)
+            due[dataset.name] += together.due(dataset, kernel, task.cost)
         return due
 
     def asked_before(self, request: Request) -> Answer | None:
@@ -293,17 +278,19 @@ class Service:
         found = self.ledger.charged_under(request.user, request.key).get(request.key.part)
         return None if found is None else read_answer(found)
 
-    # --- steps ----------------------------------------------------------------------------------
+    # --- where an answer comes from, the first that has one ---------------------------------------
 
-    def _answered(
-        self, request: Request, dataset: DatasetRecord, problem: Projected | ClusterProblem
-    ) -> StoredAnswer | None:
+    def _answered(self, request: Request, dataset: DatasetRecord, problem: Problem) -> StoredAnswer | None:
         """What the ledger has under a name of the question."""
         found = map(self.ledger.answer, identities(request, dataset, problem))
         return next((stored for stored in found if stored is not None), None)
 
     def _stored(
-        self, request: Request, dataset: DatasetRecord, problem: Projected | ClusterProblem
+        self,
+        request: Request,
+        dataset: DatasetRecord,
+        problem: Problem,
+        together: Together | None = None,
     ) -> Answer | None:
         """The answer to the very same question, which costs nothing."""
         stored = self._answered(request, dataset, problem)
@@ -314,37 +301,107 @@ class Service:
             answer = named_anew(answer, request, problem)
         return replace(answer, receipt=replace(answer.receipt, cost=Epsilon(0)))
 
-    def _pay(
+    def _known(
+        self, request: Request, dataset: DatasetRecord, problem: Problem, together: Together | None
+    ) -> Answer | None:
+        """What everyone knows already, on record like every other answer; no row is read."""
+        task = self.planner.given(problem, request) if isinstance(problem, Projected) else None
+        if task is None:
+            return None
+        plan = task.choice.plan
+        assert isinstance(plan, GivenAnswers)
+        outcome = Outcome(partial(task.answer, plan.told()))
+        return self._record(outcome, request, dataset, problem, plan.name, task.known)
+
+    def _reused(
+        self, request: Request, dataset: DatasetRecord, problem: Problem, together: Together | None
+    ) -> Answer | None:
+        """What follows from stored answers by arithmetic, on record like every other answer."""
+        offer = self._offer(request, dataset, problem, together)
+        if offer is None:
+            return None
+        assert isinstance(problem, Projected) and request.terms.accuracy is not None
+        needed = request.counts.kind.requirement(request.terms.accuracy, problem.axes)
+        combination = offer.combination
+        release = Release(combination.values(), combination.exact, offer.alpha, needed.simultaneous)
+        shown = request.counts.kind.promised(offer.alpha, problem.axes)
+        promise = ErrorBound(offer.alpha, shown, needed.beta, needed.simultaneous)
+        answer = partial(answer_of, request, problem, promise, release, interval=offer.label.value)
+        return self._record(Outcome(answer), request, dataset, problem, FROM_STORED)
+
+    def _offer(
+        self, request: Request, dataset: DatasetRecord, problem: Problem, together: Together | None = None
+    ) -> Offer | None:
+        """An answer that follows from what is out already, as accurately as was asked."""
+        if not isinstance(problem, Projected) or request.terms.accuracy is None:
+            return None
+        if request.terms.mechanism is not None:
+            return None
+        if dataset.kind is SourceKind.LIVE:  # stored answers may speak of other rows
+            return None
+        needed = request.counts.kind.requirement(request.terms.accuracy, problem.axes)
+        basket = frozenset() if together is None else frozenset(together.charges)
+        return self.owned.offer(dataset.name, dataset.snapshot, problem, needed, basket)
+
+    def _fresh(
         self,
-        ready: Ready,
+        task: Task,
         dataset: DatasetRecord,
         max_cost: Epsilon | None,
         cancel: Cancellation | None,
         progress: Progress | None,
         together: Together | None,
     ) -> Answer:
-        """Steps 4 to 7, the same for every kind of question."""
-        request, planned = ready.request, ready.planned
-        cost = planned.cost
+        """From the rows: steps 4 to 7, the same for every kind of question."""
+        request, cost = task.request, task.cost
         if together is not None:
-            cost = together.due(dataset, ready.kernel(dataset.policy, dataset.rows_per_person), cost)
+            cost = together.due(dataset, task.kernel(dataset.policy, dataset.rows_per_person), cost)
         _check_cost(cost, max_cost)
-        reader = ready.prepare(self.backend(dataset))
+        statement = task.prepare(self.backend(dataset))
         if cancel is not None:
             cancel.check()
-        with self._advised(request, dataset, planned):
-            losses = self._losses(dataset, ready)
-            detail = {"mechanism": planned.mechanism, "alone": str(planned.cost)}
-            charge = self._reserve(request, dataset, planned.problem, detail, cost, losses)
+        with self._advised(task, dataset):
+            losses = self._losses(dataset, task)
+            how = {"mechanism": task.mechanism, "alone": str(task.cost)}
+            charge = self._reserve(request, dataset, task.problem, how, cost, losses)
         with self._committed(charge):
-            found = reader.read(self.noise, cancel, progress)
-            receipt = _receipt(request, dataset, charge, planned.mechanism, reader.sql, planned.known)
-            answer = found.answer(receipt)
+            outcome = statement.run(self.noise, cancel, progress)
+            receipt = _receipt(request, dataset, charge, task.mechanism, statement.sql, task.known)
             declared = None if dataset.copy is not None else dataset.version  # a copy cannot change meanwhile
-            self.ledger.settle(charge, _body(answer, found.kept), declared=declared)
+            return self._settle(charge, outcome, receipt, declared)
+
+    def _record(
+        self,
+        outcome: Outcome,
+        request: Request,
+        dataset: DatasetRecord,
+        problem: Problem,
+        mechanism: str,
+        known: str = "",
+    ) -> Answer:
+        """An answer for which no row is read: on record without the mark that one is."""
+        nothing = {kept.version: Epsilon(0) for kept in self.promises(dataset.name)}
+        how = {"mechanism": mechanism}
+        charge = self._reserve(request, dataset, problem, how, Epsilon(0), nothing, reading=False)
+        try:
+            return self._settle(charge, outcome, _receipt(request, dataset, charge, mechanism, "", known))
+        except BaseException:
+            with suppress(WorkspaceError):
+                self.ledger.void(charge)
+            raise
+
+    def _settle(
+        self, charge: Charge, outcome: Outcome, receipt: Receipt, declared: int | None = None
+    ) -> Answer:
+        """Step 7: the answer as it was given is kept, with what was measured for it."""
+        answer = outcome.answer(receipt)
+        body = json.dumps({"answer": answer.to_plain(), "release": outcome.kept})
+        self.ledger.settle(charge, body, declared=declared)
         return answer
 
-    def _plain_cost(self, request: Request, dataset: DatasetRecord, promise: Promise | None) -> Epsilon:
+    # --- prices and steps -----------------------------------------------------------------------
+
+    def _plain_cost(self, request: Request, dataset: DatasetRecord, promise: ErrorBound | None) -> Epsilon:
         """What the best plan under plain differential privacy would cost for the same accuracy.
 
         Never more than can be expressed, and never less than what is spent where an ε was stated.
@@ -360,75 +417,19 @@ class Service:
         except Infeasible:
             return LARGEST_EPSILON
 
-    def _tell(self, planned: Planned, request: Request, dataset: DatasetRecord) -> Answer:
-        """What everyone knows already, on record like every other answer; no row is read."""
-        plan, problem = planned.choice.plan, planned.problem
-        assert isinstance(plan, GivenAnswers)
-        made = partial(answer_of, request, problem, planned.promise, planned.released(plan.told()))
-        return self._record(made, request, dataset, problem, plan.name, planned.known)
-
-    def _offer(
-        self,
-        request: Request,
-        dataset: DatasetRecord,
-        problem: Projected,
-        together: Together | None = None,
-    ) -> Offer | None:
-        """An answer that follows from what is out already, as accurately as was asked."""
-        if request.terms.accuracy is None or request.terms.mechanism is not None:
-            return None
-        if dataset.kind is SourceKind.LIVE:  # stored answers may speak of other rows
-            return None
-        needed = request.counts.kind.requirement(request.terms.accuracy, problem.axes)
-        basket = frozenset() if together is None else frozenset(together.charges)
-        return self.owned.offer(dataset.name, dataset.snapshot, problem, needed, basket)
-
-    def _give(self, offer: Offer, request: Request, dataset: DatasetRecord, problem: Projected) -> Answer:
-        """The free answer, on record like every other."""
-        assert request.terms.accuracy is not None
-        needed = request.counts.kind.requirement(request.terms.accuracy, problem.axes)
-        combination = offer.combination
-        release = Release(combination.values(), combination.exact, offer.alpha, needed.simultaneous)
-        shown = request.counts.kind.promised(offer.alpha, problem.axes)
-        promise = Promise(offer.alpha, shown, needed.beta, needed.simultaneous)
-        made = partial(answer_of, request, problem, promise, release, interval=offer.label.value)
-        return self._record(made, request, dataset, problem, FROM_STORED)
-
-    def _record(
-        self,
-        made: Callable[[Receipt], Answer],
-        request: Request,
-        dataset: DatasetRecord,
-        problem: Projected,
-        mechanism: str,
-        known: str = "",
-    ) -> Answer:
-        """An answer for which no row is read: on record without the mark that one is."""
-        nothing = {kept.version: Epsilon(0) for kept in self.promises(dataset.name)}
-        how = {"mechanism": mechanism}
-        charge = self._reserve(request, dataset, problem, how, Epsilon(0), nothing, reading=False)
-        try:
-            answer = made(_receipt(request, dataset, charge, mechanism, "", known))
-            self.ledger.settle(charge, _body(answer, None))
-        except BaseException:
-            with suppress(WorkspaceError):
-                self.ledger.void(charge)
-            raise
-        return answer
-
-    def _losses(self, dataset: DatasetRecord, ready: Ready) -> dict[int, Epsilon]:
+    def _losses(self, dataset: DatasetRecord, task: Task) -> dict[int, Epsilon]:
         """What the answer costs under every earlier policy that is still kept."""
         losses = {}
-        for kept in self._under_promises(dataset, ready):
+        for kept in self._under_promises(dataset, task):
             if kept.epsilon is None:
                 raise told_apart(kept.version)
             losses[kept.version] = kept.epsilon
         return losses
 
-    def _under_promises(self, dataset: DatasetRecord, ready: Ready) -> tuple[UnderPromise, ...]:
+    def _under_promises(self, dataset: DatasetRecord, task: Task) -> tuple[UnderPromise, ...]:
         """The same, with what each of them has left; None where it would be exact."""
         kept = self.promises(dataset.name)
-        kernel = ready.kernel(dataset.policy, dataset.rows_per_person) if kept else None
+        kernel = task.kernel(dataset.policy, dataset.rows_per_person) if kept else None
         return tuple(
             UnderPromise(one.version, past_loss((kernel,), one.policy).epsilon, one.remaining)
             for one in kept
@@ -439,7 +440,7 @@ class Service:
         self,
         request: Request,
         dataset: DatasetRecord,
-        problem: Projected | ClusterProblem,
+        problem: Problem,
         how: Mapping[str, str],
         amount: Epsilon,
         losses: Mapping[int, Epsilon],
@@ -469,38 +470,25 @@ class Service:
         )
 
     @contextmanager
-    def _advised(
-        self, request: Request, dataset: DatasetRecord, planned: Planned | PlannedClusters
-    ) -> Iterator[None]:
+    def _advised(self, task: Task, dataset: DatasetRecord) -> Iterator[None]:
         """A refusal for want of budget says what would fit."""
         try:
             yield
         except BudgetExhausted as refusal:
-            left = self.ledger.left(dataset.name, request.user)
-            kept = self._under_promises(dataset, ready_of(request, planned))
-            room = room_for(planned.cost, left, kept)
-            fits = tuple(fit.words for fit in self._fits(request, dataset, planned, room))
-            refusal.fixes = fits if planned.cost > left else tuple(dict.fromkeys((*fits, *refusal.fixes)))
+            left = self.ledger.left(dataset.name, task.request.user)
+            room = room_for(task.cost, left, self._under_promises(dataset, task))
+            fits = tuple(fit.words for fit in self._fits(task, dataset, room))
+            refusal.fixes = fits if task.cost > left else tuple(dict.fromkeys((*fits, *refusal.fixes)))
             raise
 
-    def _fits(
-        self, request: Request, dataset: DatasetRecord, planned: Planned | PlannedClusters, left: Epsilon
-    ) -> tuple[Fit, ...]:
-        if isinstance(planned, PlannedClusters):
-            return what_is_left(left)
+    def _fits(self, task: Task, dataset: DatasetRecord, left: Epsilon) -> tuple[Fit, ...]:
+        def fits(other: Task) -> bool:
+            kept = self._under_promises(dataset, other)
+            return (
+                room_for(other.cost, self.ledger.left(dataset.name, other.request.user), kept) >= other.cost
+            )
 
-        def fits(other: Request, cheaper: Planned) -> bool:
-            kept = self._under_promises(dataset, ready_of(other, cheaper))
-            return room_for(cheaper.cost, self.ledger.left(dataset.name, request.user), kept) >= cheaper.cost
-
-        return affordable(self.planner, request, planned, dataset.policy, dataset.rows_per_person, left, fits)
-
-    def _cheaper(
-        self, request: Request, dataset: DatasetRecord, planned: Planned | PlannedClusters
-    ) -> tuple[Alternative, ...]:
-        if isinstance(planned, PlannedClusters):
-            return ()
-        return cheaper(self.planner, request, planned, dataset.rows_per_person)
+        return affordable(self.planner, task, dataset.policy, dataset.rows_per_person, left, fits)
 
     @contextmanager
     def _committed(self, charge: Charge) -> Iterator[None]:
@@ -564,11 +552,6 @@ def _as_of(stored: StoredAnswer | None, dataset: DatasetRecord) -> str:
 def _explained(offer: Offer) -> str:
     used = len(offer.combination.releases)
     return f"It follows by arithmetic from {used:,} stored answer{'s' if used > 1 else ''}."
-
-
-def _body(answer: Answer, release: Any) -> str:
-    """What the ledger keeps: the answer as it was given, and what was measured for it."""
-    return json.dumps({"answer": answer.to_plain(), "release": release})
 
 
 def read_answer(stored: StoredAnswer) -> Answer:

@@ -281,7 +281,7 @@ class Workspace(Datasets):
 
     def explain(self, request: Request) -> Explanation:
         """How the question would be answered; free."""
-        return explain(self._service.resolved(request), self._service.plan(request))
+        return explain(self._service.plan(request))
 
     def ask(
         self,

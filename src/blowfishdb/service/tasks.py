@@ -1,0 +1,389 @@
+"""Tasks: a question with its plan and its price, and steps 5 and 6, reading and releasing, for each kind.
+
+The service sequences the last four steps in one way for all kinds; what differs between them is here.
+
+Identity: which two requests must have the same answer, so that the second costs nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, final
+
+import numpy as np
+
+from blowfishdb.adapters.backends import Backend
+from blowfishdb.adapters.backends.base import Prepared, PreparedClusters
+from blowfishdb.core.accuracy import Accuracy
+from blowfishdb.core.arrays import FloatArray
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.cancellation import Cancellation, Progress
+from blowfishdb.core.constraints.under_policy import better_cells
+from blowfishdb.core.noise import Noise
+from blowfishdb.core.policy.codec import digest, plain
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.questions.clusters import ClusterProblem, ClusterQuestion
+from blowfishdb.core.questions.kinds import Release
+from blowfishdb.core.questions.projection import Projected
+from blowfishdb.core.questions.readings import tidy_counts
+from blowfishdb.core.workloads import Selected, one_per_cell
+from blowfishdb.mechanisms.best import Choice, GivenAnswers
+from blowfishdb.mechanisms.kmeans import Clustering, ClusterPlan, HistogramClusters, RoundClusters
+from blowfishdb.mechanisms.laplace import LaplaceOnWorkload
+from blowfishdb.mechanisms.losses import ByDistance, Kernel, kernel_of
+from blowfishdb.mechanisms.plan import Observation
+from blowfishdb.messages.answers import Answer, Places, Receipt
+from blowfishdb.messages.questions import Request
+from blowfishdb.service.records import DatasetRecord
+from blowfishdb.service.reuse import stored_release
+
+Problem = Projected | ClusterProblem
+
+
+@final
+@dataclass(frozen=True)
+class ErrorBound:
+    """What is known about the error: of the release that the mechanism makes, and of the answer."""
+
+    margin: float
+    alpha: float
+    beta: float
+    simultaneous: bool
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What left the mechanism: the answer once it has its receipt, and what others can be computed from."""
+
+    answer: Callable[[Receipt], Answer]
+    kept: Any = None
+    """Plain data; None where it is no list of rows with noise of their own."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """A question whose SQL is checked and written; no row is read until it is run."""
+
+    sql: str
+    """What is sent, for the record: declarations and public centroids, never data."""
+    run: Callable[[Noise, Cancellation | None, Progress | None], Outcome]
+
+
+class Task(ABC):
+    """A question with its plan and its price: what steps 4 to 7 see of it."""
+
+    request: Request
+    problem: Problem
+    cost: Epsilon
+    """What one person loses."""
+    promise: ErrorBound | None
+    """None where how far off the answer is depends on the data."""
+
+    @property
+    @abstractmethod
+    def mechanism(self) -> str:
+        """How it is answered, by name."""
+
+    @property
+    @abstractmethod
+    def explanation(self) -> str:
+        """How it is answered, and why that is private."""
+
+    @property
+    def given(self) -> bool:
+        """Whether the answer follows from what everyone knows, so that no row is read for it."""
+        return False
+
+    @property
+    def known(self) -> str:
+        """What known counts do to this answer, in words; empty where nothing is known."""
+        return ""
+
+    @abstractmethod
+    def kernel(self, policy: Policy, rows_per_person: int) -> Kernel:
+        """What the answer is going to lose between any two values, made under ``policy``."""
+
+    @abstractmethod
+    def prepare(self, backend: Backend) -> Statement:
+        """Everything that can fail without looking at a row fails here."""
+
+
+# --- counts ---------------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class CountTask(Task):
+    """A linear question: the small problem, the plan, its price and its promise."""
+
+    request: Request
+    problem: Projected
+    choice: Choice
+    promise: ErrorBound | None
+    """None where how far off the answer is depends on the data."""
+    cost: Epsilon
+    """What one person loses: the loss of the choice is per row."""
+
+    def released(self, seen: Observation) -> Release:
+        """What left the mechanism, with what is known about its error."""
+        values, exact = np.asarray(seen.answers, dtype=np.float64), self.choice.plan.exact
+        if self.promise is None:
+            return Release(values, exact, None, simultaneous=False)
+        return Release(values, exact, self.promise.margin, self.promise.simultaneous)
+
+    def better(self, seen: Observation) -> FloatArray | None:
+        """Noisy cells moved onto the counts that everyone knows; None where these say nothing of them."""
+        refined, plan = self.problem.refined, self.choice.plan
+        cells = isinstance(plan, LaplaceOnWorkload) and one_per_cell(plan.workload)
+        if refined is None or not cells or plan.free:
+            return None
+        return better_cells(refined, np.asarray(seen.answers, dtype=np.float64), plan.exact)
+
+    def along(self, policy: Policy) -> Policy:
+        """The policy along whose edges the ε of the plan holds.
+
+        Noise that is calibrated to what is known need not be private along single edges.
+        """
+        return policy if self.choice.calibrated else policy.knowing(None)
+
+    @property
+    def mechanism(self) -> str:
+        return self.choice.plan.name
+
+    @property
+    def explanation(self) -> str:
+        return f"{self.choice.plan.explain()} {self.choice.because}".strip()
+
+    @property
+    def given(self) -> bool:
+        return isinstance(self.choice.plan, GivenAnswers)
+
+    @property
+    def known(self) -> str:
+        if self.problem.refined is None:
+            return ""
+        return self.choice.because or self.choice.plan.explain()
+
+    def kernel(self, policy: Policy, rows_per_person: int) -> Kernel:
+        choice, axes = self.choice, self.problem.cells.axes
+        return kernel_of(choice.plan, choice.epsilon, axes, self.along(policy), rows_per_person)
+
+    def prepare(self, backend: Backend) -> Statement:
+        self.rehearse()
+        prepared = backend.prepare(self.problem.cells)
+        return Statement(prepared.sql, partial(self.count, prepared))
+
+    def rehearse(self) -> None:
+        """Whatever would fail once the counts are read, fails now: labels, readings, the plain form.
+
+        Zeros take the way that the noisy counts are going to take.
+        """
+        zeros, promise = np.zeros(len(self.problem.workload)), self.promise
+        margin = None if promise is None else promise.margin
+        release = Release(zeros, zeros > 0, margin, promise is not None and promise.simultaneous)
+        self.request.counts.kind.read(release, self.problem.axes)
+        json.dumps(self.request.form.to_plain())
+
+    def count(
+        self, prepared: Prepared, noise: Noise, cancel: Cancellation | None, progress: Progress | None
+    ) -> Outcome:
+        """Steps 5 and 6: one statement, and noise."""
+        choice = self.choice
+        counts = prepared.count(cancel)
+        seen = choice.plan.observe(counts, epsilon=choice.epsilon or Epsilon(1), noise=noise)
+        if progress is not None:
+            progress(1, 1)
+        kept = stored_release(choice.plan, seen, choice.epsilon, self.problem.cells.axes)
+        return Outcome(partial(self.answer, seen), kept)
+
+    def answer(self, seen: Observation, receipt: Receipt) -> Answer:
+        """What left the mechanism, as people read it."""
+        release, better = self.released(seen), self.better(seen)
+        return answer_of(self.request, self.problem, self.promise, release, receipt, better=better)
+
+
+def answer_of(
+    request: Request,
+    problem: Projected,
+    promise: ErrorBound | None,
+    release: Release,
+    receipt: Receipt,
+    *,
+    interval: str = "fresh",
+    better: FloatArray | None = None,
+) -> Answer:
+    """The release in the shape that people read, with its noise interval if one is promised.
+
+    ``better`` values, closer to what is known, replace the tidy ones as far as the interval allows. Which
+    bins are picked is told by the noisy values alone: the promise is about those.
+    """
+    kind = request.counts.kind
+    reading = kind.read(release, problem.axes)
+    closer = None if better is None else kind.read(replace(release, values=better), problem.axes)
+    if closer is not None and closer.labels == reading.labels:
+        values = closer.values
+        if reading.low is not None and reading.high is not None:
+            values = np.clip(values, reading.low, reading.high)
+        reading = replace(reading, values=values)
+    return Answer(
+        labels=reading.labels,
+        axes=request.counts.kind.of(problem.axes),
+        kind=request.counts.kind.name,
+        values=reading.values,
+        raw=release.values,
+        low=reading.low,
+        high=reading.high,
+        exact=reading.exact,
+        alpha=promise and promise.alpha,
+        beta=promise and promise.beta,
+        simultaneous=promise is not None and promise.simultaneous,
+        interval=interval,
+        form=request.form.to_plain(),
+        receipt=receipt,
+        notes=problem.notes,
+    )
+
+
+def named_anew(answer: Answer, request: Request, problem: Projected) -> Answer:
+    """A stored answer under the names of the question now asked, which is the same in other words.
+
+    A histogram with one bin and the number of rows are one question.
+    """
+    kind = request.counts.kind
+    labels = kind.read(Release(answer.raw, answer.exact, None, simultaneous=False), problem.axes).labels
+    axes, form = kind.of(problem.axes), request.form.to_plain()
+    return replace(answer, kind=kind.name, axes=axes, labels=labels, form=form)
+
+
+# --- clusters -------------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ClusterTask(Task):
+    """A question for clusters. How far off they are depends on the data."""
+
+    request: Request
+    problem: ClusterProblem
+    plan: ClusterPlan
+    epsilon: Epsilon
+    """What is spent for each row; nothing where the policy hides nothing of what is measured."""
+    cost: Epsilon
+    """What one person loses."""
+
+    promise: None = None
+
+    @property
+    def mechanism(self) -> str:
+        return self.plan.name
+
+    @property
+    def explanation(self) -> str:
+        return self.plan.explain()
+
+    def kernel(self, policy: Policy, rows_per_person: int) -> Kernel:
+        return ByDistance(policy, self.epsilon * rows_per_person)
+
+    def prepare(self, backend: Backend) -> Statement:
+        prepared = backend.prepare_clusters(self.problem.query)
+        return Statement(self._first_statement(prepared), partial(self.count, prepared))
+
+    def _first_statement(self, prepared: PreparedClusters) -> str:
+        """The one statement of a histogram, or that of the first round; later ones differ by centroids."""
+        if isinstance(self.plan, HistogramClusters):
+            return prepared.statements.counts(self.plan.bins).text
+        assert isinstance(self.plan, RoundClusters)
+        return prepared.sql(self.plan.start)
+
+    def count(
+        self, prepared: PreparedClusters, noise: Noise, cancel: Cancellation | None, progress: Progress | None
+    ) -> Outcome:
+        """Steps 5 and 6: a statement for each round, and noise."""
+        epsilon = self.epsilon or Epsilon(1)
+        found = self.plan.release(prepared.until(cancel), epsilon=epsilon, noise=noise, progress=progress)
+        return Outcome(partial(clusters_of, self.request, self.problem, found), None)
+
+
+def clusters_of(request: Request, problem: ClusterProblem, found: Clustering, receipt: Receipt) -> Answer:
+    """Clusters in the units of the columns, with how many rows are nearest to each."""
+    count = len(found.sizes)
+    return Answer(
+        labels=(tuple(f"cluster {number}" for number in range(1, count + 1)),),
+        axes=tuple(axis.column for axis in problem.query.axes),
+        kind="clusters",
+        values=tidy_counts(found.sizes, None),
+        raw=found.sizes,
+        low=None,
+        high=None,
+        exact=np.full(count, found.exact),
+        alpha=None,
+        beta=None,
+        simultaneous=False,
+        places=Places(problem.in_units(found.centroids), problem.limits),
+        form=request.form.to_plain(),
+        receipt=receipt,
+        notes=problem.notes,
+    )
+
+
+# --- identity -------------------------------------------------------------------------------------
+
+
+def identity(request: Request, dataset: DatasetRecord, problem: Problem) -> str:
+    """The name of a question: equal for two requests that must have the same answer.
+
+    A filter is known by the cells that it selects, not by its words. The policy is not part of it: giving
+    out again what is out already costs nothing under any policy.
+    """
+    return next(identities(request, dataset, problem))
+
+
+def identities(request: Request, dataset: DatasetRecord, problem: Problem) -> Iterator[str]:
+    """The name under which a question is stored, then the one that earlier versions gave it, if another."""
+    accuracy = request.terms.accuracy
+    named = {
+        "dataset": dataset.name,
+        "snapshot": dataset.snapshot,
+        **_parts(request, problem),
+        "accuracy": accuracy and _accuracy_text(accuracy, float(accuracy.alpha)),
+        "epsilon": request.terms.epsilon and str(request.terms.epsilon),
+        **({} if request.terms.mechanism is None else {"mechanism": request.terms.mechanism}),
+    }
+    yield digest(named)
+    if accuracy is not None and float(accuracy.alpha).is_integer():  # once 50 was not 50.0
+        yield digest({**named, "accuracy": _accuracy_text(accuracy, int(accuracy.alpha))})
+
+
+def _parts(request: Request, problem: Problem) -> dict[str, Any]:
+    """What tells a question apart from others about the same rows."""
+    if isinstance(problem, ClusterProblem):
+        assert isinstance(request.question, ClusterQuestion)
+        return _cluster_parts(request.question, problem)
+    selected = problem.workload.labels.tolist() if isinstance(problem.workload, Selected) else None
+    return {
+        "kind": [*request.counts.kind.identity(), *(["middles of cells"] if problem.of_the_kind else [])],
+        "axes": [[a.column, plain(a.bins)] for a in problem.axes],
+        "cells": [[a.column, plain(a.attribute), plain(a.bins)] for a in problem.cells.axes],
+        "selected": selected,
+    }
+
+
+def _cluster_parts(question: ClusterQuestion, problem: ClusterProblem) -> dict[str, Any]:
+    """What tells two questions for clusters apart; a filter is known by the boxes that it selects."""
+    filtered = problem.query.boxes.axes
+    return {
+        "kind": ["clusters", question.count, question.iterations, list(problem.space.weights)],
+        "axes": [[axis.column, plain(axis.attribute)] for axis in problem.query.axes],
+        "cells": [[axis.column, plain(axis.attribute), plain(axis.bins)] for axis in filtered],
+        "selected": problem.query.inside.astype(int).tolist(),
+    }
+
+
+def _accuracy_text(accuracy: Accuracy, alpha: float) -> str:
+    return f"{alpha!r} {accuracy.beta!r} {'all' if accuracy.simultaneous else 'each'}"
