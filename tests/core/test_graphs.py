@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components, shortest_path
+from scipy.sparse.csgraph import shortest_path
 
 from blowfishdb.core import graphs
 from blowfishdb.core.domain.bins import Bins
@@ -24,6 +24,7 @@ from blowfishdb.core.errors import (
     TooLarge,
 )
 from tests.core import oracle
+from tests.core.graph_contract import check_graph
 
 
 def random_case(seed: int) -> tuple[oracle.Case, tuple[int, ...], np.random.Generator]:
@@ -44,24 +45,7 @@ def random_case(seed: int) -> tuple[oracle.Case, tuple[int, ...], np.random.Gene
 def test_every_fact_equals_its_definition(seed: int) -> None:
     case, _, rng = random_case(seed)
     graph, table = oracle.with_presence(case) if rng.random() < 0.25 else case
-    size = table.shape[0]
-    assert graph.size == size
-    assert (oracle.adjacency(graph) == table).all()
-    assert graph.edge_count == table.sum() // 2
-    edges = graph.edges()
-    assert (edges[:, 0] < edges[:, 1]).all() and len(np.unique(edges, axis=0)) == len(edges)
-    distances = shortest_path(csr_array(table), unweighted=True)
-    for u in range(size):
-        for v in range(size):
-            assert graph.has_edge(u, v) == table[u, v]
-            assert graph.distance(u, v) == distances[u, v]
-    labels = connected_components(csr_array(table))[1]
-    own = graph.components().assignment()
-    assert ((labels[:, None] == labels) == (own[:, None] == own)).all()
-    spans = {int(v - u) for u, v in edges}
-    assert graph.reach is None or spans == set(range(1, graph.reach + 1))
-    assert graph.span is None or graph.span == max(spans, default=0)
-    assert graph.describe()
+    check_graph(graph, table, rng)
 
 
 @pytest.mark.parametrize("seed", range(400))

@@ -12,12 +12,14 @@ import types
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import Enum
-from typing import Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.errors import InvalidInput
 
+T = TypeVar("T")
 Read = Callable[[Any], Any]
 _FORMS: dict[type[Any], tuple[Callable[[Any], Any], Read]] = {}
 
@@ -128,3 +130,10 @@ def _tuple_reader(inner: tuple[Any, ...]) -> Read:
         return lambda said: tuple(map(each, said))
     readers = [_reader(hint) for hint in inner]
     return lambda said: tuple(read(value) for read, value in zip(readers, said, strict=True))
+
+
+def of_kind(table: Mapping[str, T], kind: object, what: str) -> T:
+    """What plain data names by its ``kind``."""
+    if not isinstance(kind, str) or kind not in table:
+        raise InvalidInput(f"There is no {what} of kind {kind!r}; known kinds are {', '.join(table)}.")
+    return table[kind]

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import final
+from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from blowfishdb.core.arrays import ByContent, IntArray, ceil_div, integers, whole
 from blowfishdb.core.errors import EmptyDomain, InvalidBins, SizeMismatch, TooLarge
+from blowfishdb.core.plain import of_kind
 
 LIMIT = 10**7
 """How many cells, edges or matrix entries are written out unless the caller asks for more."""
@@ -52,6 +53,15 @@ class Bins(ByContent, ABC):
     def product(*factors: Bins) -> Bins:
         """Boxes: one bin per combination of the factors' bins, last factor fastest."""
         return ProductBins(factors)
+
+    @staticmethod
+    def from_plain(stored: Mapping[str, Any]) -> Bins:
+        """Bins from their plain form."""
+        return of_kind(_KINDS, stored.get("kind"), "bins")(stored)
+
+    @abstractmethod
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-ready data."""
 
     @property
     @abstractmethod
@@ -170,6 +180,9 @@ class EqualBins(Bins):
         if whole(self.cells, "The bin width", InvalidBins) < 1:
             raise InvalidBins(f"A bin must hold at least one cell, not {self.cells}.")
 
+    def to_plain(self) -> dict[str, Any]:
+        return {"kind": "width", "size": self.size, "cells": self.cells}
+
     @property
     def count(self) -> int:
         return ceil_div(self.size, self.cells)
@@ -223,6 +236,9 @@ class EdgeBins(Bins):
                 f"The last bin starts at cell {int(starts[-1])}, beyond the last cell {self.size - 1}."
             )
 
+    def to_plain(self) -> dict[str, Any]:
+        return {"kind": "edges", "size": self.size, "starts": self.starts.tolist()}
+
     @property
     def count(self) -> int:
         return int(self.starts.size)
@@ -264,6 +280,9 @@ class LabelBins(Bins):
             raise InvalidBins("Labels must be 0, 1, 2, … without gaps, so that no bin is empty.")
         object.__setattr__(self, "size", int(self.table.size))
 
+    def to_plain(self) -> dict[str, Any]:
+        return {"kind": "labels", "labels": self.table.tolist()}
+
     @property
     def count(self) -> int:
         return int(self.table.max()) + 1
@@ -304,6 +323,9 @@ class ProductBins(Bins):
             raise InvalidBins("A product of bins is made of bins.")
         object.__setattr__(self, "size", math.prod(factor.size for factor in self.factors))
 
+    def to_plain(self) -> dict[str, Any]:
+        return {"kind": "product", "factors": [factor.to_plain() for factor in self.factors]}
+
     @property
     def count(self) -> int:
         return math.prod(factor.count for factor in self.factors)
@@ -342,3 +364,11 @@ class ProductBins(Bins):
             for factor, part in zip(self.factors, parts, strict=True)
         )
         return np.asarray(np.ravel_multi_index(cells, tuple(f.size for f in self.factors)), dtype=np.int64)
+
+
+_KINDS: Final[dict[str, Callable[[Mapping[str, Any]], Bins]]] = {
+    "width": lambda stored: Bins.width(stored["size"], stored["cells"]),
+    "edges": lambda stored: Bins.edges(stored["size"], stored["starts"]),
+    "labels": lambda stored: Bins.labels(stored["labels"]),
+    "product": lambda stored: Bins.product(*map(Bins.from_plain, stored["factors"])),
+}

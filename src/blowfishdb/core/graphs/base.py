@@ -7,9 +7,10 @@ Neighbouring databases differ in one record that moves along one edge.
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,15 +18,27 @@ from numpy.typing import ArrayLike
 from blowfishdb.core.arrays import ByContent, IntArray, whole
 from blowfishdb.core.domain.bins import LIMIT, Bins, as_bins
 from blowfishdb.core.errors import EmptyDomain, InvalidGraph, InvalidValue, TooLarge
+from blowfishdb.core.plain import of_kind
 
 if TYPE_CHECKING:
     from blowfishdb.core.graphs.general import Cone
 
 
 class PolicyGraph(ByContent, ABC):
-    """An undirected graph over cells ``0 … size-1``, implicit unless it has to be written out."""
+    """An undirected graph over cells ``0 … size-1``, implicit unless it has to be written out.
 
+    A new kind of graph is a frozen dataclass with the abstract members below and a ``kind`` of its own. It is
+    stored by its fields; where they are no plain data it says how (``to_plain``, ``of_plain``).
+    """
+
+    kind: ClassVar[str]
+    """The name of its form as plain data."""
     size: int
+    _KINDS: ClassVar[dict[str, type[PolicyGraph]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        PolicyGraph._KINDS[cls.kind] = cls
 
     # --- facts, exact at any size -------------------------------------------------------------
 
@@ -122,6 +135,26 @@ class PolicyGraph(ByContent, ABC):
             )
         found = [unique_edges(bins.assign(block)) for block in self.edge_blocks()]
         return Explicit(bins.count, np.concatenate([np.empty((0, 2), dtype=np.int64), *found]))
+
+    # --- plain data ---------------------------------------------------------------------------
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-ready data."""
+        return {"kind": self.kind, **{name: getattr(self, name) for name in self._stored()}}
+
+    @classmethod
+    def of_plain(cls, stored: Mapping[str, Any]) -> PolicyGraph:
+        """A graph of this kind from its plain form."""
+        return cls(**{name: stored[name] for name in cls._stored()})
+
+    @classmethod
+    def _stored(cls) -> list[str]:
+        return [field.name for field in dataclasses.fields(cls) if field.init]  # type: ignore[arg-type]
+
+    @staticmethod
+    def from_plain(stored: Mapping[str, Any]) -> PolicyGraph:
+        """A graph of any kind from its plain form."""
+        return of_kind(PolicyGraph._KINDS, stored.get("kind"), "policy graph").of_plain(stored)
 
     def hide_presence(self) -> Cone:
         """This policy, hiding also whether a person is in the data at all: ⊥ joins every value."""

@@ -16,11 +16,11 @@ is the same for all neighbours, and it is exact and free.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import scipy
@@ -51,6 +51,8 @@ def unique_edges(pairs: IntArray) -> IntArray:
 @dataclass(frozen=True, eq=False, init=False)
 class Explicit(PolicyGraph):
     """The graph with exactly the given edges; without edges nothing is hidden."""
+
+    kind = "explicit"
 
     size: int
     pairs: IntArray
@@ -126,11 +128,20 @@ class Explicit(PolicyGraph):
             (ones, (self.pairs[:, 0], self.pairs[:, 1])), shape=(self.size, self.size)
         )
 
+    def to_plain(self) -> dict[str, Any]:
+        return {"kind": self.kind, "size": self.size, "edges": self.pairs.tolist()}
+
+    @classmethod
+    def of_plain(cls, stored: Mapping[str, Any]) -> Explicit:
+        return cls(stored["size"], np.array(stored["edges"], dtype=np.int64))
+
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
 class Partitioned(PolicyGraph):
     """Cells adjoin iff they are in the same part ([B14] S^P_pairs). Part totals are not hidden."""
+
+    kind = "partitioned"
 
     parts: Bins
     size: int
@@ -203,6 +214,13 @@ class Partitioned(PolicyGraph):
             return self.project_edges(bins)
         return Explicit(bins.count, unique_edges(pairs[:, 1][meetings]))
 
+    def to_plain(self) -> dict[str, Any]:
+        return {"kind": self.kind, "parts": self.parts.to_plain()}
+
+    @classmethod
+    def of_plain(cls, stored: Mapping[str, Any]) -> Partitioned:
+        return cls(Bins.from_plain(stored["parts"]))
+
 
 class Apex(Enum):
     """What the added vertex stands for."""
@@ -216,6 +234,8 @@ class Apex(Enum):
 @dataclass(frozen=True, eq=False)
 class Cone(PolicyGraph):
     """``base`` and, as the last vertex, an apex joined to every cell of it."""
+
+    kind = "cone"
 
     base: PolicyGraph
     apex: Apex
@@ -273,6 +293,13 @@ class Cone(PolicyGraph):
             )
         return Explicit(1, ()) if bins.count == 1 else None
 
+    def to_plain(self) -> dict[str, Any]:
+        return {"kind": self.kind, "base": self.base.to_plain(), "apex": self.apex.name.lower()}
+
+    @classmethod
+    def of_plain(cls, stored: Mapping[str, Any]) -> Cone:
+        return cls(PolicyGraph.from_plain(stored["base"]), Apex[stored["apex"].upper()])
+
 
 def AddRemove(size: int) -> Cone:  # noqa: N802 - reads as the constructor of a graph, like its siblings
     """Classical add/remove neighbours: ⊥ joins every value and nothing else is joined."""
@@ -283,6 +310,8 @@ def AddRemove(size: int) -> Cone:  # noqa: N802 - reads as the constructor of a 
 @dataclass(frozen=True, eq=False)
 class Apart(PolicyGraph):
     """``base`` and, as the last vertex, one without edges."""
+
+    kind = "apart"
 
     base: PolicyGraph
 
@@ -334,6 +363,13 @@ class Apart(PolicyGraph):
         if rest is not None:
             return _listed(self.base.project(rest))
         return Explicit(1, ()) if bins.count == 1 else None
+
+    def to_plain(self) -> dict[str, Any]:
+        return {"kind": self.kind, "base": self.base.to_plain()}
+
+    @classmethod
+    def of_plain(cls, stored: Mapping[str, Any]) -> Apart:
+        return cls(PolicyGraph.from_plain(stored["base"]))
 
 
 def with_last_apart(parts: Bins) -> Bins:

@@ -7,9 +7,9 @@ Banded: every cell reaches an interval of cells to its right. What unequal bins 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,6 +41,8 @@ def interval_edges(size: int, reach: Callable[[IntArray], IntArray]) -> Iterator
 @dataclass(frozen=True, eq=False)
 class Banded(PolicyGraph):
     """Cells i < j adjoin iff j ≤ reach[i]; ``right`` never decreases and right[i] ≥ i."""
+
+    kind = "banded"
 
     right: IntArray
     size: int = field(init=False)
@@ -96,6 +98,13 @@ class Banded(PolicyGraph):
             return None
         return Banded(bins.assign(self.right[bins.last(np.arange(bins.count))]))
 
+    def to_plain(self) -> dict[str, Any]:
+        return {"kind": self.kind, "reach": self.right.tolist()}
+
+    @classmethod
+    def of_plain(cls, stored: Mapping[str, Any]) -> Banded:
+        return cls(stored["reach"])
+
 
 def check_theta(theta: object) -> int:
     """A distance threshold in cells, at least one."""
@@ -112,6 +121,8 @@ def check_theta(theta: object) -> int:
 @dataclass(frozen=True, eq=False)
 class Threshold(PolicyGraph):
     """The θ-line: cells u, v adjoin iff 1 ≤ |u−v| ≤ θ ([B14] S^{d,θ}_pairs in one dimension)."""
+
+    kind = "threshold"
 
     size: int
     theta: int
@@ -161,6 +172,8 @@ class Threshold(PolicyGraph):
 @dataclass(frozen=True, eq=False)
 class Full(PolicyGraph):
     """The complete graph on ``size`` cells ([B14] S^full_pairs)."""
+
+    kind = "full"
 
     size: int
 

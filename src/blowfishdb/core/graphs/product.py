@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, reduce
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,6 +36,8 @@ class Product(PolicyGraph):
     Full everywhere this is exactly differential privacy. ``joint=False`` (Cartesian, [BDB] Def. 3.2):
     exactly one attribute moves, which protects less.
     """
+
+    kind = "product"
 
     factors: tuple[PolicyGraph, ...]
     joint: bool
@@ -129,6 +131,13 @@ class Product(PolicyGraph):
         projected = (graph.project(factor) for graph, factor in zip(self.factors, boxes, strict=True))
         return Product(*projected, joint=self.joint)
 
+    def to_plain(self) -> dict[str, Any]:
+        return {"kind": self.kind, "factors": [each.to_plain() for each in self.factors], "joint": self.joint}
+
+    @classmethod
+    def of_plain(cls, stored: Mapping[str, Any]) -> Product:
+        return cls(*map(PolicyGraph.from_plain, stored["factors"]), joint=stored["joint"])
+
 
 def _per_factor(bins: tuple[Bins, ...], shape: tuple[int, ...]) -> list[Bins] | None:
     """Bins of attributes as one per factor; a factor that spans several attributes gets their product."""
@@ -157,6 +166,8 @@ class Grid(PolicyGraph):
     than one: bins Δ apart are then (|Δ|−1)·w + 1 original cells apart, and the distances of the
     axes in which two bins differ add up.
     """
+
+    kind = "grid"
 
     shape: tuple[int, ...]
     theta: int
@@ -279,6 +290,10 @@ class Grid(PolicyGraph):
             total = grown.reshape(total.shape[0] * factor.count, -1)
         return Explicit(bins.count, np.argwhere(np.triu((total > 0) & (total <= self.theta), 1)))
 
+    def to_plain(self) -> dict[str, Any]:
+        shape, widths = list(self.shape), list(self.widths)
+        return {"kind": self.kind, "shape": shape, "theta": self.theta, "widths": widths}
+
 
 def displaced(shape: tuple[int, ...], displacements: Iterable[tuple[int, ...]]) -> Iterator[IntArray]:
     """Every pair of cells that differ by one of the displacements, a block for each of them."""
@@ -299,6 +314,8 @@ class Ball(PolicyGraph):
 
     θ may be a fraction: 3/2 in two dimensions joins diagonal neighbours and nothing farther.
     """
+
+    kind = "ball"
 
     shape: tuple[int, ...]
     theta: Fraction
@@ -398,6 +415,9 @@ class Ball(PolicyGraph):
         ]
         joined = self._near(gaps)
         return Explicit(bins.count, np.column_stack((u[joined], v[joined])))
+
+    def to_plain(self) -> dict[str, Any]:
+        return {"kind": self.kind, "shape": list(self.shape), "theta": str(self.theta), "power": self.power}
 
 
 def Within(shape: Sequence[int], theta: int | str | Fraction, p: float = 1) -> PolicyGraph:  # noqa: N802

@@ -25,8 +25,6 @@ from fractions import Fraction
 from functools import singledispatch
 from typing import Any, TypeVar
 
-import numpy as np
-
 from blowfishdb.core import graphs
 from blowfishdb.core.constraints.declared import Constraints, Count, Marginal, Range
 from blowfishdb.core.domain import bins
@@ -39,7 +37,7 @@ from blowfishdb.core.domain.predicates import DEEPEST, And, Everything, Not, Or,
 from blowfishdb.core.domain.values import moment, number
 from blowfishdb.core.domain.values import plain as python_value
 from blowfishdb.core.errors import InvalidInput, InvalidPredicate, NotFinite
-from blowfishdb.core.plain import write_as
+from blowfishdb.core.plain import of_kind, write_as
 from blowfishdb.core.policy.policy import Policy
 
 
@@ -183,73 +181,13 @@ def _(value: Domain) -> Plain:
 
 
 @plain.register
-def _(value: bins.EqualBins) -> Plain:
-    return {"kind": "width", "size": value.size, "cells": value.cells}
+def _(value: bins.Bins) -> Plain:
+    return value.to_plain()
 
 
 @plain.register
-def _(value: bins.EdgeBins) -> Plain:
-    return {"kind": "edges", "size": value.size, "starts": value.starts.tolist()}
-
-
-@plain.register
-def _(value: bins.LabelBins) -> Plain:
-    return {"kind": "labels", "labels": value.table.tolist()}
-
-
-@plain.register
-def _(value: bins.ProductBins) -> Plain:
-    return {"kind": "product", "factors": [plain(factor) for factor in value.factors]}
-
-
-@plain.register
-def _(value: graphs.Full) -> Plain:
-    return {"kind": "full", "size": value.size}
-
-
-@plain.register
-def _(value: graphs.Threshold) -> Plain:
-    return {"kind": "threshold", "size": value.size, "theta": value.theta}
-
-
-@plain.register
-def _(value: graphs.Partitioned) -> Plain:
-    return {"kind": "partitioned", "parts": plain(value.parts)}
-
-
-@plain.register
-def _(value: graphs.Grid) -> Plain:
-    return {"kind": "grid", "shape": list(value.shape), "theta": value.theta, "widths": list(value.widths)}
-
-
-@plain.register
-def _(value: graphs.Ball) -> Plain:
-    return {"kind": "ball", "shape": list(value.shape), "theta": str(value.theta), "power": value.power}
-
-
-@plain.register
-def _(value: graphs.Explicit) -> Plain:
-    return {"kind": "explicit", "size": value.size, "edges": value.pairs.tolist()}
-
-
-@plain.register
-def _(value: graphs.Banded) -> Plain:
-    return {"kind": "banded", "reach": value.right.tolist()}
-
-
-@plain.register
-def _(value: graphs.Cone) -> Plain:
-    return {"kind": "cone", "base": plain(value.base), "apex": value.apex.name.lower()}
-
-
-@plain.register
-def _(value: graphs.Apart) -> Plain:
-    return {"kind": "apart", "base": plain(value.base)}
-
-
-@plain.register
-def _(value: graphs.Product) -> Plain:
-    return {"kind": "product", "factors": [plain(graph) for graph in value.factors], "joint": value.joint}
+def _(value: graphs.PolicyGraph) -> Plain:
+    return value.to_plain()
 
 
 @plain.register
@@ -306,7 +244,7 @@ def _scalar(value: Any) -> Any:
 def attribute(stored: Mapping[str, Any]) -> Attribute:
     """An attribute from its plain form."""
     fields = dict(stored)
-    build = _known(_ATTRIBUTES, fields.pop("kind", None), "column")
+    build = of_kind(_ATTRIBUTES, fields.pop("kind", None), "column")
     return build(**fields)
 
 
@@ -315,32 +253,8 @@ def domain(stored: Mapping[str, Mapping[str, Any]]) -> Domain:
     return Domain.of({name: attribute(body) for name, body in stored.items()})
 
 
-def partition(stored: Mapping[str, Any]) -> bins.Bins:
-    """Bins from their plain form."""
-    builders: dict[str, Callable[[Mapping[str, Any]], bins.Bins]] = {
-        "width": lambda s: bins.Bins.width(s["size"], s["cells"]),
-        "edges": lambda s: bins.Bins.edges(s["size"], s["starts"]),
-        "labels": lambda s: bins.Bins.labels(s["labels"]),
-        "product": lambda s: bins.Bins.product(*(partition(factor) for factor in s["factors"])),
-    }
-    return _known(builders, stored.get("kind"), "bins")(stored)
-
-
-def graph(stored: Mapping[str, Any]) -> graphs.PolicyGraph:
-    """A policy graph from its plain form."""
-    builders: dict[str, Callable[[Mapping[str, Any]], graphs.PolicyGraph]] = {
-        "full": lambda s: graphs.Full(s["size"]),
-        "threshold": lambda s: graphs.Threshold(s["size"], s["theta"]),
-        "partitioned": lambda s: graphs.Partitioned(partition(s["parts"])),
-        "grid": lambda s: graphs.Grid(s["shape"], s["theta"], s["widths"]),
-        "ball": lambda s: graphs.Ball(s["shape"], s["theta"], s["power"]),
-        "explicit": lambda s: graphs.Explicit(s["size"], np.array(s["edges"], dtype=np.int64)),
-        "banded": lambda s: graphs.Banded(s["reach"]),
-        "apart": lambda s: graphs.Apart(graph(s["base"])),
-        "cone": lambda s: graphs.Cone(graph(s["base"]), graphs.Apex[s["apex"].upper()]),
-        "product": lambda s: graphs.Product(*(graph(factor) for factor in s["factors"]), joint=s["joint"]),
-    }
-    return _known(builders, stored.get("kind"), "policy graph")(stored)
+partition = bins.Bins.from_plain
+graph = graphs.PolicyGraph.from_plain
 
 
 def policy(stored: Mapping[str, Any]) -> Policy:
@@ -380,12 +294,6 @@ def constraints(stored: Mapping[str, Any]) -> Constraints:
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise InvalidInput("Something that is known cannot be read: a part of it is missing.") from error
-
-
-def _known(table: Mapping[str, T], kind: object, what: str) -> T:
-    if not isinstance(kind, str) or kind not in table:
-        raise InvalidInput(f"There is no {what} of kind {kind!r}; known kinds are {', '.join(table)}.")
-    return table[kind]
 
 
 def canonical(data: Any) -> str:
