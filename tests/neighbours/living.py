@@ -331,7 +331,7 @@ class Arena:
         service = door.workspace._service
 
         def noting(record: DatasetRecord) -> Any:
-            return Noting(service.backend(record), self.watch)
+            return Noting(service.backend(record), self.watch, record.snapshot)
 
         changed = replace(service, planner=self.planner, backend=noting)
         door.workspace._service = changed

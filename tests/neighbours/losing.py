@@ -34,10 +34,17 @@ def lost(mine: Sequence[Released], theirs: Sequence[Released]) -> Loss:
 
 
 def most(promise: Promise, columns: tuple[Column, ...], releases: Sequence[Released], people: int) -> Loss:
-    """What all releases lost together between the two records that they tell apart best, of those that
-    ``promise`` hides from each other; for whoever is in ``people`` rows."""
-    if not releases:
-        return Fraction(0)
+    """What all releases lost together between the records that they tell apart best, of those that
+    ``promise`` hides; for whoever is in ``people`` rows, with other values in every snapshot."""
+    snapshots = {release.snapshot for release in releases}
+    within = ([release for release in releases if release.snapshot == each] for each in snapshots)
+    return added(_most_at_once(promise, columns, those, people) for those in within)
+
+
+def _most_at_once(
+    promise: Promise, columns: tuple[Column, ...], releases: Sequence[Released], people: int
+) -> Loss:
+    """The same of releases about the same rows: between two records."""
     places = tuple(_places(columns, release.axes) for release in releases)
     moves = {
         tuple(tuple(sorted(ends)) for ends in zip(here, there, strict=True))

@@ -33,6 +33,8 @@ class Released:
     """Of the noise that was really drawn."""
     axes: tuple[Axis, ...]
     """What the counts are about."""
+    snapshot: int = 0
+    """Of the rows; whoever is in them may have other values in the next."""
 
     @cached_property
     def each(self) -> np.ndarray:
@@ -80,6 +82,7 @@ class Watch:
     lose: int | None = None
     """How many more answers come out before one does not."""
     axes: tuple[Axis, ...] = ()
+    snapshot: int = 0
 
     def taken(self) -> list[Released]:
         """What was released since the last time."""
@@ -93,10 +96,11 @@ class Noting:
 
     backend: Any
     watch: Watch
+    snapshot: int
 
     def prepare(self, query: CellQuery) -> Any:
         """As the database has it."""
-        self.watch.axes = query.axes
+        self.watch.axes, self.watch.snapshot = query.axes, self.snapshot
         return self.backend.prepare(query)
 
     def __getattr__(self, name: str) -> Any:
@@ -119,7 +123,8 @@ def watching(watch: Watch) -> Iterator[Watch]:
             counts = x.reveal() if isinstance(x, Secret) else np.asarray(x)
             drawn = Drawn(noise)
             found = original(self, x, epsilon=epsilon, noise=drawn)
-            watch.released.append(Released(self, counts, Epsilon(epsilon), tuple(drawn.scales), watch.axes))
+            told = Released(self, counts, Epsilon(epsilon), tuple(drawn.scales), watch.axes, watch.snapshot)
+            watch.released.append(told)
             if watch.lose is not None:
                 watch.lose -= 1
                 if watch.lose < 0:  # whoever looked at the machine then has seen it

@@ -138,6 +138,7 @@ KEEPING: Acts = (
     ("ask", "budget", "publish", "budget", "ask"),
     ("ask", "publish", "budget", "ask"),
     ("ask", "refresh", "publish", "ask"),
+    ("ask", "refresh", "ask", "publish"),
     ("ask", "publish", "ask", "publish", "ask"),
     ("lost batch", "publish", "batch", "publish"),
     ("ask", "grant", "ask", "publish", "ask"),

@@ -121,11 +121,13 @@ def _one_step(original: Any) -> Any:
 
 
 def _rounded_down(original: Any) -> Any:
-    def epsilon(self: Any) -> Epsilon | None:
-        found = original(self)
-        return None if found is None else Epsilon.from_nano(found.nano // 10**8 * 10**8)
+    def past(losses: Any) -> Any:
+        found = original(losses)
+        if found.epsilon is None:
+            return found
+        return replace(found, epsilon=Epsilon.from_nano(found.epsilon.nano // 10**8 * 10**8))
 
-    return epsilon
+    return past
 
 
 def _first_column_only(original: Any) -> Any:
@@ -265,7 +267,7 @@ FAULTS = (
         "present",
     ),
     Fault("one step", "any two values are one step apart", "ByDistance.worst", _one_step, "farther"),
-    Fault("rounded down", "losses are rounded down", "Past.epsilon", _rounded_down, "farther odd"),
+    Fault("rounded down", "losses are rounded down", "past_loss/_past", _rounded_down, "farther odd"),
     Fault(
         "first column", "one at a time, only the first column moves", "_moves", _first_column_only, "together"
     ),

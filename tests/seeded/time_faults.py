@@ -62,6 +62,10 @@ def _dearest(original: Any) -> Any:
     return lambda losses: max(losses, default=0)
 
 
+def _same_rows(original: Any) -> Any:
+    return lambda self, policy: original(replace(self, rows=(0,) * len(self.kernels)), policy)
+
+
 def _first_move(original: Any) -> Any:
     def total(kernels: Any, policy: Any) -> Any:
         found = original(kernels, policy)
@@ -236,6 +240,13 @@ FAULTS = (
         "dropping without edges",
     ),
     Fault("dearest", "answers lose what the dearest does", "_added", _dearest, "farther lost together"),
+    Fault(
+        "refresh forgotten",
+        "answers before and after a refresh are about the same values",
+        "History.under",
+        _same_rows,
+        "farther refreshed",
+    ),
     Fault(
         "first release",
         "only the first release has lost anything",

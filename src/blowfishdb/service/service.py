@@ -18,55 +18,41 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final, final
 
 from blowfishdb.adapters.backends import Backend
-from blowfishdb.adapters.copies.values import SourceKind
-from blowfishdb.adapters.store.ledger import Ledger
-from blowfishdb.adapters.store.values import Charge, StoredAnswer
-from blowfishdb.core.accuracy import LARGEST_EPSILON, Accuracy
+from blowfishdb.adapters.store.values import Charge
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.cancellation import Cancellation, Progress
-from blowfishdb.core.domain.predicates import Everything
 from blowfishdb.core.errors import (
     BlowfishError,
     BudgetExhausted,
-    Infeasible,
     MaxCostExceeded,
-    NotProven,
     PolicyConflict,
     SourceError,
     WorkspaceError,
 )
 from blowfishdb.core.noise import Noise
-from blowfishdb.core.policy.policy import Policy
-from blowfishdb.core.questions.clusters import ClusterQuestion
-from blowfishdb.core.questions.kinds import Question, Release, Sum
+from blowfishdb.core.questions.kinds import Release
 from blowfishdb.core.questions.projection import Projected
-from blowfishdb.language.short import question_text
 from blowfishdb.mechanisms.best import GivenAnswers
-from blowfishdb.mechanisms.reuse import Offer
 from blowfishdb.messages.answers import Answer, Receipt
-from blowfishdb.messages.policies import Kept
-from blowfishdb.messages.questions import Request, Terms, in_usual_bins, needs_rows, number_of_rows, over_rows
-from blowfishdb.messages.quotes import Fit, Quote, UnderPromise
-from blowfishdb.service.advice import affordable, cheaper
-from blowfishdb.service.planning import Planner, project_any
-from blowfishdb.service.policies import FROM_STORED, check_promises, past_loss, room_for, told_apart
+from blowfishdb.messages.questions import Request
+from blowfishdb.service.planning import project_any
+from blowfishdb.service.policies import FROM_STORED, check_promises, room_for, told_apart
+from blowfishdb.service.prices import Prices, read_answer
 from blowfishdb.service.records import DatasetRecord
-from blowfishdb.service.reuse import Owned, Together
+from blowfishdb.service.reuse import Together
 from blowfishdb.service.tasks import (
     ErrorBound,
     Outcome,
     Problem,
     Task,
     answer_of,
-    identities,
     identity,
-    named_anew,
 )
 
 _PLANS: Final = 5
@@ -75,100 +61,11 @@ _PLANS: Final = 5
 
 @final
 @dataclass(frozen=True, eq=False)
-class Service:
-    """Answers requests over the datasets of one workspace."""
+class Service(Prices):
+    """Answers requests over the datasets of one workspace: steps 4 to 7 behind those of prices."""
 
-    datasets: Callable[[str], DatasetRecord]
     backend: Callable[[DatasetRecord], Backend]
-    ledger: Ledger
-    owned: Owned
     noise: Noise
-    planner: Planner
-    promises: Callable[[str], Sequence[Kept]]
-    """Earlier policies of a dataset that are still kept, oldest first."""
-
-    def plan(self, request: Request) -> Task:
-        """Steps 1 to 3: the small problem, the mechanism, the price."""
-        return self._task(self.resolved(request), self.datasets(request.dataset))
-
-    def _task(self, request: Request, dataset: DatasetRecord) -> Task:
-        problem = project_any(request, dataset.policy)
-        return self.planner.task(request, problem, dataset.rows_per_person)
-
-    def resolved(self, request: Request, *, ask: bool = False) -> Request:
-        """The question with what its price depends on: the bins of quantiles, how many rows a mean has."""
-        if request.form.kind == "quantiles":
-            return in_usual_bins(request, self.datasets(request.dataset).policy)
-        return self._counted(request, ask=ask) if needs_rows(request) else request
-
-    def _counted(self, request: Request, *, ask: bool) -> Request:
-        """A mean, or a sum over wide cells, with the number of its rows, which must be public and on record.
-
-        If it is not on record it is asked for, which is free, or, without ``ask``, the question has no price
-        yet: a quote touches nothing.
-        """
-        dataset, kind = self.datasets(request.dataset), request.counts.kind
-        assert isinstance(kind, Sum)
-        total = number_of_rows(request, dataset.domain)
-        planned = self.planner.plan(total, dataset.policy, dataset.rows_per_person)
-        if planned.cost:
-            raise self._rows_hidden(request, dataset)
-        known = self._stored(total, dataset, planned.problem)
-        if known is None and ask:
-            known = self.ask(total)
-        if known is not None:
-            return over_rows(request, dataset.domain, int(known.values[0]))
-        exactly = self.owned.offer(dataset.name, dataset.snapshot, planned.problem, Accuracy(0.5, 0.05))
-        if exactly is None or not exactly.combination.exact.all():
-            raise kind.uncounted(question_text(total.form))
-        return over_rows(request, dataset.domain, int(exactly.combination.values()[0]))
-
-    def _rows_hidden(self, request: Request, dataset: DatasetRecord) -> NotProven:
-        """The refusal where the number of rows is hidden, with what can be asked instead."""
-        kind, everywhere = request.counts.kind, replace(request.form, where=Everything())
-        why = "a mean cannot be promised from a sum alone"
-        if kind.name == "sum":
-            why = "how much they add inside their cells cannot be said"
-        narrow = request.counts.told_by_counts
-        fixes = ["ask for the sum and the count"] if narrow else ["ask for quantiles"]
-        all_rows = number_of_rows(replace(request, form=everywhere), dataset.domain)
-        if not self.planner.plan(all_rows, dataset.policy, dataset.rows_per_person).cost:
-            fixes.append(f"ask for the {kind.name} of all rows")
-        if not narrow:
-            fixes.append("ask the curator to declare steps of one")
-        return NotProven(f"The number of these rows is not public, so {why}.", fixes=tuple(fixes))
-
-    def quote(self, request: Request) -> Quote:
-        """Steps 1 to 3: what the answer would cost. Free; the data is not touched, and nothing is written."""
-        dataset, request = self.datasets(request.dataset), self.resolved(request)
-        task = self._task(request, dataset)
-        stored = self._answered(request, dataset, task.problem)
-        offer = None if stored is not None or task.given else self._offer(request, dataset, task.problem)
-        owned = stored is not None or offer is not None
-        promise, left = task.promise, self.ledger.left(dataset.name, request.user)
-        kept = () if owned or task.given else self._under_promises(dataset, task)
-        room = room_for(task.cost, left, kept)
-        return Quote(
-            dataset=dataset.name,
-            question=request.question.describe(),
-            kind=request.form.kind,
-            epsilon=Epsilon(0) if owned else task.cost,
-            alpha=promise and promise.alpha,
-            beta=promise and promise.beta,
-            simultaneous=promise is not None and promise.simultaneous,
-            mechanism=FROM_STORED if offer else task.mechanism,
-            explanation=_explained(offer) if offer else _as_of(stored, dataset) or task.explanation,
-            policy=dataset.policy.describe(),
-            policy_version=dataset.policy_version,
-            plain_epsilon=self._plain_cost(request, dataset, promise),
-            remaining=left,
-            owned=owned,
-            exact=not owned and not task.cost and _told_by_counts(request.question),
-            alternatives=() if owned else cheaper(self.planner, task, dataset.rows_per_person),
-            fits=() if owned or task.cost <= room else self._fits(task, dataset, room),
-            notes=task.problem.notes,
-            promises=kept,
-        )
 
     def ask(
         self,
@@ -208,7 +105,7 @@ class Service:
         earlier = self.asked_before(request)
         if earlier is not None:
             return earlier
-        dataset, request = self.datasets(request.dataset), self.resolved(request, ask=True)
+        dataset, request = self.datasets(request.dataset), self.resolved(request, self.ask)
         problem = project_any(request, dataset.policy)
         sources = (self._stored, self._known, self._reused)
         free = (source(request, dataset, problem, together) for source in sources)
@@ -228,7 +125,7 @@ class Service:
         before = [self.asked_before(request) for request in requests]
         paid = sum((answer.receipt.epsilon for answer in before if answer is not None), Epsilon(0))
         settled = [
-            self.resolved(request, ask=True) if answer is None else request
+            self.resolved(request, self.ask) if answer is None else request
             for request, answer in zip(requests, before, strict=True)
         ]
         quotes = [
@@ -280,27 +177,6 @@ class Service:
 
     # --- where an answer comes from, the first that has one ---------------------------------------
 
-    def _answered(self, request: Request, dataset: DatasetRecord, problem: Problem) -> StoredAnswer | None:
-        """What the ledger has under a name of the question."""
-        found = map(self.ledger.answer, identities(request, dataset, problem))
-        return next((stored for stored in found if stored is not None), None)
-
-    def _stored(
-        self,
-        request: Request,
-        dataset: DatasetRecord,
-        problem: Problem,
-        together: Together | None = None,
-    ) -> Answer | None:
-        """The answer to the very same question, which costs nothing."""
-        stored = self._answered(request, dataset, problem)
-        if stored is None:
-            return None
-        answer = read_answer(stored)
-        if isinstance(problem, Projected) and answer.kind != request.counts.kind.name:
-            answer = named_anew(answer, request, problem)
-        return replace(answer, receipt=replace(answer.receipt, cost=Epsilon(0)))
-
     def _known(
         self, request: Request, dataset: DatasetRecord, problem: Problem, together: Together | None
     ) -> Answer | None:
@@ -328,20 +204,6 @@ class Service:
         promise = ErrorBound(offer.alpha, shown, needed.beta, needed.simultaneous)
         answer = partial(answer_of, request, problem, promise, release, interval=offer.label.value)
         return self._record(Outcome(answer), request, dataset, problem, FROM_STORED)
-
-    def _offer(
-        self, request: Request, dataset: DatasetRecord, problem: Problem, together: Together | None = None
-    ) -> Offer | None:
-        """An answer that follows from what is out already, as accurately as was asked."""
-        if not isinstance(problem, Projected) or request.terms.accuracy is None:
-            return None
-        if request.terms.mechanism is not None:
-            return None
-        if dataset.kind is SourceKind.LIVE:  # stored answers may speak of other rows
-            return None
-        needed = request.counts.kind.requirement(request.terms.accuracy, problem.axes)
-        basket = frozenset() if together is None else frozenset(together.charges)
-        return self.owned.offer(dataset.name, dataset.snapshot, problem, needed, basket)
 
     def _fresh(
         self,
@@ -401,22 +263,6 @@ class Service:
 
     # --- prices and steps -----------------------------------------------------------------------
 
-    def _plain_cost(self, request: Request, dataset: DatasetRecord, promise: ErrorBound | None) -> Epsilon:
-        """What the best plan under plain differential privacy would cost for the same accuracy.
-
-        Never more than can be expressed, and never less than what is spent where an ε was stated.
-        """
-        spent, accuracy = request.terms.epsilon or Epsilon(0), request.terms.accuracy
-        if accuracy is None and promise is not None and promise.alpha:
-            accuracy = Accuracy(promise.alpha, promise.beta, promise.simultaneous)
-        if accuracy is None:
-            return spent
-        best, plain = replace(request, terms=Terms(accuracy)), Policy.differential_privacy(dataset.domain)
-        try:
-            return max(spent, self.planner.plan(best, plain, dataset.rows_per_person).cost)
-        except Infeasible:
-            return LARGEST_EPSILON
-
     def _losses(self, dataset: DatasetRecord, task: Task) -> dict[int, Epsilon]:
         """What the answer costs under every earlier policy that is still kept."""
         losses = {}
@@ -425,16 +271,6 @@ class Service:
                 raise told_apart(kept.version)
             losses[kept.version] = kept.epsilon
         return losses
-
-    def _under_promises(self, dataset: DatasetRecord, task: Task) -> tuple[UnderPromise, ...]:
-        """The same, with what each of them has left; None where it would be exact."""
-        kept = self.promises(dataset.name)
-        kernel = task.kernel(dataset.policy, dataset.rows_per_person) if kept else None
-        return tuple(
-            UnderPromise(one.version, past_loss((kernel,), one.policy).epsilon, one.remaining)
-            for one in kept
-            if kernel is not None
-        )
 
     def _reserve(
         self,
@@ -480,15 +316,6 @@ class Service:
             fits = tuple(fit.words for fit in self._fits(task, dataset, room))
             refusal.fixes = fits if task.cost > left else tuple(dict.fromkeys((*fits, *refusal.fixes)))
             raise
-
-    def _fits(self, task: Task, dataset: DatasetRecord, left: Epsilon) -> tuple[Fit, ...]:
-        def fits(other: Task) -> bool:
-            kept = self._under_promises(dataset, other)
-            return (
-                room_for(other.cost, self.ledger.left(dataset.name, other.request.user), kept) >= other.cost
-            )
-
-        return affordable(self.planner, task, dataset.policy, dataset.rows_per_person, left, fits)
 
     @contextmanager
     def _committed(self, charge: Charge) -> Iterator[None]:
@@ -536,24 +363,3 @@ def _receipt(
         known=known,
         head=charge.head,
     )
-
-
-def _told_by_counts(question: Question | ClusterQuestion) -> bool:
-    return isinstance(question, ClusterQuestion) or question.told_by_counts
-
-
-def _as_of(stored: StoredAnswer | None, dataset: DatasetRecord) -> str:
-    """What a stored answer about rows that may have changed is worth; nothing to say about others."""
-    if stored is None or dataset.kind is not SourceKind.LIVE:
-        return ""
-    return f"Answered as of {stored.charge.changed_at:%Y-%m-%d %H:%M} UTC; the rows may have changed since."
-
-
-def _explained(offer: Offer) -> str:
-    used = len(offer.combination.releases)
-    return f"It follows by arithmetic from {used:,} stored answer{'s' if used > 1 else ''}."
-
-
-def read_answer(stored: StoredAnswer) -> Answer:
-    """An answer from the ledger."""
-    return Answer.from_plain(json.loads(stored.answer)["answer"])

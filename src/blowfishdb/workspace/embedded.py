@@ -37,9 +37,10 @@ from blowfishdb.service.curator import check_known, preview
 from blowfishdb.service.explain import explain, tradeoff
 from blowfishdb.service.planning import Planner
 from blowfishdb.service.policies import Publishing
+from blowfishdb.service.prices import read_answer
 from blowfishdb.service.records import DatasetRecord, Records
 from blowfishdb.service.reuse import Owned
-from blowfishdb.service.service import Service, read_answer
+from blowfishdb.service.service import Service
 from blowfishdb.service.sources import RowSources, what_stays
 from blowfishdb.workspace.datasets import Datasets
 
@@ -63,12 +64,12 @@ class Workspace(Datasets):
         self._publishing = Publishing(self._ledger, self._policies, self._records)
         self._service = Service(
             self._askable,
-            self._rows.backend,
             self._ledger,
             Owned(self._ledger),
-            secure(),
             Planner(Best()),
             self._publishing.kept,
+            self._rows.backend,
+            secure(),
         )
 
     def as_user(self, user: str) -> Workspace:
