@@ -16,11 +16,11 @@ from blowfishdb.core import graphs
 from blowfishdb.core.errors import InvalidBins, InvalidGraph, InvalidInput
 from blowfishdb.core.graphs.inclusion import includes
 from blowfishdb.core.policy import codec
+from blowfishdb.core.policy.columns import column_graph
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.words import difference
 from blowfishdb.language.policy_file import (
     policy_document,
-    policy_from_document,
     read_groups,
     read_policy,
     write_policy,
@@ -120,7 +120,7 @@ def test_policies_by_column_survive(seed: int) -> None:
     text = write_policy(policy, dataset="odd: 'name' #")
     for again in (
         read_policy(text, domain, dataset="odd: 'name' #"),
-        policy_from_document(json.loads(json.dumps(policy_document(policy, dataset="d"))), domain),
+        read_policy(json.dumps(policy_document(policy, dataset="d"), ensure_ascii=False), domain),
     ):
         assert again.hides_presence == policy.hides_presence
         assert includes(policy.graph, again.graph) and includes(again.graph, policy.graph), text
@@ -188,12 +188,14 @@ def test_what_is_left_out() -> None:
 
 
 def test_groups_alone() -> None:
-    assert read_groups("young: [0..17]\nold: [18..120]", DOMAIN["age"]).components().count == 2
-    assert read_groups("- [a, c]\n- [b]", DOMAIN["district"]) == graphs.Partitioned([0, 1, 0])
+    ages = column_graph(DOMAIN["age"], groups=read_groups("young: [0..17]\nold: [18..120]"))
+    assert ages.components().count == 2
+    districts = column_graph(DOMAIN["district"], groups=read_groups("- [a, c]\n- [b]"))
+    assert districts == graphs.Partitioned([0, 1, 0])
     with pytest.raises(InvalidInput, match="lists of values"):
-        read_groups("a", DOMAIN["district"])
+        read_groups("a")
     with pytest.raises(InvalidBins, match="cover"):
-        read_groups("- [a]", DOMAIN["district"])
+        column_graph(DOMAIN["district"], groups=read_groups("- [a]"))
 
 
 # --- mistakes -----------------------------------------------------------------------------------
@@ -271,11 +273,12 @@ def test_uneven_cells_need_cells() -> None:
         read_policy(HEAD + "areas: [{columns: [x, y], hide within: 3}]", uneven)
 
 
-def test_parsed_documents_name_their_place_too() -> None:
-    with pytest.raises(InvalidInput, match=r"^columns › age: A distance"):
-        policy_from_document({"blowfishdb": "policy/1", "columns": {"age": {"hide within": -1}}}, DOMAIN)
+def test_json_names_its_place_too() -> None:
+    document = {"blowfishdb": "policy/1", "columns": {"age": {"hide within": -1}}}
+    with pytest.raises(InvalidInput, match=r"^Line 1, columns › age: A distance"):
+        read_policy(json.dumps(document), DOMAIN)
     with pytest.raises(InvalidInput, match="begins with"):
-        policy_from_document(None, DOMAIN)
+        read_policy("null", DOMAIN)
 
 
 @pytest.mark.parametrize(

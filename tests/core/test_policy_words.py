@@ -15,7 +15,7 @@ from blowfishdb.core.domain.dates import Date
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidBins, InvalidGraph, InvalidInput, InvalidThreshold, TooLarge
 from blowfishdb.core.graphs.inclusion import includes
-from blowfishdb.core.policy.columns import ColumnPolicy, Hides, column_graph, current, graph_of
+from blowfishdb.core.policy.columns import Hides, column_graph, current
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.words import difference, sentence, sentences
 from tests.core import oracle
@@ -172,23 +172,17 @@ def test_an_editor_gets_back_what_it_set(seed: int) -> None:
     rng = np.random.default_rng(seed)
     attribute = ATTRIBUTES[seed % len(ATTRIBUTES)]
     graph, table = oracle.line_graph(rng, attribute.value_count)
-    words = current(Policy.by_column(Domain(c=attribute), {"c": graph}), "c")
-    assert (oracle.adjacency(graph_of(words, attribute)) == table).all()
-    assert words.missing == (attribute.missing == "value")
-    json.dumps(words.to_plain())
+    rule = current(Policy.by_column(Domain(c=attribute), {"c": graph}), "c")
+    assert (oracle.adjacency(rule.graph(attribute)) == table).all()
+    assert rule.missing == (attribute.missing == "value")
 
 
 def test_too_many_pairs_are_not_listed() -> None:
     graph = graphs.Banded(np.minimum(np.arange(20_000) + 3, 19_999))
-    words = current(Policy.by_column(Domain(c=Integer(0, 19_999)), {"c": graph}), "c")
-    assert words.hides is Hides.BETWEEN and not words.listed and words.entries == 59_994
+    rule = current(Policy.by_column(Domain(c=Integer(0, 19_999)), {"c": graph}), "c")
+    assert rule.hides is Hides.PAIRS and rule.said is None and rule.entries == 59_994
     with pytest.raises(InvalidGraph, match="too much to list"):
-        graph_of(words, Integer(0, 19_999))
-
-
-def test_column_policies_do_not_contradict_themselves() -> None:
-    with pytest.raises(InvalidInput):
-        ColumnPolicy("c", Hides.NOTHING, within="3", within_cells=3)
+        rule.graph(Integer(0, 19_999))
 
 
 # --- inclusion ----------------------------------------------------------------------------------

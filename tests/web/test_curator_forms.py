@@ -38,7 +38,7 @@ POLICIES = (
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.graph.describe())
 def test_a_policy_survives_its_address(policy: Policy) -> None:
     form = PolicyForm.of(policy)
-    again, wrong = PolicyForm.of(policy).changed(form.query()).policy(DOMAIN, policy)
+    again, wrong = PolicyForm.of(policy).changed(form.query()).policy(policy)
     assert again is not None and not wrong
     assert codec.plain(again.graph) == codec.plain(policy.graph)
 
@@ -46,16 +46,16 @@ def test_a_policy_survives_its_address(policy: Policy) -> None:
 def test_an_area_is_kept_until_columns_are_said_one_by_one() -> None:
     area = Policy(DOMAIN, Product(Grid((100_000, 80), 5), Full(3)))
     form = PolicyForm.of(area)
-    assert form.whole and form.changed(form.query()).policy(DOMAIN, area) == (area, {})
+    assert form.whole and form.changed(form.query()).policy(area) == (area, {})
     said = {"records": "together", "hide.salary": "within", "within.salary": "10"}
-    policy, _ = form.changed(said).policy(DOMAIN, area)
+    policy, _ = form.changed(said).policy(area)
     assert policy is not None and policy.separable
 
 
 def test_all_that_is_wrong_is_told_by_column() -> None:
     said = {"records": "together", "hide.salary": "within", "hide.region": "pairs", "pairs.region": "north"}
     form = PolicyForm.of(POLICIES[0]).changed(said)
-    policy, wrong = form.policy(DOMAIN, POLICIES[0])
+    policy, wrong = form.policy(POLICIES[0])
     assert policy is None and list(wrong) == ["salary", "region"]
     assert all(error.fixes for error in wrong.values())
 
@@ -67,7 +67,7 @@ def test_a_choice_that_nobody_offered_hides_everything() -> None:
         "hide.region": "within",
         "within.region": "1",
     }
-    policy, wrong = PolicyForm.of(POLICIES[1]).changed(said).policy(DOMAIN, POLICIES[1])
+    policy, wrong = PolicyForm.of(POLICIES[1]).changed(said).policy(POLICIES[1])
     assert not wrong and policy is not None and isinstance(policy.graph, Full)
 
 
@@ -78,7 +78,7 @@ def test_thousands_are_not_taken_apart() -> None:
         "hide.salary": "groups",
         "groups.salary": "0..9,999, 20,000..99,999\n10000..19999",
     }
-    policy, wrong = PolicyForm.of(POLICIES[0]).changed(said).policy(DOMAIN, POLICIES[0])
+    policy, wrong = PolicyForm.of(POLICIES[0]).changed(said).policy(POLICIES[0])
     assert policy is not None and not wrong
 
 

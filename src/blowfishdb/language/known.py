@@ -142,7 +142,7 @@ def _groups(attribute: Attribute, bins: Bins) -> list[list[str]]:
     values = bins if not attribute.has_missing_cell else bins.without_last_cell()
     if values is None:
         raise InvalidInput("A known table that puts missing values in one row with others cannot be written.")
-    return [list(group_members(attribute, values.members(at))) for at in range(values.count)]
+    return [group_members(attribute, values.members(at)) for at in range(values.count)]
 
 
 def _sides(box: Range, domain: Domain) -> dict[str, list[str]]:

@@ -14,9 +14,16 @@ from blowfishdb.core.constraints.declared import Constraints
 from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidGraph, InvalidInput
-from blowfishdb.core.graphs import Full, Grid, PolicyGraph, Product
-from blowfishdb.core.policy.columns import Hides, column_graph, current, typed_distance, written_distance
-from blowfishdb.core.policy.policy import Part, Policy, parts_of, with_missing
+from blowfishdb.core.graphs import Full, Grid, PolicyGraph
+from blowfishdb.core.policy.columns import (
+    Groups,
+    Hides,
+    column_graph,
+    current,
+    typed_distance,
+    written_distance,
+)
+from blowfishdb.core.policy.policy import Part, Policy, combined, parts_of, with_missing
 from blowfishdb.core.policy.words import area_unit, known_sentences, sentence, sentences
 from blowfishdb.language.known import known_document, known_lines, read_known
 from blowfishdb.language.yaml import Document, check, read_yaml, written_text
@@ -25,6 +32,12 @@ FORMAT = "policy/1"
 MOST_LISTED = 50_000
 """How many groups or pairs of one column a file may list."""
 
+_RULES = {
+    "hide within": Hides.WITHIN,
+    "hide within groups": Hides.GROUPS,
+    "hide within groups of": Hides.WIDTH,
+    "hide between": Hides.PAIRS,
+}
 _WHOLE, _TOGETHER, _ONE_BY_ONE = "whole record", "columns together", "columns one by one"
 
 
@@ -36,15 +49,7 @@ def read_policy(text: str, domain: Domain, *, dataset: str | None = None) -> Pol
 
     With ``dataset``, a file for another dataset is refused.
     """
-    return _read(read_yaml(text), domain, dataset)
-
-
-def policy_from_document(document: object, domain: Domain, *, dataset: str | None = None) -> Policy:
-    """The same from data that was parsed already, such as the body of a request."""
-    return _read(Document(document, {}), domain, dataset)
-
-
-def _read(document: Document, domain: Domain, dataset: str | None) -> Policy:
+    document = read_yaml(text)
     check(document)
     content: dict[str, Any] = document.content
     if dataset is not None and content.get("dataset", dataset) != dataset:
@@ -66,11 +71,11 @@ def _read(document: Document, domain: Domain, dataset: str | None) -> Policy:
                 f"{document.where(('hide',))}: 'whole record' hides everything, so no columns are listed.",
                 fixes=("hide: columns together", "leave out columns and areas"),
             )
-        graph: PolicyGraph = Full(domain.size)
-        return Policy(domain, graph.hide_presence() if hide_presence else graph, known)
-    factors = _factors(document, domain, columns, areas)
-    graph = factors[0] if len(factors) == 1 else Product(*factors, joint=how == _TOGETHER)
-    return Policy(domain, graph.hide_presence() if hide_presence else graph, known)
+        factors: tuple[PolicyGraph, ...] = (Full(domain.size),)
+    else:
+        factors = _factors(document, domain, columns, areas)
+    graph = combined(factors, joint=how == _TOGETHER, hide_presence=hide_presence)
+    return Policy(domain, graph, known)
 
 
 def _factors(
@@ -94,21 +99,13 @@ def _factors(
             found.append(starts[name][1])
         elif name not in within:
             with _at(document, ("columns", name)):
-                found.append(_column(domain, name, columns.get(name, {"hide": "everything"})))
+                found.append(_column(domain[name], columns.get(name, {"hide": "everything"})))
     return tuple(found)
 
 
-def _column(domain: Domain, name: str, rule: Mapping[str, Any]) -> PolicyGraph:
-    attribute = domain[name]
-    graph = column_graph(
-        attribute,
-        everything=rule.get("hide") == "everything",
-        hide_within=rule.get("hide within"),
-        groups=rule.get("hide within groups"),
-        groups_of=rule.get("hide within groups of"),
-        between=rule.get("hide between"),
-        nothing=rule.get("hide") == "nothing",
-    )
+def _column(attribute: Attribute, rule: Mapping[str, Any]) -> PolicyGraph:
+    ((word, said),) = rule.items()
+    graph = column_graph(attribute, **{said if word == "hide" else _RULES[word].value: said})
     return with_missing(attribute, graph)
 
 
@@ -156,21 +153,21 @@ def _at(document: Document, path: tuple[str | int, ...]) -> Iterator[None]:
         raise InvalidInput(f"{document.where(path)}: {error.message}", fixes=error.fixes) from None
 
 
-def read_groups(text: str, attribute: Attribute) -> PolicyGraph:
-    """The graph that hides values inside groups, from a file with nothing but the groups: named or listed."""
+def read_groups(text: str) -> Groups:
+    """The groups of values in a file that holds nothing else: named or listed."""
     groups = read_yaml(text).content
     if not isinstance(groups, dict | list):
         raise InvalidInput(
             "A file of groups holds lists of values, named or not.", fixes=("north: [a, b]", "- [a, b]")
         )
-    return column_graph(attribute, groups=groups)
+    return groups
 
 
 # --- writing ------------------------------------------------------------------------------------
 
 
 def policy_document(policy: Policy, *, dataset: str) -> dict[str, Any]:
-    """The policy as the data that a file holds; ``policy_from_document`` undone."""
+    """The policy as the data that a file holds; ``read_policy`` undone."""
     parts = parts_of(policy)
     document: dict[str, Any] = {"blowfishdb": FORMAT, "dataset": dataset}
     document["hide"] = _WHOLE if parts.whole_record else _TOGETHER if parts.joint else _ONE_BY_ONE
@@ -188,27 +185,15 @@ def policy_document(policy: Policy, *, dataset: str) -> dict[str, Any]:
 
 
 def _rule(policy: Policy, column: str) -> dict[str, Any]:
-    words = current(policy, column, most=MOST_LISTED)
-    attribute = policy.domain[column]
-    if not words.listed or words.missing != (attribute.missing == "value"):
+    rule = current(policy, column, most=MOST_LISTED)
+    if rule.said is None or rule.missing != (policy.domain[column].missing == "value"):
         raise InvalidGraph(
             f"What is hidden about '{column}' cannot be written in a file: it has too many pairs, or treats "
             "missing values in its own way.",
             fixes=("hide within a distance, or within groups",),
         )
-    if words.hides in (Hides.EVERYTHING, Hides.NOTHING):
-        return {"hide": words.hides.value}
-    said = {
-        "hide within": words.within,
-        "hide within groups": words.groups,
-        "hide within groups of": words.groups_of,
-        "hide between": words.between,
-    }
-    return {word: _lists(value) for word, value in said.items() if value is not None}
-
-
-def _lists(value: Any) -> Any:
-    return [_lists(item) for item in value] if isinstance(value, tuple) else value
+    word = next((word for word, hides in _RULES.items() if hides is rule.hides), None)
+    return {"hide": rule.hides.value} if word is None else {word: rule.said}
 
 
 def _area(policy: Policy, part: Part) -> dict[str, Any]:

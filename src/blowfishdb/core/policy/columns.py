@@ -11,7 +11,6 @@ and ``"true"`` become cells and numbers of cells here, and cells become such tex
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from blowfishdb.core.domain.dates import Date
 from blowfishdb.core.domain.values import number, text
 from blowfishdb.core.errors import InvalidBins, InvalidGraph, InvalidInput, InvalidValue, TooLarge
 from blowfishdb.core.graphs import Apart, Apex, Cone, Explicit, Full, Partitioned, PolicyGraph, Threshold
-from blowfishdb.core.policy.policy import own_graph, parts_of, without_presence
+from blowfishdb.core.policy.policy import own_graph, without_presence
 
 if TYPE_CHECKING:
     from blowfishdb.core.policy.policy import Policy
@@ -159,12 +158,13 @@ MOST_LISTED = 10_000
 
 
 class Hides(Enum):
-    """What a column's graph joins."""
+    """What a column's graph joins, by the word that ``column_graph`` has for it."""
 
     EVERYTHING = "everything"
-    WITHIN = "within"
+    WITHIN = "hide_within"
+    WIDTH = "groups_of"
     GROUPS = "groups"
-    BETWEEN = "between"
+    PAIRS = "between"
     NOTHING = "nothing"
 
 
@@ -266,68 +266,48 @@ def _edge(attribute: Attribute, pair: object) -> tuple[int, int]:
 
 @final
 @dataclass(frozen=True)
-class ColumnPolicy:
-    """What a policy says about one column, as ``column_graph`` takes it; what is not said is None.
+class ColumnRule:
+    """What a policy hides of one column, in texts.
 
-    ``entries`` counts the groups or pairs; where they are too many to list, only their number is said.
-    ``missing``: a cell for missing values is joined to every value. ``shared``: all columns whose values
-    are hidden by one graph together with this one (an area, or a whole record); then the words are about
-    what is left for this column alone.
+    ``said``: the distance, the width, the groups or the pairs; None where there are too many to list, and
+    True where nothing is to be added. ``entries`` counts the groups or pairs. ``missing``: a cell for missing
+    values is joined to every value.
     """
 
     column: str
     hides: Hides
-    within: str | None = None
-    within_cells: int | None = None
-    groups: tuple[tuple[str, ...], ...] | None = None
-    groups_of: str | None = None
-    between: tuple[tuple[str, str], ...] | None = None
+    said: Any = True
     entries: int | None = None
     missing: bool = False
-    shared: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        said = sum(word is not None for word in (self.within, self.groups, self.groups_of, self.between))
-        wanted = self.hides in (Hides.WITHIN, Hides.GROUPS, Hides.BETWEEN)
-        if said + (wanted and not self.listed) != wanted:
-            raise InvalidInput(f"A column that hides {self.hides.value} says {said} things about it.")
-
-    @property
-    def listed(self) -> bool:
-        """Whether everything is said: there are not too many groups or pairs."""
-        unlisted = self.entries is not None and self.groups is None and self.between is None
-        return not (unlisted and self.groups_of is None)
-
-    def to_plain(self) -> dict[str, Any]:
-        """As JSON-ready data; lists instead of tuples, and no empty entries."""
-        stored = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        stored["hides"] = self.hides.value
-        for name in ("groups", "between"):
-            stored[name] = None if stored[name] is None else [list(entry) for entry in stored[name]]
-        stored["shared"] = list(self.shared)
-        return {name: value for name, value in stored.items() if value is not None}
+    def graph(self, attribute: Attribute) -> PolicyGraph:
+        """The graph that the rule describes: ``current`` undone."""
+        if self.said is None:
+            raise InvalidGraph(f"What is hidden about '{self.column}' is too much to list.")
+        return column_graph(attribute, **{self.hides.value: self.said})
 
 
-def current(policy: Policy, column: str, *, most: int = MOST_LISTED) -> ColumnPolicy:
+def current(policy: Policy, column: str, *, most: int = MOST_LISTED) -> ColumnRule:
     """What ``policy`` says about a column, for an editor to begin with; ``most`` entries are listed."""
     attribute = policy.domain[column]
     graph, missing = values_graph(policy, column)
-    shared = parts_of(policy).of(column).columns
-    plain = ColumnPolicy(column, Hides.NOTHING, missing=missing, shared=shared if len(shared) > 1 else ())
     if isinstance(graph, Full):
-        return dataclasses.replace(plain, hides=Hides.EVERYTHING)
+        return ColumnRule(column, Hides.EVERYTHING, missing=missing)
     if isinstance(graph, Threshold) and attribute.ordered:
-        within = written_distance(attribute, graph.theta)
-        return dataclasses.replace(plain, hides=Hides.WITHIN, within=within, within_cells=graph.theta)
+        return ColumnRule(column, Hides.WITHIN, written_distance(attribute, graph.theta), missing=missing)
     if isinstance(graph, Partitioned):
-        return _grouped(plain, attribute, graph.parts, most)
+        parts = graph.parts
+        if isinstance(parts, EqualBins) and attribute.ordered and parts.size == attribute.value_count:
+            width = written_distance(attribute, parts.cells)
+            return ColumnRule(column, Hides.WIDTH, width, parts.count, missing)
+        few = parts.count <= most and _written(attribute, parts) <= most
+        groups = [group_members(attribute, cells) for cells in parts] if few else None
+        return ColumnRule(column, Hides.GROUPS, groups, parts.count, missing)
     if graph.edge_count == 0:
-        return plain
-    plain = dataclasses.replace(plain, hides=Hides.BETWEEN, entries=graph.edge_count)
-    if graph.edge_count > most:
-        return plain
-    pairs = tuple((written_cell(attribute, u), written_cell(attribute, v)) for u, v in graph.edges().tolist())
-    return dataclasses.replace(plain, between=pairs)
+        return ColumnRule(column, Hides.NOTHING, missing=missing)
+    edges = graph.edges().tolist() if graph.edge_count <= most else None
+    pairs = edges and [[written_cell(attribute, cell) for cell in edge] for edge in edges]
+    return ColumnRule(column, Hides.PAIRS, pairs, graph.edge_count, missing)
 
 
 def values_graph(policy: Policy, column: str) -> tuple[PolicyGraph, bool]:
@@ -343,16 +323,6 @@ def values_graph(policy: Policy, column: str) -> tuple[PolicyGraph, bool]:
     return graph, False
 
 
-def _grouped(plain: ColumnPolicy, attribute: Attribute, parts: Bins, most: int) -> ColumnPolicy:
-    if isinstance(parts, EqualBins) and attribute.ordered and parts.size == attribute.value_count:
-        width = written_distance(attribute, parts.cells)
-        return dataclasses.replace(plain, hides=Hides.GROUPS, groups_of=width, entries=parts.count)
-    plain = dataclasses.replace(plain, hides=Hides.GROUPS, entries=parts.count)
-    if parts.count > most or _written(attribute, parts) > most:
-        return plain
-    return dataclasses.replace(plain, groups=tuple(group_members(attribute, cells) for cells in parts))
-
-
 def _written(attribute: Attribute, parts: Bins) -> int:
     """About how many values and ranges the groups are when they are written out."""
     if isinstance(attribute, Category):
@@ -360,7 +330,7 @@ def _written(attribute: Attribute, parts: Bins) -> int:
     return parts.count if parts.contiguous else 1 + int(np.count_nonzero(np.diff(parts.assignment())))
 
 
-def group_members(attribute: Attribute, cells: IntArray) -> tuple[str, ...]:
+def group_members(attribute: Attribute, cells: IntArray) -> list[str]:
     """The values of a group; three or more neighbours of a numeric column as a range."""
     breaks = np.flatnonzero(np.diff(cells) != 1) + 1
     written: list[str] = []
@@ -370,19 +340,4 @@ def group_members(attribute: Attribute, cells: IntArray) -> tuple[str, ...]:
             written += [written_cell(attribute, int(cell)) for cell in run]
         else:
             written.append("..".join(ends))
-    return tuple(written)
-
-
-def graph_of(words: ColumnPolicy, attribute: Attribute) -> PolicyGraph:
-    """The graph that the words describe: ``current`` undone."""
-    if not words.listed:
-        raise InvalidGraph(f"What is hidden about '{words.column}' is too much to list.")
-    return column_graph(
-        attribute,
-        hide_within=words.within,
-        groups=words.groups,
-        groups_of=words.groups_of,
-        between=words.between,
-        everything=words.hides is Hides.EVERYTHING,
-        nothing=words.hides is Hides.NOTHING,
-    )
+    return written

@@ -12,7 +12,7 @@ presence then has to be hidden, and no total is exact.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self, final
 
@@ -212,22 +212,48 @@ class Policy:
         """
         for name in graphs:
             _ = domain[name]
-        columns = {
-            name: _column_graph(domain, name, graphs.get(name, Full(domain[name].value_count)))
+        columns = [
+            _column_graph(domain, name, graphs.get(name, Full(domain[name].value_count)))
             for name in domain.names
-        }
-        return cls(domain, _combined(columns, joint=joint, hide_presence=hide_presence))
+        ]
+        return cls(domain, combined(columns, joint=joint, hide_presence=hide_presence))
 
     def with_column(self, name: str, column: PolicyGraph) -> Policy:
         """This policy with another graph for one column; the other columns stay as they are."""
-        if not self.separable:
+        return self.edited({name: column})
+
+    def edited(
+        self,
+        graphs: Mapping[str, PolicyGraph] | None = None,
+        *,
+        joint: bool | None = None,
+        hide_presence: bool | None = None,
+    ) -> Policy:
+        """This policy with what is given in place of what it says; the rest stays, what is known included.
+
+        ``graphs`` as in ``by_column``; columns that are not named keep theirs.
+        """
+        given = {name: _column_graph(self.domain, name, graph) for name, graph in (graphs or {}).items()}
+        rest = [name for name in self.domain.names if name not in given]
+        if rest and not self.separable:
             raise PolicyConflict(
-                "This policy hides areas that span several columns, so one column cannot be changed alone.",
-                fixes=("Policy.by_column with a graph for each column",),
+                "This policy hides areas that span several columns, so it is changed as a whole.",
+                fixes=(
+                    "Policy.by_column with a graph for each column",
+                    "blowfishdb policy export, edit the file, and import it",
+                ),
             )
-        columns = {other: without_presence(own_graph(self, other)) for other in self.domain.names}
-        columns[name] = _column_graph(self.domain, name, column)
-        graph = _combined(columns, joint=self.joint, hide_presence=self.hides_presence)
+        given |= {name: without_presence(own_graph(self, name)) for name in rest}
+        graph = combined(
+            [given[name] for name in self.domain.names],
+            joint=self.joint if joint is None else joint,
+            hide_presence=self.hides_presence if hide_presence is None else hide_presence,
+        )
+        return Policy(self.domain, graph, self.constraints)
+
+    def hiding_records(self) -> Policy:
+        """Everything about a record hidden; whether presence is, and what is known, stay."""
+        graph = combined([Full(self.domain.size)], hide_presence=self.hides_presence)
         return Policy(self.domain, graph, self.constraints)
 
     def knowing(self, constraints: Constraints | None) -> Policy:
@@ -274,9 +300,10 @@ class Policy:
         return without_trivial_factors(self.graph.project(single))
 
 
-def _combined(columns: Mapping[str, PolicyGraph], *, joint: bool, hide_presence: bool) -> PolicyGraph:
-    """One graph over whole records from a graph for each column, in the order of the domain."""
-    factors = tuple(columns.values())
+def combined(
+    factors: Sequence[PolicyGraph], *, joint: bool = True, hide_presence: bool = False
+) -> PolicyGraph:
+    """One graph over whole records from a graph for each column or area, in the order of the domain."""
     graph = factors[0] if len(factors) == 1 else Product(*factors, joint=joint)
     return graph.hide_presence() if hide_presence else graph
 
@@ -337,14 +364,13 @@ class RowRules:
     def first_policy(self, domain: Domain) -> Policy:
         """Everything that may be hidden is: the policy of a dataset for which nothing was said yet."""
         whole = Policy.whole_record(domain)
-        graph = whole.graph
+        factors = [whole.graph]
         if self.public:
-            factors: list[PolicyGraph] = [
+            factors = [
                 Explicit(domain[name].size, ()) if name in self.public else own_graph(whole, name)
                 for name in domain.names
             ]
-            graph = factors[0] if len(factors) == 1 else Product(*factors)
-        return Policy(domain, graph.hide_presence() if self.vary else graph)
+        return Policy(domain, combined(factors, hide_presence=self.vary))
 
     def check(self, policy: Policy) -> None:
         """Refuse a policy that the rows do not bear."""

@@ -18,7 +18,7 @@ from blowfishdb.core.graphs import Full, Grid, Partitioned
 from blowfishdb.core.graphs.inclusion import includes
 from blowfishdb.core.plain import Message
 from blowfishdb.core.policy.columns import (
-    ColumnPolicy,
+    ColumnRule,
     Hides,
     current,
     grouped,
@@ -137,44 +137,42 @@ def pair_words(policy: Policy, part: Part) -> str | None:
     """The pairs that a part of the policy hides, to be put into a sentence; None if there are none."""
     if len(part.columns) > 1:
         return _shared_pairs(policy, part)
-    words = current(policy, part.columns[0], most=_FEW**2)
-    two = f"two values of '{words.column}'"
-    if words.hides is Hides.EVERYTHING:
+    rule = current(policy, part.columns[0], most=_FEW**2)
+    two = f"two values of '{rule.column}'"
+    if rule.hides is Hides.EVERYTHING:
         return f"any {two}"
-    if words.hides is Hides.NOTHING:
-        return f"a missing value of '{words.column}' and any other" if words.missing else None
-    return f"{two} {_condition(policy.domain, words)}"
+    if rule.hides is Hides.NOTHING:
+        return f"a missing value of '{rule.column}' and any other" if rule.missing else None
+    return f"{two} {_condition(policy.domain, rule)}"
 
 
-def _condition(domain: Domain, words: ColumnPolicy) -> str:
-    attribute = domain[words.column]
-    if words.within_cells is not None:
-        return f"within {shown_distance(attribute, words.within_cells)} of each other"
-    if words.groups_of is not None:
-        distance = typed_distance(attribute, words.groups_of)
-        return f"in the same group of {shown_distance(attribute, attribute.threshold(distance))}"
-    if words.hides is Hides.GROUPS:
-        groups = words.groups or ()
-        short = words.listed and len(groups) <= _FEW and all(len(group) <= _FEW for group in groups)
-        listed = "; ".join(", ".join(group) for group in groups)
-        return f"in the same group ({listed})" if short else f"in the same one of {words.entries:,} groups"
-    if words.between is not None and len(words.between) <= _FEW:
-        return f"that are a listed pair ({'; '.join(f'{u} and {v}' for u, v in words.between)})"
-    return f"that are one of {words.entries:,} listed pairs"
+def _condition(domain: Domain, rule: ColumnRule) -> str:
+    attribute = domain[rule.column]
+    if rule.hides in (Hides.WITHIN, Hides.WIDTH):
+        cells = attribute.threshold(typed_distance(attribute, rule.said))
+        far = shown_distance(attribute, cells)
+        return f"within {far} of each other" if rule.hides is Hides.WITHIN else f"in the same group of {far}"
+    listed = rule.said or ()
+    short = 0 < len(listed) <= _FEW and all(len(entry) <= _FEW for entry in listed)
+    if rule.hides is Hides.GROUPS:
+        groups = "; ".join(", ".join(group) for group in listed)
+        return f"in the same group ({groups})" if short else f"in the same one of {rule.entries:,} groups"
+    pairs = "; ".join(f"{u} and {v}" for u, v in listed)
+    return f"that are a listed pair ({pairs})" if short else f"that are one of {rule.entries:,} listed pairs"
 
 
-def _column_sentence(domain: Domain, words: ColumnPolicy) -> str:
-    if words.hides is Hides.NOTHING:
-        if words.missing:
-            return f"Hide only whether someone's '{words.column}' is missing, not which value it is."
-        return f"Hide nothing about '{words.column}'."
-    missing = " Hide also whether it is missing." if words.missing else ""
-    if not words.missing and domain[words.column].has_missing_cell:
+def _column_sentence(domain: Domain, rule: ColumnRule) -> str:
+    if rule.hides is Hides.NOTHING:
+        if rule.missing:
+            return f"Hide only whether someone's '{rule.column}' is missing, not which value it is."
+        return f"Hide nothing about '{rule.column}'."
+    missing = " Hide also whether it is missing." if rule.missing else ""
+    if not rule.missing and domain[rule.column].has_missing_cell:
         missing = " Whether it is missing is not hidden."
-    if words.hides is Hides.EVERYTHING:
-        return f"Hide which value of '{words.column}' someone has.{missing}"
-    condition = _condition(domain, words).removeprefix("that are ")
-    return f"Hide which of two values of '{words.column}' someone has when they are {condition}.{missing}"
+    if rule.hides is Hides.EVERYTHING:
+        return f"Hide which value of '{rule.column}' someone has.{missing}"
+    condition = _condition(domain, rule).removeprefix("that are ")
+    return f"Hide which of two values of '{rule.column}' someone has when they are {condition}.{missing}"
 
 
 def _shared_sentence(policy: Policy, part: Part) -> str:

@@ -1,17 +1,15 @@
 """import: where rows are, and which values they may hold. Limits are proposed, never taken silently.
 
 schema show | set: which columns there are, and which values they may hold.
-
-Columns as people declare them: a kind, limits or values, and what becomes of everything else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -29,103 +27,18 @@ if TYPE_CHECKING:
     from blowfishdb.workspace.datasets import Datasets
 
 
-class Kind(StrEnum):
-    """What a column holds."""
-
-    integer = "integer"
-    real = "real"
-    category = "category"
-    date = "date"
-    boolean = "boolean"
+Kind = StrEnum("Kind", ["integer", "real", "category", "date", "boolean"])
+Missing = StrEnum("Missing", ["none", "value", "public", "drop", "clamp"])
+Outside = StrEnum("Outside", ["clamp", "drop"])
 
 
-class Missing(StrEnum):
-    """What becomes of a missing value."""
+def _declared(now: Attribute | None, **typed: str | bool | None) -> Attribute:
+    """The column as it was, with what was typed in place of it."""
+    from blowfishdb.language.columns import read_column
 
-    none = "none"
-    value = "value"
-    public = "public"
-    drop = "drop"
-    clamp = "clamp"
-
-
-class Outside(StrEnum):
-    """What becomes of a value beyond the limits."""
-
-    clamp = "clamp"
-    drop = "drop"
-
-
-@final
-@dataclass(frozen=True)
-class Declaration:
-    """What was typed about a column; None where nothing was."""
-
-    kind: Kind | None = None
-    limits: str | None = None
-    step: str | None = None
-    unit: str | None = None
-    ordered: bool | None = None
-    missing: Missing | None = None
-    outside: Outside | None = None
-
-    def over(self, now: Attribute | None) -> Attribute:
-        """The column as it was, with what was typed in place of it."""
-        from blowfishdb.core.policy import codec
-
-        said: dict[str, Any] = {} if now is None else codec.plain(now)
-        if self.kind is not None and said.get("kind") != self.kind.value:
-            said = {"kind": self.kind.value}
-        if "kind" not in said:
-            raise InvalidInput("Say what the column holds.", fixes=tuple(f"--type {k.value}" for k in Kind))
-        said |= self._values(said["kind"])
-        for name, choice in (("missing", self.missing), ("outside", self.outside)):
-            if choice is not None:
-                said[name] = choice.value
-        try:
-            return codec.attribute(said)
-        except (TypeError, ValueError, KeyError) as error:
-            if isinstance(error, InvalidInput):
-                raise
-            raise InvalidInput(
-                f"A column of kind {said['kind']} is not declared like that.",
-                fixes=(
-                    "--domain 0:200000 --step 1",
-                    "--domain north,south --ordered",
-                    "--domain 2020-01-01..2024-12-31",
-                ),
-            ) from None
-
-    def _values(self, kind: str) -> dict[str, Any]:
-        said: dict[str, Any] = {}
-        read = _whole if kind == "integer" else str.strip
-        if self.limits is not None and kind == "category":
-            said["values"] = [value.strip() for value in self.limits.split(",")]
-        elif self.limits is not None:
-            said["lo"], said["hi"] = (read(end) for end in _ends(self.limits))
-        if self.step is not None:
-            said["grid" if kind == "real" else "step"] = read(self.step)
-        if self.unit is not None:
-            said["unit"] = self.unit
-        if self.ordered is not None:
-            said["ordered"] = self.ordered
-        return said
-
-
-def _ends(limits: str) -> tuple[str, str]:
-    low, found, high = limits.partition(".." if ".." in limits else ":")
-    if not found:
-        raise InvalidInput(
-            f"'{limits}' is not a lowest and a highest value.", fixes=("0:200000", "0..200000")
-        )
-    return low, high
-
-
-def _whole(text: str) -> int:
-    try:
-        return int(text.replace(",", "").replace("_", ""))
-    except ValueError:
-        raise InvalidInput(f"'{text.strip()}' is not a whole number.") from None
+    if now is None and typed.get("kind") is None:
+        raise InvalidInput("Say what the column holds.", fixes=tuple(f"--type {kind}" for kind in Kind))
+    return read_column(typed, now)
 
 
 def domain_file(file: Path) -> Domain:
@@ -149,12 +62,7 @@ def domain_file(file: Path) -> Domain:
 _SIGNS: Final = {"tab": "\t"}
 _TAKE: Final = "yes"
 _LEAVE: Final = "no"
-_MISSING: Final = {
-    "secret": Missing.value,
-    "public": Missing.public,
-    "drop": Missing.drop,
-    "lowest": Missing.clamp,
-}
+_MISSING: Final = {"secret": "value", "public": "public", "drop": "drop", "lowest": "clamp"}
 _OTHERWISE: Final = "--accept, if the limits may be known, or --domain FILE"
 
 
@@ -329,7 +237,7 @@ def _answer(column: ProposedColumn) -> Attribute | None:
         if typed.lower() in (_TAKE, "y") and column.attribute is not None:
             return _missing_said(column, column.attribute)
         try:
-            return _missing_said(column, Declaration(limits=typed).over(column.attribute))
+            return _missing_said(column, _declared(column.attribute, limits=typed))
         except InvalidInput as error:
             typer.secho(str(error), fg=typer.colors.RED, err=True)
 
@@ -345,7 +253,7 @@ def _missing_said(column: ProposedColumn, attribute: Attribute) -> Attribute:
     while True:
         typed = prompts.ask(question, default="secret", otherwise=_OTHERWISE).lower()
         if typed in _MISSING:
-            return Declaration(missing=_MISSING[typed]).over(attribute)
+            return _declared(attribute, missing=_MISSING[typed])
         typer.secho(f"One of {', '.join(_MISSING)}.", fg=typer.colors.RED, err=True)
 
 
@@ -413,8 +321,17 @@ def set_column(
     with here.gateway() as gateway:
         dataset = gateway[data]
         now = dataset.schema[column] if column in dataset.schema.names else None
-        typed = Declaration(kind, domain, step, unit, ordered, missing, outside)
-        dataset.declare(**{column: typed.over(now)})
+        declared = _declared(
+            now,
+            kind=kind and kind.value,
+            limits=domain,
+            step=step,
+            unit=unit,
+            ordered=ordered,
+            missing=missing and missing.value,
+            outside=outside and outside.value,
+        )
+        dataset.declare(**{column: declared})
         _tell(here, gateway, data)
 
 

@@ -15,6 +15,7 @@ from blowfishdb.entrypoints.cli.known import check, known
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from blowfishdb.core.domain.attribute import Attribute
     from blowfishdb.core.graphs import PolicyGraph
     from blowfishdb.core.policy.guarantee import Guarantee
     from blowfishdb.core.policy.policy import Policy
@@ -104,12 +105,12 @@ def set_policy(
     with here.gateway() as gateway:
         draft = gateway.draft(data)
         if said and column is None:
-            draft = _whole(draft)
+            draft = draft.hiding_records()
         elif column is not None and said:
-            graph = _graph(draft, column, hide_within, hide_all, groups)
+            graph = _graph(draft.domain[column], hide_within, hide_all, hide_nothing, groups)
             draft = draft.with_column(column, graph)
         if whole_record is not None or hide_presence is not None:
-            draft = _combined(draft, whole_record, hide_presence)
+            draft = draft.edited(joint=whole_record, hide_presence=hide_presence)
         gateway.save_draft(data, draft)
         _tell_change(here, gateway.propose(data, draft), f"blowfishdb policy publish {data}")
 
@@ -250,43 +251,15 @@ def import_file(
 
 
 def _graph(
-    draft: Policy, column: str, hide_within: str | None, hide_all: bool, groups: Path | None
+    attribute: Attribute, hide_within: str | None, hide_all: bool, hide_nothing: bool, groups: Path | None
 ) -> PolicyGraph:
     from blowfishdb.core.policy.columns import column_graph
     from blowfishdb.language.policy_file import read_groups
 
-    attribute = draft.domain[column]
-    if groups is not None:
-        return read_groups(read_text(groups), attribute)
-    if hide_within is not None:
-        return column_graph(attribute, hide_within=hide_within)
-    return column_graph(attribute, everything=True) if hide_all else column_graph(attribute, nothing=True)
-
-
-def _whole(draft: Policy) -> Policy:
-    from blowfishdb.core.policy.policy import Policy
-
-    graph = Policy.differential_privacy(draft.domain).graph
-    return Policy(draft.domain, graph.hide_presence() if draft.hides_presence else graph, draft.constraints)
-
-
-def _combined(draft: Policy, joint: bool | None, presence: bool | None) -> Policy:
-    """The same columns, combined in another way."""
-    from blowfishdb.core.errors import PolicyConflict
-    from blowfishdb.core.policy.columns import values_graph
-    from blowfishdb.core.policy.policy import Policy
-
-    if not draft.separable:
-        raise PolicyConflict(
-            "This policy hides areas that span several columns, so it is changed as a whole.",
-            fixes=("blowfishdb policy export, edit the file, and import it",),
-        )
-    return Policy.by_column(
-        draft.domain,
-        {name: values_graph(draft, name)[0] for name in draft.domain.names},
-        joint=draft.joint if joint is None else joint,
-        hide_presence=draft.hides_presence if presence is None else presence,
-    ).knowing(draft.constraints)
+    listed = None if groups is None else read_groups(read_text(groups))
+    return column_graph(
+        attribute, hide_within=hide_within, groups=listed, everything=hide_all, nothing=hide_nothing
+    )
 
 
 def _promised(gateway: Datasets, data: str, policy: Policy) -> Guarantee:

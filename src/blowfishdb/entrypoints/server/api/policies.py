@@ -10,16 +10,14 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Request
 
-from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import BlowfishError, InvalidInput, UnknownDataset
-from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.columns import column_graph
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.protection import curve, probe
 from blowfishdb.core.policy.words import PolicyDifference, sentences
 from blowfishdb.entrypoints.server.access import Anyone, Caller, Curator, SignedIn
-from blowfishdb.entrypoints.server.api.bodies import ColumnRule, Confirmation, Plain, PolicyDraft, Version
+from blowfishdb.entrypoints.server.api.bodies import Confirmation, Plain, PolicyDraft, Version
 from blowfishdb.entrypoints.server.api.shapes import (
     CheckShown,
     Difference,
@@ -112,27 +110,12 @@ def _policy(body: PolicyDraft, draft: Policy, dataset: str) -> Policy:
             raise InvalidInput("A file says itself what is known.", fixes=("the known section of the file",))
         return read_policy(body.yaml, domain, dataset=dataset)
     known = draft.constraints if body.known is None else codec.constraints(body.known)
-    return _hiding(body, domain).knowing(known)
-
-
-def _hiding(body: PolicyDraft, domain: Domain) -> Policy:
     if body.graph is not None:
-        return Policy(domain, codec.graph(body.graph))
+        return Policy(domain, codec.graph(body.graph), known)
     rules = body.columns or {}
-    graphs = {name: _column(domain, name, rule) for name, rule in rules.items()}
-    return Policy.by_column(domain, graphs, joint=body.joint, hide_presence=body.hide_presence)
-
-
-def _column(domain: Domain, name: str, rule: ColumnRule) -> PolicyGraph:
-    return column_graph(
-        domain[name],
-        hide_within=rule.hide_within,
-        groups=rule.groups,
-        groups_of=rule.groups_of,
-        between=rule.between,
-        everything=rule.everything,
-        nothing=rule.nothing,
-    )
+    graphs = {name: column_graph(domain[name], **dict(rule)) for name, rule in rules.items()}
+    policy = Policy.by_column(domain, graphs, joint=body.joint, hide_presence=body.hide_presence)
+    return policy.knowing(known)
 
 
 def _shown(dataset: str, caller: Caller) -> PolicyShown:

@@ -38,9 +38,9 @@ from blowfishdb.entrypoints.server.web.frame import (
     redirect,
     render,
     text,
-    ticked,
     told,
 )
+from blowfishdb.language.columns import FIELDS, read_column, written_column
 from blowfishdb.service.advice import missing_prices
 
 KINDS: Final = (
@@ -68,157 +68,75 @@ OUTSIDE: Final = (("clamp", "count as the nearest limit"), ("drop", "the row is 
 _MOST_COLUMNS: Final = 2_000
 
 
-@final
-@dataclass(frozen=True)
-class ColumnForm:
-    """One column as the page shows it; ``problem`` says what to mend."""
-
-    name: str
-    type_text: str
-    note: str
-    use: bool
-    kind: str = "integer"
-    lo: str = ""
-    hi: str = ""
-    step: str = ""
-    unit: str = "day"
-    values: str = ""
-    ordered: bool = False
-    missing: str = ""
-    outside: str = ""
-    confirmed: bool = False
-    problem: str = ""
-    some: bool = False
-    """Whether values are missing, so that there is a question about them."""
-    prices: str = ""
-    rare: str = ""
-    """Values that are folded into "other" because few rows have them, one on each line."""
-
-    @classmethod
-    def proposed(cls, column: ProposedColumn) -> ColumnForm:
-        """As proposed, with nothing confirmed; what looks like an identifier is left out."""
-        use = column.attribute is not None and not column.looks_like_id
-        form = cls(column.name, column.type_text, column.note, use)
-        if column.attribute is None:
-            return form
-        said = codec.plain(column.attribute)
-        return replace(
-            form,
-            kind=said["kind"],
-            lo=_shown(said.get("lo", "")),
-            hi=_shown(said.get("hi", "")),
-            step=_shown(said.get("step", said.get("grid", ""))),
-            unit=said.get("unit", "day"),
-            values="\n".join(str(value) for value in said.get("values", ())),
-            ordered=bool(said.get("ordered", False)),
-            missing=said["missing"],
-            outside=said["outside"],
-            some=column.some_missing,
-            prices=str(missing_prices(column.attribute)) if column.some_missing else "",
-            rare="\n".join(column.rare),
-        )
-
-    @classmethod
-    def sent(cls, form: FormData, number: int) -> ColumnForm:
-        """As typed; fields end with the number of their column."""
-
-        def of(field: str) -> str:
-            return text(form, f"{field}-{number}")
-
-        return cls(
-            name=of("name"),
-            type_text=of("type"),
-            note=of("note"),
-            use=ticked(form, f"use-{number}"),
-            kind=of("kind"),
-            lo=of("lo"),
-            hi=of("hi"),
-            step=of("step"),
-            unit=of("unit") or "day",
-            values=of("values").replace("\r\n", "\n"),
-            ordered=ticked(form, f"ordered-{number}"),
-            missing=of("missing"),
-            outside=of("outside"),
-            confirmed=ticked(form, f"confirmed-{number}"),
-            some=ticked(form, f"some-{number}"),
-            prices=of("prices"),
-            rare=of("rare").replace("\r\n", "\n"),
-        )
-
-    def attribute(self) -> Attribute:
-        """The declaration; raises with what to mend."""
-        if self.kind != "boolean" and not self.confirmed:
-            raise InvalidInput(f"Confirm that the limits of '{self.name}' may be known, or leave it out.")
-        said: dict[str, Any] = {"kind": self.kind}
-        if self.kind in ("integer", "real", "date"):
-            if not self.lo or not self.hi:
-                raise InvalidInput(f"'{self.name}' has no limits: type the lowest and the highest value.")
-            whole = self.kind == "integer"
-            said |= {"lo": _whole(self.lo), "hi": _whole(self.hi)} if whole else self._ends()
-            if self.kind == "date":
-                said["unit"] = self.unit
-            elif self.step:
-                said["step" if whole else "grid"] = _whole(self.step) if whole else self.step.replace(",", "")
-        if self.kind == "category":
-            listed = [line.strip() for line in self.values.splitlines() if line.strip()]
-            folded = bool(self.rare) and self.outside == "clamp" and OTHER in listed
-            said |= {"values": [*(v for v in listed if v != OTHER), OTHER] if folded else listed}
-            said["ordered"] = self.ordered
-        said |= {
-            name: given for name, given in (("missing", self.missing), ("outside", self.outside)) if given
-        }
-        return read(f"declaration of '{self.name}'", lambda: codec.attribute(said))
-
-    def _ends(self) -> dict[str, str]:
-        ends = {"lo": self.lo, "hi": self.hi}
-        return ends if self.kind == "date" else {name: end.replace(",", "") for name, end in ends.items()}
+_FIELDS: Final = (
+    *("name", "type", "note", "use", "confirmed", "some", "prices", "rare", "problem"),
+    *("kind", "lo", "hi", "step", "unit", "values", "ordered", "missing", "outside"),
+)
+ColumnTexts = dict[str, str]
+"""One column as the page shows it, every field by its name: what is ticked is not empty. ``some``: values are
+missing, so that there is a question about them. ``rare``: values that are folded into "other" because few
+rows have them, one on each line. ``problem`` says what to mend."""
 
 
-def proposed_columns(proposal: Proposal) -> list[ColumnForm]:
-    """Every column of a source, as it is proposed."""
-    return [ColumnForm.proposed(column) for column in proposal.columns]
+def proposed_columns(proposal: Proposal) -> list[ColumnTexts]:
+    """Every column of a source, as it is proposed, with nothing confirmed."""
+    return [_proposed(column) for column in proposal.columns]
 
 
-def sent_columns(form: FormData) -> list[ColumnForm]:
-    """Every column, as it came back."""
+def _proposed(column: ProposedColumn) -> ColumnTexts:
+    """What looks like an identifier is left out."""
+    shown = dict.fromkeys(_FIELDS, "") | {"kind": "integer", "unit": "day"}
+    shown |= {"name": column.name, "type": column.type_text, "note": column.note}
+    if column.attribute is None:
+        return shown
+    shown |= written_column(column.attribute) | {"rare": "\n".join(column.rare)}
+    if column.some_missing:
+        shown |= {"some": "1", "prices": str(missing_prices(column.attribute))}
+    return shown | {"use": "" if column.looks_like_id else "1"}
+
+
+def sent_columns(form: FormData) -> list[ColumnTexts]:
+    """Every column, as it came back; fields end with the number of their column."""
     count = text(form, "columns", "0")
     if not count.isdecimal() or int(count) > _MOST_COLUMNS:
         raise InvalidInput("This is not the form that was made for this source.", fixes=("start over",))
-    return [ColumnForm.sent(form, number) for number in range(int(count))]
+    return [
+        {name: text(form, f"{name}-{number}").replace("\r\n", "\n") for name in _FIELDS}
+        | {"unit": text(form, f"unit-{number}") or "day", "problem": ""}
+        for number in range(int(count))
+    ]
 
 
-def checked(columns: Sequence[ColumnForm]) -> tuple[list[ColumnForm], dict[str, Attribute]]:
+def checked(columns: Sequence[ColumnTexts]) -> tuple[list[ColumnTexts], dict[str, Attribute]]:
     """The columns with what is wrong about each, and those that could be read."""
-    shown: list[ColumnForm] = []
+    shown: list[ColumnTexts] = []
     found: dict[str, Attribute] = {}
     for column in columns:
-        if not column.use:
-            shown.append(column)
-            continue
+        problem = ""
         try:
-            found[column.name] = column.attribute()
-            shown.append(column)
+            if column["use"]:
+                found[column["name"]] = _attribute(column)
         except InvalidInput as error:
-            shown.append(replace(column, problem=str(error)))
+            problem = str(error)
+        shown.append(column | {"problem": problem})
     return shown, found
 
 
-def _shown(value: object) -> str:
-    """A number as people type it: a fraction with a power of ten below the line as a decimal."""
-    from fractions import Fraction
-
-    said = str(value)
-    if "/" not in said:
-        return said
-    exact = Fraction(said)
-    return said if Fraction(str(float(exact))) != exact else f"{float(exact):.12f}".rstrip("0")
-
-
-def _whole(typed: str) -> int:
-    try:
-        return int(typed.replace(",", "").replace("_", "").replace("$", ""))
-    except ValueError:
-        raise InvalidInput(f"'{typed[:40]}' is not a whole number.") from None
+def _attribute(column: ColumnTexts) -> Attribute:
+    """The declaration; raises with what to mend."""
+    name, kind = column["name"], column["kind"]
+    if kind != "boolean" and not column["confirmed"]:
+        raise InvalidInput(f"Confirm that the limits of '{name}' may be known, or leave it out.")
+    said: dict[str, Any] = {
+        field: column[field] for field in ("kind", *FIELDS.get(kind, ()), "missing", "outside")
+    }
+    if "lo" in said and not (said["lo"] and said["hi"]):
+        raise InvalidInput(f"'{name}' has no limits: type the lowest and the highest value.")
+    if "values" in said:
+        folded = column["rare"] and said["outside"] == "clamp"
+        listed = [line.strip() for line in said["values"].splitlines() if line.strip()]
+        said["values"] = sorted(listed, key=lambda value: bool(folded) and value == OTHER)
+    return read(f"declaration of '{name}'", lambda: read_column(said))
 
 
 router: Final = APIRouter(include_in_schema=False)
@@ -323,7 +241,7 @@ def declare(request: Request, form: Sent, caller: PageCurator) -> Response:
     source = SourceForm.sent(form)
     columns = sent_columns(form)
     shown, found = checked(columns)
-    wrong = sum(1 for column in shown if column.problem)
+    wrong = sum(1 for column in shown if column["problem"])
     try:
         if wrong:
             raise InvalidInput(f"{wrong} column{'s' if wrong > 1 else ''} still {_need(wrong)} attention.")
@@ -391,7 +309,7 @@ def _columns_page(
     request: Request,
     caller: Caller,
     source: SourceForm,
-    columns: Sequence[ColumnForm],
+    columns: Sequence[ColumnTexts],
     *,
     suggested: str,
     error: BlowfishError | None = None,

@@ -40,7 +40,6 @@ from blowfishdb.entrypoints.server.web.frame import (
 )
 from blowfishdb.entrypoints.server.web.policy_form import (
     CHECK,
-    EXAMPLES,
     SHAPES,
     PolicyForm,
     Said,
@@ -146,7 +145,7 @@ def show_policy(
     """The page; ``file`` and ``known`` are what was just typed or asked there, with what came of it."""
     facts, draft = caller.gateway.facts(dataset), caller.gateway.draft(dataset)
     form = PolicyForm.of(draft).changed(said)
-    policy, wrong = form.policy(facts.domain, draft)
+    policy, wrong = form.policy(draft)
     template = TemplateForm.of(facts.domain, said)
     suggestion = suggested_pair(facts.domain[template.column])
     probing = said.get("probing") == template.column  # two values of another column are no values of this one
@@ -208,8 +207,8 @@ class _File:
 
 def _helped(problem: dict[str, Any], form: PolicyForm, column: str) -> dict[str, Any]:
     """What is wrong about a column, never without something to try."""
-    hides = next(each.hides for each in form.columns if each.column == column)
-    return {**problem, "fixes": problem["fixes"] or [EXAMPLES[hides]]}
+    rule = next(each for each in form.columns if each.column == column)
+    return {**problem, "fixes": problem["fixes"] or [rule.example]}
 
 
 _NOTHING: Final[dict[str, Any]] = {
@@ -336,7 +335,7 @@ def _meant(caller: Caller, dataset: str, state: str) -> Policy:
     """The policy that a state describes, for those who act on it."""
     draft = caller.gateway.draft(dataset)
     form = PolicyForm.of(draft).changed(dict(parse_qsl(state, keep_blank_values=True)))
-    policy, wrong = form.policy(caller.gateway.facts(dataset).domain, draft)
+    policy, wrong = form.policy(draft)
     if policy is None:
         raise next(iter(wrong.values()))
     return policy

@@ -10,7 +10,6 @@ What the world already knows, as the policy page shows it and as its form is rea
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, final
@@ -20,33 +19,25 @@ from starlette.datastructures import FormData
 from blowfishdb.core.constraints import Constraints, Reading
 from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.domain.domain import Domain
-from blowfishdb.core.errors import BlowfishError, InvalidGraph, InvalidInput, InvalidThreshold
-from blowfishdb.core.graphs import Full, PolicyGraph
-from blowfishdb.core.policy.columns import ColumnPolicy, Hides, column_graph, current, values_graph
+from blowfishdb.core.errors import BlowfishError, InvalidInput
+from blowfishdb.core.graphs import PolicyGraph
+from blowfishdb.core.policy.columns import Hides, current, values_graph
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.words import effect, known_things
-from blowfishdb.core.questions.form import ColumnForm as QuestionColumn
-from blowfishdb.core.questions.form import QuestionForm
+from blowfishdb.core.questions.form import ColumnForm, QuestionForm
 from blowfishdb.core.questions.projection import project
 from blowfishdb.core.sensitivity import sensitivity
 from blowfishdb.entrypoints.server.web.frame import text, texts
+from blowfishdb.language.columns import EXAMPLES, read_rule, written_rule
 from blowfishdb.language.known import read_known, read_table
 from blowfishdb.workspace.asking import Asking
 from blowfishdb.workspace.datasets import Dataset
 
-EVERYTHING: Final = "everything"
-WITHIN: Final = "within"
-WIDTH: Final = "width"
-GROUPS: Final = "groups"
-PAIRS: Final = "pairs"
-NOTHING: Final = "nothing"
 KEPT: Final = "kept"
-OPERANDS: Final = (WITHIN, WIDTH, GROUPS, PAIRS)
+OPERANDS: Final = ("within", "width", "groups", "pairs")
 """The choices that come with something to type, under a field of the same name."""
 
 _LONGEST: Final = 2_000  # of a list in an address; a longer one is kept instead of shown
-_BETWEEN: Final = re.compile(r";|,\s|,(?!\d{3}(?!\d))")  # not the comma inside 10,000
-_PAIR: Final = re.compile(r"\s+(?:and|or|–|-)\s+|;|,\s|,(?!\d{3}(?!\d))")
 
 TOGETHER: Final = "together"
 SINGLE: Final = "single"
@@ -54,7 +45,7 @@ SINGLE: Final = "single"
 
 @final
 @dataclass(frozen=True)
-class ColumnForm:
+class RuleForm:
     """What is said about one column, as it was typed; ``kept`` describes what the form cannot hold."""
 
     column: str
@@ -63,47 +54,45 @@ class ColumnForm:
     typed: Mapping[str, str]
     kept: str = ""
 
+    @classmethod
+    def of(cls, policy: Policy, column: str) -> RuleForm:
+        """The form that says what a policy says about a column."""
+        rule, ordered = current(policy, column, most=_LONGEST), policy.domain[column].ordered
+        text = None if rule.said is None else written_rule(rule)
+        if text is None or len(text) > _LONGEST:
+            return cls(column, KEPT, ordered, {}, f"{rule.entries or 0:,} entries")
+        hides = rule.hides.name.lower()
+        return cls(column, hides, ordered, {hides: text})
+
     @property
     def choices(self) -> list[tuple[str, str]]:
         """What can follow “when they are”, in the order from much to little."""
-        offered = [(EVERYTHING, "different at all")]
+        offered = [("everything", "different at all")]
         if self.ordered:
-            offered += [(WITHIN, "within"), (WIDTH, "in the same group of")]
-        offered += [(GROUPS, "in the same listed group"), (PAIRS, "a listed pair")]
+            offered += [("within", "within"), ("width", "in the same group of")]
+        offered += [("groups", "in the same listed group"), ("pairs", "a listed pair")]
         if self.kept:
             offered.append((KEPT, f"as drafted ({self.kept})"))
-        return [*offered, (NOTHING, "never: hide nothing")]
+        return [*offered, ("nothing", "never: hide nothing")]
 
-    def graph(self, attribute: Attribute, draft: Policy) -> PolicyGraph:
+    def changed(self, said: Mapping[str, str]) -> RuleForm:
+        """The form after someone filled it in; a choice that was not offered hides everything."""
+        hides = said.get(f"hide.{self.column}", self.hides)
+        sent = {name: said.get(f"{name}.{self.column}") for name in OPERANDS}
+        typed = {**self.typed, **{name: text.strip() for name, text in sent.items() if text is not None}}
+        return replace(self, hides=hides if hides in dict(self.choices) else "everything", typed=typed)
+
+    @property
+    def example(self) -> str:
+        """What can be typed for the choice."""
+        return EXAMPLES[Hides[self.hides.upper()]]
+
+    def graph(self, draft: Policy) -> PolicyGraph:
         """The graph that was meant."""
-        typed = self.typed.get(self.hides, "")
-        if self.hides in OPERANDS and not typed:
-            raise InvalidThreshold(_UNSAID[self.hides], fixes=(EXAMPLES[self.hides],))
-        if self.hides == WITHIN:
-            return column_graph(attribute, hide_within=typed)
-        if self.hides == WIDTH:
-            return column_graph(attribute, groups_of=typed)
-        if self.hides == GROUPS:
-            return column_graph(attribute, groups=[_parts(line, _BETWEEN) for line in _lines(typed)])
-        if self.hides == PAIRS:
-            return column_graph(attribute, between=[_pair(line) for line in _lines(typed)])
         if self.hides == KEPT:
             return values_graph(draft, self.column)[0]
-        return column_graph(attribute, everything=self.hides == EVERYTHING, nothing=self.hides != EVERYTHING)
-
-
-_UNSAID: Final = {
-    WITHIN: "Say within which distance values are hidden.",
-    WIDTH: "Say how wide the groups are.",
-    GROUPS: "List the groups, one on each line.",
-    PAIRS: "List the pairs, one on each line.",
-}
-EXAMPLES: Final = {
-    WITHIN: "a positive number in the units of the column, such as 1,000",
-    WIDTH: "a positive number in the units of the column, such as 1,000",
-    GROUPS: "values of one group on each line, with commas between them",
-    PAIRS: "two values on each line, with “and” between them",
-}
+        rule = read_rule(self.column, Hides[self.hides.upper()], self.typed.get(self.hides, ""))
+        return rule.graph(draft.domain[self.column])
 
 
 @final
@@ -111,7 +100,7 @@ EXAMPLES: Final = {
 class PolicyForm:
     """What is said about all columns. ``whole``: the draft has no words here and is kept as it is."""
 
-    columns: tuple[ColumnForm, ...]
+    columns: tuple[RuleForm, ...]
     records: str
     presence: bool
     whole: bool = False
@@ -119,7 +108,7 @@ class PolicyForm:
     @classmethod
     def of(cls, policy: Policy) -> PolicyForm:
         """The form that says what a policy says."""
-        columns = tuple(_described(policy, name) for name in policy.domain.names)
+        columns = tuple(RuleForm.of(policy, name) for name in policy.domain.names)
         records = TOGETHER if policy.joint else SINGLE
         return cls(columns, records, policy.hides_presence, whole=not policy.separable)
 
@@ -127,12 +116,12 @@ class PolicyForm:
         """The form after someone filled it in; what was not sent stays."""
         if "records" not in said:
             return self
-        columns = tuple(_changed(column, said) for column in self.columns)
+        columns = tuple(column.changed(said) for column in self.columns)
         records = SINGLE if said["records"] == SINGLE else TOGETHER
         whole = self.whole and said["records"] == KEPT
         return replace(self, columns=columns, records=records, presence="presence" in said, whole=whole)
 
-    def policy(self, domain: Domain, draft: Policy) -> tuple[Policy | None, dict[str, BlowfishError]]:
+    def policy(self, draft: Policy) -> tuple[Policy | None, dict[str, BlowfishError]]:
         """The policy, or what is wrong about which column."""
         if self.whole:
             return draft, {}
@@ -140,17 +129,15 @@ class PolicyForm:
         wrong: dict[str, BlowfishError] = {}
         for column in self.columns:
             try:
-                graphs[column.column] = column.graph(domain[column.column], draft)
+                graphs[column.column] = column.graph(draft)
             except BlowfishError as error:
                 wrong[column.column] = error
         if wrong:
             return None, wrong
         joint = self.records == TOGETHER
-        if joint and all(column.hides == EVERYTHING for column in self.columns):
-            record = Full(domain.size)
-            return Policy(domain, record.hide_presence() if self.presence else record, draft.constraints), {}
-        policy = Policy.by_column(domain, graphs, joint=joint, hide_presence=self.presence)
-        return policy.knowing(draft.constraints), {}
+        policy = draft.edited(graphs, joint=joint, hide_presence=self.presence)
+        whole = joint and all(column.hides == "everything" for column in self.columns)
+        return policy.hiding_records() if whole else policy, {}
 
     def query(self) -> dict[str, str]:
         """The form as it stands in an address: only what matters."""
@@ -162,62 +149,6 @@ class PolicyForm:
             if column.hides in OPERANDS:
                 said[f"{column.hides}.{column.column}"] = column.typed.get(column.hides, "")
         return {**said, "presence": "1"} if self.presence else said
-
-
-def _described(policy: Policy, name: str) -> ColumnForm:
-    words, ordered = current(policy, name, most=_LONGEST), policy.domain[name].ordered
-    form = ColumnForm(name, _CHOICES[words.hides], ordered, {})
-    if words.within is not None:
-        return replace(form, typed={WITHIN: words.within})
-    if words.groups_of is not None:
-        return replace(form, hides=WIDTH, typed={WIDTH: words.groups_of})
-    listed = _listed(words)
-    if listed is not None and len(listed) > _LONGEST:
-        return replace(form, hides=KEPT, kept=f"{words.entries or 0:,} entries")
-    return form if listed is None else replace(form, typed={form.hides: listed})
-
-
-_CHOICES: Final = {
-    Hides.EVERYTHING: EVERYTHING,
-    Hides.WITHIN: WITHIN,
-    Hides.GROUPS: GROUPS,
-    Hides.BETWEEN: PAIRS,
-    Hides.NOTHING: NOTHING,
-}
-
-
-def _listed(words: ColumnPolicy) -> str | None:
-    """Groups or pairs as they are typed; too long where they cannot all be listed; None if there are none."""
-    if not words.listed:
-        return " " * (_LONGEST + 1)
-    if words.groups is not None:
-        return "\n".join("; ".join(group) for group in words.groups)
-    if words.between is not None:
-        return "\n".join(" and ".join(pair) for pair in words.between)
-    return None
-
-
-def _changed(column: ColumnForm, said: Mapping[str, str]) -> ColumnForm:
-    hides = said.get(f"hide.{column.column}", column.hides)
-    known = {choice for choice, _ in column.choices}
-    sent = {name: said.get(f"{name}.{column.column}") for name in OPERANDS}
-    typed = {**column.typed, **{name: text.strip() for name, text in sent.items() if text is not None}}
-    return replace(column, hides=hides if hides in known else EVERYTHING, typed=typed)
-
-
-def _lines(typed: str) -> list[str]:
-    return [line.strip() for line in typed.splitlines() if line.strip()]
-
-
-def _parts(line: str, between: re.Pattern[str]) -> list[str]:
-    return [part.strip() for part in between.split(line) if part.strip()]
-
-
-def _pair(line: str) -> tuple[str, str]:
-    parts = _parts(line, _PAIR)
-    if len(parts) != 2:
-        raise InvalidGraph("A pair to hide is two values on one line.", fixes=(EXAMPLES[PAIRS],))
-    return parts[0], parts[1]
 
 
 SHAPES: Final = (
@@ -288,10 +219,10 @@ class TemplateForm:
         shares = _QUARTILES if self.ask == "quantiles" else ()
         return QuestionForm(self.ask, columns, shares=shares)
 
-    def _cut(self, name: str, attribute: Attribute) -> QuestionColumn:
+    def _cut(self, name: str, attribute: Attribute) -> ColumnForm:
         """The column in its bins; each value alone where it has no order, or no more values than bins."""
         if not self.bins:
-            return QuestionColumn(name)
+            return ColumnForm(name)
         try:
             bins = int(self.bins.replace(",", ""))
         except ValueError:
@@ -299,7 +230,7 @@ class TemplateForm:
                 "The number of bins is a whole number.", fixes=("20", "nothing: each value by itself")
             ) from None
         alone = not attribute.ordered or bins >= attribute.value_count
-        return QuestionColumn(name, None if alone else bins)
+        return ColumnForm(name, None if alone else bins)
 
 
 def _number(typed: str, what: str, example: str) -> float:
