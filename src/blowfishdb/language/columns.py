@@ -41,14 +41,16 @@ _PAIR: Final = re.compile(r"\s+(?:and|or|–|-)\s+|;|,\s|,(?!\d{3}(?!\d))")
 
 
 def read_column(typed: Mapping[str, Any], now: Attribute | None = None) -> Attribute:
-    """The column ``now``, with what was typed in place of it; None and empty texts say nothing.
+    """The column ``now``, with what was typed in place of it; None says nothing.
 
-    Besides a ``kind`` and its fields: ``missing``, ``outside``, and ``limits``, which are both ends in one
-    text (``0:200000``, ``0..200000``) or all values with commas between them.
+    Besides a ``kind`` and its fields (values are on lines): ``missing``, ``outside``, and ``limits``, which
+    are both ends in one text (``0:200000``, ``0..200000``) or all values with commas between them.
     """
-    said = {name: text for name, text in typed.items() if text not in (None, "")}
+    said = {name: text for name, text in typed.items() if text is not None}
     before: dict[str, Any] = {} if now is None else codec.plain(now)
     kind: str = said.setdefault("kind", before.get("kind", ""))
+    if "values" in said:
+        said["values"] = _lines(said["values"])
     if "limits" in said:
         said |= _limits(said.pop("limits"), kind)
     read = _whole if kind == "integer" else str.strip if kind == "date" else _amount
@@ -77,14 +79,15 @@ def _limits(typed: str, kind: str) -> dict[str, Any]:
 
 
 def written_column(attribute: Attribute) -> dict[str, str]:
-    """What ``read_column`` reads as this column, in texts: values on lines, and ``"1"`` for what is so."""
-    said = codec.plain(attribute)
+    """What ``read_column`` reads as this column, all in texts; ``"1"`` where values have an order."""
+    said: dict[str, str] = codec.plain(attribute)
     if "grid" in said:
         said["step"] = said.pop("grid")
+    said |= {name: _decimal(str(said[name])) for name in ("lo", "hi", "step") if name in said}
     if "values" in said:
         said["values"] = "\n".join(map(str, said["values"]))
         said["ordered"] = "1" if said["ordered"] else ""
-    return {name: _decimal(str(value)) for name, value in said.items()}
+    return said
 
 
 def _whole(typed: str) -> int:

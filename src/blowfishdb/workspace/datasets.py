@@ -14,8 +14,8 @@ from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.domain.predicates import Everything, Predicate
 from blowfishdb.core.errors import InvalidInput
-from blowfishdb.core.graphs import Threshold
 from blowfishdb.core.policy.codec import digest
+from blowfishdb.core.policy.columns import column_graph
 from blowfishdb.core.policy.guarantee import Guarantee
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.words import PolicyDifference
@@ -160,9 +160,7 @@ class Dataset:
 
     def hiding_within(self, column: str, distance: object) -> Policy:
         """The published policy, except that values of ``column`` are hidden within ``distance``."""
-        attribute: Attribute = self.schema[column]
-        graph = Threshold(attribute.value_count, attribute.threshold(distance))
-        return self.policy.with_column(column, graph)
+        return self.policy.with_column(column, column_graph(self.schema[column], hide_within=distance))
 
     def where(self, condition: Predicate) -> Dataset:
         """The rows that satisfy ``condition``, and every condition so far."""

@@ -15,8 +15,6 @@ from blowfishdb.entrypoints.cli.known import check, known
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from blowfishdb.core.domain.attribute import Attribute
-    from blowfishdb.core.graphs import PolicyGraph
     from blowfishdb.core.policy.guarantee import Guarantee
     from blowfishdb.core.policy.policy import Policy
     from blowfishdb.core.policy.words import PolicyDifference
@@ -103,11 +101,20 @@ def set_policy(
             "Say of which column.", fixes=(f"blowfishdb policy set {data} COLUMN --hide-within 1000",)
         )
     with here.gateway() as gateway:
+        from blowfishdb.core.policy.columns import column_graph
+        from blowfishdb.language.policy_file import read_groups
+
         draft = gateway.draft(data)
         if said and column is None:
             draft = draft.hiding_records()
         elif column is not None and said:
-            graph = _graph(draft.domain[column], hide_within, hide_all, hide_nothing, groups)
+            graph = column_graph(
+                draft.domain[column],
+                hide_within=hide_within,
+                groups=None if groups is None else read_groups(read_text(groups)),
+                everything=hide_all,
+                nothing=hide_nothing,
+            )
             draft = draft.with_column(column, graph)
         if whole_record is not None or hide_presence is not None:
             draft = draft.edited(joint=whole_record, hide_presence=hide_presence)
@@ -248,18 +255,6 @@ def import_file(
 
 
 # --- steps --------------------------------------------------------------------------------------
-
-
-def _graph(
-    attribute: Attribute, hide_within: str | None, hide_all: bool, hide_nothing: bool, groups: Path | None
-) -> PolicyGraph:
-    from blowfishdb.core.policy.columns import column_graph
-    from blowfishdb.language.policy_file import read_groups
-
-    listed = None if groups is None else read_groups(read_text(groups))
-    return column_graph(
-        attribute, hide_within=hide_within, groups=listed, everything=hide_all, nothing=hide_nothing
-    )
 
 
 def _promised(gateway: Datasets, data: str, policy: Policy) -> Guarantee:

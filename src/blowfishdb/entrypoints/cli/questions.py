@@ -302,16 +302,13 @@ def _policies(dataset: Dataset, column: str, thresholds: str) -> tuple[dict[str,
 
     policies: dict[str, Policy] = {}
     thetas: dict[str, float] = {}
-    attribute = dataset.schema[column]
     for typed in (part.strip() for part in thresholds.split(",")):
         if typed == _ALL:
-            policies["everything"] = dataset.policy.with_column(
-                column, column_graph(attribute, everything=True)
-            )
+            everything = column_graph(dataset.schema[column], everything=True)
+            policies["everything"] = dataset.policy.with_column(column, everything)
             continue
-        graph = column_graph(attribute, hide_within=typed)
         name = f"within {int(typed):,}" if typed.isdecimal() else f"within {typed}"
-        policies[name] = dataset.policy.with_column(column, graph)
+        policies[name] = dataset.hiding_within(column, typed)
         thetas[name] = _number(typed)
     return policies, thetas
 

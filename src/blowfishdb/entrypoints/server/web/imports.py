@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import PurePath
-from typing import Any, Final, final, get_args
+from typing import Final, final, get_args
 
 from fastapi import APIRouter, Request, Response
 from pydantic import ValidationError
@@ -127,15 +127,15 @@ def _attribute(column: ColumnTexts) -> Attribute:
     name, kind = column["name"], column["kind"]
     if kind != "boolean" and not column["confirmed"]:
         raise InvalidInput(f"Confirm that the limits of '{name}' may be known, or leave it out.")
-    said: dict[str, Any] = {
-        field: column[field] for field in ("kind", *FIELDS.get(kind, ()), "missing", "outside")
-    }
-    if "lo" in said and not (said["lo"] and said["hi"]):
+    wanted = FIELDS.get(kind, ())
+    if "lo" in wanted and not (column["lo"] and column["hi"]):
         raise InvalidInput(f"'{name}' has no limits: type the lowest and the highest value.")
-    if "values" in said:
-        folded = column["rare"] and said["outside"] == "clamp"
-        listed = [line.strip() for line in said["values"].splitlines() if line.strip()]
-        said["values"] = sorted(listed, key=lambda value: bool(folded) and value == OTHER)
+    said = {field: column[field] or None for field in ("kind", *wanted, "missing", "outside")}
+    if "values" in wanted:
+        listed = column["values"].splitlines()
+        if column["rare"] and column["outside"] == "clamp":  # what is folded counts as the last value
+            listed.sort(key=lambda value: value.strip() == OTHER)
+        said["values"] = "\n".join(listed)
     return read(f"declaration of '{name}'", lambda: read_column(said))
 
 
@@ -170,20 +170,10 @@ class SourceForm:
     @classmethod
     def sent(cls, form: FormData) -> SourceForm:
         """As it came; a dataset without a name is called like its file or its table."""
-        source, table = text(form, "source"), text(form, "table")
-        return cls(
-            source=source,
-            table=table,
-            view=text(form, "view"),
-            name=text(form, "name") or _name_of(table or source),
-            person=text(form, "person"),
-            rows_per_person=text(form, "rows_per_person") or "1",
-            row_key=text(form, "row_key"),
-            public=text(form, "public"),
-            rows_vary=text(form, "rows_vary"),
-            same_rows=text(form, "same_rows"),
-            dialect=_sent_dialect(form),
-        )
+        typed = {each.name: text(form, each.name) for each in fields(cls) if each.name != "dialect"}
+        typed["name"] = typed["name"] or _name_of(typed["table"] or typed["source"])
+        typed["rows_per_person"] = typed["rows_per_person"] or "1"
+        return cls(**typed, dialect=_sent_dialect(form))
 
     def body(self, domain: Domain) -> NewDataset:
         """What the interface is sent to declare it."""

@@ -45,7 +45,7 @@ SINGLE: Final = "single"
 
 @final
 @dataclass(frozen=True)
-class RuleForm:
+class ColumnRuleForm:
     """What is said about one column, as it was typed; ``kept`` describes what the form cannot hold."""
 
     column: str
@@ -55,7 +55,7 @@ class RuleForm:
     kept: str = ""
 
     @classmethod
-    def of(cls, policy: Policy, column: str) -> RuleForm:
+    def of(cls, policy: Policy, column: str) -> ColumnRuleForm:
         """The form that says what a policy says about a column."""
         rule, ordered = current(policy, column, most=_LONGEST), policy.domain[column].ordered
         text = None if rule.said is None else written_rule(rule)
@@ -75,7 +75,7 @@ class RuleForm:
             offered.append((KEPT, f"as drafted ({self.kept})"))
         return [*offered, ("nothing", "never: hide nothing")]
 
-    def changed(self, said: Mapping[str, str]) -> RuleForm:
+    def changed(self, said: Mapping[str, str]) -> ColumnRuleForm:
         """The form after someone filled it in; a choice that was not offered hides everything."""
         hides = said.get(f"hide.{self.column}", self.hides)
         sent = {name: said.get(f"{name}.{self.column}") for name in OPERANDS}
@@ -100,7 +100,7 @@ class RuleForm:
 class PolicyForm:
     """What is said about all columns. ``whole``: the draft has no words here and is kept as it is."""
 
-    columns: tuple[RuleForm, ...]
+    columns: tuple[ColumnRuleForm, ...]
     records: str
     presence: bool
     whole: bool = False
@@ -108,7 +108,7 @@ class PolicyForm:
     @classmethod
     def of(cls, policy: Policy) -> PolicyForm:
         """The form that says what a policy says."""
-        columns = tuple(RuleForm.of(policy, name) for name in policy.domain.names)
+        columns = tuple(ColumnRuleForm.of(policy, name) for name in policy.domain.names)
         records = TOGETHER if policy.joint else SINGLE
         return cls(columns, records, policy.hides_presence, whole=not policy.separable)
 
