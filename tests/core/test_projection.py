@@ -13,7 +13,7 @@ from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.domain.conditions import col
 from blowfishdb.core.domain.domain import Axis, Domain
 from blowfishdb.core.domain.predicates import Everything
-from blowfishdb.core.errors import InvalidWorkload, SizeMismatch, UnknownColumn
+from blowfishdb.core.errors import InvalidWorkload, PolicyConflict, SizeMismatch, UnknownColumn
 from blowfishdb.core.policy.guarantee import invariants
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.questions.kinds import Cumulative, Histogram, Question, Ranges, Sum
@@ -220,3 +220,27 @@ def test_every_pair_of_names_projects_consistently() -> None:
         question = Question(Histogram(), tuple(axis(DOMAIN, name) for name in names))
         problem = project(question, policy)
         assert problem.graph.size == problem.cells.count
+
+
+def test_an_edited_policy_keeps_what_was_not_said() -> None:
+    domain = Domain(a=Integer(0, 4), b=Integer(0, 2, missing="public"))
+    full = Policy.differential_privacy(domain)  # hides also who has no b, though that is public
+    hidden = full.edited(hide_presence=True)
+    assert hidden.hides_presence and hidden.joint
+    assert hidden.graph == graphs.Product(graphs.Full(5), graphs.Full(4)).hide_presence()
+    near = hidden.edited({"a": graphs.Threshold(5, 1)}, joint=False)
+    apart = graphs.Product(graphs.Threshold(5, 1), graphs.Full(4), joint=False)
+    assert near.graph == apart.hide_presence()
+    assert near.with_column("a", graphs.Full(5)).graph == near.edited({"a": graphs.Full(5)}).graph
+    assert near.hiding_records().graph == graphs.Full(20).hide_presence()
+
+
+def test_an_area_is_edited_as_a_whole() -> None:
+    domain = Domain(x=Integer(0, 4), y=Integer(0, 2))
+    area = Policy(domain, graphs.Grid((5, 3), 2))
+    for said in ({"x": graphs.Full(5)}, {}):
+        with pytest.raises(PolicyConflict, match="changed as a whole"):
+            area.edited(said, hide_presence=True)
+    with pytest.raises(UnknownColumn):
+        area.edited({"z": graphs.Full(5)})
+    assert area.edited({"x": graphs.Full(5), "y": graphs.Full(3)}).separable
