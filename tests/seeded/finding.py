@@ -97,7 +97,9 @@ SCOPES = {
     "farther odd": replace(_LINE, terms=(Terms("0.37"),)),
     "farther and on": replace(_LINE, acts=(("ask", "publish", "ask"),)),
     "farther twice": replace(_LINE, acts=(("ask", "ask", "publish"),)),
-    "farther refreshed": replace(_LINE, acts=(("ask", "refresh", "ask", "publish"),), widths=(2,), sizes=(3,)),
+    "farther refreshed": replace(
+        _LINE, acts=(("ask", "refresh", "ask", "publish"),), widths=(2,), sizes=(3,)
+    ),
     "farther lost": replace(_LINE, acts=(("lost", "publish"),)),
     "farther lost together": replace(
         _LINE, acts=(("lost batch", "publish"),), kinds=("rows",), conditions=(1,)
