@@ -29,7 +29,8 @@ from blowfishdb.core.workloads import (
 from blowfishdb.mechanisms.linear.estimators import per_release
 from blowfishdb.mechanisms.reuse import Partition, StoredRelease, combine
 from blowfishdb.mechanisms.reuse.combination import MOST_DENSE, BoxEstimator
-from blowfishdb.mechanisms.reuse.line import LineEstimator, SelectedInverse
+from blowfishdb.mechanisms.reuse.line import LineEstimator
+from tests.core.cut_graph_oracle import LineEstimator as Oracle
 
 Floats = NDArray[np.float64]
 VARIANCE_8 = Fraction(1 / (2 * math.asinh(0.25)))
@@ -272,34 +273,46 @@ def test_trees_are_combined_as_paths_are(asked: type[Histogram] | type[Cumulativ
     )
 
 
-@pytest.mark.parametrize("imaginary", [0, 1e-30])
-def test_entries_of_an_inverse(imaginary: float) -> None:
+def graphs_of_every_shape() -> dict[str, list[StoredRelease]]:
+    """Paths, rings, a tree, a dense graph, a forest with merged cuts: all over the cuts of 120 cells."""
     random = np.random.default_rng(4)
-    size = 300
-    row, column = np.arange(1, size), np.maximum(np.arange(1, size) - random.integers(1, 4, size - 1), 0)
-    weight = random.uniform(0.1, 9, size - 1)
-    dense = np.diag(random.uniform(0.1, 1, size)) + 0j * imaginary
-    for i, j, w in zip(row, column, weight * (1 + 1j * imaginary), strict=True):
-        dense[[i, j, i, j], [i, j, j, i]] += np.array([w, w, -w, -w])
-    at = np.nonzero(dense)
-    plan = SelectedInverse.of(size, *(index.astype(np.int64) for index in at))
-    assert plan is not None
-    assert plan.rounds
-    found = plan.entries(plan.inverse(*at, dense[at]), *at)
-    expected = np.linalg.inv(dense)[at]
-    assert found.real == pytest.approx(expected.real, rel=1e-9, abs=1e-12)
-    assert found.imag == pytest.approx(expected.imag, rel=1e-9, abs=1e-42)
-    assert plan.holds(*at).all()
-    assert not plan.holds(np.array([0]), np.array([size - 1])).any()
+    starts, stops = np.sort(random.integers(0, 120, size=(2, 2_000)), axis=0)
+    few = np.sort(random.integers(0, 120, size=(2, 60)), axis=0)
+    cells = axis(120, 1)
+    tree = Ranges(120, [i for w in (4, 20, 60) for i in range(0, 120, w)],
+                  [i + w - 1 for w in (4, 20, 60) for i in range(0, 120, w)])  # fmt: skip
+    return {
+        "path": [release([cells], Histogram(120), 3)],
+        "star": [release([cells], Cumulative(120), 5), public()],
+        "rings": [release([axis(120, 8)], Histogram(15), 3), release([axis(120, 9)], Histogram(14), 7, 2)],
+        "tree": [
+            release([cells], tree, [1 + i % 5 for i in range(38)]),
+            release([cells], Histogram(120), 2),
+        ],
+        "dense": [release([cells], Ranges(120, starts, stops), 3)],
+        "forest": [release([cells], Ranges(120, *few), [i % 4 for i in range(60)]), public()],
+    }
 
 
-def test_a_pattern_that_fills_in_is_left_to_solves() -> None:
-    random = np.random.default_rng(4)
-    ends = random.integers(0, 1_500, size=(2, 6_000))
-    every = np.arange(1_500)
-    row, column = np.concatenate((*ends, every)), np.concatenate((*ends[::-1], every))
-    assert SelectedInverse.of(1_500, row, column) is None
-    starts, stops = np.sort(ends, axis=0)
+@pytest.mark.parametrize("asked", [Histogram(120), Cumulative(120), AllRanges(120)], ids=["H", "C", "R"])
+@pytest.mark.parametrize("shape", graphs_of_every_shape())
+def test_the_shared_factor_agrees_with_chosen_entries_of_the_inverse(shape: str, asked: Workload) -> None:
+    found = combine(graphs_of_every_shape()[shape], [axis(120, 1)], asked)
+    assert found is not None
+    new = found.estimator
+    assert isinstance(new, LineEstimator)
+    old = Oracle(new.rows, new.noise, new.questions)
+    assert np.array_equal(new.determined, old.determined)
+    assert new.variances == pytest.approx(old.variances, rel=1e-9, abs=1e-9)
+    assert new.parts == pytest.approx(old.parts, rel=1e-9, abs=1e-9)
+    some = np.flatnonzero(new.determined)[::37]
+    assert new.weights(some) == pytest.approx(old.weights(some), rel=1e-9, abs=1e-10)
+    noise = np.random.default_rng(7).normal(size=(3, new.noise.scales.size)) * (new.noise.scales > 0)
+    assert new.apply(noise)[:, some] == pytest.approx(old.apply(noise)[:, some], rel=1e-9, abs=1e-9)
+
+
+def test_a_pattern_that_fills_in_is_solved_as_well() -> None:
+    starts, stops = np.sort(np.random.default_rng(4).integers(0, 1_500, size=(2, 6_000)), axis=0)
     stored = release([axis(1_500, 1)], Ranges(1_500, starts, stops), 3)
     found = combine([stored], [axis(1_500, 1)], Ranges(1_500, [3, 700], [9, 700]))
     assert found is not None

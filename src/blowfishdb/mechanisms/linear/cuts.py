@@ -19,6 +19,7 @@ No pivoting: the matrices are quasi-definite in the order given, so every pivot 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -225,6 +226,83 @@ def _differences(starts, rows, lower, pivots, parent, first, second):  # type: i
 _SINGULAR = 1e-11
 _MOST_PAIRS = 5 * 10**7
 _STEP = 1e-20
+_CORE = 64
+_MOST_FILL = 20
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class NormalEquations:
+    """CᵀΛC·p = CᵀΛ·y for rows C with few entries, over unknowns in the order of their elimination."""
+
+    rows: csr_array
+    precision: FloatArray
+    """Λ, one positive number per row."""
+    least_pivot: float = -math.inf
+    """What a pivot must exceed, as a share of its diagonal, if the rows may leave something open."""
+
+    @cached_property
+    def _entries(self) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+        """(row, i, j, c_i·c_j) for i ≤ j: what row r adds to CᵀΛC, times its precision."""
+        rows = self.rows
+        lengths = np.diff(rows.indptr)
+        row, left, right = [], [], []
+        for first in range(int(lengths.max(initial=0))):
+            for second in range(first, int(lengths.max())):
+                present = np.flatnonzero(lengths > second)
+                row.append(present)
+                left.append(rows.indptr[present] + first)
+                right.append(rows.indptr[present] + second)
+        r, i, j = (
+            np.concatenate([np.zeros(0, np.int64), *part]).astype(np.int64) for part in (row, left, right)
+        )
+        data = rows.data.astype(np.float64)
+        return r, rows.indices[i].astype(np.int64), rows.indices[j].astype(np.int64), data[i] * data[j]
+
+    @cached_property
+    def pattern(self) -> Pattern:
+        """Where the factor has entries."""
+        _, i, j, _ = self._entries
+        return Pattern.of(self.rows.shape[1], i, j)
+
+    def _factorised(self, precision: Numbers) -> Factor:
+        row, _, _, product = self._entries
+        return Factor.of(self.pattern, product * precision[row])
+
+    @cached_property
+    def factor(self) -> Factor:
+        """CᵀΛC = L·D·Lᵀ."""
+        factor = self._factorised(self.precision)
+        row, i, j, product = self._entries
+        own = i == j
+        weights = product[own] * self.precision[row[own]]
+        diagonal = np.bincount(i[own], weights=weights, minlength=factor.pivots.size)
+        if not (factor.pivots > self.least_pivot * diagonal).all():
+            raise undetermined()
+        return factor
+
+    def solution(self, measured: Numbers) -> FloatArray:
+        """The unknowns (first axis) that fit each vector of a batch best."""
+        right = self.rows.T @ (measured.T * self.precision[:, None])
+        return np.asarray(self.factor.solve_in_place(np.ascontiguousarray(right)))
+
+    def gains(self, asked: FloatArray) -> FloatArray:
+        """What one unit of every row's noise (first axis) does to each of the combinations ``asked``."""
+        return np.asarray(self.precision[:, None] * (self.rows @ self.factor.solve(asked.T)))
+
+    def exactly(self, form: Callable[[Factor], Numbers], of_noise: FloatArray) -> FloatArray:
+        """Σ_r v_r·T_ir² from F(λ) = aᵀ(CᵀΛC)⁻¹a, which factors cheaply: T_ir² = −λ_r²·∂F_i/∂λ_r.
+
+        So it is minus the derivative of F along λ²v. F is rational: an imaginary step of 10⁻²⁰ gives the
+        derivative to full precision, nothing cancels. In the continuous limit λ²v = c·λ, and the derivative
+        is −c·F.
+        """
+        scaled = of_noise * self.precision
+        common = float(scaled.max(initial=0.0))
+        if common == 0.0 or float(scaled.min()) >= common * (1 - 1e-14):
+            return np.asarray(common * form(self.factor))
+        stepped = self._factorised(self.precision * (1 + 1j * _STEP * scaled / common))
+        return np.asarray(np.maximum(-common * form(stepped).imag / _STEP, 0.0))
 
 
 @final
@@ -246,54 +324,16 @@ class CutLeastSquares(Estimator):
         return place
 
     @cached_property
-    def _rows(self) -> csr_array:
-        """C over the unknown cut points, in the order of elimination."""
+    def _system(self) -> NormalEquations:
         rows = csr_array(self.strategy.over_cuts[:, np.flatnonzero(~self.public)])
         place = self._place[~self.public]
-        return csr_array((rows.data, place[rows.indices], rows.indptr), shape=rows.shape)
-
-    @cached_property
-    def _entries(self) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
-        """(row, i, j, c_i·c_j) for i ≤ j: what row r adds to G, times its precision."""
-        rows = self._rows
-        lengths = np.diff(rows.indptr)
-        row, left, right = [], [], []
-        for first in range(int(lengths.max(initial=0))):
-            for second in range(first, int(lengths.max())):
-                present = np.flatnonzero(lengths > second)
-                row.append(present)
-                left.append(rows.indptr[present] + first)
-                right.append(rows.indptr[present] + second)
-        r, i, j = (
-            np.concatenate([np.zeros(0, np.int64), *part]).astype(np.int64) for part in (row, left, right)
-        )
-        data = rows.data.astype(np.float64)
-        return r, rows.indices[i].astype(np.int64), rows.indices[j].astype(np.int64), data[i] * data[j]
-
-    @cached_property
-    def _pattern(self) -> Pattern:
-        _, i, j, _ = self._entries
-        pattern = Pattern.of(self._rows.shape[1], i, j)
-        if pattern.factor_starts[-1] > _MOST_PAIRS:
+        ordered = csr_array((rows.data, place[rows.indices], rows.indptr), shape=rows.shape)
+        system = NormalEquations(ordered, self.strategy.precision, _SINGULAR)
+        if system.pattern.factor_starts[-1] > _MOST_PAIRS:
             raise TooLarge(
                 "Least squares on these rows fills in too much.", fixes=("use a hierarchy of intervals",)
             )
-        return pattern
-
-    def _factorised(self, precision: Numbers) -> Factor:
-        row, _, _, product = self._entries
-        return Factor.of(self._pattern, product * precision[row])
-
-    @cached_property
-    def _factor(self) -> Factor:
-        factor = self._factorised(self.strategy.precision)
-        row, i, j, product = self._entries
-        own = i == j
-        weights = product[own] * self.strategy.precision[row[own]]
-        diagonal = np.bincount(i[own], weights=weights, minlength=factor.pivots.size)
-        if not (factor.pivots > _SINGULAR * diagonal).all():
-            raise undetermined()
-        return factor
+        return system
 
     # --- estimates ----------------------------------------------------------------------------
 
@@ -308,16 +348,15 @@ class CutLeastSquares(Estimator):
     def _cuts(self, noise: Numbers) -> FloatArray:
         """(CᵀΛC)⁻¹CᵀΛ·noise at every cut point, zero at public ones."""
         cuts = np.zeros((*noise.shape[:-1], self.public.size))
-        if self._rows.shape[1]:
-            columns = noise.reshape(-1, noise.shape[-1]).T * self.strategy.precision[:, None]
-            solved = self._factor.solve_in_place(np.ascontiguousarray(self._rows.T @ columns))
+        if not self.public.all():
+            solved = self._system.solution(noise.reshape(-1, noise.shape[-1]))
             cuts[..., ~self.public] = solved[self._place[~self.public]].T.reshape(*noise.shape[:-1], -1)
         return cuts
 
     # --- variances ----------------------------------------------------------------------------
 
     def variances(self, workload: Workload, of_noise: FloatArray) -> FloatArray:
-        if not self._rows.shape[1]:
+        if self.public.all():
             return np.zeros(workload.count)
         many = workload.count > 2 * workload.size
         if len(self.strategy) <= DENSE_CELLS and (many or as_ranges(workload) is None):
@@ -326,34 +365,20 @@ class CutLeastSquares(Estimator):
         if ranges is None:
             return self._general_variances(workload, of_noise)
         first, second = self._place[ranges[1]], self._place[ranges[0]]
-        return self._exactly(lambda factor: factor.differences(first, second), of_noise)
+        return self._system.exactly(lambda factor: factor.differences(first, second), of_noise)
 
     def total_variance(self, workload: Workload, of_noise: FloatArray) -> float:
         """All ranges: Σ_{i<j} Var(p_j − p_i) = (k+1)·tr Σ − 1ᵀΣ1 over the cut points."""
-        if not isinstance(workload, AllRanges) or not self._rows.shape[1]:
+        unknown = np.arange(np.count_nonzero(~self.public))
+        if not isinstance(workload, AllRanges) or not unknown.size:
             return float(self.variances(workload, of_noise).sum())
-        unknown, none = np.arange(self._rows.shape[1]), np.full(self._rows.shape[1], -1)
+        none = np.full_like(unknown, -1)
 
         def total(factor: Factor) -> Numbers:
             trace = factor.differences(unknown, none).sum()
             return np.array([self.public.size * trace - factor.solve(np.ones((unknown.size, 1))).sum()])
 
-        return float(self._exactly(total, of_noise)[0])
-
-    def _exactly(self, form: Callable[[Factor], Numbers], of_noise: FloatArray) -> FloatArray:
-        """Σ_r v_r·T_ir² from F(λ) = aᵀ(CᵀΛC)⁻¹a, which factors cheaply: T_ir² = −λ_r²·∂F_i/∂λ_r.
-
-        So it is minus the derivative of F along λ²v. F is rational: an imaginary step of 10⁻²⁰ gives the
-        derivative to full precision, nothing cancels. In the continuous limit λ²v = c·λ, and the derivative
-        is −c·F.
-        """
-        precision = self.strategy.precision
-        scaled = of_noise * precision
-        common = float(scaled.max(initial=0.0))
-        if common == 0.0 or float(scaled.min()) >= common * (1 - 1e-14):
-            return np.asarray(common * form(self._factor))
-        stepped = self._factorised(precision * (1 + 1j * _STEP * scaled / common))
-        return np.asarray(np.maximum(-common * form(stepped).imag / _STEP, 0.0))
+        return float(self._system.exactly(total, of_noise)[0])
 
     def _general_variances(self, workload: Workload, of_noise: FloatArray) -> FloatArray:
         """Σ_r v_r·(λ_r·c_rᵀG⁻¹a)² with one solution per question, some questions at a time."""
@@ -367,8 +392,7 @@ class CutLeastSquares(Estimator):
         found = []
         step = max(1, 10**7 // len(self.strategy))
         for start in range(0, workload.count, step):
-            solved = self._factor.solve(over_cuts[start : start + step][:, ordered].toarray().T)
-            gains = self.strategy.precision[:, None] * (self._rows @ solved)
+            gains = self._system.gains(over_cuts[start : start + step][:, ordered].toarray())
             found.append(of_noise @ gains**2)
         return np.concatenate(found)
 
@@ -395,3 +419,40 @@ def _elimination_order(rows: csr_array) -> IntArray:
         position = since[here]
         halvings[here] = np.frexp((position & -position).astype(np.float64))[1]
     return np.lexsort((np.arange(count), halvings, rank)).astype(np.int64)
+
+
+def rounds_of_elimination(size: int, row: IntArray, column: IntArray) -> IntArray:
+    """An order for the edges of any graph: whole rounds of variables, each independent and of low degree.
+
+    Paths, rings and trees then fill in next to nothing, and their elimination trees are O(log size) deep.
+    What is left once the rest fills in comes last, as it is.
+    """
+    lot = np.random.Generator(np.random.Philox(key=[1, size])).permutation(size)
+    ends = row != column
+    keys = _distinct(np.concatenate((row * size + column, column * size + row))[np.tile(ends, 2)])
+    most, left, order = _MOST_FILL * (keys.size + size), np.ones(size, dtype=np.bool_), list[IntArray]()
+    while (count := np.count_nonzero(left)) > _CORE and keys.size <= min(most, count**2 / 4):
+        row, column = np.divmod(keys, size)
+        degree = np.bincount(row, minlength=size)
+        rank = degree * size + lot
+        least = np.full(size, np.iinfo(np.int64).max)
+        begins = np.flatnonzero(np.diff(row, prepend=-1))
+        least[row[begins]] = np.minimum.reduceat(rank[column], begins) if begins.size else least[:0]
+        few = degree <= 2 * keys.size / count + 3
+        gone = left & few & (rank < least)
+        order.append(np.flatnonzero(gone))
+        left &= ~gone
+        beside = np.flatnonzero(gone[row])  # the neighbours of one variable follow each other
+        times = degree[row[beside]]
+        first = np.repeat(beside, times)
+        within = np.arange(first.size) - np.repeat(np.cumsum(times) - times, times)
+        second = np.repeat(np.searchsorted(row, row[beside]), times) + within
+        filled = (column[first] * size + column[second])[first != second]
+        keys = _distinct(np.concatenate((keys[left[row] & left[column]], filled)))
+    return np.concatenate((*order, np.flatnonzero(left))).astype(np.int64)
+
+
+def _distinct(keys: IntArray) -> IntArray:
+    """Each once, in order; np.unique would hash them, which takes far longer."""
+    ordered = np.sort(keys)
+    return ordered[np.diff(ordered, prepend=-1) > 0]
