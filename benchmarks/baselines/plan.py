@@ -15,8 +15,9 @@ from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import NotProven
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.noise import Noise
+from blowfishdb.core.sensitivity import check_sizes
 from blowfishdb.core.workloads import Workload
-from blowfishdb.mechanisms.adaptive.tree import check_divisible, check_sizes, ordered_shape
+from blowfishdb.mechanisms.adaptive.tree import check_divisible, ordered_shape
 from blowfishdb.mechanisms.dawa import steps
 from blowfishdb.mechanisms.plan import DataDependentMechanism, DataDependentPlan
 

@@ -43,6 +43,7 @@ from blowfishdb.core.arrays import FloatArray, IntArray
 from blowfishdb.core.errors import InvalidGraph, InvalidWorkload, SizeMismatch, TooLarge
 from blowfishdb.core.graphs import Full, PolicyGraph, Threshold
 from blowfishdb.core.graphs.grid_moves import GridMoves, Move, grid_shape
+from blowfishdb.core.sensitivity import check_sizes
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Workload
 from blowfishdb.core.workloads import Product as ProductWorkload
 
@@ -138,11 +139,7 @@ def lower_bound(workload: Workload, graph: PolicyGraph) -> float:
     bound knows: only differences along edges count. Where presence is hidden, ⊥ is a cell that nobody asks
     about, so nothing is public.
     """
-    if workload.size != graph.size - graph.absent:
-        raise SizeMismatch(
-            f"The questions are about {workload.size:,} cells, but the policy is about "
-            f"{graph.size - graph.absent:,}."
-        )
+    check_sizes(workload, graph)
     if graph.edge_count == 0:
         return 0.0
     closed = _on_the_unit_line(workload, graph)

@@ -30,9 +30,7 @@ from blowfishdb.core.errors import SizeMismatch, TooLarge
 from blowfishdb.core.graphs import (
     Apart,
     Apex,
-    Banded,
     Cone,
-    Explicit,
     Full,
     Grid,
     Partitioned,
@@ -129,18 +127,10 @@ def _line(graph: PolicyGraph) -> _Line | None:
         inner = _line(graph.base)
         plain = inner is not None and inner.left.size == graph.base.size
         return inner if plain else None
-    cells = np.arange(graph.size, dtype=np.int64)
-    if isinstance(graph, Explicit) and graph.edge_count == 0:
-        return _Line(cells, cells, False)
-    if isinstance(graph, Full | Threshold):
-        reach = graph.size - 1 if isinstance(graph, Full) else graph.reach
-        return _Line(np.maximum(cells - reach, 0), np.minimum(cells + reach, graph.size - 1), False)
-    if isinstance(graph, Banded):
-        return _Line(np.searchsorted(graph.right, cells).astype(np.int64), graph.right, False)
-    if isinstance(graph, Partitioned) and graph.parts.contiguous:
-        parts = graph.parts.assignment()
-        return _Line(graph.parts.first(parts), graph.parts.last(parts), False)
-    return None
+    right = graph.right_ends()
+    if right is None:
+        return None
+    return _Line(np.searchsorted(right, np.arange(graph.size)).astype(np.int64), right, False)
 
 
 def _over(values: Numbers, left: IntArray, right: IntArray, pick: np.ufunc) -> Numbers:
@@ -170,13 +160,18 @@ def sensitivity(workload: Workload, graph: PolicyGraph) -> int | Fraction:
     return exact(scaled_sensitivity(workload, graph), workload.denominator)
 
 
-def scaled_sensitivity(workload: Workload, graph: PolicyGraph) -> int:
-    """The sensitivity times ``workload.denominator``, a whole number."""
-    if workload.size != graph.size - graph.absent:
+def check_sizes(workload: Workload, graph: PolicyGraph) -> None:
+    """The questions and the policy speak of the same cells."""
+    if workload.size != graph.counted.size:
         raise SizeMismatch(
             f"The questions are about {workload.size:,} cells, but the policy is about "
-            f"{graph.size - graph.absent:,}."
+            f"{graph.counted.size:,}."
         )
+
+
+def scaled_sensitivity(workload: Workload, graph: PolicyGraph) -> int:
+    """The sensitivity times ``workload.denominator``, a whole number."""
+    check_sizes(workload, graph)
     for rule in _RULES:
         value = rule(workload, graph)
         if value is not None:
@@ -207,9 +202,9 @@ def _within_reach(workload: Workload, graph: PolicyGraph) -> int | None:
 
 def _uncounted_vertex(workload: Workload, graph: PolicyGraph) -> int | None:
     """A move from u to ⊥ costs the column norm of u."""
-    if not (isinstance(graph, Cone) and graph.absent):
+    if not graph.absent:
         return None
-    return max(scaled_sensitivity(workload, graph.base), workload.largest_norm)
+    return max(scaled_sensitivity(workload, graph.counted), workload.largest_norm)
 
 
 def _marginals(workload: Workload, graph: PolicyGraph) -> int | None:

@@ -14,9 +14,10 @@ from scipy.sparse.csgraph import breadth_first_order
 from blowfishdb.core.arrays import FloatArray, IntArray
 from blowfishdb.core.budget import AnyEpsilon, positive
 from blowfishdb.core.domain.bins import LIMIT, Bins
-from blowfishdb.core.errors import NotProven, SizeMismatch, TooLarge
+from blowfishdb.core.errors import NotProven, TooLarge
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.graphs.grid_moves import GridMoves, grid_shape
+from blowfishdb.core.sensitivity import check_sizes
 from blowfishdb.core.workloads import Workload
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.linear.cost import component_sums, invariant_components
@@ -46,11 +47,7 @@ class EdgeNoise(Mechanism):
     on: Literal["policy", "grid", "king"] | None = None
 
     def plan(self, workload: Workload, graph: PolicyGraph) -> Plan:
-        if workload.size != graph.size - graph.absent:
-            raise SizeMismatch(
-                f"The questions are about {workload.size:,} cells, but the policy is about "
-                f"{graph.size - graph.absent:,}."
-            )
+        check_sizes(workload, graph)
         steps = self._steps(workload, graph)
         if self.on in ("grid", "king") and not steps:
             raise NotProven(

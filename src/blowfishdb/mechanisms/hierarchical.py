@@ -23,7 +23,7 @@ from blowfishdb.core.workloads import AllRanges, Cumulative, Workload
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.linear.cost import unchanging_rows
 from blowfishdb.mechanisms.linear.cuts import CutLeastSquares
-from blowfishdb.mechanisms.linear.estimators import DenseLeastSquares, Estimator, anchored, as_ranges
+from blowfishdb.mechanisms.linear.estimators import DenseLeastSquares, Estimator, anchored
 from blowfishdb.mechanisms.linear.strategy import Contrasts, Strategy, UnitScales, public_cuts, tree_nodes
 from blowfishdb.mechanisms.plan import Mechanism, Plan, shown
 
@@ -59,10 +59,10 @@ class LeastSquaresPlan(Plan):
         reason: str = "",
         estimator: Estimator | None = None,
     ) -> None:
-        if not workload.size == strategy.size == graph.size - graph.absent:
+        if not workload.size == strategy.size == graph.counted.size:
             raise SizeMismatch(
                 f"The questions are about {workload.size:,} cells, the rows about {strategy.size:,}, and the "
-                f"policy about {graph.size - graph.absent:,}."
+                f"policy about {graph.counted.size:,}."
             )
         kept = np.flatnonzero(~strategy.unchanging(graph))
         if estimator is None:
@@ -177,7 +177,7 @@ def least_squares(strategy: Strategy, graph: PolicyGraph) -> Estimator:
 
 def unchanging_questions(workload: Workload, graph: PolicyGraph) -> BoolArray:
     """The questions that no edge changes; ranges are decided by their two cut points."""
-    ranges, public = as_ranges(workload), public_cuts(graph, workload.size)
+    ranges, public = workload.intervals(), public_cuts(graph, workload.size)
     if ranges is not None and public is not None:
         return np.asarray(public[ranges[0]] & public[ranges[1]])
     if graph.absent and not workload.binary:  # negative entries count as well

@@ -17,8 +17,9 @@ from scipy.sparse import csr_array
 
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
 from blowfishdb.core.budget import AnyEpsilon, positive
-from blowfishdb.core.errors import InvalidInput, NotProven, SizeMismatch
+from blowfishdb.core.errors import InvalidInput, NotProven
 from blowfishdb.core.graphs import PolicyGraph
+from blowfishdb.core.sensitivity import check_sizes
 from blowfishdb.core.workloads import AllRanges, Cumulative, Workload
 from blowfishdb.core.workloads.base import Numbers, interval_rows
 from blowfishdb.mechanisms.hierarchical import (
@@ -30,7 +31,7 @@ from blowfishdb.mechanisms.hierarchical import (
     range_errors,
     unchanging_questions,
 )
-from blowfishdb.mechanisms.linear.estimators import PathEstimator, as_ranges, cells_over_cuts
+from blowfishdb.mechanisms.linear.estimators import PathEstimator, cells_over_cuts
 from blowfishdb.mechanisms.linear.strategy import Contrasts, UnitScales, public_cuts, tree_nodes
 from blowfishdb.mechanisms.plan import Mechanism, Plan
 
@@ -47,11 +48,7 @@ class Ordered(Mechanism):
     """
 
     def plan(self, workload: Workload, graph: PolicyGraph) -> Plan:
-        if workload.size != graph.size - graph.absent:
-            raise SizeMismatch(
-                f"The questions are about {workload.size:,} cells, but the policy is about "
-                f"{graph.size - graph.absent:,}."
-            )
+        check_sizes(workload, graph)
         if graph.absent:
             raise NotProven(
                 "The ordered mechanism needs a public number of records; this policy hides who is present.",
@@ -108,7 +105,7 @@ class OrderedPlan(Plan):
 
     def variances(self, of_noise: FloatArray) -> FloatArray:
         """The sum over the prefix counts that a question needs; a range needs two."""
-        ranges = as_ranges(self.workload)
+        ranges = self.workload.intervals()
         if ranges is not None:
             of_cuts = np.append(0.0, of_noise)
             return np.asarray(of_cuts[ranges[0]] + of_cuts[ranges[1]])
@@ -197,11 +194,7 @@ class OrderedHierarchical(Mechanism):
             raise InvalidInput("The share of the prefix counts lies strictly between 0 and 1.")
 
     def plan(self, workload: Workload, graph: PolicyGraph) -> Plan:
-        if workload.size != graph.size - graph.absent:
-            raise SizeMismatch(
-                f"The questions are about {workload.size:,} cells, but the policy is about "
-                f"{graph.size - graph.absent:,}."
-            )
+        check_sizes(workload, graph)
         if graph.absent or graph.reach is None:
             raise NotProven(
                 "The ordered hierarchical mechanism is proven for values on a line that are hidden within a "

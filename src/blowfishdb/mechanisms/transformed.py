@@ -18,13 +18,14 @@ from scipy.sparse.csgraph import breadth_first_order
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
 from blowfishdb.core.budget import AnyEpsilon
 from blowfishdb.core.domain.bins import LIMIT
-from blowfishdb.core.errors import NotProven, SizeMismatch, TooLarge
+from blowfishdb.core.errors import NotProven, TooLarge
 from blowfishdb.core.graphs import AddRemove, PolicyGraph
+from blowfishdb.core.sensitivity import check_sizes
 from blowfishdb.core.workloads import Workload
 from blowfishdb.core.workloads.base import Numbers, vector
 from blowfishdb.mechanisms.hierarchical import unchanging_questions
 from blowfishdb.mechanisms.laplace import Laplace
-from blowfishdb.mechanisms.linear.cost import invariant_components, right_ends
+from blowfishdb.mechanisms.linear.cost import invariant_components
 from blowfishdb.mechanisms.linear.estimators import anchored
 from blowfishdb.mechanisms.linear.strategy import UnitScales
 from blowfishdb.mechanisms.plan import Certificate, Mechanism, Plan
@@ -46,7 +47,7 @@ class Forest:
     @classmethod
     def spanning(cls, graph: PolicyGraph) -> Forest:
         """The graph itself if it is a forest; hubs on a line (paths of at most three); else breadth first."""
-        right = right_ends(graph)
+        right = graph.right_ends()
         if right is not None:
             return cls._of_hubs(right)
         edges, size = graph.edges(), graph.size
@@ -185,11 +186,7 @@ class Transformed(Mechanism):
     spanning: bool = False
 
     def plan(self, workload: Workload, graph: PolicyGraph) -> Plan:
-        if workload.size != graph.size - graph.absent:
-            raise SizeMismatch(
-                f"The questions are about {workload.size:,} cells, but the policy is about "
-                f"{graph.size - graph.absent:,}."
-            )
+        check_sizes(workload, graph)
         if not graph.edge_count:
             return Laplace(on="workload").plan(workload, graph)  # nothing is hidden: every answer is exact
         acyclic = graph.edge_count == graph.size - graph.components().count

@@ -176,11 +176,11 @@ def distinct_counts(known: KnownCells) -> BoolArray | None:
 
 def crossing(known: KnownCells, graph: PolicyGraph) -> IntArray:
     """The pairs of classes between which some edge of the policy leads, as rows (u, v) with u < v."""
-    if not (isinstance(graph, Cone) and graph.absent):
+    if not graph.absent:
         return graph.project(known.classes).edges()
     # The uncounted vertex is joined to all, and shares its class with the cells that nothing counts.
     used, labels = np.unique(known.classes[:-1], return_inverse=True)
-    inner = used[graph.base.project(labels).edges()]
+    inner = used[graph.counted.project(labels).edges()]
     outer = np.column_stack((used, np.full_like(used, known.classes[-1])))
     return unique_edges(np.concatenate((inner, outer)))
 

@@ -101,7 +101,7 @@ class Refined:
     @cached_property
     def histogram(self) -> int | Fraction:
         """The sensitivity of all the question's boxes at once; every answer is post-processing of them."""
-        return self.sensitivity(Histogram(self.coarse.size - self.coarse.absent))
+        return self.sensitivity(Histogram(self.coarse.counted.size))
 
 
 def refine(policy: Policy, asked: Mapping[str, Bins]) -> Refined:
@@ -261,7 +261,7 @@ def known_cells(constraints: Constraints, graph: PolicyGraph, domain: Domain | N
     if domain is not None:
         constraints.check(domain)
         return known_on_boxes(constraints, domain, {name: single_cells(domain[name].size) for name in domain})
-    inner = graph.base if graph.absent and isinstance(graph, Cone) else graph
+    inner = graph.counted
     shape = inner.shape if isinstance(inner, Product | Grid) else (inner.size,)
     return known_on_cells(constraints, shape)
 

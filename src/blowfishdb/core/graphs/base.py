@@ -61,10 +61,19 @@ class PolicyGraph(ByContent, ABC):
         """The largest index distance |u−v| of an edge; None if unknown."""
         return self.reach
 
+    def right_ends(self) -> IntArray | None:
+        """The last cell that each cell adjoins (itself if none), if it adjoins every cell up to there."""
+        return None
+
     @property
     def absent(self) -> bool:
         """Whether the last vertex stands for "not counted" (⊥ or *outside*), with a zero column."""
-        return False
+        return self.counted is not self
+
+    @property
+    def counted(self) -> PolicyGraph:
+        """The graph without the vertex for "not counted", where there is one."""
+        return self
 
     @abstractmethod
     def describe(self) -> str:

@@ -75,6 +75,9 @@ class Explicit(PolicyGraph):
     def edge_count(self) -> int:
         return int(self.pairs.shape[0])
 
+    def right_ends(self) -> IntArray | None:
+        return None if self.edge_count else np.arange(self.size, dtype=np.int64)
+
     def components(self) -> Bins:
         if self.edge_count == 0:
             return single_cells(self.size)
@@ -166,6 +169,9 @@ class Partitioned(PolicyGraph):
         every = np.arange(self.parts.count)
         return int((self.parts.last(every) - self.parts.first(every)).max())
 
+    def right_ends(self) -> IntArray | None:
+        return self.parts.last(self.parts.assignment()) if self.parts.contiguous else None
+
     def components(self) -> Bins:
         return self.parts
 
@@ -245,8 +251,8 @@ class Cone(PolicyGraph):
         return self.base.size + 1
 
     @property
-    def absent(self) -> bool:
-        return self.apex is not Apex.MISSING
+    def counted(self) -> PolicyGraph:
+        return self if self.apex is Apex.MISSING else self.base
 
     @property
     def edge_count(self) -> int:
@@ -389,7 +395,6 @@ def _listed(base: PolicyGraph) -> PolicyGraph:
         return Partitioned(with_last_apart(base.parts))
     if isinstance(base, Full):
         return Partitioned(Bins.edges(base.size + 1, [0, base.size]))
-    if isinstance(base, Threshold):
-        reached = np.minimum(np.arange(base.size) + base.reach, base.size - 1)
-        return Banded(np.append(reached, base.size))
-    return Banded(np.append(base.right, base.size)) if isinstance(base, Banded) else Apart(base)
+    if isinstance(base, Threshold | Banded):
+        return Banded(np.append(base.right_ends(), base.size))
+    return Apart(base)

@@ -19,8 +19,8 @@ import numpy as np
 from blowfishdb.core.arrays import IntArray, ceil_div
 from blowfishdb.core.domain.bins import LIMIT
 from blowfishdb.core.graphs.base import PolicyGraph
-from blowfishdb.core.graphs.general import Apart, Apex, Cone, Explicit, Partitioned
-from blowfishdb.core.graphs.line import Banded, Full, Threshold
+from blowfishdb.core.graphs.general import Apart, Cone, Explicit, Partitioned
+from blowfishdb.core.graphs.line import Full, Threshold, ends_within
 from blowfishdb.core.graphs.product import Grid, Product
 from blowfishdb.core.policy.protection import all_distances, extent
 
@@ -33,10 +33,8 @@ def includes(outer: PolicyGraph, inner: PolicyGraph) -> Known:
 
     Both are about the same values; one of them may have a vertex ⊥ more than the other.
     """
-    if inner.absent and isinstance(inner, Cone):
-        return includes(outer.base, inner.base) if outer.absent and isinstance(outer, Cone) else False
-    if outer.absent and isinstance(outer, Cone):
-        return includes(outer.base, inner)
+    if inner.absent or outer.absent:
+        return outer.absent and includes(outer.counted, inner.counted)
     if isinstance(outer, Full) or without_edges(inner) or outer == inner:
         return True
     if isinstance(inner, Explicit):
@@ -78,15 +76,9 @@ def _cones(outer: PolicyGraph, inner: PolicyGraph) -> Known:
 
 def _reach(graph: PolicyGraph) -> IntArray | int | None:
     """How far each cell reaches to its right, or how far all of them do; None if edges are no intervals."""
-    if isinstance(graph, Full | Threshold) or (isinstance(graph, Grid) and len(graph.shape) == 1):
+    if isinstance(graph, Full | Threshold | Grid):
         return graph.reach
-    if graph.size > LIMIT:
-        return None
-    if isinstance(graph, Banded):
-        return graph.right
-    if isinstance(graph, Partitioned) and graph.parts.contiguous:
-        return graph.parts.last(graph.parts.assignment())
-    return None
+    return graph.right_ends() if graph.size <= LIMIT else None
 
 
 def _lines(outer: PolicyGraph, inner: PolicyGraph) -> Known:
@@ -95,8 +87,7 @@ def _lines(outer: PolicyGraph, inner: PolicyGraph) -> Known:
         return None
     if isinstance(far, int) and isinstance(near, int):
         return near <= far
-    cells = np.arange(outer.size)
-    ends = [np.minimum(cells + r, outer.size - 1) if isinstance(r, int) else r for r in (far, near)]
+    ends = [ends_within(outer.size, r) if isinstance(r, int) else r for r in (far, near)]
     return bool((ends[1] <= ends[0]).all())
 
 
@@ -230,11 +221,9 @@ def stretch(old: PolicyGraph, new: PolicyGraph) -> float:
     Exact for lines, partitions, products of them, and small graphs; otherwise an upper bound. Both are about
     the same values; one of them may have a vertex ⊥ more than the other.
     """
-    if new.absent and isinstance(new, Cone):
-        if not (old.absent and isinstance(old, Cone)):
-            return math.inf
-        return max(1.0, stretch(old, new.base))
-    if isinstance(old, Cone) and (old.absent or old.apex is Apex.MISSING):
+    if new.absent:
+        return max(1.0, stretch(old, new.counted)) if old.absent else math.inf
+    if isinstance(old, Cone):
         return _around(old, new)
     if without_edges(new):
         return 0.0

@@ -37,6 +37,11 @@ def interval_edges(size: int, reach: Callable[[IntArray], IntArray]) -> Iterator
         start += fits
 
 
+def ends_within(size: int, reach: int) -> IntArray:
+    """The last cell within ``reach`` of each cell."""
+    return np.minimum(np.arange(size, dtype=np.int64) + reach, size - 1)
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Banded(PolicyGraph):
@@ -66,6 +71,9 @@ class Banded(PolicyGraph):
     @property
     def reach(self) -> int:
         return int((self.right - np.arange(self.size)).max())
+
+    def right_ends(self) -> IntArray:
+        return self.right
 
     def components(self) -> Bins:
         ends = np.flatnonzero(self.right == np.arange(self.size))
@@ -139,6 +147,9 @@ class Threshold(PolicyGraph):
     def reach(self) -> int:
         return min(self.theta, self.size - 1)
 
+    def right_ends(self) -> IntArray:
+        return ends_within(self.size, self.reach)
+
     def components(self) -> Bins:
         return whole_bin(self.size)
 
@@ -187,6 +198,9 @@ class Full(PolicyGraph):
     @property
     def reach(self) -> int:
         return self.size - 1
+
+    def right_ends(self) -> IntArray:
+        return ends_within(self.size, self.reach)
 
     def components(self) -> Bins:
         return whole_bin(self.size)

@@ -24,7 +24,7 @@ from blowfishdb.core.domain.values import number
 from blowfishdb.core.errors import InvalidGraph, InvalidInput, InvalidThreshold, TooLarge
 from blowfishdb.core.graphs.base import PolicyGraph, check_size
 from blowfishdb.core.graphs.general import Explicit
-from blowfishdb.core.graphs.line import Threshold, check_theta
+from blowfishdb.core.graphs.line import Threshold, check_theta, ends_within
 
 
 @final
@@ -190,6 +190,9 @@ class Grid(PolicyGraph):
     @property
     def reach(self) -> int | None:
         return self.axis_reach(0) if len(self.shape) == 1 else None
+
+    def right_ends(self) -> IntArray | None:
+        return None if self.reach is None else ends_within(self.size, self.reach)
 
     def axis_reach(self, axis: int) -> int:
         """How far one move can go along one axis alone."""

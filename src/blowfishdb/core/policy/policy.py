@@ -67,7 +67,7 @@ class Parts:
 def parts_of(policy: Policy) -> Parts:
     """The policy, factor by factor. A graph that is no product is one part about all columns."""
     domain = policy.domain
-    graph = policy.graph.base if policy.hides_presence and isinstance(policy.graph, Cone) else policy.graph
+    graph = policy.graph.counted
     columns = tuple((name, domain[name].size) for name in domain.names)
     joint = not isinstance(graph, Product) or graph.joint or len(columns) == 1
     found = _parts(graph, columns, joint) or (Part(domain.names, graph),)
@@ -174,7 +174,7 @@ class Policy:
             self.constraints.check(self.domain)
             if not self.constraints:
                 object.__setattr__(self, "constraints", None)
-        records = self.graph.size - self.graph.absent
+        records = self.graph.counted.size
         if records != self.domain.size:
             raise SizeMismatch(
                 f"The policy graph is about {records:,} values, but the domain has {self.domain.size:,}.",

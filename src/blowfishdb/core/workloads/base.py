@@ -113,6 +113,10 @@ class Workload(ByContent, ABC):
         merged = self.merged()
         return int(merged.norms(np.arange(merged.size)).max())
 
+    def intervals(self) -> tuple[IntArray, IntArray] | None:
+        """The questions as intervals [start, stop) of cells, where they are that."""
+        return None
+
     def within_reach(self, reach: int) -> int | None:
         """The largest ‖W(e_u−e_v)‖₁ over |u−v| ≤ reach, if it depends on |u−v| alone; else None."""
         return None

@@ -10,8 +10,8 @@ import scipy
 from numpy.typing import ArrayLike
 
 from blowfishdb.core.arrays import IntArray, integers, whole
-from blowfishdb.core.domain.bins import Bins, EdgeBins
-from blowfishdb.core.errors import InvalidWorkload
+from blowfishdb.core.domain.bins import LIMIT, Bins, EdgeBins
+from blowfishdb.core.errors import InvalidWorkload, TooLarge
 from blowfishdb.core.workloads.base import Numbers, Workload, check_cells, interval_rows, vector
 
 
@@ -37,6 +37,10 @@ class Histogram(Workload):
 
     def sparse(self) -> scipy.sparse.csr_array:
         return scipy.sparse.csr_array(scipy.sparse.eye_array(self.size, dtype=np.int64))
+
+    def intervals(self) -> tuple[IntArray, IntArray]:
+        cells = np.arange(self.size, dtype=np.int64)
+        return cells, cells + 1
 
     def describe(self) -> str:
         return f"histogram of {self.size:,} cells"
@@ -85,6 +89,10 @@ class Cumulative(Workload):
     def _gram(self) -> Numbers:
         cells = np.arange(self.size)
         return self.size - np.maximum.outer(cells, cells)
+
+    def intervals(self) -> tuple[IntArray, IntArray]:
+        cells = np.arange(self.size, dtype=np.int64)
+        return np.zeros_like(cells), cells + 1
 
     def describe(self) -> str:
         return f"cumulative histogram of {self.size:,} cells"
@@ -138,6 +146,15 @@ class AllRanges(Workload):
         cells = np.arange(self.size)
         left, right = np.minimum.outer(cells, cells), np.maximum.outer(cells, cells)
         return np.asarray((left + 1) * (self.size - right))
+
+    def intervals(self) -> tuple[IntArray, IntArray]:
+        if self.count > LIMIT:
+            raise TooLarge(
+                f"{self.count:,} answers are too many to list.",
+                fixes=("ask for the cumulative histogram: a range is a difference of two of its answers",),
+            )
+        starts, ends = self._ends()
+        return starts, ends + 1
 
     def describe(self) -> str:
         return f"all ranges of {self.size:,} cells"
@@ -193,6 +210,9 @@ class Ranges(Workload):
 
     def sparse(self) -> scipy.sparse.csr_array:
         return interval_rows(self.size, self.starts, self.ends)
+
+    def intervals(self) -> tuple[IntArray, IntArray]:
+        return self.starts, self.ends + 1
 
     def describe(self) -> str:
         return f"{self.count:,} ranges over {self.size:,} cells"

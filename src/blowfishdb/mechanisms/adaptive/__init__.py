@@ -13,10 +13,11 @@ from blowfishdb.core.arrays import FloatArray, IntArray
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.noise import Noise
+from blowfishdb.core.sensitivity import check_sizes
 from blowfishdb.core.workloads import Histogram, Product, Workload
 from blowfishdb.mechanisms.adaptive.denoised import OrderedDenoised
 from blowfishdb.mechanisms.adaptive.policy_tree import PolicyTree
-from blowfishdb.mechanisms.adaptive.tree import AdaptiveTree, check_sizes, ordered_shape
+from blowfishdb.mechanisms.adaptive.tree import AdaptiveTree, ordered_shape
 from blowfishdb.mechanisms.best import Best
 from blowfishdb.mechanisms.dawa import steps
 from blowfishdb.mechanisms.ordered import joins_neighbours

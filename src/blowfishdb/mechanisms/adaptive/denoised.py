@@ -16,9 +16,10 @@ import numpy as np
 from blowfishdb.core.accuracy import variance
 from blowfishdb.core.arrays import FloatArray, IntArray
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.errors import NotProven, SizeMismatch
+from blowfishdb.core.errors import NotProven
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.noise import Noise
+from blowfishdb.core.sensitivity import check_sizes
 from blowfishdb.core.workloads import Cumulative, Histogram, Workload
 from blowfishdb.mechanisms.compiled import compiled
 from blowfishdb.mechanisms.laplace import LaplaceOnCells
@@ -137,11 +138,7 @@ class OrderedDenoised(DataDependentMechanism):
     """
 
     def plan(self, workload: Workload, graph: PolicyGraph) -> OrderedDenoisedPlan:
-        if workload.size != graph.size - graph.absent:
-            raise SizeMismatch(
-                f"The questions are about {workload.size:,} cells, but the policy is about "
-                f"{graph.size - graph.absent:,}."
-            )
+        check_sizes(workload, graph)
         if graph.absent:
             raise NotProven(
                 "Denoising uses the number of records, which this policy hides.",

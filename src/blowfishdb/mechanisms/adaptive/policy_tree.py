@@ -21,6 +21,7 @@ from blowfishdb.core.budget import NANO, Epsilon
 from blowfishdb.core.errors import NotProven
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.noise import Noise
+from blowfishdb.core.sensitivity import check_sizes
 from blowfishdb.core.workloads import Histogram, Workload
 from blowfishdb.mechanisms.adaptive.forest import Estimates, downwards, precisions, upwards
 from blowfishdb.mechanisms.adaptive.loops import chain
@@ -29,7 +30,6 @@ from blowfishdb.mechanisms.adaptive.tree import (
     STOP,
     PublicTree,
     check_divisible,
-    check_sizes,
     descend,
     least_root,
     line_levels,

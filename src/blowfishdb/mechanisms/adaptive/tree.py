@@ -27,10 +27,11 @@ import numpy as np
 
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray, ceil_div
 from blowfishdb.core.budget import NANO, Epsilon
-from blowfishdb.core.errors import InvalidEpsilon, NotProven, SizeMismatch
+from blowfishdb.core.errors import InvalidEpsilon, NotProven
 from blowfishdb.core.graphs import Apex, Cone, Grid, PolicyGraph
 from blowfishdb.core.graphs import Product as ProductGraph
 from blowfishdb.core.noise import Noise
+from blowfishdb.core.sensitivity import check_sizes
 from blowfishdb.core.workloads import Marginals, Product, Rectangles, Workload
 from blowfishdb.mechanisms.adaptive.forest import Forest, Nodes, downwards, upwards
 from blowfishdb.mechanisms.adaptive.loops import items
@@ -284,19 +285,9 @@ class AdaptiveTree(DataDependentMechanism):
         return AdaptiveTreePlan(workload, graph, shape)
 
 
-def check_sizes(workload: Workload, graph: PolicyGraph) -> None:
-    """The questions and the policy speak of the same cells."""
-    if workload.size != graph.size - graph.absent:
-        raise SizeMismatch(
-            f"The questions are about {workload.size:,} cells, but the policy is about "
-            f"{graph.size - graph.absent:,}."
-        )
-
-
 def ordered_shape(workload: Workload, graph: PolicyGraph) -> tuple[int, ...]:
     """The axes of the cells: those of the workload, else of the policy, else one line."""
-    base = graph.base if isinstance(graph, Cone) and graph.absent else graph
-    for part in (workload, base):
+    for part in (workload, graph.counted):
         if isinstance(part, Product | Rectangles | Marginals | ProductGraph | Grid):
             return part.shape
     return (workload.size,)

@@ -20,9 +20,10 @@ import numpy as np
 from blowfishdb.core.arrays import FloatArray, IntArray
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain.bins import Bins
-from blowfishdb.core.errors import InvalidEpsilon, SizeMismatch
-from blowfishdb.core.graphs import Cone, PolicyGraph
+from blowfishdb.core.errors import InvalidEpsilon
+from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.noise import Noise
+from blowfishdb.core.sensitivity import check_sizes
 from blowfishdb.core.workloads import Cumulative, Histogram, Workload
 from blowfishdb.mechanisms.adaptive.denoised import nearest_non_negative, rising_steps
 from blowfishdb.mechanisms.best import Best
@@ -34,7 +35,6 @@ from blowfishdb.mechanisms.dawa.measuring import (
     tree_least_squares,
 )
 from blowfishdb.mechanisms.dawa.partition import Candidates, Penalty, expand, private_partition, row_order
-from blowfishdb.mechanisms.linear.estimators import as_ranges
 from blowfishdb.mechanisms.ordered import joins_neighbours
 from blowfishdb.mechanisms.plan import DataDependentMechanism, DataDependentPlan
 
@@ -54,11 +54,7 @@ class TwoStages(DataDependentMechanism):
 
     def plan(self, workload: Workload, graph: PolicyGraph) -> TwoStagePlan:
         """How ``workload`` would be answered under ``graph``; both must be about the same cells."""
-        if workload.size != graph.size - graph.absent:
-            raise SizeMismatch(
-                f"The questions are about {workload.size:,} cells, but the policy is about "
-                f"{graph.size - graph.absent:,}."
-            )
+        check_sizes(workload, graph)
         return self.planned(workload, graph)
 
     @abstractmethod
@@ -103,7 +99,7 @@ class TwoStagePlan(DataDependentPlan):
 
 def steps(graph: PolicyGraph) -> int:
     """How many records come or go along an edge: one under plain add/remove, otherwise up to two."""
-    plain = isinstance(graph, Cone) and graph.absent and graph.base.edge_count == 0
+    plain = graph.absent and graph.counted.edge_count == 0
     return 1 if plain else 2
 
 
@@ -231,7 +227,7 @@ def released_in_buckets(
     sums = np.zeros(sizes.size, dtype=np.int64)
     np.add.at(sums, labels, counts)
     projected = graph.project(Bins.labels(labels))
-    in_line = as_ranges(workload) is not None and not isinstance(workload, Histogram)
+    in_line = workload.intervals() is not None and not isinstance(workload, Histogram)
     asked: Workload = Cumulative(sizes.size) if in_line else Histogram(sizes.size)
     plan = Best().plan(asked, projected)
     released = np.asarray(plan.release(sums, epsilon=epsilon, noise=noise), dtype=np.float64)

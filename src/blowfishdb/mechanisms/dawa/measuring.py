@@ -26,7 +26,6 @@ from blowfishdb.core.noise import Noise
 from blowfishdb.core.workloads import AllRanges, Workload
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.compiled import compiled
-from blowfishdb.mechanisms.linear.estimators import as_ranges
 
 _LISTED = 40_000
 _CUTS = 200
@@ -118,7 +117,7 @@ def coverage(workload: Workload, order: IntArray | None, buckets: IntArray) -> C
     size = workload.size
     many = isinstance(workload, AllRanges) and workload.count > _LISTED
     if order is None and not many:
-        ranges = as_ranges(workload)
+        ranges = workload.intervals()
         if ranges is not None:
             return RangeCoverage(buckets, size, *ranges)
     if many or workload.count * buckets.size > _ENTRIES:

@@ -21,7 +21,7 @@ import numpy as np
 
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
 from blowfishdb.core.errors import SizeMismatch
-from blowfishdb.core.graphs import Cone, PolicyGraph
+from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.questions.clusters import Centroids, PointSpace
 from blowfishdb.mechanisms.kmeans.crossing_bound import (
     MOST_WORK,
@@ -89,15 +89,15 @@ def round_change(
 
 def check_policy(space: PointSpace, graph: PolicyGraph) -> None:
     """The policy is about the cells of the box, perhaps with one vertex for "not counted"."""
-    if graph.size - graph.absent != space.size:
+    if graph.counted.size != space.size:
         raise SizeMismatch(
-            f"The points have {space.size:,} cells, but the policy is about {graph.size - graph.absent:,}."
+            f"The points have {space.size:,} cells, but the policy is about {graph.counted.size:,}."
         )
 
 
 def moves_inside(graph: PolicyGraph) -> tuple[PolicyGraph, bool]:
     """The moves between values, and whether a record may also stop being counted."""
-    return (graph.base, True) if isinstance(graph, Cone) and graph.absent else (graph, False)
+    return graph.counted, graph.absent
 
 
 def listable(space: PointSpace, graph: PolicyGraph) -> bool:

@@ -23,26 +23,12 @@ from numpy.typing import NDArray
 from blowfishdb.core.arrays import BoolArray, IntArray
 from blowfishdb.core.domain.bins import LIMIT, Bins
 from blowfishdb.core.errors import TooLarge
-from blowfishdb.core.graphs import Banded, Full, Grid, Partitioned, PolicyGraph, Threshold
+from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Workload
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.compiled import compiled
 
 _SAFE = 2**60
-
-
-def right_ends(graph: PolicyGraph) -> IntArray | None:
-    """The last cell that each cell adjoins (itself if none), where it adjoins every cell up to there."""
-    cells = np.arange(graph.size, dtype=np.int64)
-    if isinstance(graph, Grid) and len(graph.shape) == 1:
-        return np.minimum(cells + graph.axis_reach(0), graph.size - 1)
-    if isinstance(graph, Full | Threshold):
-        return np.minimum(cells + graph.reach, graph.size - 1)
-    if isinstance(graph, Banded):
-        return graph.right
-    if isinstance(graph, Partitioned) and graph.parts.contiguous:
-        return graph.parts.last(graph.parts.assign(cells))
-    return None
 
 
 def interval_norms(size: int, starts: IntArray, stops: IntArray, weights: IntArray) -> NDArray[Any]:

@@ -37,7 +37,6 @@ from blowfishdb.mechanisms.linear.estimators import (
     DENSE_CELLS,
     WORK,
     Estimator,
-    as_ranges,
     cells_over_cuts,
     undetermined,
     variances_from_spread,
@@ -359,9 +358,9 @@ class CutLeastSquares(Estimator):
         if self.public.all():
             return np.zeros(workload.count)
         many = workload.count > 2 * workload.size
-        if len(self.strategy) <= DENSE_CELLS and (many or as_ranges(workload) is None):
+        if len(self.strategy) <= DENSE_CELLS and (many or workload.intervals() is None):
             return variances_from_spread(workload, self.spread(np.eye(len(self.strategy))), of_noise)
-        ranges = as_ranges(workload)
+        ranges = workload.intervals()
         if ranges is None:
             return self._general_variances(workload, of_noise)
         first, second = self._place[ranges[1]], self._place[ranges[0]]

@@ -19,10 +19,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
-from blowfishdb.core.domain.bins import LIMIT
 from blowfishdb.core.errors import NotProven, TooLarge
 from blowfishdb.core.graphs import PolicyGraph
-from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Ranges, Workload
+from blowfishdb.core.workloads import Workload
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.linear.cost import component_sums, invariant_components
 from blowfishdb.mechanisms.linear.strategy import Contrasts, Strategy
@@ -52,26 +51,6 @@ class Estimator(ABC):
         """The sum of ``variances``, possibly without writing them out."""
 
 
-def as_ranges(workload: Workload) -> tuple[IntArray, IntArray] | None:
-    """The questions as intervals [start, stop) of cells, where they are that."""
-    cells = np.arange(workload.size, dtype=np.int64)
-    if isinstance(workload, Histogram):
-        return cells, cells + 1
-    if isinstance(workload, Cumulative):
-        return np.zeros_like(cells), cells + 1
-    if isinstance(workload, Ranges):
-        return workload.starts, workload.ends + 1
-    if isinstance(workload, AllRanges):
-        if workload.count > LIMIT:
-            raise TooLarge(
-                f"{workload.count:,} answers are too many to list.",
-                fixes=("ask for the cumulative histogram: a range is a difference of two of its answers",),
-            )
-        starts, ends = np.triu_indices(workload.size)
-        return starts.astype(np.int64), ends.astype(np.int64) + 1
-    return None
-
-
 def cells_over_cuts(size: int) -> csr_array:
     """x_u = p_{u+1} − p_u: questions over cells, times this, are questions over cut points."""
     cells = np.arange(size)
@@ -82,7 +61,7 @@ def cells_over_cuts(size: int) -> csr_array:
 
 def variances_from_spread(workload: Workload, spread: FloatArray, of_noise: FloatArray) -> FloatArray:
     """Σ_r v_r·T_ir², from R written out: ``spread[r]`` is what one unit of noise r does to the cells."""
-    ranges = as_ranges(workload)
+    ranges = workload.intervals()
     if ranges is not None and workload.count > len(spread):
         cuts = np.concatenate((np.zeros((len(spread), 1)), np.cumsum(spread, axis=1)), axis=1)
         covariance = cuts.T @ (of_noise[:, None] * cuts)
@@ -224,7 +203,7 @@ class PathEstimator(Estimator):
         return np.diff(noise @ self._gains.T, axis=-1)
 
     def variances(self, workload: Workload, of_noise: FloatArray) -> FloatArray:
-        ranges = as_ranges(workload)
+        ranges = workload.intervals()
         if ranges is None:
             if len(self.strategy) * workload.size > WORK:
                 raise TooLarge("The error of every single question is above the limit.")

@@ -23,12 +23,12 @@ from blowfishdb.core.accuracy import variance
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray, integers
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidScale, InvalidWorkload, SizeMismatch
-from blowfishdb.core.graphs import Cone, PolicyGraph
+from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.sensitivity import scaled_sensitivity
 from blowfishdb.core.workloads import Workload
 from blowfishdb.core.workloads.base import Numbers, interval_rows, vector
-from blowfishdb.mechanisms.linear.cost import interval_norms, invariant_components, largest_cost, right_ends
+from blowfishdb.mechanisms.linear.cost import interval_norms, invariant_components, largest_cost
 
 _SAFE = 2.0**61
 
@@ -174,9 +174,9 @@ class Contrasts(Strategy):
         """A row changes by what its two intervals change: their signs differ and they are disjoint."""
         if not len(self) or not graph.edge_count:
             return 0
-        if isinstance(graph, Cone) and graph.absent:
-            return max(self.cost(graph.base), int(interval_norms(self.size, *self._pieces).max()))
-        right = right_ends(graph)
+        if graph.absent:
+            return max(self.cost(graph.counted), int(interval_norms(self.size, *self._pieces).max()))
+        right = graph.right_ends()
         if right is None:
             return scaled_sensitivity(WeightedRows(self.sparse(), self.weights), graph)
         return largest_cost(right, *self._pieces)

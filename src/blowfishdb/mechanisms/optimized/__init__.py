@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import final
 
 from blowfishdb.core.domain.bins import LIMIT
-from blowfishdb.core.errors import NotProven, SizeMismatch
+from blowfishdb.core.errors import NotProven
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.graphs.grid_moves import GridMoves, grid_shape
+from blowfishdb.core.sensitivity import check_sizes
 from blowfishdb.core.workloads import Histogram, Ranges, Workload
 from blowfishdb.mechanisms.optimized.boxes_questions import Questions, SeparablePlan
 from blowfishdb.mechanisms.optimized.boxes_tensor import TensorBoxes
@@ -150,11 +151,7 @@ class Optimized(Mechanism):
     """
 
     def plan(self, workload: Workload, graph: PolicyGraph) -> Plan:
-        if workload.size != graph.size - graph.absent:
-            raise SizeMismatch(
-                f"The questions are about {workload.size:,} cells, but the policy is about "
-                f"{graph.size - graph.absent:,}."
-            )
+        check_sizes(workload, graph)
         if graph.absent:
             raise NotProven(
                 "Optimized strategies use the number of records, which this policy hides.",

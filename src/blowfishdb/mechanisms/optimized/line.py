@@ -114,17 +114,8 @@ class OptimizedLine(Plan):
     def _ends(self) -> tuple[IntArray, IntArray]:
         """The first and the last cell of every question."""
         self._check_listable()
-        cell = np.arange(self.workload.size)
-        match self.workload:
-            case Ranges():
-                return self.workload.starts, self.workload.ends
-            case AllRanges():
-                first, last = np.triu_indices(self.workload.size)
-                return first.astype(np.int64), last.astype(np.int64)
-            case Cumulative():
-                return np.zeros_like(cell), cell
-            case _:
-                return cell, cell
+        starts, stops = self.workload.intervals()
+        return starts, stops - 1
 
     def _check_listable(self) -> None:
         if self.workload.count > LIMIT:

@@ -30,7 +30,7 @@ from blowfishdb.core.domain.bins import LIMIT
 from blowfishdb.core.domain.domain import Axis
 from blowfishdb.core.errors import InvalidInput, InvalidScale, InvalidWorkload, SizeMismatch, TooLarge
 from blowfishdb.core.policy import codec
-from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Product, Ranges, Workload
+from blowfishdb.core.workloads import AllRanges, Product, Workload
 
 
 @final
@@ -141,27 +141,15 @@ def chosen(rows: Rows, some: IntArray) -> Rows:
 
 def _known(workload: Workload) -> Intervals | None:
     """The intervals of a workload whose shape is known without writing it out."""
-    size = workload.size
-    cells = np.arange(size if isinstance(workload, Histogram | Cumulative) else 0, dtype=np.int64)
-    if isinstance(workload, Histogram):
-        return Intervals(size, cells, cells + 1)
-    if isinstance(workload, Cumulative):
-        return Intervals(size, np.zeros_like(cells), cells + 1)
-    if isinstance(workload, Ranges):
-        return Intervals(size, workload.starts, workload.ends + 1)
-    if isinstance(workload, AllRanges):
-        if workload.count > LIMIT:
-            raise TooLarge(f"{workload.count:,} ranges are above the limit of {LIMIT:,}.")
-        return all_intervals(size)
     if isinstance(workload, Product) and len(workload.factors) == 1:
         return _known(workload.factors[0])
-    return None
+    ends = workload.intervals()
+    return None if ends is None else Intervals(workload.size, *ends)
 
 
 def all_intervals(size: int) -> Intervals:
     """Every interval of ``size`` boxes."""
-    starts, ends = np.triu_indices(size)
-    return Intervals(size, starts.astype(np.int64), ends.astype(np.int64) + 1)
+    return Intervals(size, *AllRanges(size).intervals())
 
 
 def _shortest(rows: Sparse) -> Rows:

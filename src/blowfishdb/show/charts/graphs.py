@@ -10,7 +10,7 @@ import numpy as np
 
 from blowfishdb.core.arrays import BoolArray
 from blowfishdb.core.domain.bins import Bins
-from blowfishdb.core.graphs import Cone, Grid, Product
+from blowfishdb.core.graphs import Grid, Product
 from blowfishdb.show.charts.frame import WIDTH, ChartTable, finished, label_axis
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def graph_chart(
     width: int = WIDTH,
 ) -> Any:
     """What the policy hides: two values that are joined cannot be told apart."""
-    inside = graph.base if graph.absent and isinstance(graph, Cone) else graph
+    inside = graph.counted
     plane, side = _plane(inside), min(width, 440)
     if plane is not None:
         drawn, note = _neighbourhood(inside, plane, axes, side)
@@ -60,7 +60,7 @@ def graph_table(graph: PolicyGraph, labels: Sequence[str] | None = None) -> Char
         )
         return ChartTable(edge_words(graph), ("value", "hidden from"), rows)
     facts = (
-        ("values", f"{graph.size - graph.absent:,}"),
+        ("values", f"{graph.counted.size:,}"),
         ("hidden pairs", f"{graph.edge_count:,}"),
         ("rule", graph.describe()),
     )
@@ -69,7 +69,7 @@ def graph_table(graph: PolicyGraph, labels: Sequence[str] | None = None) -> Char
 
 def edge_words(graph: PolicyGraph) -> str:
     """The number of edges in words."""
-    values, pairs = graph.size - graph.absent, graph.edge_count
+    values, pairs = graph.counted.size, graph.edge_count
     verb = "is" if pairs == 1 else "are"
     counted = (
         f"{pairs:,} pair{'' if pairs == 1 else 's'} of values {verb} hidden" if pairs else "Nothing is hidden"
@@ -79,7 +79,7 @@ def edge_words(graph: PolicyGraph) -> str:
 
 
 def _names(graph: PolicyGraph, labels: Sequence[str] | None) -> list[str]:
-    values = graph.size - graph.absent
+    values = graph.counted.size
     names = (
         list(labels) if labels is not None and len(labels) == values else [f"{i:,}" for i in range(values)]
     )
