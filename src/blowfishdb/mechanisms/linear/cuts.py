@@ -35,9 +35,9 @@ from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.compiled import compiled
 from blowfishdb.mechanisms.linear.estimators import (
     DENSE_CELLS,
-    WORK,
     Estimator,
     cells_over_cuts,
+    check_work,
     undetermined,
     variances_from_spread,
 )
@@ -382,10 +382,7 @@ class CutLeastSquares(Estimator):
     def _general_variances(self, workload: Workload, of_noise: FloatArray) -> FloatArray:
         """Σ_r v_r·(λ_r·c_rᵀG⁻¹a)² with one solution per question, some questions at a time."""
         rows = workload.sparse().astype(np.float64) / workload.denominator
-        if workload.count * len(self.strategy) > WORK:
-            raise TooLarge(
-                "The error of every single question is above the limit.", fixes=("ask fewer questions",)
-            )
+        check_work(workload.count * len(self.strategy))
         over_cuts = csr_array((rows @ cells_over_cuts(workload.size))[:, np.flatnonzero(~self.public)])
         ordered = np.argsort(self._place[~self.public])
         found = []

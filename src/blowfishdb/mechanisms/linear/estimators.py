@@ -27,7 +27,7 @@ from blowfishdb.mechanisms.linear.cost import component_sums, invariant_componen
 from blowfishdb.mechanisms.linear.strategy import Contrasts, Strategy
 
 DENSE_CELLS = 2_000
-WORK = 2 * 10**9
+_WORK = 2 * 10**9
 _SINGULAR = 1e-11
 
 
@@ -46,9 +46,9 @@ class Estimator(ABC):
     def variances(self, workload: Workload, of_noise: FloatArray) -> FloatArray:
         """The exact variance of every answer, given that of every row's noise."""
 
-    @abstractmethod
     def total_variance(self, workload: Workload, of_noise: FloatArray) -> float:
         """The sum of ``variances``, possibly without writing them out."""
+        return float(self.variances(workload, of_noise).sum())
 
 
 def cells_over_cuts(size: int) -> csr_array:
@@ -57,6 +57,14 @@ def cells_over_cuts(size: int) -> csr_array:
     signs = np.repeat(np.array([1, -1], dtype=np.int64), size)
     places = np.tile(cells, 2), np.concatenate((cells + 1, cells))
     return csr_array((signs, places), shape=(size, size + 1))
+
+
+def check_work(numbers: int) -> None:
+    """Refuse to list variances that take too long."""
+    if numbers > _WORK:
+        raise TooLarge(
+            "The error of every single question is above the limit.", fixes=("ask fewer questions",)
+        )
 
 
 def variances_from_spread(workload: Workload, spread: FloatArray, of_noise: FloatArray) -> FloatArray:
@@ -69,10 +77,7 @@ def variances_from_spread(workload: Workload, spread: FloatArray, of_noise: Floa
         starts, stops = ranges
         found = diagonal[starts] + diagonal[stops] - 2 * covariance[starts, stops]
         return np.asarray(np.maximum(found, 0.0))
-    if len(spread) * workload.count > WORK:
-        raise TooLarge(
-            "The error of every single question is above the limit.", fixes=("ask fewer questions",)
-        )
+    check_work(len(spread) * workload.count)
     total = np.zeros(workload.count)
     step = max(1, 10**7 // max(1, workload.count))
     for first in range(0, len(spread), step):
@@ -138,9 +143,6 @@ class DenseLeastSquares(Estimator):
     def variances(self, workload: Workload, of_noise: FloatArray) -> FloatArray:
         return variances_from_spread(workload, self.spread_matrix, of_noise)
 
-    def total_variance(self, workload: Workload, of_noise: FloatArray) -> float:
-        return float(self.variances(workload, of_noise).sum())
-
 
 def anchored(x: IntArray, graph: PolicyGraph) -> IntArray:
     """The public totals of ``x`` and nothing else of it: everybody in the first cell of their component."""
@@ -205,24 +207,17 @@ class PathEstimator(Estimator):
     def variances(self, workload: Workload, of_noise: FloatArray) -> FloatArray:
         ranges = workload.intervals()
         if ranges is None:
-            if len(self.strategy) * workload.size > WORK:
-                raise TooLarge("The error of every single question is above the limit.")
+            check_work(len(self.strategy) * workload.size)
             return variances_from_spread(workload, self.spread(np.eye(len(self.strategy))), of_noise)
         path = int(np.diff(self._gains.indptr).max(initial=0))
         step = max(1, 10**7 // max(1, 2 * path))
-        if workload.count * path > WORK:
-            raise TooLarge(
-                "The error of every single question is above the limit.", fixes=("ask fewer questions",)
-            )
+        check_work(workload.count * path)
         found = [np.zeros(0)]
         for first in range(0, workload.count, step):
             starts, stops = (end[first : first + step] for end in ranges)
             both = self._gains[stops] - self._gains[starts]
             found.append(both.multiply(both) @ of_noise)
         return np.concatenate(found)
-
-    def total_variance(self, workload: Workload, of_noise: FloatArray) -> float:
-        return float(self.variances(workload, of_noise).sum())
 
 
 @final

@@ -31,6 +31,16 @@ keeps it beyond α − t unless T_i·D goes back by t, which has probability at 
 
     P(some |error| > α, discrete) ≤ P(some |error| > α − t, continuous) / (1 − η).
 
+Tails of Σ t_r·η_r in closed form, for few noise variables (REUSE §1, Intervals).
+
+One variable: the exact discrete tail. Independent Laplace variables of K different scales a_i = |t_i|·b_i:
+
+    P(|Z| ≥ t) = Σ_i e^{−t/a_i}·Π_{j≠i} a_i²/(a_i² − a_j²),
+
+by partial fractions of the characteristic function Π 1/(1 + a_i²s²). Scales that are too close cancel, so
+K ≤ 8 and gaps of 5 % are asked for, and digits are counted. Discrete noise is continuous noise moved by less
+than one, so ‖t‖₁ is added.
+
 Conservative quantiles by simulation, with the discrete noise as it was drawn (THEORY §5).
 
 The r-th smallest of N draws is at least the (1−β)-quantile but for γ, and γ is taken out of β, so what is
@@ -51,7 +61,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import gammaincc, ndtr
 
-from blowfishdb.core.accuracy import LARGEST_EPSILON, Accuracy, order_statistic
+from blowfishdb.core.accuracy import LARGEST_EPSILON, Accuracy, least_integer, order_statistic, tail
 from blowfishdb.core.arrays import FloatArray
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import Infeasible
@@ -92,6 +102,47 @@ def discretisation(roughness: float, eta: float) -> float:
     ``roughness`` is the largest ‖T_i‖².
     """
     return math.sqrt(roughness * math.log(1 / eta) / 3)
+
+
+_MOST_TERMS = 8
+_GAP = 1.05
+_DUST = 1e-12
+_DIGITS = 1e-15
+_GUARD = 1e-9
+
+
+def closed_half_width(weights: FloatArray, scales: FloatArray, beta: float) -> float | None:
+    """α with P(|Σ t_r·η_r| > α) ≤ β for discrete Laplace η_r; None where there is no closed form."""
+    spread = np.abs(weights) * scales
+    used = spread > _DUST * spread.max(initial=0.0)
+    if not used.any():
+        return 0.0
+    if np.count_nonzero(used) == 1:
+        weight, scale = abs(float(weights[used][0])), float(scales[used][0])
+        allowed = beta * (1 - _GUARD)
+        return weight * (1 + _GUARD) * least_integer(lambda m: tail(m, scale) <= allowed)
+    found = continuous_quantile(np.sort(spread[used]), beta)
+    return None if found is None else found + float(np.abs(weights).sum())
+
+
+def continuous_quantile(scales: FloatArray, beta: float) -> float | None:
+    """t with P(|Z| ≥ t) = β for a sum of independent Laplace variables of increasing ``scales``."""
+    if scales.size > _MOST_TERMS or (scales[1:] < _GAP * scales[:-1]).any():
+        return None
+    squares = scales**2
+    gaps = squares[:, None] - squares
+    np.fill_diagonal(gaps, 1.0)
+    ratios = squares[:, None] / gaps
+    np.fill_diagonal(ratios, 1.0)
+    factors = ratios.prod(axis=1)
+    if np.abs(factors).max() * _DIGITS > _GUARD * beta * 1e3:
+        return None
+
+    def excess(t: float) -> float:
+        return float(factors @ np.exp(-t / scales)) - beta
+
+    high = float(scales.sum()) * math.log(scales.size / beta)  # some |Z_i| ≥ a_i·ln(K/β), by a union bound
+    return float(brentq(excess, 0.0, high, xtol=1e-12 * high)) * (1 + _GUARD)
 
 
 _DRAWS = 2 * 10**7  # numbers per simulation: about half a second
@@ -199,7 +250,7 @@ class Simulation:
     def _samples(self, beta: float, gamma: float) -> int:
         """As many draws as time allows; 0 if they cannot show a failure probability of β."""
         affordable = min(_SAMPLES, max(500, _DRAWS // self.plan.width))
-        needed = math.ceil(1.2 * math.log(gamma) / math.log1p(-beta))
+        needed = _draws_to_see(beta, gamma)
         if needed > affordable and needed * self.plan.width > _PATIENCE * _DRAWS:
             return 0
         return max(affordable, needed)
@@ -269,13 +320,9 @@ class Simulation:
         """An α that holds at ``epsilon``, with noise as it will be: discrete."""
         samples = self._certificate_samples(beta, simultaneous)
         stream, scales = self._stream(attempt), self._unit_scales / float(epsilon)
-
-        def geometric(shape: tuple[int, int]) -> FloatArray:
-            return np.floor(stream.standard_exponential(size=shape) * scales)  # ⌊bE⌋: two make the noise
-
         measure: Callable[[Numbers], Numbers]
         measure = self.plan.largest_errors if simultaneous else lambda noise: np.abs(self.plan.spread(noise))
-        errors = [measure(geometric(shape) - geometric(shape)) for shape in self._shapes(samples)]
+        errors = [measure(discrete(stream, rows, scales)) for rows, _ in self._shapes(samples)]
         return _conservative(
             np.sort(np.concatenate(errors), axis=0), beta * (1 - _GAMMA), _GAMMA * beta / 2 ** (attempt + 1)
         )
@@ -296,6 +343,11 @@ def _conservative(ordered: FloatArray, beta: float, gamma: float) -> float:
     return math.inf if rank is None else float(ordered[rank - 1].max())
 
 
+def _draws_to_see(beta: float, gamma: float) -> int:
+    """How many draws show a failure probability of β but for γ, and some more."""
+    return math.ceil(1.2 * math.log(gamma) / math.log1p(-beta))
+
+
 Statistic = Callable[[FloatArray], FloatArray]
 
 _REUSED_DRAWS = 4 * 10**7
@@ -311,7 +363,7 @@ def quantile(
     ``width`` is how many numbers one draw takes. A statistic with several columns has one bound for each.
     """
     gamma, allowed = _GAMMA * beta, beta * (1 - _GAMMA)
-    needed = math.ceil(1.2 * math.log(gamma) / math.log1p(-allowed))
+    needed = _draws_to_see(allowed, gamma)
     if needed * width > _REUSED_PATIENCE * _REUSED_DRAWS:
         return None
     samples = max(needed, min(_SAMPLES, _REUSED_DRAWS // width))

@@ -1,7 +1,7 @@
 """Never pay twice: what follows from stored releases by arithmetic, and how sure it is (REUSE §1)."""
 
 from blowfishdb.mechanisms.reuse.combination import Combination, Partition, combine
-from blowfishdb.mechanisms.reuse.margins import Label, Offer, alpha_needed, cheapest, margin, owned
+from blowfishdb.mechanisms.reuse.margins import Label, Offer, cheapest, margin
 from blowfishdb.mechanisms.reuse.stored import Intervals, Rows, Sparse, StoredRelease, rows_of
 
 __all__ = [
@@ -13,10 +13,8 @@ __all__ = [
     "Rows",
     "Sparse",
     "StoredRelease",
-    "alpha_needed",
     "cheapest",
     "combine",
     "margin",
-    "owned",
     "rows_of",
 ]

@@ -1,16 +1,6 @@
 """Margins: how far the truth may be from an answer that follows from stored releases, and who owns it.
 
 Intervals for questions that were fixed before any release they use: the law of T·η itself.
-
-Tails of Σ t_r·η_r in closed form, for few noise variables (REUSE §1, Intervals).
-
-One variable: the exact discrete tail. Independent Laplace variables of K different scales a_i = |t_i|·b_i:
-
-    P(|Z| ≥ t) = Σ_i e^{−t/a_i}·Π_{j≠i} a_i²/(a_i² − a_j²),
-
-by partial fractions of the characteristic function Π 1/(1 + a_i²s²). Scales that are too close cancel, so
-K ≤ 8 and gaps of 5 % are asked for, and digits are counted. Discrete noise is continuous noise moved by less
-than one, so ‖t‖₁ is added.
 """
 
 from __future__ import annotations
@@ -22,60 +12,19 @@ from enum import Enum
 from typing import final
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.sparse import csr_array
 
-from blowfishdb.core.accuracy import Accuracy, check_beta, failure, least_integer, tail
+from blowfishdb.core.accuracy import Accuracy, check_beta, failure, least_integer
 from blowfishdb.core.arrays import FloatArray, IntArray
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain.domain import Axis
 from blowfishdb.core.workloads import Workload
-from blowfishdb.mechanisms.linear.law import discretisation, quantile, quantile_bound
+from blowfishdb.mechanisms.linear.law import closed_half_width, discretisation, quantile, quantile_bound
 from blowfishdb.mechanisms.reuse.combination import Combination, combine
 from blowfishdb.mechanisms.reuse.selected import selected_half_widths
 from blowfishdb.mechanisms.reuse.stored import Rows, StoredRelease, rows_of
 
-_MOST = 8
-_GAP = 1.05
-_DUST = 1e-12
-_DIGITS = 1e-15
 _ROUNDING = 1e-9
-
-
-def closed_half_width(weights: FloatArray, scales: FloatArray, beta: float) -> float | None:
-    """α with P(|Σ t_r·η_r| > α) ≤ β for discrete Laplace η_r; None where there is no closed form."""
-    spread = np.abs(weights) * scales
-    used = spread > _DUST * spread.max(initial=0.0)
-    if not used.any():
-        return 0.0
-    if np.count_nonzero(used) == 1:
-        weight, scale = abs(float(weights[used][0])), float(scales[used][0])
-        allowed = beta * (1 - _ROUNDING)
-        return weight * (1 + _ROUNDING) * least_integer(lambda m: tail(m, scale) <= allowed)
-    found = continuous_quantile(np.sort(spread[used]), beta)
-    return None if found is None else found + float(np.abs(weights).sum())
-
-
-def continuous_quantile(scales: FloatArray, beta: float) -> float | None:
-    """t with P(|Z| ≥ t) = β for a sum of independent Laplace variables of increasing ``scales``."""
-    if scales.size > _MOST or (scales[1:] < _GAP * scales[:-1]).any():
-        return None
-    squares = scales**2
-    gaps = squares[:, None] - squares
-    np.fill_diagonal(gaps, 1.0)
-    ratios = squares[:, None] / gaps
-    np.fill_diagonal(ratios, 1.0)
-    factors = ratios.prod(axis=1)
-    if np.abs(factors).max() * _DIGITS > _ROUNDING * beta * 1e3:
-        return None
-
-    def excess(t: float) -> float:
-        return float(factors @ np.exp(-t / scales)) - beta
-
-    high = float(scales.sum()) * math.log(scales.size / beta)  # some |Z_i| ≥ a_i·ln(K/β), by a union bound
-    return float(brentq(excess, 0.0, high, xtol=1e-12 * high)) * (1 + _ROUNDING)
-
-
 _WRITTEN_OUT = 10**7
 _ONE_BY_ONE = 2_000
 _ETA = 0.05
@@ -135,7 +84,7 @@ def _simulated(combination: Combination, questions: IntArray, beta: float) -> Fl
 
 
 def _bounds(combination: Combination, questions: IntArray, beta: float) -> FloatArray:
-    """Bounds that need no draws (:mod:`…core.laplace_sums`), for a β too small to be seen in any."""
+    """Bounds that need no draws (:mod:`…linear.law`), for a β too small to be seen in any."""
     scales = combination.estimator.noise.scales
     spread, rough = np.zeros(questions.size), np.zeros(questions.size)
     step = max(1, _WRITTEN_OUT // scales.size)
@@ -193,31 +142,6 @@ def margin(
         seen = max(len(combination.noisy_releases), among or 1, 1)
         widths = selected_half_widths(combination, beta, seen)
     return widths + combination.estimator.residuals * MOST_ROWS
-
-
-def alpha_needed(
-    combination: Combination,
-    beta: float,
-    label: Label = Label.ANY,
-    *,
-    simultaneous: bool = True,
-    among: int | None = None,
-) -> float:
-    """The least α at which every answer is known to follow; infinite if one is not determined."""
-    if not combination.determined.all():
-        return float("inf")
-    return float(margin(combination, beta, label, simultaneous=simultaneous, among=among).max(initial=0.0))
-
-
-def owned(
-    accuracy: Accuracy, combination: Combination, label: Label = Label.ANY, *, among: int | None = None
-) -> bool:
-    """Whether the question has been paid for: all of it follows, as accurately as was asked."""
-    simultaneous = accuracy.simultaneous
-    return (
-        alpha_needed(combination, accuracy.beta, label, simultaneous=simultaneous, among=among)
-        <= accuracy.alpha
-    )
 
 
 @final

@@ -13,7 +13,6 @@ The choice may also fall on *which* release and *which* of these bounds, so β i
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 from typing import final
@@ -77,11 +76,6 @@ class _Family:
         object.__setattr__(self, "name", "|".join(release.fingerprint for release in self.releases))
 
 
-def range_quantile(releases: Sequence[StoredRelease], beta: float) -> float:
-    """c: a bound on the (1−β)-quantile of sup |t·η|/sd over all ranges, or boxes, of releases."""
-    return _of_family(_Family(tuple(releases)), beta)[0]
-
-
 @lru_cache(maxsize=256)
 def _of_family(family: _Family, beta: float) -> tuple[float, float]:
     """(c, d): with probability 1−β every range is within min(c·sd, d)."""
@@ -99,7 +93,7 @@ def _of_family(family: _Family, beta: float) -> tuple[float, float]:
 
 
 def _union_bound(scales: FloatArray, members: int, beta: float) -> float:
-    """c by the tail of one sum of Laplace variables, taken for every member (:mod:`…core.laplace_sums`)."""
+    """c by the tail of one sum of Laplace variables, taken for every member (:mod:`…linear.law`)."""
     noisy = np.unique(scales[scales > 0])
     variances = np.asarray(variance(noisy))
     rougher = math.sqrt(float((2 * noisy**2 / variances).max()))
