@@ -342,8 +342,7 @@ class PolicySteps(Moves):
 
     def between(self, u: IntArray, v: IntArray) -> NDArray[Any]:
         if isinstance(self.asked, Full | Threshold):
-            theta = self.asked.theta if isinstance(self.asked, Threshold) else self.asked.size
-            return np.asarray(-(-np.abs(u - v) // theta))
+            return np.asarray(-(-np.abs(u - v) // max(1, self.asked.reach)))
         found = self._table[u, v]
         _whole(float(found.max(initial=0.0)))
         return np.asarray(found.astype(np.int64))

@@ -14,7 +14,7 @@ from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.sensitivity import check_sizes
-from blowfishdb.core.workloads import Histogram, Product, Workload
+from blowfishdb.core.workloads import Workload, one_per_cell
 from blowfishdb.mechanisms.adaptive.denoised import OrderedDenoised
 from blowfishdb.mechanisms.adaptive.policy_tree import PolicyTree
 from blowfishdb.mechanisms.adaptive.tree import AdaptiveTree, ordered_shape
@@ -60,24 +60,18 @@ def _choose(workload: Workload, graph: PolicyGraph) -> tuple[_Found, str] | None
     if workload.count == 1:
         return None
     if graph.absent:
-        if steps(graph) == 1 and axes <= 2 and not _of_cells(workload):
+        if steps(graph) == 1 and axes <= 2 and not one_per_cell(workload):
             return AdaptiveTree(), "records come and go and nothing else is hidden"
         return None
     if axes <= 1 and joins_neighbours(graph):
         return OrderedDenoised(), "only neighbouring values are hidden from each other"
     if axes <= 1 and graph.span is not None and graph.components().count == 1:
         return PolicyTree(), f"hidden moves are at most {graph.span:,} cells long"
-    if _of_cells(workload):
+    if one_per_cell(workload):
         return OrderedDenoised(), "the cells themselves are asked for"
     if axes == 2 and graph.edge_count == math.comb(graph.size, 2):
         return AdaptiveTree(), "any two cells are hidden from each other"
     return None
-
-
-def _of_cells(workload: Workload) -> bool:
-    """Whether every question is about one cell."""
-    factors = workload.factors if isinstance(workload, Product) else (workload,)
-    return all(isinstance(factor, Histogram) for factor in factors)
 
 
 @final

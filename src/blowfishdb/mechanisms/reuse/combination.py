@@ -105,10 +105,12 @@ class Partition:
             place, inside = place * axis.bins.count + along, inside & (along >= 0)
         return np.where(inside, place, -1).ravel()
 
-    def intervals(self, rows: Rows, axes: tuple[Axis, ...]) -> Intervals | None:
-        """``rows`` over ``axes`` as intervals of common boxes; None if they are not."""
+    def intervals(self, rows: Rows, axes: tuple[Axis, ...] | None) -> Intervals | None:
+        """``rows`` over ``axes``, or over common boxes, as intervals of these; None if they are not."""
         if not (self.line and isinstance(rows, Intervals)):
             return None
+        if axes is None:
+            return rows
         places = self.places(axes)
         order = np.where(places < 0, rows.size, places)
         if (np.diff(order) < 0).any():
@@ -117,8 +119,10 @@ class Partition:
         stops = np.maximum(np.searchsorted(order, rows.stops, side="left"), starts)
         return Intervals(self.count, starts, stops)
 
-    def matrix(self, rows: Rows, axes: tuple[Axis, ...]) -> csr_array | None:
+    def matrix(self, rows: Rows, axes: tuple[Axis, ...] | None) -> csr_array | None:
         """``rows`` over ``axes`` written out over common boxes; None if that takes too much room."""
+        if axes is None:
+            return rows.sparse()
         places = self.places(axes)
         inside = np.flatnonzero(places >= 0)
         where = csr_array(
@@ -376,45 +380,31 @@ def _combined(
 
 
 def estimate(
-    partition: Partition, releases: Sequence[StoredRelease], questions: Rows, axes: tuple[Axis, ...]
+    partition: Partition,
+    releases: Sequence[StoredRelease],
+    questions: Rows,
+    axes: tuple[Axis, ...] | None = None,
 ) -> ReleaseEstimator | None:
-    """The estimator that suits: the graph on cut points where all is intervals, least squares otherwise."""
-    boxes = math.prod(axis.bins.count for axis in axes)
+    """The estimator that suits: the graph on cut points where all is intervals, least squares otherwise.
+
+    Without ``axes`` the questions are about the common boxes themselves.
+    """
+    boxes = partition.count if axes is None else math.prod(axis.bins.count for axis in axes)
     if questions.size != boxes:
         raise SizeMismatch(f"The questions speak of {questions.size:,} boxes, the axes of {boxes:,}.")
     sides = [*((release.rows, release.axes) for release in releases), (questions, axes)]
     lines = [found for rows, on in sides if (found := partition.intervals(rows, on)) is not None]
     if len(lines) == len(sides):
-        return _on_line(partition, lines[:-1], noise_of(releases), lines[-1])
+        *measured, wanted = lines
+        starts = np.concatenate([line.starts for line in measured])
+        stops = np.concatenate([line.stops for line in measured])
+        return LineEstimator(Intervals(partition.count, starts, stops), noise_of(releases), wanted)
     matrices = [matrix for rows, on in sides if (matrix := partition.matrix(rows, on)) is not None]
     if len(matrices) < len(sides):
         return None
     denominator = questions.denominator if isinstance(questions, Sparse) else 1
     asked = csr_array(matrices[-1] / denominator)
     return box_estimator(csr_array(vstack(matrices[:-1])), noise_of(releases), asked)
-
-
-def estimator_of(
-    partition: Partition, releases: Sequence[StoredRelease], questions: Rows
-) -> ReleaseEstimator | None:
-    """The same for questions about the common boxes themselves."""
-    lines = [found for r in releases if (found := partition.intervals(r.rows, r.axes)) is not None]
-    if len(lines) == len(releases) and isinstance(questions, Intervals):
-        return _on_line(partition, lines, noise_of(releases), questions)
-    matrices = [matrix for r in releases if (matrix := partition.matrix(r.rows, r.axes)) is not None]
-    if len(matrices) < len(releases):
-        return None
-    return box_estimator(csr_array(vstack(matrices)), noise_of(releases), csr_array(questions.sparse() * 1.0))
-
-
-def _on_line(
-    partition: Partition, lines: Sequence[Intervals], noise: RowNoise, questions: Intervals
-) -> LineEstimator:
-    starts, stops = (
-        np.concatenate([line.starts for line in lines]),
-        np.concatenate([line.stops for line in lines]),
-    )
-    return LineEstimator(Intervals(partition.count, starts, stops), noise, questions)
 
 
 def noise_of(releases: Sequence[StoredRelease]) -> RowNoise:

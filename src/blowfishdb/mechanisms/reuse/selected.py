@@ -25,7 +25,7 @@ from blowfishdb.core.arrays import FloatArray
 from blowfishdb.core.domain.bins import LIMIT
 from blowfishdb.mechanisms.linear.estimators import ReleaseEstimator
 from blowfishdb.mechanisms.linear.law import Statistic, discretisation, quantile, quantile_bound
-from blowfishdb.mechanisms.reuse.combination import Combination, Partition, estimator_of, noise_of
+from blowfishdb.mechanisms.reuse.combination import Combination, Partition, estimate, noise_of
 from blowfishdb.mechanisms.reuse.line import LineEstimator
 from blowfishdb.mechanisms.reuse.stored import Intervals, Rows, Sparse, StoredRelease, all_intervals, rows_of
 
@@ -104,11 +104,11 @@ def _union_bound(scales: FloatArray, members: int, beta: float) -> float:
 def _simulated(family: _Family, partition: Partition, members: int, beta: float) -> float | None:
     volumes = math.prod(n * (n + 1) * (n + 2) // 6 for n in partition.shape)
     if partition.line:
-        estimator = estimator_of(partition, family.releases, all_intervals(partition.count))
+        estimator = estimate(partition, family.releases, all_intervals(partition.count))
     elif volumes <= LIMIT:
         factors = [all_intervals(size).sparse() for size in partition.shape]
         boxes = reduce(lambda a, b: csr_array(kron(a, b)), factors)
-        estimator = estimator_of(partition, family.releases, rows_of(boxes))
+        estimator = estimate(partition, family.releases, rows_of(boxes))
     else:
         return None
     if estimator is None:
@@ -164,7 +164,7 @@ def cut_errors(estimator: LineEstimator) -> LineEstimator:
 def _extent(family: _Family, partition: Partition, beta: float) -> float | None:
     """max − min of prefix errors: no range is further out, whatever its deviation."""
     nothing = np.zeros(1, dtype=np.int64)
-    shape = estimator_of(partition, family.releases, Intervals(partition.count, nothing, nothing))
+    shape = estimate(partition, family.releases, Intervals(partition.count, nothing, nothing))
     if not isinstance(shape, LineEstimator):
         return None
     heights = cut_errors(shape)
