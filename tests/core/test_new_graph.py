@@ -49,7 +49,7 @@ class Circle(PolicyGraph):
         pairs = np.sort(np.stack((cells, (cells + 1) % self.size), axis=1), axis=1)
         yield np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
 
-    def project_closed(self, bins: Bins) -> PolicyGraph | None:
+    def project_in_closed_form(self, bins: Bins) -> PolicyGraph | None:
         return None
 
 

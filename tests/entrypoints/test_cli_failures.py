@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from blowfishdb.core import errors
-from blowfishdb.entrypoints.cli.here import exit_code, problem
+from blowfishdb.entrypoints.cli.session import exit_code, problem
 from tests.entrypoints.commands import Shell, people
 
 QUESTION = ("people", "histogram(age, bins=4)")

@@ -16,7 +16,7 @@ from blowfishdb.core.errors import NotAllowed
 from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.entrypoints.demo import serving
-from blowfishdb.messages.policies import Facts
+from blowfishdb.messages.policies import DatasetInfo
 from blowfishdb.workspace.embedded import Workspace
 from tests.entrypoints.commands import Shell
 from tests.entrypoints.server import DOMAIN, Running, running
@@ -43,11 +43,11 @@ def server(tmp_path: Path) -> Iterator[Running]:
 
 
 def test_facts_keep_what_is_known() -> None:
-    facts = Facts("salaries", DOMAIN, POLICY, 1, 1, 1)
-    again = Facts.from_plain(json.loads(json.dumps(facts.to_plain())))
+    facts = DatasetInfo("salaries", DOMAIN, POLICY, 1, 1, 1)
+    again = DatasetInfo.from_plain(json.loads(json.dumps(facts.to_plain())))
     assert again.policy.constraints == KNOWN
-    nothing = Facts("salaries", DOMAIN, POLICY.knowing(None), 1, 1, 1)
-    assert Facts.from_plain(nothing.to_plain()).policy.constraints is None
+    nothing = DatasetInfo("salaries", DOMAIN, POLICY.knowing(None), 1, 1, 1)
+    assert DatasetInfo.from_plain(nothing.to_plain()).policy.constraints is None
 
 
 # --- interface ----------------------------------------------------------------------------------------

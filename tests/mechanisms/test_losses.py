@@ -63,7 +63,7 @@ def test_a_column_that_is_declared_otherwise_cannot_be_compared() -> None:
 
 def test_rows_of_one_person_add_up() -> None:
     one = released(line(1), Histogram(200), "0.1")
-    three = ByRows(one.axes, one.rows, one.scales, one.which, people=3)
+    three = ByRows(one.axes, one.rows, one.scales, one.which, rows_per_person=3)
     assert three.worst(line(5)) == 3 * one.worst(line(5))
 
 

@@ -26,7 +26,7 @@ from blowfishdb.mechanisms.total_loss import known_rows, total_loss
 from tests.neighbouring_rows import most_lost
 
 
-def asked(policy: Policy, column: str, workload: Workload, epsilon: str, people: int = 1) -> Kernel:
+def asked(policy: Policy, column: str, workload: Workload, epsilon: str, rows_per_person: int = 1) -> Kernel:
     """A question about one column, priced as the service prices it."""
     from blowfishdb.core.graphs import Apex, Cone
 
@@ -35,7 +35,7 @@ def asked(policy: Policy, column: str, workload: Workload, epsilon: str, people:
     if axis.attribute.may_drop and not graph.absent:
         graph = Cone(graph, Apex.OUTSIDE)
     plan = Laplace(on="workload").plan(workload, graph)
-    return kernel_of(plan, Epsilon(epsilon), (axis,), policy, people)
+    return kernel_of(plan, Epsilon(epsilon), (axis,), policy, rows_per_person)
 
 
 def rows_in(kernels: list[Kernel]) -> list[ByRows]:
@@ -108,8 +108,8 @@ def release(draw: st.DrawFn, domain: Domain) -> ByRows:
     matrix = [draw(st.lists(st.integers(-1, 2), min_size=boxes, max_size=boxes)) for _ in range(count)]
     scales = draw(st.lists(st.sampled_from((0, 1, 2, Fraction(7, 2), 5)), min_size=count, max_size=count))
     rows = rows_of(csr_array(np.array(matrix, dtype=np.int64)))
-    people = draw(st.integers(1, 3))
-    return ByRows(axes, rows, tuple(map(Fraction, scales)), np.arange(count), people)
+    rows_per_person = draw(st.integers(1, 3))
+    return ByRows(axes, rows, tuple(map(Fraction, scales)), np.arange(count), rows_per_person)
 
 
 @settings(max_examples=400, deadline=None)

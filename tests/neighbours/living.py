@@ -25,8 +25,8 @@ from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.quotes import Quote
 from blowfishdb.noise import seeded
 from blowfishdb.service.planning import Planner
-from blowfishdb.service.records import DatasetRecord
-from blowfishdb.service.reuse import Owned
+from blowfishdb.service.records import DatasetEntry
+from blowfishdb.service.reuse import StoredReleases
 from blowfishdb.workspace.datasets import Dataset
 from blowfishdb.workspace.embedded import Workspace
 from blowfishdb.workspace.gateway import Gateway
@@ -318,7 +318,7 @@ class Arena:
                 with closing(sqlite3.connect(path)) as connection:
                     new.backup(connection)
                 service = door.workspace._service  # which remembers answers by their numbers
-                door.workspace._service = replace(service, owned=Owned(service.ledger))
+                door.workspace._service = replace(service, owned=StoredReleases(service.ledger))
         self._worlds += 1
         return self._doors
 
@@ -330,7 +330,7 @@ class Arena:
         door = self.door(path)
         service = door.workspace._service
 
-        def noting(record: DatasetRecord) -> Any:
+        def noting(record: DatasetEntry) -> Any:
             return Noting(service.backend(record), self.watch, record.snapshot)
 
         changed = replace(service, planner=self.planner, backend=noting)

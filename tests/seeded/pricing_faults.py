@@ -48,11 +48,14 @@ def _per_row(found: Any, *_: object, **__: object) -> Any:
 
 
 def _kernel_of_one_row(original: Any) -> Any:
-    return lambda plan, epsilon, axes, policy, people: original(plan, epsilon, axes, policy, 1)
+    return lambda plan, epsilon, axes, policy, rows_per_person: original(plan, epsilon, axes, policy, 1)
 
 
 def _past_of_one_row(original: Any) -> Any:
-    return lambda ledger, dataset, policies, *, people: original(ledger, dataset, policies, people=1)
+    def history(ledger: Any, dataset: Any, policies: Any, *, rows_per_person: int, **how: Any) -> Any:
+        return original(ledger, dataset, policies, rows_per_person=1, **how)
+
+    return history
 
 
 def _paid_alone(original: Any) -> Any:
@@ -214,14 +217,14 @@ FAULTS = (
     Fault(
         "paid alone",
         "what the first question of a basket would cost alone counts as paid",
-        "Together.due",
+        "Basket.due",
         _paid_alone,
         "basket",
     ),
     Fault(
         "free members",
         "a member of a basket that paid nothing is forgotten",
-        "Together.due",
+        "Basket.due",
         _free_members_forgotten,
         "basket",
     ),

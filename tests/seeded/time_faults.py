@@ -40,11 +40,11 @@ def _without(*names: str) -> Any:
 
 
 def _worst_of_one_row(original: Any) -> Any:
-    return lambda self, policy: original(replace(self, people=1), policy)
+    return lambda self, policy: original(replace(self, rows_per_person=1), policy)
 
 
 def _losses_of_one_row(original: Any) -> Any:
-    return lambda self, kernel, pairs: original(self, replace(kernel, people=1), pairs)
+    return lambda self, kernel, pairs: original(self, replace(kernel, rows_per_person=1), pairs)
 
 
 def _dropped_at_no_distance(original: Any) -> Any:
@@ -75,16 +75,16 @@ def _first_move(original: Any) -> Any:
 
 
 def _alone_is_paid(original: Any) -> Any:
-    def kernel(charge: Any, answer: Any, policies: Any, people: int) -> Any:
+    def kernel(charge: Any, answer: Any, policies: Any, rows_per_person: int) -> Any:
         detail = {key: value for key, value in charge.detail.items() if key != "alone"}
-        return original(replace(charge, detail=detail), answer, policies, people)
+        return original(replace(charge, detail=detail), answer, policies, rows_per_person)
 
     return kernel
 
 
 def _as_paid(original: Any) -> Any:
-    def kernel(charge: Any, answer: Any, policies: Any, people: int) -> Any:
-        found = original(charge, answer, policies, people)
+    def kernel(charge: Any, answer: Any, policies: Any, rows_per_person: int) -> Any:
+        found = original(charge, answer, policies, rows_per_person)
         policy = policies(charge.detail["policy_version"])
         return Tightest((found, ByDistance(policy, charge.amount)))
 
@@ -92,8 +92,8 @@ def _as_paid(original: Any) -> Any:
 
 
 def _totals_forgotten(original: Any) -> Any:
-    def measured(plain: Any, people: int) -> ByRows:
-        found = original(plain, people)
+    def measured(plain: Any, rows_per_person: int) -> ByRows:
+        found = original(plain, rows_per_person)
         noisy = np.flatnonzero(found.weights)
         if not noisy.size:
             return found
@@ -184,8 +184,8 @@ def _quoted_for_nothing(original: Any) -> Any:
 
 
 def _bound_of_one_row(original: Any) -> Any:
-    def kernel(plan: Any, epsilon: Any, axes: Any, policy: Any, people: int) -> Any:
-        found = original(plan, epsilon, axes, policy, people)
+    def kernel(plan: Any, epsilon: Any, axes: Any, policy: Any, rows_per_person: int) -> Any:
+        found = original(plan, epsilon, axes, policy, rows_per_person)
         return Tightest((found, ByDistance(policy, epsilon)))
 
     return kernel
@@ -302,7 +302,7 @@ FAULTS = (
     Fault(
         "second half",
         "the second question of a basket pays half",
-        "Together.due",
+        "Basket.due",
         _endless_is_free,
         "together",
     ),

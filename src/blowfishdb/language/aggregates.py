@@ -55,7 +55,7 @@ _KNOWN = frozenset({"expressions", "from_", "where", "group", "having", "order",
 
 @final
 @dataclass(frozen=True)
-class Source:
+class SelectContext:
     """The dataset of a SELECT and the rows it is about; writes statements about them."""
 
     domain: Domain
@@ -103,14 +103,14 @@ def _round_number(least: int) -> int:
     return next(power * digit for digit in (1, 2, 5, 10) if power * digit >= least)
 
 
-def refuse_statement(typed: str, source: Source) -> None:
+def refuse_statement(typed: str, source: SelectContext) -> None:
     """Anything that does not begin like a SELECT; the parser never sees it."""
     first = next(iter(sql_tokens(typed)), None)
     if first is not None and first.token_type not in (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN):
         raise source.refuse(f"A question begins with SELECT, not with {first.text[:40]!r}.")
 
 
-def refuse_shape(tree: exp.Expr, source: Source) -> None:
+def refuse_shape(tree: exp.Expr, source: SelectContext) -> None:
     """Anything that is not one SELECT from one place."""
     if isinstance(tree, exp.SetOperation):
         raise source.refuse("One SELECT at a time: UNION, INTERSECT and EXCEPT combine several.")
@@ -123,7 +123,7 @@ def refuse_shape(tree: exp.Expr, source: Source) -> None:
         raise source.refuse("A question reads one dataset, once, so subqueries are not answered.")
 
 
-def refuse_clauses(tree: exp.Expr, source: Source) -> None:
+def refuse_clauses(tree: exp.Expr, source: SelectContext) -> None:
     """Clauses that no question has."""
     column = source.first_column(tree)
     for clause, reason in _CLAUSES:
@@ -137,7 +137,7 @@ def refuse_clauses(tree: exp.Expr, source: Source) -> None:
         raise refuse_window(node, source)
 
 
-def refuse_window(node: exp.Expr, source: Source) -> UnsupportedSql:
+def refuse_window(node: exp.Expr, source: SelectContext) -> UnsupportedSql:
     """OVER (…)."""
     return source.refuse(
         "Window functions compare rows with each other; counts can be asked for bin by bin, and "
@@ -146,7 +146,7 @@ def refuse_window(node: exp.Expr, source: Source) -> UnsupportedSql:
     )
 
 
-def refuse_aggregate(node: exp.Expr, source: Source) -> UnsupportedSql:
+def refuse_aggregate(node: exp.Expr, source: SelectContext) -> UnsupportedSql:
     """An expression in the select list that is neither a known aggregate nor a column."""
     column = source.first_column(node)
     mentioned = node.find(exp.Column) is not None
@@ -184,7 +184,7 @@ def both(where: Predicate, more: str) -> str:
     return f"({condition_text(where)}) AND {more}"
 
 
-def refuse_counted_groups(column: str, keys: list[str], source: Source) -> UnsupportedSql:
+def refuse_counted_groups(column: str, keys: list[str], source: SelectContext) -> UnsupportedSql:
     """COUNT(column) of each group: the rows of each that have a value, where those are kept apart."""
     if source.domain[column].has_missing_cell:
         source = replace(source, where=_joined(source.where, ~IsMissing(column)))
@@ -196,7 +196,7 @@ def _joined(where: Predicate, more: Predicate) -> Predicate:
     return more if isinstance(where, Everything) else where & more
 
 
-def refuse_grouped(asked: str, keys: list[str], source: Source) -> UnsupportedSql:
+def refuse_grouped(asked: str, keys: list[str], source: SelectContext) -> UnsupportedSql:
     """SUM, AVG and quantiles of each group: one question for each, or counts."""
     counted = source.counted(*keys)
     listed = [name for name, attribute in source.domain.columns if isinstance(attribute, Category)]
@@ -229,7 +229,7 @@ def is_count(node: exp.Expr) -> bool:
     return star or isinstance(node.this, exp.Literal)
 
 
-def key(node: exp.Expr, source: Source) -> ColumnForm:
+def key(node: exp.Expr, source: SelectContext) -> ColumnForm:
     """``age`` or ``BIN(age, 5)``."""
     if isinstance(node, exp.Column):
         if node.table or not isinstance(node.this, exp.Identifier):
@@ -255,7 +255,7 @@ def key_text(column: ColumnForm) -> str:
     return f"BIN({name}, {number_text(width)})"
 
 
-def _width(node: exp.Expr, name: str, source: Source) -> Any:
+def _width(node: exp.Expr, name: str, source: SelectContext) -> Any:
     if isinstance(node, exp.Literal) and not node.is_string:
         return number_from(node.this)
     if isinstance(node, exp.Interval) and isinstance(node.this, exp.Literal) and node.unit is not None:
@@ -266,7 +266,7 @@ def _width(node: exp.Expr, name: str, source: Source) -> Any:
     raise InvalidQuestion(f"{shown(node)} is not the width of a bin.", fixes=(fix,))
 
 
-def aggregate(node: exp.Expr, source: Source) -> QuestionForm:
+def aggregate(node: exp.Expr, source: SelectContext) -> QuestionForm:
     """The question that one expression of the select list asks about all rows."""
     where = source.where
     match node:
@@ -289,7 +289,7 @@ def aggregate(node: exp.Expr, source: Source) -> QuestionForm:
     return QuestionForm("quantiles", (key(found[0], source),), where, shares=shares)
 
 
-def _filtered(node: exp.Filter, source: Source) -> UnsupportedSql:
+def _filtered(node: exp.Filter, source: SelectContext) -> UnsupportedSql:
     """``COUNT(*) FILTER (WHERE …)``: the same with WHERE."""
     asked = aggregate(node.this, source).only(condition_of(node.expression.this, source.domain))
     fix = replace(source, where=asked.where).select(aggregate_text(asked))

@@ -24,7 +24,7 @@ from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidBins, InvalidQuestion, InvalidWorkload, UnknownDataset
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
 from blowfishdb.language.aggregates import (
-    Source,
+    SelectContext,
     aggregate,
     aggregate_text,
     is_count,
@@ -154,7 +154,7 @@ class SqlQuestion:
 
 def parse_select(text: str, domain: Domain, *, dataset: str) -> SqlQuestion:
     """The question that a SELECT on ``dataset`` stands for, checked against the declared columns."""
-    source = Source(domain, dataset)
+    source = SelectContext(domain, dataset)
     parts = split_extensions(text)
     refuse_statement(parts.select, source)
     tree = sql_tree(parts.select, None, source.select("COUNT(*)"))
@@ -168,7 +168,7 @@ def parse_select(text: str, domain: Domain, *, dataset: str) -> SqlQuestion:
     return SqlQuestion(form, parts.accuracy, parts.epsilon, parts.explain)
 
 
-def _check_form(form: QuestionForm, source: Source) -> None:
+def _check_form(form: QuestionForm, source: SelectContext) -> None:
     """Whether the columns are of a kind that can be asked this; if not, they can at least be counted."""
     try:
         form.check(source.domain)
@@ -177,7 +177,7 @@ def _check_form(form: QuestionForm, source: Source) -> None:
         raise type(error)(error.message, fixes=(source.counted(*keys),)) from None
 
 
-def _check_table(tree: exp.Expr, source: Source) -> None:
+def _check_table(tree: exp.Expr, source: SelectContext) -> None:
     """FROM names the dataset, and nothing else; its name in front of columns is let go."""
     origin = tree.args.get("from_")
     table = None if origin is None else origin.this
@@ -205,7 +205,7 @@ class _Select:
     """The clauses of one SELECT, read together."""
 
     tree: exp.Expr
-    source: Source
+    source: SelectContext
 
     def form(self) -> QuestionForm:
         keys = self._keys()

@@ -222,7 +222,7 @@ _DIRECT: dict[str | None, tuple[On, ...]] = {
 
 @final
 @dataclass(frozen=True, eq=False)
-class Tied:
+class ConstrainedChoice:
     """Questions over cells of which something is known, and the mechanism that was asked for, if any."""
 
     workload: Workload
@@ -333,7 +333,7 @@ FROM_KNOWN: Final = "From what is known"
 
 @final
 @dataclass(frozen=True, eq=False)
-class GivenAnswers(Plan):
+class KnownAnswers(Plan):
     """The values that the known answers determine, whatever the data."""
 
     workload: Workload

@@ -241,7 +241,7 @@ class Kernel(ABC):
 class ByRows(Kernel):
     """A release whose rows and noise are known: exact for every pair.
 
-    ``people``: how many rows one person can be in; each may move along an edge.
+    ``rows_per_person``: how many rows one person can be in; each may move along an edge.
     """
 
     axes: tuple[Axis, ...]
@@ -249,7 +249,7 @@ class ByRows(Kernel):
     scales: tuple[Fraction, ...]
     """The distinct ones."""
     which: IntArray
-    people: int = 1
+    rows_per_person: int = 1
 
     def worst(self, policy: Policy) -> Loss:
         if policy.constraints is not None:
@@ -264,7 +264,7 @@ class ByRows(Kernel):
         if not noisy.size:
             return Fraction(0)
         cost = self._strategy(noisy, self.weights[noisy]).cost(graph)
-        return self.people * Fraction(int(cost), self.unit)
+        return self.rows_per_person * Fraction(int(cost), self.unit)
 
     def _tells_nothing(self, policy: Policy) -> bool:
         """Whether it only says how many rows there are, where that is the same for all neighbours."""
@@ -344,10 +344,14 @@ class Tightest(Kernel):
 
 
 def kernel_of(
-    plan: Plan | DataDependentPlan, epsilon: Epsilon, axes: tuple[Axis, ...], policy: Policy, people: int
+    plan: Plan | DataDependentPlan,
+    epsilon: Epsilon,
+    axes: tuple[Axis, ...],
+    policy: Policy,
+    rows_per_person: int,
 ) -> Kernel:
     """What a release of ``plan`` at ``epsilon`` per row is going to lose, before it is made."""
-    bound = ByDistance(policy, epsilon * people)
+    bound = ByDistance(policy, epsilon * rows_per_person)
     if isinstance(plan, DataDependentPlan):
         return bound
     try:
@@ -355,4 +359,4 @@ def kernel_of(
     except (NotProven, TooLarge):
         return bound
     which = np.arange(len(scales))
-    return Tightest((ByRows(axes, rows_of(rows), tuple(scales), which, people), bound))
+    return Tightest((ByRows(axes, rows_of(rows), tuple(scales), which, rows_per_person), bound))

@@ -189,7 +189,7 @@ class _Common:
         exact = kernel.weights == 0
         noisy = _changes(kernel, ~exact, kernel.weights, pairs)
         told = np.asarray(_changes(kernel, exact, np.ones_like(kernel.weights), pairs) > 0, dtype=np.bool_)
-        return kernel.people * (self.unit // kernel.unit) * noisy, told
+        return kernel.rows_per_person * (self.unit // kernel.unit) * noisy, told
 
 
 def _columns(kernel: ByRows) -> frozenset[str]:
@@ -209,14 +209,14 @@ def _changes(kernel: ByRows, chosen: BoolArray, weights: IntArray, pairs: IntArr
 
 @final
 @dataclass(frozen=True)
-class Worst:
+class WorstLoss:
     """What a policy has lost, and where: the columns whose values are told apart best."""
 
     loss: Loss
     columns: tuple[str, ...]
 
 
-def total_loss(kernels: Sequence[Kernel], policy: Policy) -> Worst:
+def total_loss(kernels: Sequence[Kernel], policy: Policy) -> WorstLoss:
     """What all releases together lost under ``policy``.
 
     Largest losses are added up over the moves that can happen together: of all columns at once under a joint
@@ -231,7 +231,7 @@ def total_loss(kernels: Sequence[Kernel], policy: Policy) -> Worst:
             others = [kernel.worst(moving) for kernel in kernels if known_rows(kernel) is None]
             together = pairwise_loss(known, moving)
             apart = apart if together is None else min(apart, _added([together, *others]))
-        found.append(Worst(apart, columns))
+        found.append(WorstLoss(apart, columns))
     return max(found, key=lambda worst: worst.loss)
 
 

@@ -17,7 +17,7 @@ from blowfishdb.core.policy.words import sentences
 
 @final
 @dataclass(frozen=True, eq=False)
-class Facts(Message):
+class DatasetInfo(Message):
     """What everyone who may ask about a dataset may know of it."""
 
     name: str
@@ -49,7 +49,7 @@ class Facts(Message):
 
 @final
 @dataclass(frozen=True)
-class Past(Message):
+class PastLoss(Message):
     """What earlier answers lost under a policy, and in which columns most."""
 
     _said = ("sentence",)
@@ -83,7 +83,7 @@ class Past(Message):
 
 @final
 @dataclass(frozen=True)
-class Kept(Message):
+class EarlierPolicy(Message):
     """An earlier policy that is still promised, and what may still be lost under it."""
 
     _said = ("sentences",)

@@ -18,7 +18,7 @@ from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.questions.clusters import ClusterProblem, ClusterQuestion, project_clusters
 from blowfishdb.core.questions.projection import Projected, project
 from blowfishdb.mechanisms import CLUSTERING, DATA_DEPENDENT, NAMED, Best, DataDependentMechanism, KMeans
-from blowfishdb.mechanisms.best import Choice, GivenAnswers, Tied
+from blowfishdb.mechanisms.best import Choice, ConstrainedChoice, KnownAnswers
 from blowfishdb.mechanisms.plan import DataDependentPlan
 from blowfishdb.messages.questions import Request
 from blowfishdb.service.tasks import ClusterTask, CountTask, ErrorBound, Problem, Task
@@ -60,7 +60,7 @@ class Planner:
         values = None if problem.refined is None else given_answers(problem.refined, problem.workload)
         if values is None:
             return None
-        choice = Choice(GivenAnswers(problem.workload, problem.graph, values), Epsilon(0))
+        choice = Choice(KnownAnswers(problem.workload, problem.graph, values), Epsilon(0))
         return CountTask(request, problem, choice, _promise(choice, request, problem.axes), Epsilon(0))
 
     def _choose(self, problem: Projected, request: Request, rows_per_person: int) -> Choice:
@@ -71,12 +71,14 @@ class Planner:
                 raise _promises_nothing(name)
             needed = request.counts.kind.requirement(request.terms.accuracy, problem.axes)
             if problem.refined is not None:
-                return Tied(problem.workload, problem.refined, name).for_accuracy(mechanism, needed)
+                return ConstrainedChoice(problem.workload, problem.refined, name).for_accuracy(
+                    mechanism, needed
+                )
             return mechanism.for_accuracy(problem.workload, problem.graph, needed)
         assert request.terms.epsilon is not None
         per_row = positive(Epsilon.from_nano(request.terms.epsilon.nano // rows_per_person))
         if problem.refined is not None:
-            return Tied(problem.workload, problem.refined, name).for_epsilon(mechanism, per_row)
+            return ConstrainedChoice(problem.workload, problem.refined, name).for_epsilon(mechanism, per_row)
         if isinstance(mechanism, DataDependentMechanism):
             return _data_dependent(mechanism, problem, per_row)
         return mechanism.for_epsilon(problem.workload, problem.graph, per_row)

@@ -37,10 +37,10 @@ from blowfishdb.mechanisms.best import FROM_KNOWN
 from blowfishdb.mechanisms.losses import ByDistance, ByRows, Kernel, Tightest
 from blowfishdb.mechanisms.reuse import StoredRelease
 from blowfishdb.mechanisms.reuse.stored import stacked
-from blowfishdb.mechanisms.total_loss import Worst, total_loss
-from blowfishdb.messages.policies import Kept, Past
+from blowfishdb.mechanisms.total_loss import WorstLoss, total_loss
+from blowfishdb.messages.policies import EarlierPolicy, PastLoss
 from blowfishdb.messages.quotes import Quote, UnderPromise
-from blowfishdb.service.records import DatasetRecord, Records
+from blowfishdb.service.records import DatasetEntry, Records
 
 FROM_STORED: Final = "From stored answers"
 """The mechanism of answers that follow from others by arithmetic, and lose nothing more."""
@@ -59,7 +59,7 @@ class History:
     paid: Epsilon
     """What was charged for it and cannot be given back."""
 
-    def under(self, policy: Policy) -> Past:
+    def under(self, policy: Policy) -> PastLoss:
         """What it lost between values that ``policy`` hides.
 
         A person may have one value in some rows and another in later ones, so losses are added up pair by
@@ -71,24 +71,29 @@ class History:
         return _past([total_loss(tuple(kernels), policy) for kernels in about.values() or [()]])
 
 
-def past_loss(kernels: tuple[Kernel, ...], policy: Policy) -> Past:
+def past_loss(kernels: tuple[Kernel, ...], policy: Policy) -> PastLoss:
     """What releases lost between values that ``policy`` hides, as the ledger counts it: rounded up."""
     return _past([total_loss(kernels, policy)])
 
 
-def _past(losses: Sequence[Worst]) -> Past:
+def _past(losses: Sequence[WorstLoss]) -> PastLoss:
     """What releases about other and other rows of the same people lost, one after the other."""
     most = max(losses, key=lambda worst: worst.loss)
     if math.isinf(most.loss):
-        return Past(None, most.columns)
+        return PastLoss(None, most.columns)
     together = sum((Fraction(worst.loss) for worst in losses), Fraction(0))
-    return Past(Epsilon.from_nano(math.ceil(together * NANO)), most.columns)
+    return PastLoss(Epsilon.from_nano(math.ceil(together * NANO)), most.columns)
 
 
 def history(
-    ledger: Ledger, dataset: str, policies: Callable[[int], Policy | None], *, people: int, lasting: bool
+    ledger: Ledger,
+    dataset: str,
+    policies: Callable[[int], Policy | None],
+    *,
+    rows_per_person: int,
+    lasting: bool,
 ) -> History:
-    """Every charge as what it lost; ``policies`` by version, ``people``: the rows that one person can be in.
+    """Every charge as what it lost; ``policies`` by version.
 
     ``lasting``: rows stay as they are within a snapshot; otherwise each answer is about rows of its own.
 
@@ -101,31 +106,35 @@ def history(
         for charge in charges
         if charge.state is not State.VOID and charge.detail.get("mechanism") not in _LOSE_NOTHING
     ]
-    kernels = tuple(_kernel(charge, answers.get(charge.id), policies, people) for charge in told)
+    kernels = tuple(_kernel(charge, answers.get(charge.id), policies, rows_per_person) for charge in told)
     rows = tuple(charge.detail["snapshot"] if lasting else charge.id for charge in told)
     paid = (c.amount for c in charges if c.state not in (State.VOID, State.RESERVED))
     return History(kernels, rows, max((c.id for c in charges), default=0), sum(paid, Epsilon(0)))
 
 
 def _kernel(
-    charge: Charge, answer: str | None, policies: Callable[[int], Policy | None], people: int
+    charge: Charge, answer: str | None, policies: Callable[[int], Policy | None], rows_per_person: int
 ) -> Kernel:
     policy = policies(charge.detail["policy_version"])
     assert policy is not None  # no version is ever deleted
     bound = ByDistance(policy, Epsilon(charge.detail.get("alone", charge.amount)))  # in a basket it paid less
     plain = None if answer is None else json.loads(answer)["release"]
-    return bound if plain is None else Tightest((measured({**plain, "number": charge.id}, people), bound))
+    return (
+        bound
+        if plain is None
+        else Tightest((measured({**plain, "number": charge.id}, rows_per_person), bound))
+    )
 
 
-def measured(plain: dict[str, object], people: int) -> ByRows:
+def measured(plain: dict[str, object], rows_per_person: int) -> ByRows:
     """The kernel of rows with noise of their own, and of exact ones, from their plain form."""
     release = StoredRelease.from_plain(plain)
     if release.used is None or not release.used.count:
-        return ByRows(release.axes, release.rows, release.distinct, release.which, people)
+        return ByRows(release.axes, release.rows, release.distinct, release.which, rows_per_person)
     exact = np.full(release.used.count, len(release.distinct))
     rows = stacked(release.rows, release.used)
     which = np.concatenate((release.which, exact))
-    return ByRows(release.axes, rows, (*release.distinct, Fraction(0)), which, people)
+    return ByRows(release.axes, rows, (*release.distinct, Fraction(0)), which, rows_per_person)
 
 
 def room_for(cost: Epsilon, left: Epsilon, kept: Sequence[UnderPromise]) -> Epsilon:
@@ -192,7 +201,7 @@ class Publishing:
                 check_consistent(policy.constraints, policy.domain)
         return difference(record.policy, policy)
 
-    def past(self, name: str, policy: Policy) -> Past:
+    def past(self, name: str, policy: Policy) -> PastLoss:
         """What answers so far lost between values that ``policy`` hides."""
         return self._history(self.records[name]).under(policy)
 
@@ -231,13 +240,13 @@ class Publishing:
             withdraw=ends and withdraw,
         )
 
-    def kept(self, name: str) -> list[Kept]:
+    def kept(self, name: str) -> list[EarlierPolicy]:
         """Earlier policies that new answers have to fit under too, oldest first."""
         found = []
         for promise in self.policies.kept(name):
             policy = self.records.policy(name, promise.version)
             assert policy is not None  # no version is ever deleted
-            found.append(Kept(promise.version, policy, promise.total, promise.remaining))
+            found.append(EarlierPolicy(promise.version, policy, promise.total, promise.remaining))
         return found
 
     def remembered(self, name: str) -> tuple[str, ...]:
@@ -264,12 +273,14 @@ class Publishing:
         steps = self.ledger.events(name, kinds=("budget", "policy", "promise", "withdrawn"))
         return tuple(f"{event.at.date().isoformat()}: {_step(event)}" for event in steps)
 
-    def _history(self, record: DatasetRecord) -> History:
+    def _history(self, record: DatasetEntry) -> History:
         def policy(version: int) -> Policy | None:
             return self.records.policy(record.name, version)
 
         lasting = record.declared_kind.combined
-        return history(self.ledger, record.name, policy, people=record.rows_per_person, lasting=lasting)
+        return history(
+            self.ledger, record.name, policy, rows_per_person=record.rows_per_person, lasting=lasting
+        )
 
 
 def _step(event: Event) -> str:

@@ -21,14 +21,14 @@ from blowfishdb.core.questions.projection import Projected
 from blowfishdb.language.short import question_text
 from blowfishdb.mechanisms.reuse.margins import Offer
 from blowfishdb.messages.answers import Answer
-from blowfishdb.messages.policies import Kept
+from blowfishdb.messages.policies import EarlierPolicy
 from blowfishdb.messages.questions import Request, Terms, in_usual_bins, needs_rows, number_of_rows, over_rows
 from blowfishdb.messages.quotes import Fit, Quote, UnderPromise
 from blowfishdb.service.advice import affordable, cheaper
 from blowfishdb.service.planning import Planner, project_any
 from blowfishdb.service.policies import FROM_STORED, past_loss, room_for
-from blowfishdb.service.records import DatasetRecord
-from blowfishdb.service.reuse import Owned, Together
+from blowfishdb.service.records import DatasetEntry
+from blowfishdb.service.reuse import Basket, StoredReleases
 from blowfishdb.service.tasks import ErrorBound, Problem, Task, identities, named_anew
 
 
@@ -36,18 +36,18 @@ from blowfishdb.service.tasks import ErrorBound, Problem, Task, identities, name
 class Prices(ABC):
     """What questions about the datasets of one workspace cost."""
 
-    datasets: Callable[[str], DatasetRecord]
+    datasets: Callable[[str], DatasetEntry]
     ledger: Ledger
-    owned: Owned
+    owned: StoredReleases
     planner: Planner
-    promises: Callable[[str], Sequence[Kept]]
+    promises: Callable[[str], Sequence[EarlierPolicy]]
     """Earlier policies of a dataset that are still kept, oldest first."""
 
     def plan(self, request: Request) -> Task:
         """Steps 1 to 3: the small problem, the mechanism, the price."""
         return self._task(self.resolved(request), self.datasets(request.dataset))
 
-    def _task(self, request: Request, dataset: DatasetRecord) -> Task:
+    def _task(self, request: Request, dataset: DatasetEntry) -> Task:
         problem = project_any(request, dataset.policy)
         return self.planner.task(request, problem, dataset.rows_per_person)
 
@@ -79,7 +79,7 @@ class Prices(ABC):
             raise kind.uncounted(question_text(total.form))
         return over_rows(request, dataset.domain, int(exactly.combination.values()[0]))
 
-    def _rows_hidden(self, request: Request, dataset: DatasetRecord) -> NotProven:
+    def _rows_hidden(self, request: Request, dataset: DatasetEntry) -> NotProven:
         """The refusal where the number of rows is hidden, with what can be asked instead."""
         kind, everywhere = request.counts.kind, replace(request.form, where=Everything())
         why = "a mean cannot be promised from a sum alone"
@@ -128,7 +128,7 @@ class Prices(ABC):
 
     # --- what there is already --------------------------------------------------------------------
 
-    def _answered(self, request: Request, dataset: DatasetRecord, problem: Problem) -> StoredAnswer | None:
+    def _answered(self, request: Request, dataset: DatasetEntry, problem: Problem) -> StoredAnswer | None:
         """What the ledger has under a name of the question."""
         found = map(self.ledger.answer, identities(request, dataset, problem))
         return next((stored for stored in found if stored is not None), None)
@@ -136,9 +136,9 @@ class Prices(ABC):
     def _stored(
         self,
         request: Request,
-        dataset: DatasetRecord,
+        dataset: DatasetEntry,
         problem: Problem,
-        together: Together | None = None,
+        together: Basket | None = None,
     ) -> Answer | None:
         """The answer to the very same question, which costs nothing."""
         stored = self._answered(request, dataset, problem)
@@ -150,7 +150,7 @@ class Prices(ABC):
         return replace(answer, receipt=replace(answer.receipt, cost=Epsilon(0)))
 
     def _offer(
-        self, request: Request, dataset: DatasetRecord, problem: Problem, together: Together | None = None
+        self, request: Request, dataset: DatasetEntry, problem: Problem, together: Basket | None = None
     ) -> Offer | None:
         """An answer that follows from what is out already, as accurately as was asked."""
         if not isinstance(problem, Projected) or request.terms.accuracy is None:
@@ -165,7 +165,7 @@ class Prices(ABC):
 
     # --- what it costs otherwise ------------------------------------------------------------------
 
-    def _plain_cost(self, request: Request, dataset: DatasetRecord, promise: ErrorBound | None) -> Epsilon:
+    def _plain_cost(self, request: Request, dataset: DatasetEntry, promise: ErrorBound | None) -> Epsilon:
         """What the best plan under plain differential privacy would cost for the same accuracy.
 
         Never more than can be expressed, and never less than what is spent where an ε was stated.
@@ -181,7 +181,7 @@ class Prices(ABC):
         except Infeasible:
             return LARGEST_EPSILON
 
-    def _under_promises(self, dataset: DatasetRecord, task: Task) -> tuple[UnderPromise, ...]:
+    def _under_promises(self, dataset: DatasetEntry, task: Task) -> tuple[UnderPromise, ...]:
         """What an answer costs under every earlier policy that is kept, and what each has left."""
         kept = self.promises(dataset.name)
         kernel = task.kernel(dataset.policy, dataset.rows_per_person) if kept else None
@@ -191,7 +191,7 @@ class Prices(ABC):
             if kernel is not None
         )
 
-    def _fits(self, task: Task, dataset: DatasetRecord, left: Epsilon) -> tuple[Fit, ...]:
+    def _fits(self, task: Task, dataset: DatasetEntry, left: Epsilon) -> tuple[Fit, ...]:
         def fits(other: Task) -> bool:
             kept = self._under_promises(dataset, other)
             return (
@@ -205,7 +205,7 @@ def _told_by_counts(question: Question | ClusterQuestion) -> bool:
     return isinstance(question, ClusterQuestion) or question.told_by_counts
 
 
-def _as_of(stored: StoredAnswer | None, dataset: DatasetRecord) -> str:
+def _as_of(stored: StoredAnswer | None, dataset: DatasetEntry) -> str:
     """What a stored answer about rows that may have changed is worth; nothing to say about others."""
     if stored is None or dataset.kind is not SourceKind.LIVE:
         return ""

@@ -33,7 +33,7 @@ from blowfishdb.core.policy.policy import Policy, RowRules
 
 @final
 @dataclass(frozen=True, eq=False)
-class DatasetRecord:
+class DatasetEntry:
     """Where the rows of a dataset are, what they may hold, what is hidden.
 
     ``location`` is where the rows came from; they are read from ``copy`` where there is one. ``kind`` is
@@ -89,14 +89,14 @@ class Records:
     def __init__(self, store: Store) -> None:
         self._catalogue = Catalogue(store)
         self._declarations = Declarations(store)
-        self._read: dict[tuple[object, ...], DatasetRecord] = {}
+        self._read: dict[tuple[object, ...], DatasetEntry] = {}
 
     def names(self) -> list[str]:
         """All datasets, in alphabetical order."""
         deleted = set(self._catalogue.names(DELETED))
         return [name for name in self._catalogue.names(DATASET) if name not in deleted]
 
-    def __getitem__(self, name: str) -> DatasetRecord:
+    def __getitem__(self, name: str) -> DatasetEntry:
         """What the catalogue says now; read anew only when it has a newer version."""
         newest = self._catalogue.versions(name)
         if DATASET not in newest or DELETED in newest:
@@ -107,7 +107,7 @@ class Records:
             found = self._read[versions] = self._version(*versions)
         return found
 
-    def every(self) -> list[DatasetRecord]:
+    def every(self) -> list[DatasetEntry]:
         """All datasets, those that were deleted included."""
         found = {name: self._catalogue.versions(name) for name in self._catalogue.names(DATASET)}
         return [self._version(name, new[DATASET], new.get(POLICY, 0)) for name, new in found.items()]
@@ -124,11 +124,11 @@ class Records:
 
     # --- changes --------------------------------------------------------------------------------
 
-    def declare(self, record: DatasetRecord, by: str, total: Epsilon) -> None:
+    def declare(self, record: DatasetEntry, by: str, total: Epsilon) -> None:
         """Enter a dataset; everything about a record stays hidden until a policy says otherwise."""
         self._declarations.declare(record.name, by, _body(record), _policy_body(record.policy), total)
 
-    def redeclare(self, record: DatasetRecord, domain: Domain, by: str) -> None:
+    def redeclare(self, record: DatasetEntry, domain: Domain, by: str) -> None:
         """Enter other columns; the policy for the earlier ones means nothing any more."""
         policy = _rules(record.source, domain).first_policy(domain)
         changed = replace(record, domain=domain, policy=policy)
@@ -136,17 +136,17 @@ class Records:
             record.name, by, _body(changed), _policy_body(policy), over=record.version
         )
 
-    def replace(self, record: DatasetRecord, by: str) -> None:
+    def replace(self, record: DatasetEntry, by: str) -> None:
         """Enter other rows over the version that ``record`` has."""
         self._declarations.replace(record.name, by, _body(record), over=record.version)
 
-    def complete(self, record: DatasetRecord, by: str) -> bool:
+    def complete(self, record: DatasetEntry, by: str) -> bool:
         """Write down the policy of a dataset that was left without one, which hides everything."""
         return record.policy_version == 0 and self._declarations.complete(
             record.name, by, _policy_body(record.policy)
         )
 
-    def delete(self, record: DatasetRecord, by: str) -> None:
+    def delete(self, record: DatasetEntry, by: str) -> None:
         """End a dataset; its books stay."""
         self._declarations.delete(record.name, by, over=record.version)
 
@@ -173,12 +173,12 @@ class Records:
 
     # --- reading --------------------------------------------------------------------------------
 
-    def _version(self, name: str, version: int, policy_version: int) -> DatasetRecord:
+    def _version(self, name: str, version: int, policy_version: int) -> DatasetEntry:
         """Exactly these versions, whatever has come to be since they were the newest."""
         stored = json.loads(self._catalogue.get(DATASET, name, version) or "{}")
         domain = codec.domain(stored["domain"])
         policy = self.policy(name, policy_version)
-        record = DatasetRecord(
+        record = DatasetEntry(
             name=name,
             location=stored["location"],
             source=None if stored["source"] is None else _stored_source(stored["source"]),
@@ -207,7 +207,7 @@ class Records:
         )
 
 
-def _body(record: DatasetRecord) -> str:
+def _body(record: DatasetEntry) -> str:
     """A declaration as it is stored: the one place that writes it."""
     return json.dumps(
         {
@@ -346,12 +346,12 @@ def settled_source(
     return source
 
 
-def sharing(records: Iterable[DatasetRecord], record: DatasetRecord) -> list[str]:
+def sharing(records: Iterable[DatasetEntry], record: DatasetEntry) -> list[str]:
     """The other datasets that have the same rows, as far as can be seen."""
     return [each.name for each in records if each.name != record.name and _overlap(each, record)]
 
 
-def _overlap(one: DatasetRecord, other: DatasetRecord) -> bool:
+def _overlap(one: DatasetEntry, other: DatasetEntry) -> bool:
     if one.copy is not None and other.copy is not None and one.copy.sha256 == other.copy.sha256:
         return True
     return overlap((one.location, one.source), (other.location, other.source))
@@ -371,7 +371,7 @@ def check_shared(others: Sequence[str], confirmed: bool) -> None:
         )
 
 
-def askable(record: DatasetRecord) -> DatasetRecord:
+def askable(record: DatasetEntry) -> DatasetEntry:
     """The dataset, if its policy bears its rows; one that an older version declared may not."""
     if not _readable(record):
         raise SourceError(
@@ -382,12 +382,12 @@ def askable(record: DatasetRecord) -> DatasetRecord:
     return record
 
 
-def rules_of(record: DatasetRecord) -> RowRules:
+def rules_of(record: DatasetEntry) -> RowRules:
     """What the rows demand of a policy; the most, where it cannot be told any more."""
     return record.rules if _readable(record) else RowRules(vary=True)
 
 
-def _readable(record: DatasetRecord) -> bool:
+def _readable(record: DatasetEntry) -> bool:
     try:
         _ = record.rules
     except InvalidInput:
@@ -395,7 +395,7 @@ def _readable(record: DatasetRecord) -> bool:
     return True
 
 
-def check_found_view(record: DatasetRecord, backend: Backend) -> None:
+def check_found_view(record: DatasetEntry, backend: Backend) -> None:
     """A view in the database about which nothing was said counts as one whose rows come and go."""
     said = record.source is not None and record.source.rows_vary is not None
     if not said and not record.policy.hides_presence and backend.views():

@@ -35,7 +35,7 @@ from blowfishdb.mechanisms.losses import Kernel, ReleasedRows
 from blowfishdb.mechanisms.plan import DataDependentPlan, Observation, Plan
 from blowfishdb.mechanisms.reuse import Label, Offer, StoredRelease, cheapest, rows_of
 from blowfishdb.service.policies import past_loss
-from blowfishdb.service.records import DatasetRecord
+from blowfishdb.service.records import DatasetEntry
 
 _MOST_BINS = 20_000  # beyond these, arithmetic on releases would take longer than a quote may
 _MOST_BOXES = 1_000
@@ -74,7 +74,7 @@ def stored_release(
 
 @final
 @dataclass(frozen=True, eq=False)
-class Owned:
+class StoredReleases:
     """The releases of a workspace; read from the ledger once each."""
 
     ledger: Ledger
@@ -189,7 +189,7 @@ def _same_rows(one: tuple[Axis, ...], other: tuple[Axis, ...]) -> bool:
 
 
 @final
-class Together:
+class Basket:
     """A basket that is being answered, question by question."""
 
     def __init__(self) -> None:
@@ -199,7 +199,7 @@ class Together:
         self._paid: dict[str, Epsilon] = defaultdict(lambda: Epsilon(0))
         self._versions: dict[str, int] = {}
 
-    def due(self, dataset: DatasetRecord, kernel: Kernel, alone: Epsilon) -> Epsilon:
+    def due(self, dataset: DatasetEntry, kernel: Kernel, alone: Epsilon) -> Epsilon:
         """What one more answer is charged: at most its price ``alone``."""
         if self._versions.get(dataset.name) != dataset.version or not dataset.declared_kind.combined:
             self._kernels[dataset.name], self._paid[dataset.name] = [], Epsilon(0)

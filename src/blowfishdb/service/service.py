@@ -38,14 +38,14 @@ from blowfishdb.core.errors import (
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.questions.kinds import Release
 from blowfishdb.core.questions.projection import Projected
-from blowfishdb.mechanisms.best import GivenAnswers
+from blowfishdb.mechanisms.best import KnownAnswers
 from blowfishdb.messages.answers import Answer, Receipt
 from blowfishdb.messages.questions import Request
 from blowfishdb.service.planning import project_any
 from blowfishdb.service.policies import FROM_STORED, check_promises, room_for, told_apart
 from blowfishdb.service.prices import Prices, read_answer
-from blowfishdb.service.records import DatasetRecord
-from blowfishdb.service.reuse import Together
+from blowfishdb.service.records import DatasetEntry
+from blowfishdb.service.reuse import Basket
 from blowfishdb.service.tasks import (
     ErrorBound,
     Outcome,
@@ -64,7 +64,7 @@ _PLANS: Final = 5
 class Service(Prices):
     """Answers requests over the datasets of one workspace: steps 4 to 7 behind those of prices."""
 
-    backend: Callable[[DatasetRecord], Backend]
+    backend: Callable[[DatasetEntry], Backend]
     noise: Noise
 
     def ask(
@@ -73,7 +73,7 @@ class Service(Prices):
         *,
         max_cost: Epsilon | None = None,
         cancel: Cancellation | None = None,
-        together: Together | None = None,
+        together: Basket | None = None,
         progress: Progress | None = None,
     ) -> Answer:
         """All seven steps. An identical question returns its stored answer at no cost.
@@ -98,7 +98,7 @@ class Service(Prices):
         request: Request,
         max_cost: Epsilon | None,
         cancel: Cancellation | None,
-        together: Together | None,
+        together: Basket | None,
         progress: Progress | None,
     ) -> Answer:
         """All seven steps, over the declaration as it is now."""
@@ -146,7 +146,7 @@ class Service(Prices):
                     fixes=("fewer questions at once", "larger errors", "ask the curator for more"),
                 )
         check_promises([quote for quote in quotes if quote is not None])
-        answers, together = {}, Together()
+        answers, together = {}, Basket()
         for place in order:
             answer = before[place]
             if answer is None:
@@ -159,7 +159,7 @@ class Service(Prices):
 
     def _due_together(self, requests: Sequence[Request]) -> dict[str, Epsilon]:
         """What these questions cost each dataset if none of them is free."""
-        together = Together()
+        together = Basket()
         due: dict[str, Epsilon] = defaultdict(lambda: Epsilon(0))
         for request in requests:
             dataset = self.datasets(request.dataset)
@@ -178,19 +178,19 @@ class Service(Prices):
     # --- where an answer comes from, the first that has one ---------------------------------------
 
     def _known(
-        self, request: Request, dataset: DatasetRecord, problem: Problem, together: Together | None
+        self, request: Request, dataset: DatasetEntry, problem: Problem, together: Basket | None
     ) -> Answer | None:
         """What everyone knows already, on record like every other answer; no row is read."""
         task = self.planner.given(problem, request) if isinstance(problem, Projected) else None
         if task is None:
             return None
         plan = task.choice.plan
-        assert isinstance(plan, GivenAnswers)
+        assert isinstance(plan, KnownAnswers)
         outcome = Outcome(partial(task.answer, plan.told()))
         return self._record(outcome, request, dataset, problem, plan.name, task.known)
 
     def _reused(
-        self, request: Request, dataset: DatasetRecord, problem: Problem, together: Together | None
+        self, request: Request, dataset: DatasetEntry, problem: Problem, together: Basket | None
     ) -> Answer | None:
         """What follows from stored answers by arithmetic, on record like every other answer."""
         offer = self._offer(request, dataset, problem, together)
@@ -208,11 +208,11 @@ class Service(Prices):
     def _fresh(
         self,
         task: Task,
-        dataset: DatasetRecord,
+        dataset: DatasetEntry,
         max_cost: Epsilon | None,
         cancel: Cancellation | None,
         progress: Progress | None,
-        together: Together | None,
+        together: Basket | None,
     ) -> Answer:
         """From the rows: steps 4 to 7, the same for every kind of question."""
         request, cost = task.request, task.cost
@@ -236,7 +236,7 @@ class Service(Prices):
         self,
         outcome: Outcome,
         request: Request,
-        dataset: DatasetRecord,
+        dataset: DatasetEntry,
         problem: Problem,
         mechanism: str,
         known: str = "",
@@ -263,7 +263,7 @@ class Service(Prices):
 
     # --- prices and steps -----------------------------------------------------------------------
 
-    def _losses(self, dataset: DatasetRecord, task: Task) -> dict[int, Epsilon]:
+    def _losses(self, dataset: DatasetEntry, task: Task) -> dict[int, Epsilon]:
         """What the answer costs under every earlier policy that is still kept."""
         losses = {}
         for kept in self._under_promises(dataset, task):
@@ -275,7 +275,7 @@ class Service(Prices):
     def _reserve(
         self,
         request: Request,
-        dataset: DatasetRecord,
+        dataset: DatasetEntry,
         problem: Problem,
         how: Mapping[str, str],
         amount: Epsilon,
@@ -306,7 +306,7 @@ class Service(Prices):
         )
 
     @contextmanager
-    def _advised(self, task: Task, dataset: DatasetRecord) -> Iterator[None]:
+    def _advised(self, task: Task, dataset: DatasetEntry) -> Iterator[None]:
         """A refusal for want of budget says what would fit."""
         try:
             yield
@@ -330,7 +330,7 @@ class Service(Prices):
             raise
 
 
-def _only_rows_changed(before: DatasetRecord, now: DatasetRecord) -> bool:
+def _only_rows_changed(before: DatasetEntry, now: DatasetEntry) -> bool:
     """Whether there are other rows, under the same columns and the same policy."""
     same = before.domain == now.domain and before.policy_version == now.policy_version
     return same and before.version != now.version
@@ -345,7 +345,7 @@ def _check_cost(epsilon: Epsilon, max_cost: Epsilon | None) -> None:
 
 
 def _receipt(
-    request: Request, dataset: DatasetRecord, charge: Charge, mechanism: str, statement: str, known: str = ""
+    request: Request, dataset: DatasetEntry, charge: Charge, mechanism: str, statement: str, known: str = ""
 ) -> Receipt:
     return Receipt(
         charge=str(charge.id),

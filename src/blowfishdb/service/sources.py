@@ -30,7 +30,7 @@ from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.service import records as declaring
 from blowfishdb.service.curator import check_none_missing
-from blowfishdb.service.records import DatasetRecord, Records, declared_source, is_copied, place
+from blowfishdb.service.records import DatasetEntry, Records, declared_source, is_copied, place
 
 _LOG: Final = logging.getLogger("blowfishdb.copies")
 
@@ -66,7 +66,7 @@ class RowSources:
         *,
         by: str,
         total: Epsilon,
-    ) -> DatasetRecord:
+    ) -> DatasetEntry:
         """Read a file once, check that the columns are there, and enter all of it in one step."""
         if self._records.is_taken(name):
             raise name_taken(name, deleted=name not in self._records.names())
@@ -95,7 +95,7 @@ class RowSources:
         by: str,
         total: Epsilon,
         kind: SourceKind,
-    ) -> DatasetRecord:
+    ) -> DatasetEntry:
         read_from = location if copy is None else str(self.copies.path(copy))
         where = declared_source(
             read_from,
@@ -108,14 +108,14 @@ class RowSources:
             rows_vary=rows.rows_vary,
         )
         policy = Policy.whole_record(domain)
-        record = DatasetRecord(name, location, where, domain, policy, kind=kind, copy=copy, dialect=dialect)
+        record = DatasetEntry(name, location, where, domain, policy, kind=kind, copy=copy, dialect=dialect)
         shared = declaring.sharing(self._records.every(), record)
         declaring.check_shared(shared, rows.same_rows)
         record = replace(self._settled(record, rows), shared=tuple(shared))
         self._records.declare(record, by, total)
         return record
 
-    def _settled(self, record: DatasetRecord, rows: SourceRows) -> DatasetRecord:
+    def _settled(self, record: DatasetEntry, rows: SourceRows) -> DatasetEntry:
         """With everything said about its rows that has to be, and the policy that it begins with."""
         place = self._place(record)
         backend = open_backend(place, record.domain, source=record.source)
@@ -133,7 +133,7 @@ class RowSources:
         settled = replace(record, source=where)
         return replace(settled, policy=settled.rules.first_policy(record.domain))
 
-    def redeclare(self, record: DatasetRecord, domain: Domain, *, by: str) -> None:
+    def redeclare(self, record: DatasetEntry, domain: Domain, *, by: str) -> None:
         """Declare other columns of the same rows."""
         if record.source is not None:
             record.source.check_rules(domain)
@@ -142,7 +142,7 @@ class RowSources:
 
     def refresh(
         self,
-        record: DatasetRecord,
+        record: DatasetEntry,
         *,
         by: str,
         source: object | None = None,
@@ -171,7 +171,7 @@ class RowSources:
             self._erase(self._records.copies(record.name)[:-1])  # also those that questions held before
         self.sweep()
 
-    def _shared_anew(self, record: DatasetRecord, copy: RowsCopy, confirmed: bool) -> DatasetRecord:
+    def _shared_anew(self, record: DatasetEntry, copy: RowsCopy, confirmed: bool) -> DatasetEntry:
         """Rows that are those of another dataset now, and were not before, need a word as on declaring."""
         every = self._records.every()
         before = {*record.shared, *declaring.sharing(every, record)}
@@ -179,7 +179,7 @@ class RowSources:
         declaring.check_shared(found, confirmed)
         return replace(record, shared=(*record.shared, *found))
 
-    def delete(self, record: DatasetRecord, *, by: str) -> None:
+    def delete(self, record: DatasetEntry, *, by: str) -> None:
         """End a dataset and erase its copy."""
         self._records.delete(record, by)
         self._forget(record.name)
@@ -229,7 +229,7 @@ class RowSources:
 
     # --- from before there were copies ----------------------------------------------------------
 
-    def adopt(self, record: DatasetRecord, *, by: str) -> None:
+    def adopt(self, record: DatasetEntry, *, by: str) -> None:
         """Take the copy of a dataset from before there were copies, once; the curator sees why it fails."""
         try:
             with self._taken(record.location, None) as (copy, dialect):
@@ -252,7 +252,7 @@ class RowSources:
             fixes=("ask the curator to refresh it",),
         )
 
-    def _is_ours(self, record: DatasetRecord) -> bool:
+    def _is_ours(self, record: DatasetEntry) -> bool:
         """Whether a file is the copy of a table in memory as older versions kept it beside the workspace."""
         workspace, file = self.copies.folder.with_suffix(""), Path(record.location)
         name = f"{workspace.stem}-{codec.digest(record.name)[:12]}.parquet"
@@ -260,7 +260,7 @@ class RowSources:
 
     # --- reading --------------------------------------------------------------------------------
 
-    def backend(self, record: DatasetRecord) -> Backend:
+    def backend(self, record: DatasetEntry) -> Backend:
         """The rows of exactly this version of a declaration."""
         key = (record.name, record.version)
         with self._opening:
@@ -285,10 +285,10 @@ class RowSources:
                 before.close()
             self._retired[name] = self._open.pop(key)
 
-    def _place(self, record: DatasetRecord) -> str | Path:
+    def _place(self, record: DatasetEntry) -> str | Path:
         return record.location if record.copy is None else self.copies.checked(record.copy)
 
-    def _opened(self, record: DatasetRecord) -> Backend:
+    def _opened(self, record: DatasetEntry) -> Backend:
         opened = open_backend(self._place(record), record.domain, source=record.source)
         try:
             declaring.check_found_view(record, opened)
@@ -297,7 +297,7 @@ class RowSources:
             raise
         return opened
 
-    def _check(self, record: DatasetRecord) -> None:
+    def _check(self, record: DatasetEntry) -> None:
         rows = self._place(record)
         backend = open_backend(rows, record.domain, source=record.source)
         try:
@@ -308,7 +308,7 @@ class RowSources:
         check_none_missing(record.domain, lambda domain: open_backend(rows, domain, source=record.source))
 
     def _enter_copy(
-        self, record: DatasetRecord, copy: RowsCopy, dialect: Dialect | None, by: str, *, snapshot: int
+        self, record: DatasetEntry, copy: RowsCopy, dialect: Dialect | None, by: str, *, snapshot: int
     ) -> None:
         changed = replace(record, kind=SourceKind.COPY, copy=copy, dialect=dialect, snapshot=snapshot)
         self._check(changed)
@@ -332,7 +332,7 @@ class RowSources:
             raise
 
 
-def what_stays(record: DatasetRecord) -> str:
+def what_stays(record: DatasetEntry) -> str:
     """What is left of a dataset that was deleted, in words."""
     words = [f"'{record.name}' is deleted, and nothing can be asked about it."]
     if record.copy is not None:
@@ -361,7 +361,7 @@ def _kind_of(location: str, kind: SourceKind | None) -> SourceKind:
     return kind
 
 
-def _check_values(record: DatasetRecord) -> None:
+def _check_values(record: DatasetEntry) -> None:
     """Files that are read where they are hold nothing that cannot be read; a copy was looked through."""
     if record.copy is None and is_copied(record.location):
         check_readable(Path(record.location), f"'{record.location}'")

@@ -31,14 +31,14 @@ from blowfishdb.core.questions.kinds import Release
 from blowfishdb.core.questions.projection import Projected
 from blowfishdb.core.questions.readings import tidy_counts
 from blowfishdb.core.workloads import Selected, one_per_cell
-from blowfishdb.mechanisms.best import Choice, GivenAnswers
+from blowfishdb.mechanisms.best import Choice, KnownAnswers
 from blowfishdb.mechanisms.kmeans import Clustering, ClusterPlan, HistogramClusters, RoundClusters
 from blowfishdb.mechanisms.laplace import LaplaceOnWorkload
 from blowfishdb.mechanisms.losses import ByDistance, Kernel, kernel_of
 from blowfishdb.mechanisms.plan import Observation
 from blowfishdb.messages.answers import Answer, Places, Receipt
 from blowfishdb.messages.questions import Request
-from blowfishdb.service.records import DatasetRecord
+from blowfishdb.service.records import DatasetEntry
 from blowfishdb.service.reuse import stored_release
 
 Problem = Projected | ClusterProblem
@@ -162,7 +162,7 @@ class CountTask(Task):
 
     @property
     def given(self) -> bool:
-        return isinstance(self.choice.plan, GivenAnswers)
+        return isinstance(self.choice.plan, KnownAnswers)
 
     @property
     def known(self) -> str:
@@ -335,7 +335,7 @@ def clusters_of(request: Request, problem: ClusterProblem, found: Clustering, re
 # --- identity -------------------------------------------------------------------------------------
 
 
-def identity(request: Request, dataset: DatasetRecord, problem: Problem) -> str:
+def identity(request: Request, dataset: DatasetEntry, problem: Problem) -> str:
     """The name of a question: equal for two requests that must have the same answer.
 
     A filter is known by the cells that it selects, not by its words. The policy is not part of it: giving
@@ -344,7 +344,7 @@ def identity(request: Request, dataset: DatasetRecord, problem: Problem) -> str:
     return next(identities(request, dataset, problem))
 
 
-def identities(request: Request, dataset: DatasetRecord, problem: Problem) -> Iterator[str]:
+def identities(request: Request, dataset: DatasetEntry, problem: Problem) -> Iterator[str]:
     """The name under which a question is stored, then the one that earlier versions gave it, if another."""
     accuracy = request.terms.accuracy
     named = {

@@ -22,7 +22,7 @@ from blowfishdb.core.policy.words import PolicyDifference
 from blowfishdb.core.questions.form import QuestionForm
 from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.curator import KnownCheck, Preview
-from blowfishdb.messages.policies import Facts, Kept, Past
+from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss
 from blowfishdb.messages.questions import Terms
 from blowfishdb.messages.quotes import Explanation, Tradeoff
 from blowfishdb.workspace.asking import Asking, Columns
@@ -63,7 +63,7 @@ class Dataset:
         """What publishing ``policy`` would change, in words; nothing is changed."""
         return self.gateway.propose(self.name, policy)
 
-    def past(self, policy: Policy) -> Past:
+    def past(self, policy: Policy) -> PastLoss:
         """What answers so far lost between values that ``policy`` hides."""
         return self.gateway.past(self.name, policy)
 
@@ -86,7 +86,7 @@ class Dataset:
         return self.gateway.check_known(self.name)
 
     @property
-    def kept(self) -> list[Kept]:
+    def kept(self) -> list[EarlierPolicy]:
         """Earlier policies that are still promised."""
         return self.gateway.kept(self.name)
 
@@ -208,7 +208,7 @@ class Dataset:
         with self._suggesting(facts, lambda statement: parsed(statement).form).checked(total):
             return parsed(text)
 
-    def _suggesting(self, facts: Facts, read: Callable[[str], QuestionForm]) -> Suggestions:
+    def _suggesting(self, facts: DatasetInfo, read: Callable[[str], QuestionForm]) -> Suggestions:
         from blowfishdb.service.advice import Suggestions  # it plans; whoever is not refused needs no planner
 
         return Suggestions(self.name, facts.policy, facts.rows_per_person, read)

@@ -28,7 +28,7 @@ from blowfishdb.core.policy.words import PolicyDifference
 from blowfishdb.mechanisms import Best
 from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.curator import KnownCheck, Preview
-from blowfishdb.messages.policies import Facts, Kept, Past
+from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss
 from blowfishdb.messages.questions import Request
 from blowfishdb.messages.quotes import Explanation, Quote, Tradeoff
 from blowfishdb.noise import secure
@@ -38,8 +38,8 @@ from blowfishdb.service.explain import explain, tradeoff
 from blowfishdb.service.planning import Planner
 from blowfishdb.service.policies import Publishing
 from blowfishdb.service.prices import read_answer
-from blowfishdb.service.records import DatasetRecord, Records
-from blowfishdb.service.reuse import Owned
+from blowfishdb.service.records import DatasetEntry, Records
+from blowfishdb.service.reuse import StoredReleases
 from blowfishdb.service.service import Service
 from blowfishdb.service.sources import RowSources, what_stays
 from blowfishdb.workspace.datasets import Datasets
@@ -65,7 +65,7 @@ class Workspace(Datasets):
         self._service = Service(
             self._askable,
             self._ledger,
-            Owned(self._ledger),
+            StoredReleases(self._ledger),
             Planner(Best()),
             self._publishing.kept,
             self._rows.backend,
@@ -99,11 +99,11 @@ class Workspace(Datasets):
         """The names of all datasets."""
         return self._records.names()
 
-    def facts(self, name: str) -> Facts:
+    def facts(self, name: str) -> DatasetInfo:
         """The columns and the policy of a dataset."""
         record = self._records[name]
         rules = records.rules_of(record)
-        return Facts(
+        return DatasetInfo(
             name,
             record.domain,
             record.policy,
@@ -169,7 +169,7 @@ class Workspace(Datasets):
         """Mend what a crash or an older version left, where that needs no decision; says what was done."""
         return list(self._rows.repair(self.user))
 
-    def _ready(self, name: str) -> DatasetRecord:
+    def _ready(self, name: str) -> DatasetEntry:
         """A dataset that can be asked about; what older versions left out, it gets now: policy and copy."""
         record = self._records[name]
         if self._records.complete(record, self.user):
@@ -194,7 +194,7 @@ class Workspace(Datasets):
         """What would change, in words."""
         return self._publishing.propose(name, policy)
 
-    def past(self, name: str, policy: Policy) -> Past:
+    def past(self, name: str, policy: Policy) -> PastLoss:
         """What answers so far lost between values that ``policy`` hides."""
         return self._publishing.past(name, policy)
 
@@ -202,7 +202,7 @@ class Workspace(Datasets):
         """Make ``policy`` the one that new answers follow; explained and on record in the ledger."""
         self._publishing.publish(name, policy, self.user, confirm=confirm, withdraw=withdraw)
 
-    def kept(self, name: str) -> list[Kept]:
+    def kept(self, name: str) -> list[EarlierPolicy]:
         """Earlier policies that are still promised."""
         return self._publishing.kept(self._records[name].name)
 
@@ -350,10 +350,10 @@ class Workspace(Datasets):
 
     # --- where rows are -------------------------------------------------------------------------
 
-    def _askable(self, name: str) -> DatasetRecord:
+    def _askable(self, name: str) -> DatasetEntry:
         return records.askable(self._records[name])
 
-    def _about(self, record: DatasetRecord, total: Epsilon) -> tuple[str, ...]:
+    def _about(self, record: DatasetEntry, total: Epsilon) -> tuple[str, ...]:
         """A dataset that was deleted told what it told."""
         current = set(self._records.names())
         others = []

@@ -21,7 +21,7 @@ from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.words import PolicyDifference
 from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.curator import KnownCheck, Preview
-from blowfishdb.messages.policies import Facts, Kept, Past
+from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss
 from blowfishdb.messages.questions import Request
 from blowfishdb.messages.quotes import Explanation, Quote, Tradeoff
 
@@ -38,7 +38,7 @@ class Gateway(ABC):
         """The names of all datasets."""
 
     @abstractmethod
-    def facts(self, name: str) -> Facts:
+    def facts(self, name: str) -> DatasetInfo:
         """The columns and the policy of a dataset."""
 
     def __contains__(self, name: object) -> bool:
@@ -90,7 +90,7 @@ class Gateway(ABC):
         """What would change, in words."""
 
     @abstractmethod
-    def past(self, name: str, policy: Policy) -> Past:
+    def past(self, name: str, policy: Policy) -> PastLoss:
         """What answers so far lost between values that ``policy`` hides."""
 
     @abstractmethod
@@ -101,7 +101,7 @@ class Gateway(ABC):
         """
 
     @abstractmethod
-    def kept(self, name: str) -> list[Kept]:
+    def kept(self, name: str) -> list[EarlierPolicy]:
         """Earlier policies that are still promised, oldest first."""
 
     @abstractmethod

@@ -29,7 +29,7 @@ from blowfishdb.core.policy.words import PolicyDifference, difference
 from blowfishdb.core.questions.kinds import Reading
 from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.curator import KnownCheck, Preview
-from blowfishdb.messages.policies import Facts, Kept, Past
+from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss
 from blowfishdb.messages.questions import Request
 from blowfishdb.messages.quotes import Explanation, Quote, Tradeoff
 from blowfishdb.workspace.datasets import Datasets
@@ -67,9 +67,9 @@ class Remote(Datasets):
         """The names of all datasets."""
         return [found["name"] for found in self._wire.get("/datasets")["datasets"]]
 
-    def facts(self, name: str) -> Facts:
+    def facts(self, name: str) -> DatasetInfo:
         """The columns and the policy of a dataset."""
-        return Facts.from_plain(self._wire.get(_at(name)))
+        return DatasetInfo.from_plain(self._wire.get(_at(name)))
 
     def declare(self, name: str, source: object, domain: Domain, rows: SourceRows) -> None:
         """Declare a dataset; ``source`` is a path on the server or a database address."""
@@ -141,9 +141,9 @@ class Remote(Datasets):
             )
         return difference(published, policy)
 
-    def past(self, name: str, policy: Policy) -> Past:
+    def past(self, name: str, policy: Policy) -> PastLoss:
         """What answers so far lost between values that ``policy`` hides."""
-        return Past.from_plain(self._wire.send("POST", _at(name, "policy/past"), _said(policy)))
+        return PastLoss.from_plain(self._wire.send("POST", _at(name, "policy/past"), _said(policy)))
 
     def publish(self, name: str, policy: Policy, *, confirm: bool = False, withdraw: bool = False) -> None:
         """Make ``policy`` the one that new answers follow."""
@@ -151,9 +151,12 @@ class Remote(Datasets):
         wanted = {"confirm": confirm, "withdraw": withdraw}
         self._wire.send("POST", _at(name, "policy/publish"), wanted)
 
-    def kept(self, name: str) -> list[Kept]:
+    def kept(self, name: str) -> list[EarlierPolicy]:
         """Earlier policies that are still promised, oldest first."""
-        return [Kept.from_plain(said) for said in self._wire.get(_at(name, "policy/promises"))["promises"]]
+        return [
+            EarlierPolicy.from_plain(said)
+            for said in self._wire.get(_at(name, "policy/promises"))["promises"]
+        ]
 
     def withdraw(self, name: str, version: int) -> None:
         """Take an earlier promise back, on record for everyone."""

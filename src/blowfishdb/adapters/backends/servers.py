@@ -40,7 +40,7 @@ def _no_statements(_: float, __: bool) -> tuple[str, ...]:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Asked:
+class RunningStatement:
     """A statement that may be running, in the words of a driver, and a way to a second connection."""
 
     cursor: Any
@@ -48,7 +48,7 @@ class Asked:
     connect: Callable[[], Any]
 
 
-def _hang_up(asked: Asked) -> None:
+def _hang_up(asked: RunningStatement) -> None:
     """What ends a statement of a driver that is not known: its own word for it, or no connection."""
     for part in (asked.cursor, asked.connection):
         if hasattr(part, "cancel"):
@@ -71,7 +71,7 @@ class Server:
     """What is sent at the start of every transaction, given the time-out and whether it is MariaDB."""
     describe: Callable[[Connection, Sequence[Any]], Types] | None = None
     """The types of the columns of an empty result; None where SQLAlchemy is asked for a table's columns."""
-    stop: Callable[[Asked], None] = _hang_up
+    stop: Callable[[RunningStatement], None] = _hang_up
     """End a statement in the database; called by another thread than the one that waits for it."""
 
 
@@ -236,7 +236,7 @@ def _mysql_types(_: Connection, description: Sequence[Any]) -> Types:
     }
 
 
-def _mysql_stop(asked: Asked) -> None:
+def _mysql_stop(asked: RunningStatement) -> None:
     """Only a second connection can stop the first."""
     with closing(asked.connect()) as second, second.cursor() as cursor:
         cursor.execute(f"KILL QUERY {int(asked.connection.thread_id())}")

@@ -121,7 +121,7 @@ class SqlDatabase(DeclaredBackend):
             lost = False
             try:
                 with closing(connection.connection.cursor()) as cursor:
-                    asked = servers.Asked(cursor, driver, self._connect)
+                    asked = servers.RunningStatement(cursor, driver, self._connect)
                     with brake.stops_by(lambda: self._server.stop(asked)):
                         cursor.execute(statement.text)
                         rows = cursor.fetchall()

@@ -27,15 +27,15 @@ from sqlglot import exp
 
 from blowfishdb.adapters.proposal.rows import Rows
 from blowfishdb.adapters.sql import values as sql
-from blowfishdb.adapters.sql.engines import Kind, SqlColumn
+from blowfishdb.adapters.sql.engines import ColumnKind, SqlColumn
 from blowfishdb.adapters.sql.values import SqlExpr
 from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.domain.attributes import Boolean, Category, Integer, Real
 from blowfishdb.core.domain.dates import Date
 from blowfishdb.core.errors import SourceError
 
-DATES: Final = (Kind.DATE, Kind.MOMENT, Kind.FINE_MOMENT)
-NUMBERS: Final = (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL, Kind.NUMBER)
+DATES: Final = (ColumnKind.DATE, ColumnKind.MOMENT, ColumnKind.FINE_MOMENT)
+NUMBERS: Final = (ColumnKind.INTEGER, ColumnKind.FLOAT, ColumnKind.DECIMAL, ColumnKind.NUMBER)
 _TOGETHER: Final = 16  # columns in one statement
 _LARGEST: Final = 300  # powers of ten beyond which a float is taken for infinite
 
@@ -73,7 +73,7 @@ class Measured:
 def measure(rows: Rows, columns: Iterable[SqlColumn]) -> dict[str, Measured]:
     """Every column that could be read, by name."""
     found: dict[str, Measured] = {}
-    for part in _parts(column for column in columns if column.kind is not Kind.OTHER):
+    for part in _parts(column for column in columns if column.kind is not ColumnKind.OTHER):
         try:
             found |= _measured(rows, part)
         except SourceError:  # one of them cannot be read: each for itself
@@ -130,7 +130,7 @@ def _aggregates(column: SqlColumn) -> dict[str, SqlExpr]:
         "present": exp.Count(this=column.ref),
         "different": exp.Count(this=exp.Distinct(expressions=[column.ref])),
     }
-    if column.kind is Kind.BOOLEAN:
+    if column.kind is ColumnKind.BOOLEAN:
         return asked
     number = None if column.kind in DATES else as_number(column)
     day = None if column.kind in NUMBERS else _as_day(column)
@@ -155,10 +155,12 @@ def _measured_texts(column: SqlColumn) -> dict[str, SqlExpr]:
 
 def as_number(column: SqlColumn) -> SqlExpr | None:
     """The number that a value is, NULL for one that is none or not finite; None: there is no such reading."""
-    if column.kind is Kind.INTEGER:
+    if column.kind is ColumnKind.INTEGER:
         return column.ref
-    value = column.engine.decimal(column) if column.kind is Kind.DECIMAL else column.engine.number(column)
-    if value is None or (column.kind is Kind.DECIMAL and not column.engine.free_decimals):
+    value = (
+        column.engine.decimal(column) if column.kind is ColumnKind.DECIMAL else column.engine.number(column)
+    )
+    if value is None or (column.kind is ColumnKind.DECIMAL and not column.engine.free_decimals):
         return value
     ends = (sql.double(f"-1e{_LARGEST}"), sql.double(f"1e{_LARGEST}"))
     inside = exp.Between(this=value, low=ends[0], high=ends[1])
@@ -305,9 +307,9 @@ def guess(rows: Rows, column: SqlColumn, measured: Measured | None, rare: int = 
     Where values are missing, a secret cell of their own is proposed, until the curator says otherwise.
     """
     named = _named_like_id(column.name)
-    if column.kind is Kind.BOOLEAN:
+    if column.kind is ColumnKind.BOOLEAN:
         return Guess(Boolean(), _BOTH) if measured is None else _booleans(measured)
-    if column.kind is Kind.OTHER:
+    if column.kind is ColumnKind.OTHER:
         identifier = column.type.upper() == "UUID"
         return Guess(None, _ID if identifier else _OTHER, identifier or named)
     if measured is None:
@@ -353,7 +355,9 @@ def _of_numbers(rows: Rows, column: SqlColumn, measured: Measured) -> Guess:
     found = measured.numbers
     if found is None or not found.count:
         return Guess(None, _EMPTY)
-    declared_broken = column.kind is Kind.FLOAT or (column.kind is Kind.DECIMAL and column.scale > 0)
+    declared_broken = column.kind is ColumnKind.FLOAT or (
+        column.kind is ColumnKind.DECIMAL and column.scale > 0
+    )
     whole = not measured.fractions and not declared_broken
     if "BOOL" in column.type.upper() and whole and found.low >= 0 and found.high <= 1:
         return _booleans(measured)
@@ -388,7 +392,7 @@ def _places(rows: Rows, column: SqlColumn) -> int:
 def _of_dates(column: SqlColumn, measured: Measured) -> Guess:
     if measured.days is None or not measured.days.count:
         return Guess(None, _EMPTY)
-    return _dated(measured, measured.days, column.kind is not Kind.DATE)
+    return _dated(measured, measured.days, column.kind is not ColumnKind.DATE)
 
 
 def _dated(measured: Measured, found: Extent, timed: bool) -> Guess:

@@ -20,7 +20,7 @@ from typing import final
 from sqlglot import exp
 
 from blowfishdb.adapters.sql import values as sql
-from blowfishdb.adapters.sql.engines import Kind, SqlColumn, ValueMap
+from blowfishdb.adapters.sql.engines import ColumnKind, SqlColumn, ValueMap
 from blowfishdb.adapters.sql.values import SqlExpr
 from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.domain.attributes import Boolean, Category, Integer, Real
@@ -144,8 +144,10 @@ def _number(column: SqlColumn, attribute: Integer | Real) -> SqlExpr:
     return sql.choose((missing, _null_cell(attribute)), otherwise=tick_cell)
 
 
-def _most(kind: Kind, grid: _Grid) -> int:
-    floats = kind in (Kind.FLOAT, Kind.TEXT) or (kind in (Kind.NUMBER, Kind.ANY) and grid.scale > 0)
+def _most(kind: ColumnKind, grid: _Grid) -> int:
+    floats = kind in (ColumnKind.FLOAT, ColumnKind.TEXT) or (
+        kind in (ColumnKind.NUMBER, ColumnKind.ANY) and grid.scale > 0
+    )
     return _EXACT_IN_FLOAT if floats else _LARGEST_BOUND
 
 
@@ -212,13 +214,13 @@ def _narrow_decimal(column: SqlColumn, grid: _Grid, limits: Limits, value: SqlEx
     return sql.cast(inside, f"DECIMAL({digits}, {column.scale})")
 
 
-_UNITS: dict[Kind, Callable[[SqlColumn, _Grid, Limits], Units]] = {
-    Kind.INTEGER: _units_of_integer,
-    Kind.FLOAT: _units_of_float,
-    Kind.TEXT: _units_of_float,
-    Kind.DECIMAL: _units_of_decimal,
-    Kind.NUMBER: _units_of_any,
-    Kind.ANY: _units_of_any,
+_UNITS: dict[ColumnKind, Callable[[SqlColumn, _Grid, Limits], Units]] = {
+    ColumnKind.INTEGER: _units_of_integer,
+    ColumnKind.FLOAT: _units_of_float,
+    ColumnKind.TEXT: _units_of_float,
+    ColumnKind.DECIMAL: _units_of_decimal,
+    ColumnKind.NUMBER: _units_of_any,
+    ColumnKind.ANY: _units_of_any,
 }
 
 
@@ -228,7 +230,7 @@ _UNITS: dict[Kind, Callable[[SqlColumn, _Grid, Limits], Units]] = {
 def _date(column: SqlColumn, attribute: Date) -> SqlExpr:
     engine = column.engine
     found = engine.to_date(column) if attribute.by_day else engine.to_moment(column)
-    if found is None and column.kind is Kind.TEXT:
+    if found is None and column.kind is ColumnKind.TEXT:
         raise _refuse_text(column, "dates")
     if found is None:
         raise _refuse(column, "dates", "a view with a date or a timestamp without time zone")
@@ -250,16 +252,16 @@ def _date(column: SqlColumn, attribute: Date) -> SqlExpr:
 
 def _boolean(column: SqlColumn, attribute: Boolean) -> SqlExpr:
     zero, one = sql.whole(0), sql.whole(1)
-    if column.kind in (Kind.BOOLEAN, Kind.TEXT):
+    if column.kind in (ColumnKind.BOOLEAN, ColumnKind.TEXT):
         truth = column.engine.boolean(column)
         if truth is None:
             raise _refuse_text(column, "booleans")
         return sql.choose((sql.is_null(truth), _null_cell(attribute)), (truth.copy(), one), otherwise=zero)
-    if column.kind in (Kind.FLOAT, Kind.NUMBER, Kind.ANY):
+    if column.kind in (ColumnKind.FLOAT, ColumnKind.NUMBER, ColumnKind.ANY):
         value = _float(column, "booleans")
-    elif column.kind is Kind.DECIMAL:
+    elif column.kind is ColumnKind.DECIMAL:
         value = column.engine.decimal(column)
-    elif column.kind is Kind.INTEGER:
+    elif column.kind is ColumnKind.INTEGER:
         value = column.ref
     else:
         raise _refuse(column, "booleans")
@@ -295,19 +297,19 @@ def _keys(column: SqlColumn, attribute: Category) -> tuple[SqlExpr, Sequence[str
         return _texts(column, texts)
     numbers = [value for value in attribute.values if not isinstance(value, str)]
     largest = max(abs(value) for value in numbers)
-    if column.kind in (Kind.FLOAT, Kind.TEXT) and largest < _EXACT_IN_FLOAT:
+    if column.kind in (ColumnKind.FLOAT, ColumnKind.TEXT) and largest < _EXACT_IN_FLOAT:
         return _float(column, "categories of whole numbers"), [float(value) for value in numbers]
-    if column.kind in (Kind.NUMBER, Kind.ANY) and largest < _LARGEST_BOUND:
+    if column.kind in (ColumnKind.NUMBER, ColumnKind.ANY) and largest < _LARGEST_BOUND:
         return _float(column, "categories of whole numbers"), numbers
-    if column.kind is Kind.INTEGER and largest < _LARGEST_BOUND:
+    if column.kind is ColumnKind.INTEGER and largest < _LARGEST_BOUND:
         return column.ref, numbers
-    if column.kind is Kind.DECIMAL and column.scale == 0 and largest < _LARGEST_BOUND:
+    if column.kind is ColumnKind.DECIMAL and column.scale == 0 and largest < _LARGEST_BOUND:
         return column.engine.decimal(column), numbers
     raise _refuse(column, "categories of whole numbers")
 
 
 def _texts(column: SqlColumn, texts: list[str]) -> tuple[SqlExpr, list[str]]:
-    if column.kind not in (Kind.TEXT, Kind.ANY):
+    if column.kind not in (ColumnKind.TEXT, ColumnKind.ANY):
         raise _refuse(column, "categories of texts", "list its values as whole numbers")
     for text in texts:
         if column.engine.cannot_say(text):

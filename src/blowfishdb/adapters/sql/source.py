@@ -21,7 +21,7 @@ from typing import Final, Self, final
 from sqlglot import exp
 
 from blowfishdb.adapters.sql import values as sql
-from blowfishdb.adapters.sql.engines import Engine, Kind, SqlColumn
+from blowfishdb.adapters.sql.engines import ColumnKind, Engine, SqlColumn
 from blowfishdb.adapters.sql.values import RESERVED, SOURCE
 from blowfishdb.adapters.sql.view import Group, Names, Need, View, read_view, statement
 from blowfishdb.core.domain.domain import Domain
@@ -30,7 +30,7 @@ from blowfishdb.core.policy.policy import RowRules
 
 _PLACE = f"{sql.RESERVED}place"
 _ALL = "everyone"
-_KEYS = (Kind.INTEGER, Kind.TEXT, Kind.NUMBER, Kind.ANY)
+_KEYS = (ColumnKind.INTEGER, ColumnKind.TEXT, ColumnKind.NUMBER, ColumnKind.ANY)
 
 
 @final
@@ -324,7 +324,7 @@ def _probe(select: exp.Select, values: list[exp.Expr]) -> exp.Select:
 
 def _check(group: Group, columns: list[SqlColumn]) -> None:
     if group.need is Need.FLOAT:
-        if any(column.kind is not Kind.FLOAT for column in columns):
+        if any(column.kind is not ColumnKind.FLOAT for column in columns):
             raise InvalidInput(
                 "A view computes with floating-point numbers only: others can overflow on some rows.",
                 fixes=("TRY_CAST(… AS DOUBLE)",),
@@ -345,7 +345,7 @@ def _check(group: Group, columns: list[SqlColumn]) -> None:
 
 
 def _numeric(column: SqlColumn) -> bool:
-    if column.kind is Kind.DECIMAL:
+    if column.kind is ColumnKind.DECIMAL:
         sizes = column.parsed.expressions if column.parsed is not None else []
         return bool(sizes) and int(sizes[0].name) <= _SAFE_DIGITS
-    return column.kind is Kind.FLOAT or (column.kind is Kind.INTEGER and not column.wide)
+    return column.kind is ColumnKind.FLOAT or (column.kind is ColumnKind.INTEGER and not column.wide)

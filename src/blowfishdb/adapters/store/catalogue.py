@@ -23,7 +23,7 @@ from blowfishdb.adapters.store.charges import (
 )
 from blowfishdb.adapters.store.database import Store
 from blowfishdb.adapters.store.tables import budgets, catalogue, charges, promises
-from blowfishdb.adapters.store.values import Clock, Promise, stamp, utc_now
+from blowfishdb.adapters.store.values import Clock, PolicyBalance, stamp, utc_now
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidInput, NameTaken, PolicyConflict, QueryFailed
 
@@ -236,7 +236,7 @@ class Policies:
         self._store = store
         self._clock = clock
 
-    def kept(self, dataset: str) -> list[Promise]:
+    def kept(self, dataset: str) -> list[PolicyBalance]:
         """Earlier policies that new answers still have to fit under, oldest first."""
         with self._store.reading() as connection:
             return active_promises(connection, dataset)

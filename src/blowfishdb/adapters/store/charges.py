@@ -20,7 +20,16 @@ from sqlalchemy import ColumnElement, Connection, Row, func, select
 
 from blowfishdb.adapters.store.chain import append, canonical, digest
 from blowfishdb.adapters.store.tables import accounts, budgets, catalogue, charges, heads, losses, promises
-from blowfishdb.adapters.store.values import Budget, Charge, Grant, Head, Promise, RequestKey, State, stamp
+from blowfishdb.adapters.store.values import (
+    Budget,
+    Charge,
+    Grant,
+    Head,
+    PolicyBalance,
+    RequestKey,
+    State,
+    stamp,
+)
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import (
     AnswerInProgress,
@@ -134,15 +143,15 @@ def carried_by(facts: Mapping[str, Any]) -> Epsilon | None:
     return Epsilon(0) if lost is None or Epsilon(lost) <= paid else Epsilon(lost) - paid
 
 
-def active_promises(connection: Connection, dataset: str) -> list[Promise]:
+def active_promises(connection: Connection, dataset: str) -> list[PolicyBalance]:
     """The earlier policies of a dataset that nobody has withdrawn, oldest first."""
     rows = select(promises).where(promises.c.dataset == dataset, promises.c.withdrawn.is_(None))
     return [promise_of(row) for row in connection.execute(rows.order_by(promises.c.version))]
 
 
-def promise_of(row: Row[Any]) -> Promise:
+def promise_of(row: Row[Any]) -> PolicyBalance:
     """A row of promises as a value."""
-    return Promise(
+    return PolicyBalance(
         row.dataset, row.version, *(Epsilon.from_nano(part) for part in (row.total, row.spent, row.held))
     )
 

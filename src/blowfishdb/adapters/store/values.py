@@ -87,7 +87,7 @@ class Budget(Message):
 
 @final
 @dataclass(frozen=True)
-class Promise:
+class PolicyBalance:
     """An earlier policy that is still kept: new answers have to fit under it too."""
 
     dataset: str

@@ -124,13 +124,13 @@ class PolicyGraph(ByContent, ABC):
     # --- derived graphs -----------------------------------------------------------------------
 
     @abstractmethod
-    def project_closed(self, bins: Bins) -> PolicyGraph | None:
+    def project_in_closed_form(self, bins: Bins) -> PolicyGraph | None:
         """The projection where its structure is known, otherwise None."""
 
     def project(self, bins: Bins | ArrayLike) -> PolicyGraph:
         """The policy over bins: two bins adjoin iff some pair of their members does ([BDB] Def. 4)."""
         partition = as_bins(bins, self.size)
-        closed = self.project_closed(partition)
+        closed = self.project_in_closed_form(partition)
         return self.project_edges(partition) if closed is None else closed
 
     def project_edges(self, bins: Bins) -> PolicyGraph:

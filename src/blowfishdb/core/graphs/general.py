@@ -109,7 +109,7 @@ class Explicit(PolicyGraph):
         if self.edge_count:
             yield self.pairs
 
-    def project_closed(self, bins: Bins) -> PolicyGraph | None:
+    def project_in_closed_form(self, bins: Bins) -> PolicyGraph | None:
         return None
 
     @cached_property
@@ -194,7 +194,7 @@ class Partitioned(PolicyGraph):
         for block in in_order.edge_blocks():
             yield order[block]  # a stable sort keeps u < v
 
-    def project_closed(self, bins: Bins) -> PolicyGraph | None:
+    def project_in_closed_form(self, bins: Bins) -> PolicyGraph | None:
         parts = self.parts
         if isinstance(parts, EqualBins) and isinstance(bins, EqualBins):
             if bins.cells % parts.cells == 0:
@@ -204,7 +204,7 @@ class Partitioned(PolicyGraph):
         if isinstance(parts, ProductBins) and isinstance(bins, ProductBins):
             from blowfishdb.core.graphs.product import Product
 
-            return Product(*(Partitioned(factor) for factor in parts.factors)).project_closed(bins)
+            return Product(*(Partitioned(factor) for factor in parts.factors)).project_in_closed_form(bins)
         if parts.contiguous and bins.contiguous:
             last = bins.last(np.arange(bins.count))
             return Banded(bins.assign(parts.last(parts.assign(last))))
@@ -288,7 +288,7 @@ class Cone(PolicyGraph):
             return Cone(self.base.project(partition), self.apex)
         return PolicyGraph.project(self, as_bins(partition, self.size))
 
-    def project_closed(self, bins: Bins) -> PolicyGraph | None:
+    def project_in_closed_form(self, bins: Bins) -> PolicyGraph | None:
         rest = bins.without_last_cell()
         if rest is not None:
             return Cone(self.base.project(rest), self.apex)
@@ -363,7 +363,7 @@ class Apart(PolicyGraph):
     def edge_blocks(self) -> Iterator[IntArray]:
         return self.base.edge_blocks()
 
-    def project_closed(self, bins: Bins) -> PolicyGraph | None:
+    def project_in_closed_form(self, bins: Bins) -> PolicyGraph | None:
         """On few bins it is written as the graph that mechanisms know: a line with a gap, a partition."""
         rest = bins.without_last_cell()
         if rest is not None:

@@ -98,7 +98,7 @@ class Banded(PolicyGraph):
     def edge_blocks(self) -> Iterator[IntArray]:
         return interval_edges(self.size, lambda cells: self.right[cells])
 
-    def project_closed(self, bins: Bins) -> PolicyGraph | None:
+    def project_in_closed_form(self, bins: Bins) -> PolicyGraph | None:
         if isinstance(bins, LabelBins) and not bins.contiguous:
             runs, labels = bins.runs()
             return None if runs.count == self.size else self.project(runs).project(labels)
@@ -166,7 +166,7 @@ class Threshold(PolicyGraph):
     def edge_blocks(self) -> Iterator[IntArray]:
         return interval_edges(self.size, lambda cells: np.minimum(cells + self.reach, self.size - 1))
 
-    def project_closed(self, bins: Bins) -> PolicyGraph | None:
+    def project_in_closed_form(self, bins: Bins) -> PolicyGraph | None:
         """Equal bins of width w give θ* = ⌈θ/w⌉; bins i < j adjoin iff lower(j) − upper(i) ≤ θ."""
         if isinstance(bins, EqualBins):
             return Threshold(bins.count, ceil_div(self.theta, bins.cells))
@@ -217,5 +217,5 @@ class Full(PolicyGraph):
     def edge_blocks(self) -> Iterator[IntArray]:
         return interval_edges(self.size, lambda cells: np.full_like(cells, self.size - 1))
 
-    def project_closed(self, bins: Bins) -> Full:
+    def project_in_closed_form(self, bins: Bins) -> Full:
         return Full(bins.count)

@@ -121,7 +121,7 @@ class Product(PolicyGraph):
         edges = graph.edges()
         return edges if axis == moving[0] else np.concatenate((edges, edges[:, ::-1]))
 
-    def project_closed(self, bins: Bins) -> PolicyGraph | None:
+    def project_in_closed_form(self, bins: Bins) -> PolicyGraph | None:
         """Products of bins project factor by factor; with every other attribute one bin, to attributes."""
         if len(self.factors) == 1 and not isinstance(bins, ProductBins):
             return self.factors[0].project(bins)
@@ -268,7 +268,7 @@ class Grid(PolicyGraph):
     def edge_blocks(self) -> Iterator[IntArray]:
         return displaced(self.shape, self._displacements)
 
-    def project_closed(self, bins: Bins) -> PolicyGraph | None:
+    def project_in_closed_form(self, bins: Bins) -> PolicyGraph | None:
         if len(self.shape) == 1 and not isinstance(bins, ProductBins):
             width = self.widths[0]
             return Threshold(self.size, ceil_div(self.theta, width)).project(bins)
@@ -403,7 +403,7 @@ class Ball(PolicyGraph):
     def edge_blocks(self) -> Iterator[IntArray]:
         return displaced(self.shape, self._displacements)
 
-    def project_closed(self, bins: Bins) -> PolicyGraph | None:
+    def project_in_closed_form(self, bins: Bins) -> PolicyGraph | None:
         """Boxes of intervals adjoin iff their nearest members do."""
         factors = bins.factors if isinstance(bins, ProductBins) else (bins,)
         if tuple(f.size for f in factors) != self.shape or bins.count**2 > LIMIT:

@@ -13,8 +13,8 @@ import typer
 from typer.core import TyperGroup
 
 from blowfishdb.core.errors import BlowfishError
-from blowfishdb.entrypoints.cli import answers, books, datasets, here, people, policy, questions, system
-from blowfishdb.entrypoints.cli.here import DEFAULT_WORKSPACE, TOKEN, Here
+from blowfishdb.entrypoints.cli import answers, books, datasets, people, policy, questions, session, system
+from blowfishdb.entrypoints.cli.session import DEFAULT_WORKSPACE, TOKEN, Session
 
 _HELP: Final = "Private answers from any relational database, under a policy that says what must stay hidden."
 _EXAMPLES: Final = """Examples:
@@ -39,12 +39,12 @@ class Program(TyperGroup):
             return super().invoke(ctx)
         except BlowfishError as error:
             raise ctx.obj.fail(error) from None
-        except here.USAGE_ERROR as error:
+        except session.USAGE_ERROR as error:
             if "--json" not in typed:
                 raise
             message = getattr(error, "format_message", error.__str__)()
-            typer.echo(json.dumps(here.usage_problem(message), indent=2), err=True)
-            raise typer.Exit(here.USAGE) from None
+            typer.echo(json.dumps(session.usage_problem(message), indent=2), err=True)
+            raise typer.Exit(session.USAGE) from None
 
 
 app = typer.Typer(
@@ -96,7 +96,7 @@ def main(
     ] = False,
 ) -> None:
     """Private answers from any relational database, under a policy that says what must stay hidden."""
-    ctx.obj = Here(workspace, user, token_file)
+    ctx.obj = Session(workspace, user, token_file)
 
 
 for register in (

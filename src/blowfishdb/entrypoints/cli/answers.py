@@ -12,7 +12,7 @@ import typer
 
 from blowfishdb.adapters.copies import private_file
 from blowfishdb.core.errors import InvalidInput, SourceError
-from blowfishdb.entrypoints.cli.here import ANALYST, AsJson, Here, examples
+from blowfishdb.entrypoints.cli.session import ANALYST, AsJson, Session, examples
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -32,7 +32,7 @@ def log(
     _json: AsJson = False,
 ) -> None:
     """Every answer so far, the newest last."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.gateway() as gateway:
         from blowfishdb.messages.answers import answer_summary
 
@@ -69,7 +69,7 @@ def _table(found: list[Answer]) -> Table:
 
 def show(ctx: typer.Context, number: Number, _json: AsJson = False) -> None:
     """One answer with its noise intervals and its receipt."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.gateway() as gateway:
         from blowfishdb.show.terminal import answer_chart, receipt_table
 
@@ -84,7 +84,7 @@ def compare(
     _json: AsJson = False,
 ) -> None:
     """Two answers about the same bins: where they differ by more than the noise allows."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.gateway() as gateway:
         from blowfishdb.messages.answers import compare as compared
         from blowfishdb.show.terminal import comparison_table
@@ -106,7 +106,7 @@ def export(
     _json: AsJson = False,
 ) -> None:
     """Write an answer to a file: a table, a picture or a page."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     if form is None and output is None:
         raise InvalidInput("Say in which format.", fixes=("--format csv", "-o answer.parquet"))
     with here.gateway() as gateway:

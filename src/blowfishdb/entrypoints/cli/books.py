@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from blowfishdb.core.errors import NotAllowed
-from blowfishdb.entrypoints.cli import here as prompts
-from blowfishdb.entrypoints.cli.here import (
+from blowfishdb.entrypoints.cli import session as prompts
+from blowfishdb.entrypoints.cli.session import (
     ANALYST,
     AUDITOR,
     CURATOR,
     AsJson,
     Data,
-    Here,
+    Session,
     WitnessFile,
     examples,
 )
@@ -35,7 +35,7 @@ _MANY = 50
 
 def datasets(ctx: typer.Context, _json: AsJson = False) -> None:
     """The datasets of the workspace, their columns and what is left of their budgets."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.gateway() as gateway:
         from blowfishdb.show.terminal import grid
         from blowfishdb.show.words import loss
@@ -61,7 +61,7 @@ def datasets(ctx: typer.Context, _json: AsJson = False) -> None:
 
 def explain(ctx: typer.Context, data: Data, _json: AsJson = False) -> None:
     """What is promised to the people in the data, and what is not, in words."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.gateway() as gateway:
         from blowfishdb.core.policy.words import sentences
         from blowfishdb.show import words as plain_forms
@@ -89,7 +89,7 @@ def audit(
     _json: AsJson = False,
 ) -> None:
     """Check that every charge, hash and sealed fact adds up, and list what happened. Fails if they do not."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.gateway() as gateway:
         from rich.text import Text
 
@@ -145,7 +145,7 @@ def refresh(
     _json: AsJson = False,
 ) -> None:
     """Declare that the rows have changed. The same people are in them, so what was spent stays spent."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.gateway() as gateway:
         gateway.refresh(data, same_rows=same_rows)
         snapshot = gateway.facts(data).snapshot
@@ -154,7 +154,7 @@ def refresh(
 
 def copies(ctx: typer.Context, _json: AsJson = False) -> None:
     """Where the rows of every dataset come from, and how much room their copies take."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.gateway() as gateway:
         from blowfishdb.show.terminal import grid
 
@@ -176,7 +176,7 @@ def remove(
     _json: AsJson = False,
 ) -> None:
     """End a dataset and erase the copy of its rows. Its books stay, and its name cannot be used again."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.gateway() as gateway:
         gateway.facts(data)
         if not yes:
@@ -205,14 +205,14 @@ Amount = Annotated[str, typer.Option("--epsilon", metavar="E", help="A privacy l
 
 def show(ctx: typer.Context, data: Data, _json: AsJson = False) -> None:
     """What is spent, held and left, and who may spend what."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.gateway() as gateway:
         _tell(here, gateway, data)
 
 
 def set_total(ctx: typer.Context, data: Data, epsilon: Amount, _json: AsJson = False) -> None:
     """Declare how much may be lost about anyone in total, by all answers together."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.gateway() as gateway:
         gateway[data].budget.set(epsilon)
         _tell(here, gateway, data)
@@ -226,13 +226,13 @@ def grant(
     _json: AsJson = False,
 ) -> None:
     """Let someone spend a part of the total. Once there are grants, only they can spend."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.gateway() as gateway:
         gateway[data].budget.grant(user, epsilon)
         _tell(here, gateway, data)
 
 
-def _tell(here: Here, gateway: Datasets, data: str) -> None:
+def _tell(here: Session, gateway: Datasets, data: str) -> None:
     from blowfishdb.core.plain import epsilon_fields
     from blowfishdb.show.terminal import budget_table
 

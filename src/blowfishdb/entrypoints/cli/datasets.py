@@ -15,8 +15,8 @@ import typer
 
 from blowfishdb.adapters.copies.values import SourceKind
 from blowfishdb.core.errors import InvalidInput
-from blowfishdb.entrypoints.cli import here as prompts
-from blowfishdb.entrypoints.cli.here import CURATOR, AsJson, Data, Here, examples, read_text
+from blowfishdb.entrypoints.cli import session as prompts
+from blowfishdb.entrypoints.cli.session import CURATOR, AsJson, Data, Session, examples, read_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -131,7 +131,7 @@ def import_source(
     _json: AsJson = False,
 ) -> None:
     """Add a dataset. Its limits are proposed from the data, and you confirm each of them."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     ids = {person, row_key} - set(public or ())  # no policy can hide them, so they are no columns
     declared = None if domain is None else domain_file(domain)
     signs = {"delimiter": delimiter and _SIGNS.get(delimiter, delimiter), "quote": quote, "decimal": decimal}
@@ -162,7 +162,7 @@ def import_source(
         )
 
 
-def _dialect(here: Here, source: str, said: dict[str, Any]) -> dict[str, Any] | None:
+def _dialect(here: Session, source: str, said: dict[str, Any]) -> dict[str, Any] | None:
     """How a CSV file is read: what was said, and what is found for the rest; shown, to be said otherwise."""
     from blowfishdb.adapters.backends.duckdb import is_text_file
     from blowfishdb.adapters.copies.text_files import find_dialect
@@ -176,7 +176,7 @@ def _dialect(here: Here, source: str, said: dict[str, Any]) -> dict[str, Any] | 
 
 
 def _proposed(
-    here: Here,
+    here: Session,
     source: str,
     table: str | None,
     view: str | None,
@@ -273,7 +273,7 @@ def register(app: typer.Typer) -> None:
 
 def show(ctx: typer.Context, data: Data, _json: AsJson = False) -> None:
     """The declared columns and their limits."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.gateway() as gateway:
         _tell(here, gateway, data)
 
@@ -317,7 +317,7 @@ def set_column(
     _json: AsJson = False,
 ) -> None:
     """Declare a column anew, while nothing has been asked. Everything is hidden again."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.gateway() as gateway:
         dataset = gateway[data]
         now = dataset.schema[column] if column in dataset.schema.names else None
@@ -335,7 +335,7 @@ def set_column(
         _tell(here, gateway, data)
 
 
-def _tell(here: Here, gateway: Datasets, data: str) -> None:
+def _tell(here: Session, gateway: Datasets, data: str) -> None:
     from blowfishdb.core.policy import codec
     from blowfishdb.show.terminal import grid
 

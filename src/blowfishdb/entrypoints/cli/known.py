@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from blowfishdb.core.errors import InvalidInput
-from blowfishdb.entrypoints.cli.here import AsJson, Data, Here, read_text
+from blowfishdb.entrypoints.cli.session import AsJson, Data, Session, read_text
 
 if TYPE_CHECKING:
     from blowfishdb.core.constraints import Constraints
@@ -58,7 +58,7 @@ def known(
 
     Without options, what the draft says.
     """
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     table = None if marginal is None and csv is None else (marginal, csv)
     given = sum((count is not None, table is not None, range_ is not None, remove is not None, clear))
     if given > 1 or (answer is not None and count is None and range_ is None):
@@ -91,7 +91,7 @@ def check(ctx: typer.Context, data: Data, _json: AsJson = False) -> None:
 
     Nothing is charged; that someone looked is written into the ledger.
     """
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.gateway() as gateway:
         found = gateway.check_known(data)
         here.say({"dataset": data, **found.to_plain()}, *found.sentences)

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from blowfishdb.entrypoints.cli import here as prompts
-from blowfishdb.entrypoints.cli.here import SYSTEM, AsJson, Here, examples
+from blowfishdb.entrypoints.cli import session as prompts
+from blowfishdb.entrypoints.cli.session import SYSTEM, AsJson, Session, examples
 
 Who = Annotated[str, typer.Argument(metavar="USER", help="The name of a user.", show_default=False)]
 
@@ -36,7 +36,7 @@ def add_user(
     _json: AsJson = False,
 ) -> None:
     """Let someone in: a curator decides, an analyst asks, an auditor reads the books."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.embedded("adding users", create=True) as workspace:
         from blowfishdb.adapters.accounts import Accounts
         from blowfishdb.adapters.tokens import Role
@@ -49,7 +49,7 @@ def add_user(
 
 def list_users(ctx: typer.Context, _json: AsJson = False) -> None:
     """Everyone who may come in, and who no longer may."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.embedded("listing users") as workspace:
         from blowfishdb.adapters.accounts import Accounts
         from blowfishdb.show import words
@@ -66,7 +66,7 @@ def list_users(ctx: typer.Context, _json: AsJson = False) -> None:
 
 def revoke_user(ctx: typer.Context, user: Who, _json: AsJson = False) -> None:
     """Let someone in no longer, neither by password nor by token. What they spent stays spent."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.embedded("revoking users") as workspace:
         from blowfishdb.adapters.accounts import Accounts
 
@@ -82,7 +82,7 @@ def issue_token(
     _json: AsJson = False,
 ) -> None:
     """Make a token by which a program is known to be this user. It is shown once."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.embedded("issuing tokens") as workspace:
         from blowfishdb.adapters.tokens import Tokens
         from blowfishdb.show import words
@@ -99,7 +99,7 @@ def issue_token(
 
 def list_tokens(ctx: typer.Context, user: Who, _json: AsJson = False) -> None:
     """The tokens of a user, without their text."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.embedded("listing tokens") as workspace:
         from blowfishdb.adapters.tokens import Tokens
         from blowfishdb.show import words
@@ -119,7 +119,7 @@ def revoke_token(
     _json: AsJson = False,
 ) -> None:
     """End a token."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.embedded("revoking tokens") as workspace:
         from blowfishdb.adapters.tokens import Tokens
 

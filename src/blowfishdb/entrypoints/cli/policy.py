@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from blowfishdb.core.errors import InvalidInput
-from blowfishdb.entrypoints.cli import here as prompts
-from blowfishdb.entrypoints.cli.here import CURATOR, AsJson, Data, Here, Yes, examples, read_text
+from blowfishdb.entrypoints.cli import session as prompts
 from blowfishdb.entrypoints.cli.known import check, known
+from blowfishdb.entrypoints.cli.session import CURATOR, AsJson, Data, Session, Yes, examples, read_text
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -32,7 +32,7 @@ def show(
     ctx: typer.Context, data: Data, column: Column = None, draft: Draft = False, _json: AsJson = False
 ) -> None:
     """What is hidden, in sentences."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.gateway() as gateway:
         from blowfishdb.core.policy import codec
         from blowfishdb.core.policy.words import sentence, sentences
@@ -89,7 +89,7 @@ def set_policy(
     _json: AsJson = False,
 ) -> None:
     """Change the draft, and show what that would change. Nothing follows it until it is published."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     said = sum((hide_within is not None, hide_all, hide_nothing, groups is not None))
     if said > 1 or not (said or whole_record is not None or hide_presence is not None):
         raise InvalidInput(
@@ -124,7 +124,7 @@ def set_policy(
 
 def diff(ctx: typer.Context, data: Data, _json: AsJson = False) -> None:
     """What publishing the draft would change."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.gateway() as gateway:
         change = gateway.propose(data, gateway.draft(data))
         _tell_change(here, change, f"blowfishdb policy publish {data}")
@@ -140,7 +140,7 @@ def publish(
     _json: AsJson = False,
 ) -> None:
     """Make the draft the policy that new answers follow, after showing what it promises."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.gateway() as gateway:
         from blowfishdb.show.words import loss
 
@@ -179,7 +179,7 @@ def publish(
 
 def promises(ctx: typer.Context, data: Data, _json: AsJson = False) -> None:
     """Earlier policies that are still promised: new answers have to fit under each of them too."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.gateway() as gateway:
         from blowfishdb.show.words import loss
 
@@ -204,7 +204,7 @@ def withdraw(
     _json: AsJson = False,
 ) -> None:
     """Take an earlier promise back, on record for everyone: answers need not fit under it any more."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.gateway() as gateway:
         if not yes:
             prompts.confirm(f"Withdraw the promise of version {version}?", otherwise="--yes")
@@ -221,7 +221,7 @@ def export(
     _json: AsJson = False,
 ) -> None:
     """The policy as a YAML file to keep, review and import elsewhere."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.gateway() as gateway:
         from blowfishdb.language.policy_file import write_policy
 
@@ -245,7 +245,7 @@ def import_file(
     _json: AsJson = False,
 ) -> None:
     """Make a policy file the draft, and show what that would change."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.gateway() as gateway:
         from blowfishdb.language.policy_file import read_policy
 
@@ -263,7 +263,7 @@ def _promised(gateway: Datasets, data: str, policy: Policy) -> Guarantee:
     return guarantee(policy, gateway.budget(data).total, rows_per_person=gateway.facts(data).rows_per_person)
 
 
-def _tell_change(here: Here, change: PolicyDifference, command: str) -> None:
+def _tell_change(here: Session, change: PolicyDifference, command: str) -> None:
     more = [] if change.same else [_line(f"To make it so: {command}", "dim")]
     here.say(change.to_plain(), *change.sentences, *more)
 

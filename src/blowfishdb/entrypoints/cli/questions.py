@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from blowfishdb.core.errors import InvalidInput, MaxCostExceeded, NotCounted
-from blowfishdb.entrypoints.cli import here as prompts
-from blowfishdb.entrypoints.cli.here import ANALYST, CURATOR, AsJson, Data, Here, Yes, examples
+from blowfishdb.entrypoints.cli import session as prompts
+from blowfishdb.entrypoints.cli.session import ANALYST, CURATOR, AsJson, Data, Session, Yes, examples
 
 if TYPE_CHECKING:
     from blowfishdb.core.policy.policy import Policy
@@ -73,7 +73,7 @@ def quote(
     _json: AsJson = False,
 ) -> None:
     """What an answer would cost. Free: nothing is spent and no row is read."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.gateway() as gateway:
         asking = _on(gateway[data].question(question), _terms(error, confidence, each, epsilon), mechanism)
         _tell_price(here, gateway, asking, explain=explain)
@@ -94,7 +94,7 @@ def ask(
     _json: AsJson = False,
 ) -> None:
     """Show the price, ask whether to pay it, and give the answer with its noise interval."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     _check_consent(yes, max_cost)
     with here.gateway() as gateway:
         asking = _on(gateway[data].question(question), _terms(error, confidence, each, epsilon), mechanism)
@@ -117,7 +117,7 @@ def sql(
     _json: AsJson = False,
 ) -> None:
     """The same in SQL: counts, sums, means, medians and GROUP BY over declared columns."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     _check_consent(yes, max_cost)
     explained, statement = _without_explain(select)
     with here.gateway() as gateway:
@@ -163,7 +163,7 @@ def _without_explain(select: str) -> tuple[bool, str]:
     return (True, "".join(rest)) if word.upper() == "EXPLAIN" else (False, select)
 
 
-def _tell_price(here: Here, gateway: Datasets, asking: Asking, *, explain: bool) -> None:
+def _tell_price(here: Session, gateway: Datasets, asking: Asking, *, explain: bool) -> None:
     from rich.text import Text as Line
 
     from blowfishdb.show.terminal import quote_panel
@@ -182,7 +182,7 @@ def _check_consent(yes: bool, max_cost: str | None) -> None:
 
 
 def _buy(
-    here: Here, gateway: Datasets, asking: Asking, *, max_cost: str | None, yes: bool, output: Path | None
+    here: Session, gateway: Datasets, asking: Asking, *, max_cost: str | None, yes: bool, output: Path | None
 ) -> None:
     from blowfishdb.core.budget import Epsilon
     from blowfishdb.entrypoints.cli.answers import check_place, write
@@ -277,7 +277,7 @@ def tradeoff(
     _json: AsJson = False,
 ) -> None:
     """What a question costs, and how far off it is, for several distances to hide."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.gateway() as gateway:
         from blowfishdb.core.budget import Epsilon
         from blowfishdb.show.terminal import tradeoff_table

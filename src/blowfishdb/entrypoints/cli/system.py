@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from blowfishdb.core.errors import InvalidInput
-from blowfishdb.entrypoints.cli import here as prompts
-from blowfishdb.entrypoints.cli.here import SYSTEM, AsJson, Here, WitnessFile, Yes, examples
+from blowfishdb.entrypoints.cli import session as prompts
+from blowfishdb.entrypoints.cli.session import SYSTEM, AsJson, Session, WitnessFile, Yes, examples
 
 if TYPE_CHECKING:
     from blowfishdb.adapters.store.backup import Copy
@@ -32,7 +32,7 @@ def demo(
     """Try everything on synthetic data: a server with a curator, an analyst and an auditor."""
     from blowfishdb.entrypoints import demo as demonstration
 
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     screen = here.console(stderr=here.json)
     demonstration.run(folder, screen, reset=reset, host=host, port=port, open_browser=open_browser)
     if here.json:
@@ -73,7 +73,7 @@ def serve(
     from blowfishdb.entrypoints.serve import Doors
     from blowfishdb.entrypoints.server.server import Settings
 
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     doors = Doors.of(
         certificate=tls_cert, key=tls_key, behind_proxy=https_behind_proxy, proxies=trust_proxy or ()
     )
@@ -91,7 +91,7 @@ def serve(
 
 def backup(ctx: typer.Context, path: Place, _json: AsJson = False) -> None:
     """Copy the workspace to a new file, as it is at one moment, while others go on writing."""
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     with here.embedded("a backup") as workspace:
         _tell_copy(here, workspace.backup(path), "Copied")
 
@@ -107,11 +107,11 @@ def restore(
     """Make a workspace from a backup, where there is none. What was charged since is not in it."""
     from blowfishdb.adapters.store.backup import restore as restored
 
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     _tell_copy(here, restored(path, into), "Restored")
 
 
-def _tell_copy(here: Here, copy: Copy, done: str) -> None:
+def _tell_copy(here: Session, copy: Copy, done: str) -> None:
     until = copy.until or "the beginning"
     here.say(
         {"path": str(copy.path), "events": copy.events, "until": copy.until},
@@ -128,7 +128,7 @@ def delete(
     """Remove a workspace for good, with its answers and everything that it knows to be spent."""
     from blowfishdb.adapters.store.backup import delete as remove
 
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     if not path.is_file():
         raise InvalidInput(f"There is no workspace '{path}'.")
     if not yes:
@@ -152,7 +152,7 @@ def doctor(
     from blowfishdb.entrypoints.doctor import State, checks
     from blowfishdb.show.terminal import grid
 
-    here = Here.of(ctx)
+    here = Session.of(ctx)
     colours = {State.OK: "green", State.WARN: "yellow", State.FAIL: "bold red"}
     table = grid("", "check", "found", wrap=(2,))
     found = list(checks(here.workspace, witness, repair=repair))

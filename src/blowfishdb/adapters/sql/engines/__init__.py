@@ -21,7 +21,7 @@ from blowfishdb.adapters.sql import values as sql
 from blowfishdb.adapters.sql.values import SqlExpr
 
 
-class Kind(Enum):
+class ColumnKind(Enum):
     """What a database column holds, as far as encoding it is concerned."""
 
     INTEGER = "whole numbers"
@@ -38,21 +38,21 @@ class Kind(Enum):
 
 
 _T = exp.DType
-_KINDS: dict[Kind, tuple[exp.DType, ...]] = {
-    Kind.INTEGER: (
+_KINDS: dict[ColumnKind, tuple[exp.DType, ...]] = {
+    ColumnKind.INTEGER: (
         *(_T.TINYINT, _T.SMALLINT, _T.MEDIUMINT, _T.INT, _T.BIGINT, _T.INT128),
         *(_T.UTINYINT, _T.USMALLINT, _T.UMEDIUMINT, _T.UINT, _T.UBIGINT),
     ),
-    Kind.FLOAT: (_T.FLOAT, _T.DOUBLE),
-    Kind.DECIMAL: (_T.DECIMAL,),
-    Kind.TEXT: (_T.TEXT, _T.VARCHAR, _T.CHAR, _T.BPCHAR, _T.NCHAR, _T.NVARCHAR, _T.ENUM),
-    Kind.BOOLEAN: (_T.BOOLEAN,),
-    Kind.DATE: (_T.DATE, _T.DATE32),
-    Kind.MOMENT: (_T.TIMESTAMP, _T.TIMESTAMPNTZ, _T.TIMESTAMP_S, _T.TIMESTAMP_MS, _T.DATETIME),
-    Kind.FINE_MOMENT: (_T.TIMESTAMP_NS,),
+    ColumnKind.FLOAT: (_T.FLOAT, _T.DOUBLE),
+    ColumnKind.DECIMAL: (_T.DECIMAL,),
+    ColumnKind.TEXT: (_T.TEXT, _T.VARCHAR, _T.CHAR, _T.BPCHAR, _T.NCHAR, _T.NVARCHAR, _T.ENUM),
+    ColumnKind.BOOLEAN: (_T.BOOLEAN,),
+    ColumnKind.DATE: (_T.DATE, _T.DATE32),
+    ColumnKind.MOMENT: (_T.TIMESTAMP, _T.TIMESTAMPNTZ, _T.TIMESTAMP_S, _T.TIMESTAMP_MS, _T.DATETIME),
+    ColumnKind.FINE_MOMENT: (_T.TIMESTAMP_NS,),
 }
 _WIDE = (_T.INT128, _T.UBIGINT)
-_BY_TEXT = (Kind.TEXT, Kind.ANY, Kind.OTHER)
+_BY_TEXT = (ColumnKind.TEXT, ColumnKind.ANY, ColumnKind.OTHER)
 
 
 @final
@@ -70,7 +70,7 @@ class SqlColumn:
         return parsed_type(self.type, self.engine.dialect)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ColumnKind:
         """What it holds."""
         return self.engine.kind(self.type, self.engine.dialect)
 
@@ -99,11 +99,11 @@ def parsed_type(text: str, dialect: str) -> exp.DataType | None:
         return None
 
 
-def standard_kind(text: str, dialect: str) -> Kind:
+def standard_kind(text: str, dialect: str) -> ColumnKind:
     """The kind of a type by its name."""
     parsed = parsed_type(text, dialect)
     found = (kind for kind, types in _KINDS.items() if parsed is not None and parsed.this in types)
-    return next(found, Kind.OTHER)
+    return next(found, ColumnKind.OTHER)
 
 
 @final
@@ -115,7 +115,7 @@ class ValueMap:
     columns: dict[str, Any]
 
 
-class Found(NamedTuple):
+class Nullable(NamedTuple):
     """A value of a row: whether it is missing, and if it is not, the value."""
 
     missing: SqlExpr
@@ -148,13 +148,13 @@ def _nan_to_null(value: SqlExpr) -> SqlExpr:
 def standard_number(column: SqlColumn) -> SqlExpr | None:
     """A float; NULL for NaN and for a text that is no number."""
     engine = column.engine
-    if column.kind is Kind.TEXT:
+    if column.kind is ColumnKind.TEXT:
         return engine.nan_to_null(sql.try_cast(column.ref, "DOUBLE")) if engine.tries else None
     return engine.nan_to_null(sql.cast(column.ref, "DOUBLE"))
 
 
 def _boolean(column: SqlColumn) -> SqlExpr | None:
-    if column.kind is Kind.BOOLEAN:
+    if column.kind is ColumnKind.BOOLEAN:
         return column.ref
     return sql.try_cast(column.ref, "BOOLEAN") if column.engine.tries else None
 
@@ -175,25 +175,25 @@ def standard_identity(column: SqlColumn) -> SqlExpr | None:
     return None if column.engine.exact is None else column.engine.exact(column.engine.text(column))
 
 
-def standard_date(column: SqlColumn) -> Found | None:
+def standard_date(column: SqlColumn) -> Nullable | None:
     """A date, from a date, a moment or a text."""
     return _temporal(column, "DATE")
 
 
-def standard_moment(column: SqlColumn) -> Found | None:
+def standard_moment(column: SqlColumn) -> Nullable | None:
     """A moment. A database may know years that its moments do not, so dates are moved into known ones."""
-    if column.kind is Kind.DATE:
+    if column.kind is ColumnKind.DATE:
         within = sql.clamp(column.ref, sql.day(date.min), sql.day(date.max))
-        return Found(sql.is_null(column.ref), sql.cast(within, sql.MOMENT))
+        return Nullable(sql.is_null(column.ref), sql.cast(within, sql.MOMENT))
     return _temporal(column, sql.MOMENT)
 
 
-def _temporal(column: SqlColumn, cast_to: str) -> Found | None:
-    if column.kind is Kind.TEXT and column.engine.tries:
+def _temporal(column: SqlColumn, cast_to: str) -> Nullable | None:
+    if column.kind is ColumnKind.TEXT and column.engine.tries:
         tried = sql.try_cast(column.ref, cast_to)
-        return Found(sql.is_null(tried), tried.copy())
-    if column.kind in (Kind.DATE, Kind.MOMENT):
-        return Found(sql.is_null(column.ref), sql.cast(column.ref, cast_to))
+        return Nullable(sql.is_null(tried), tried.copy())
+    if column.kind in (ColumnKind.DATE, ColumnKind.MOMENT):
+        return Nullable(sql.is_null(column.ref), sql.cast(column.ref, cast_to))
     return None
 
 
@@ -255,7 +255,7 @@ class Engine:
     """Whether it repeats an expression of a subquery wherever it is used, unless the subquery has a LIMIT."""
     widest: str = "DECIMAL(38, 0)"
     """A type for whole numbers of more than 63 bits."""
-    kind: Callable[[str, str], Kind] = standard_kind
+    kind: Callable[[str, str], ColumnKind] = standard_kind
     ratio: Callable[[int, int], SqlExpr] = _ratio
     """The float nearest to ``units · 10^-scale``."""
     floor: Callable[[SqlExpr], SqlExpr] = _floor
@@ -273,8 +273,8 @@ class Engine:
     """A text in the form that ``exact`` gives to those of a column."""
     identity: Callable[[SqlColumn], SqlExpr | None] = standard_identity
     """What is equal for two rows exactly if they name the same person."""
-    to_date: Callable[[SqlColumn], Found | None] = standard_date
-    to_moment: Callable[[SqlColumn], Found | None] = standard_moment
+    to_date: Callable[[SqlColumn], Nullable | None] = standard_date
+    to_moment: Callable[[SqlColumn], Nullable | None] = standard_moment
     day_literal: Callable[[date], SqlExpr] = sql.day
     moment_literal: Callable[[datetime], SqlExpr] = sql.moment
     days: Callable[[SqlExpr, SqlExpr], SqlExpr] = _days

@@ -5,20 +5,27 @@ from __future__ import annotations
 from sqlglot import exp
 
 from blowfishdb.adapters.sql import values as sql
-from blowfishdb.adapters.sql.engines import Engine, Found, Kind, SqlColumn, standard_date, standard_moment
+from blowfishdb.adapters.sql.engines import (
+    ColumnKind,
+    Engine,
+    Nullable,
+    SqlColumn,
+    standard_date,
+    standard_moment,
+)
 from blowfishdb.adapters.sql.values import SqlExpr
 
 
-def _date(column: SqlColumn) -> Found | None:
-    if column.kind is not Kind.FINE_MOMENT:
+def _date(column: SqlColumn) -> Nullable | None:
+    if column.kind is not ColumnKind.FINE_MOMENT:
         return standard_date(column)
-    return Found(sql.is_null(column.ref), sql.cast(_to_microseconds(column.ref), "DATE"))
+    return Nullable(sql.is_null(column.ref), sql.cast(_to_microseconds(column.ref), "DATE"))
 
 
-def _moment(column: SqlColumn) -> Found | None:
-    if column.kind is not Kind.FINE_MOMENT:
+def _moment(column: SqlColumn) -> Nullable | None:
+    if column.kind is not ColumnKind.FINE_MOMENT:
         return standard_moment(column)
-    return Found(sql.is_null(column.ref), _to_microseconds(column.ref))
+    return Nullable(sql.is_null(column.ref), _to_microseconds(column.ref))
 
 
 def _to_microseconds(value: SqlExpr) -> SqlExpr:

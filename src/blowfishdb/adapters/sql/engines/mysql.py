@@ -11,9 +11,9 @@ from sqlglot import exp
 
 from blowfishdb.adapters.sql import values as sql
 from blowfishdb.adapters.sql.engines import (
+    ColumnKind,
     Engine,
-    Found,
-    Kind,
+    Nullable,
     SqlColumn,
     ValueMap,
     plain_extremes,
@@ -47,7 +47,7 @@ def _exact(value: SqlExpr) -> SqlExpr:
 
 def _identity(column: SqlColumn) -> SqlExpr | None:
     """The bytes as they are: what is no text need not become one."""
-    return _exact(column.ref) if column.kind in (Kind.TEXT, Kind.OTHER) else column.ref
+    return _exact(column.ref) if column.kind in (ColumnKind.TEXT, ColumnKind.OTHER) else column.ref
 
 
 def _string(text: str) -> SqlExpr:
@@ -60,27 +60,27 @@ def _to_the_microsecond(value: SqlExpr) -> SqlExpr:
     return exp.Cast(this=value, to=exp.DataType.build("DATETIME(6)", dialect="mysql"))
 
 
-def _date(column: SqlColumn) -> Found | None:
+def _date(column: SqlColumn) -> Nullable | None:
     """The day as it is written: a cast of a moment rounds its last half second into the next day."""
-    if column.kind is Kind.MOMENT:
+    if column.kind is ColumnKind.MOMENT:
         written = sql.call("DATE_FORMAT", column.ref, sql.string("%Y-%m-%d"))
-        return Found(sql.is_null(column.ref), sql.cast(written, "DATE"))
-    return Found(sql.is_null(column.ref), column.ref) if column.kind is Kind.DATE else None
+        return Nullable(sql.is_null(column.ref), sql.cast(written, "DATE"))
+    return Nullable(sql.is_null(column.ref), column.ref) if column.kind is ColumnKind.DATE else None
 
 
-def _moment(column: SqlColumn) -> Found | None:
-    if column.kind not in (Kind.DATE, Kind.MOMENT):
+def _moment(column: SqlColumn) -> Nullable | None:
+    if column.kind not in (ColumnKind.DATE, ColumnKind.MOMENT):
         return None
-    return Found(sql.is_null(column.ref), _to_the_microsecond(column.ref))
+    return Nullable(sql.is_null(column.ref), _to_the_microsecond(column.ref))
 
 
 def _moment_literal(value: datetime) -> SqlExpr:
     return _to_the_microsecond(sql.string(value.isoformat(sep=" ")))
 
 
-def _kind(text: str, dialect: str) -> Kind:
+def _kind(text: str, dialect: str) -> ColumnKind:
     """What a TIMESTAMP shows depends on a time zone."""
-    return Kind.OTHER if text.upper().startswith("TIMESTAMP") else standard_kind(text, dialect)
+    return ColumnKind.OTHER if text.upper().startswith("TIMESTAMP") else standard_kind(text, dialect)
 
 
 def _days(value: SqlExpr, first: SqlExpr) -> SqlExpr:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from sqlglot import exp
 
 from blowfishdb.adapters.sql import values as sql
-from blowfishdb.adapters.sql.engines import Engine, Kind, plain_extremes, standard_kind
+from blowfishdb.adapters.sql.engines import ColumnKind, Engine, plain_extremes, standard_kind
 from blowfishdb.adapters.sql.values import SqlExpr
 
 
-def _kind(text: str, dialect: str) -> Kind:
+def _kind(text: str, dialect: str) -> ColumnKind:
     """Spark's plain timestamp is a moment in a time zone; timestamp_ntz is one without."""
-    return Kind.OTHER if text.lower() in ("timestamp", "timestamp_ltz") else standard_kind(text, dialect)
+    return (
+        ColumnKind.OTHER if text.lower() in ("timestamp", "timestamp_ltz") else standard_kind(text, dialect)
+    )
 
 
 def _exact(value: SqlExpr) -> SqlExpr:

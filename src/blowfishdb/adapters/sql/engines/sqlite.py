@@ -13,15 +13,15 @@ from sqlglot import Generator, exp
 from sqlglot.dialects.sqlite import SQLite
 
 from blowfishdb.adapters.sql import values as sql
-from blowfishdb.adapters.sql.engines import Engine, Found, Kind, SqlColumn, plain_division
+from blowfishdb.adapters.sql.engines import ColumnKind, Engine, Nullable, SqlColumn, plain_division
 from blowfishdb.adapters.sql.values import SqlExpr
 
-_AFFINITIES: tuple[tuple[Kind, tuple[str, ...]], ...] = (
-    (Kind.NUMBER, ("INT",)),
-    (Kind.TEXT, ("CHAR", "CLOB", "TEXT")),
-    (Kind.ANY, ("BLOB",)),
-    (Kind.NUMBER, ("REAL", "FLOA", "DOUB")),
-    (Kind.MOMENT, ("DATE", "TIME")),
+_AFFINITIES: tuple[tuple[ColumnKind, tuple[str, ...]], ...] = (
+    (ColumnKind.NUMBER, ("INT",)),
+    (ColumnKind.TEXT, ("CHAR", "CLOB", "TEXT")),
+    (ColumnKind.ANY, ("BLOB",)),
+    (ColumnKind.NUMBER, ("REAL", "FLOA", "DOUB")),
+    (ColumnKind.MOMENT, ("DATE", "TIME")),
 )
 """SQLite's own rules in their order; dates come last, since they are numbers only by declaration."""
 _EXACT_WHOLE = 18
@@ -40,18 +40,18 @@ class _Written(SQLite):
             return Generator.cast_sql(self, expression, safe_prefix)
 
 
-def _kind(text: str, _: str) -> Kind:
+def _kind(text: str, _: str) -> ColumnKind:
     if not text:
-        return Kind.ANY
+        return ColumnKind.ANY
     found = (kind for kind, parts in _AFFINITIES if any(part in text.upper() for part in parts))
-    return next(found, Kind.NUMBER)
+    return next(found, ColumnKind.NUMBER)
 
 
 # --- numbers ----------------------------------------------------------------------------------
 
 
 def _number(column: SqlColumn) -> SqlExpr | None:
-    if column.kind is Kind.TEXT:
+    if column.kind is ColumnKind.TEXT:
         return None
     types = [sql.string("integer"), sql.string("real")]
     known = exp.In(this=sql.call("TYPEOF", column.ref), expressions=types)
@@ -138,19 +138,19 @@ def _valid(column: SqlColumn) -> SqlExpr:
     )
 
 
-def _date(column: SqlColumn) -> Found | None:
-    if column.kind is Kind.NUMBER:
+def _date(column: SqlColumn) -> Nullable | None:
+    if column.kind is ColumnKind.NUMBER:
         return None
-    return Found(exp.Not(this=_true(_valid(column))), _part(column, 1, 10))
+    return Nullable(exp.Not(this=_true(_valid(column))), _part(column, 1, 10))
 
 
-def _moment(column: SqlColumn) -> Found | None:
+def _moment(column: SqlColumn) -> Nullable | None:
     """To the second: the fraction is cut off."""
-    if column.kind is Kind.NUMBER:
+    if column.kind is ColumnKind.NUMBER:
         return None
     time = sql.choose((_whole_day(column), sql.string("00:00:00")), otherwise=_part(column, 12, 8))
     value = sql.paren(sql.concat(_part(column, 1, 10), sql.string(" "), time))
-    return Found(exp.Not(this=_true(_valid(column))), value)
+    return Nullable(exp.Not(this=_true(_valid(column))), value)
 
 
 def _true(condition: SqlExpr) -> SqlExpr:

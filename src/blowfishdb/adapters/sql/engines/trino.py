@@ -8,9 +8,9 @@ from sqlglot import exp
 
 from blowfishdb.adapters.sql import values as sql
 from blowfishdb.adapters.sql.engines import (
+    ColumnKind,
     Engine,
-    Found,
-    Kind,
+    Nullable,
     SqlColumn,
     plain_comparison,
     plain_division,
@@ -23,16 +23,16 @@ def _nan_to_null(value: SqlExpr) -> SqlExpr:
     return sql.choose((sql.call("IS_NAN", value), exp.Null()), otherwise=value.copy())
 
 
-def _moment(column: SqlColumn) -> Found | None:
+def _moment(column: SqlColumn) -> Nullable | None:
     """Cut off to the second: a cast to fewer digits would round."""
-    if column.kind is Kind.DATE:
+    if column.kind is ColumnKind.DATE:
         return standard_moment(column)
-    if column.kind is Kind.MOMENT:
-        return Found(sql.is_null(column.ref), _second(column.ref))
-    if column.kind is Kind.TEXT:
+    if column.kind is ColumnKind.MOMENT:
+        return Nullable(sql.is_null(column.ref), _second(column.ref))
+    if column.kind is ColumnKind.TEXT:
         finest = exp.DataType.build("TIMESTAMP(12)", dialect="trino")
         tried = exp.TryCast(this=column.ref, to=finest)
-        return Found(sql.is_null(tried), _second(tried.copy()))
+        return Nullable(sql.is_null(tried), _second(tried.copy()))
     return None
 
 

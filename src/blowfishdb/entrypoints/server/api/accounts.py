@@ -21,8 +21,8 @@ from blowfishdb.entrypoints.server.access import (
     door,
     from_this_machine,
 )
-from blowfishdb.entrypoints.server.api.bodies import DemoRole, NewToken, NewUser, SignIn, UserChange
-from blowfishdb.entrypoints.server.api.shapes import Me, TokenList, TokenMade, TokenShown, User, UserList
+from blowfishdb.entrypoints.server.api.requests import DemoRole, NewToken, NewUser, SignIn, UserChange
+from blowfishdb.entrypoints.server.api.responses import Me, TokenList, TokenMade, TokenShown, User, UserList
 from blowfishdb.entrypoints.server.server import Server, Settings, server_of
 
 router: Final = APIRouter(tags=["Accounts"])

@@ -15,8 +15,8 @@ from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import NotFound
 from blowfishdb.core.plain import epsilon_fields
 from blowfishdb.entrypoints.server.access import Anyone, BookReader, Caller, Curator, SignedIn, watching
-from blowfishdb.entrypoints.server.api.bodies import Allowance, Total
-from blowfishdb.entrypoints.server.api.shapes import (
+from blowfishdb.entrypoints.server.api.requests import Allowance, Total
+from blowfishdb.entrypoints.server.api.responses import (
     Audit,
     BudgetShown,
     EventShown,

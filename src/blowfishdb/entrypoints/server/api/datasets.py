@@ -20,7 +20,7 @@ from blowfishdb.core.errors import InvalidInput, SourceError
 from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.words import sentences
 from blowfishdb.entrypoints.server.access import Curator, SignedIn
-from blowfishdb.entrypoints.server.api.bodies import (
+from blowfishdb.entrypoints.server.api.requests import (
     DialectSaid,
     NewDataset,
     Place,
@@ -28,7 +28,7 @@ from blowfishdb.entrypoints.server.api.bodies import (
     Refresh,
     SchemaChange,
 )
-from blowfishdb.entrypoints.server.api.shapes import (
+from blowfishdb.entrypoints.server.api.responses import (
     CopyList,
     DatasetList,
     DatasetShown,

@@ -17,8 +17,8 @@ from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.protection import curve, probe
 from blowfishdb.core.policy.words import PolicyDifference, sentences
 from blowfishdb.entrypoints.server.access import Anyone, Caller, Curator, SignedIn
-from blowfishdb.entrypoints.server.api.bodies import Confirmation, Plain, PolicyDraft, Version
-from blowfishdb.entrypoints.server.api.shapes import (
+from blowfishdb.entrypoints.server.api.requests import Confirmation, Plain, PolicyDraft, Version
+from blowfishdb.entrypoints.server.api.responses import (
     CheckShown,
     Difference,
     PastShown,

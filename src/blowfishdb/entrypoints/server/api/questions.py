@@ -36,7 +36,7 @@ from blowfishdb.entrypoints.server.access import (
     summary_body,
 )
 from blowfishdb.entrypoints.server.api import books
-from blowfishdb.entrypoints.server.api.bodies import Body, Plain
+from blowfishdb.entrypoints.server.api.requests import Body, Plain
 from blowfishdb.entrypoints.server.once import Key, RunningQuestions, answered_once
 from blowfishdb.entrypoints.server.problems import read
 from blowfishdb.entrypoints.server.server import Quoted, QuoteIds
@@ -54,7 +54,7 @@ Amount = str | float | int
 """A privacy loss as people write it."""
 
 
-class Asked(Body):
+class QuestionBody(Body):
     """A question (short text or object) or a SELECT, and how accurate or how costly its answer may be."""
 
     question: str | Plain | None = Field(
@@ -130,7 +130,7 @@ def _object(said: Plain, dataset: Dataset) -> QuestionForm:
     return form
 
 
-class Asks(Asked):
+class AskBody(QuestionBody):
     """A quote to take up, or a question as for a quote; ``max_cost`` is the most it may cost."""
 
     quote_id: str | None = Field(default=None, max_length=_LONGEST)
@@ -152,7 +152,7 @@ class Asks(Asked):
         return True
 
 
-class TradeoffOf(Asked):
+class TradeoffOf(QuestionBody):
     """A question, and the policies to price it under: by name, or as distances in a column."""
 
     policies: dict[str, Plain] | None = Field(default=None, max_length=200)
@@ -164,7 +164,7 @@ class TradeoffOf(Asked):
     at_epsilon: Amount | None = None
 
 
-class PreviewOf(Asked):
+class PreviewOf(QuestionBody):
     """A question to see with and without noise, under a policy that need not be published."""
 
     policy: Plain | None = None
@@ -178,7 +178,7 @@ class Compared(Body):
     b: int = Field(ge=1)
 
 
-class InBatch(Asked):
+class InBatch(QuestionBody):
     """A question of a batch, and the dataset that it is about."""
 
     dataset: str = Field(max_length=255)
@@ -195,20 +195,20 @@ router: Final = APIRouter(tags=["Questions"])
 
 
 @router.post("/datasets/{dataset}/quotes", summary="What a question would cost")
-def quote(dataset: str, body: Asked, caller: Asker) -> dict[str, Any]:
+def quote(dataset: str, body: QuestionBody, caller: Asker) -> dict[str, Any]:
     """What an answer would cost. Free, and computed without touching the data; valid for an hour."""
     return _quoted(body.asking(caller.gateway[dataset]), body, caller)
 
 
 @router.post("/datasets/{dataset}/explain", summary="How a question would be answered")
-def explain(dataset: str, body: Asked, caller: Asker) -> dict[str, Any]:
+def explain(dataset: str, body: QuestionBody, caller: Asker) -> dict[str, Any]:
     """How a question would be answered: boxes, policy graph, sensitivity, mechanism. Free."""
     source = caller.gateway[dataset]
     return source.explain(body.asking(source, explaining=True)).to_plain()
 
 
 @router.post("/datasets/{dataset}/answers", summary="Ask", responses=problems.documented(402, 410))
-def ask(dataset: str, body: Asks, caller: Asker, request: Request, key: Key = None) -> Response:
+def ask(dataset: str, body: AskBody, caller: Asker, request: Request, key: Key = None) -> Response:
     """The answer to a quote or to a question, charged once. A refusal comes before any row is read."""
     asks = _Answering(dataset, body, caller)
     said = {"dataset": dataset, **body.model_dump(mode="json")}
@@ -251,17 +251,17 @@ class _Answering:
     """One request for an answer."""
 
     dataset: str
-    body: Asks
+    body: AskBody
     caller: Caller
 
     def respond(self, cancel: Cancellation | None, sent: RequestKey | None) -> JSONResponse:
         """The answer, or the new price if the policy was changed since the quote."""
         source = self.caller.gateway[self.dataset]
         limit = None if self.body.max_cost is None else Epsilon(self.body.max_cost)
-        asked: Asked = self.body
+        asked: QuestionBody = self.body
         if self.body.by_quote:
             quoted = self._quoted()
-            asked = Asked.model_validate(quoted.asked)
+            asked = QuestionBody.model_validate(quoted.asked)
             promised = Epsilon.from_nano(quoted.nano_epsilon)
             limit = promised if limit is None else min(limit, promised)
             if source.gateway.facts(self.dataset).policy_version != quoted.policy_version:
@@ -282,12 +282,12 @@ class _Answering:
         return signed.open(self.body.quote_id or "", user=self.caller.name, dataset=self.dataset)
 
 
-def _quoted(asking: Asking, body: Asked, caller: Caller) -> dict[str, Any]:
+def _quoted(asking: Asking, body: QuestionBody, caller: Caller) -> dict[str, Any]:
     quote = asking.quote()
     text, expires = QuoteIds(caller.gateway.store).sign(
         user=caller.name,
         dataset=asking.dataset,
-        asked=body.model_dump(mode="json", include=set(Asked.model_fields), exclude_defaults=True),
+        asked=body.model_dump(mode="json", include=set(QuestionBody.model_fields), exclude_defaults=True),
         policy_version=quote.policy_version,
         nano_epsilon=quote.epsilon.nano,
     )

@@ -29,7 +29,7 @@ from blowfishdb.entrypoints.server.api.accounts import (
     tokens,
     users,
 )
-from blowfishdb.entrypoints.server.api.bodies import DemoRole, NewToken, NewUser, SignIn, UserChange
+from blowfishdb.entrypoints.server.api.requests import DemoRole, NewToken, NewUser, SignIn, UserChange
 from blowfishdb.entrypoints.server.server import server_of
 from blowfishdb.entrypoints.server.web.frame import (
     THEMES,

@@ -16,7 +16,7 @@ from blowfishdb.core.errors import AnswerInProgress, BlowfishError
 from blowfishdb.core.policy.words import sentences
 from blowfishdb.entrypoints.server.access import Caller, PageAsker
 from blowfishdb.entrypoints.server.api import questions
-from blowfishdb.entrypoints.server.api.questions import Asks
+from blowfishdb.entrypoints.server.api.questions import AskBody
 from blowfishdb.entrypoints.server.server import QuoteIds
 from blowfishdb.entrypoints.server.web.ask_draft import (
     CUTS,
@@ -72,7 +72,7 @@ def spend(request: Request, dataset: str, form: Sent, caller: PageAsker) -> Resp
 
 def _answered(request: Request, dataset: str, caller: Caller, quote_id: str, key: str) -> Response:
     """The answer as the interface gives it; who presses the button twice waits for the first time."""
-    body, until = Asks(quote_id=quote_id[:100_000]), time.monotonic() + _PATIENCE
+    body, until = AskBody(quote_id=quote_id[:100_000]), time.monotonic() + _PATIENCE
     while True:
         try:
             return questions.ask(dataset, body, caller, request, key)

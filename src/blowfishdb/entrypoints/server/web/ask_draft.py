@@ -21,8 +21,8 @@ from blowfishdb.core.domain.predicates import Everything
 from blowfishdb.core.errors import InvalidAlpha, InvalidBeta, InvalidBins, InvalidQuestion, UnknownColumn
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
 from blowfishdb.core.questions.kinds import Question
-from blowfishdb.entrypoints.server.api.questions import Asked
-from blowfishdb.language.aggregates import Source
+from blowfishdb.entrypoints.server.api.questions import QuestionBody
+from blowfishdb.language.aggregates import SelectContext
 from blowfishdb.language.condition import condition_text
 from blowfishdb.language.select import SqlQuestion, parse_select
 from blowfishdb.language.short import column_text, value_text
@@ -149,20 +149,20 @@ class Draft:
 
     def asked(
         self, domain: Domain, dataset: str, select: Callable[[str], SqlQuestion] | None = None
-    ) -> tuple[Asked, bool]:
+    ) -> tuple[QuestionBody, bool]:
         """What is sent to the interface, and whether an explanation is wanted.
 
         ``select`` reads a statement and checks what its refusals suggest.
         """
         if self.mode != "sql":
-            return Asked(question=self.question(domain), **self._terms()), bool(self.explain)
+            return QuestionBody(question=self.question(domain), **self._terms()), bool(self.explain)
         typed = self.sql or example_sql(domain, dataset)
         statement = _EXPLAIN.sub("", typed, count=1) if _EXPLAIN.match(typed) else typed
         read = select or partial(parse_select, domain=domain, dataset=dataset)
         parsed = read(statement)
         said = parsed.accuracy is not None or parsed.epsilon is not None
         explaining = bool(self.explain) or statement != typed
-        return Asked(sql=statement, **({} if said else self._terms())), explaining
+        return QuestionBody(sql=statement, **({} if said else self._terms())), explaining
 
     def question(self, domain: Domain) -> str:
         """The short form of the question."""
@@ -262,7 +262,7 @@ def example_more(domain: Domain, column: str) -> str:
 
 def example_sql(domain: Domain, dataset: str) -> str:
     """A SELECT that can be asked of these columns."""
-    source = Source(domain, dataset)
+    source = SelectContext(domain, dataset)
     statement = f"{source.counted(source.key(_largest(domain)))} WITH ERROR 50 CONFIDENCE 0.95"
     return _CLAUSES.sub(r"\n\1 ", statement)
 

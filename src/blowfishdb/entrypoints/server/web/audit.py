@@ -21,10 +21,10 @@ from blowfishdb.core.errors import BlowfishError, InvalidEpsilon, InvalidInput
 from blowfishdb.core.policy.guarantee import guarantee
 from blowfishdb.core.policy.protection import at_most, certainty_at
 from blowfishdb.entrypoints.server.access import Caller, PageBookReader, PageCurator
-from blowfishdb.entrypoints.server.api.bodies import Allowance, Total
 from blowfishdb.entrypoints.server.api.books import audit, set_budget
 from blowfishdb.entrypoints.server.api.books import grant as grant_to
-from blowfishdb.entrypoints.server.api.shapes import Audit, EventShown
+from blowfishdb.entrypoints.server.api.requests import Allowance, Total
+from blowfishdb.entrypoints.server.api.responses import Audit, EventShown
 from blowfishdb.entrypoints.server.web.figures import figure
 from blowfishdb.entrypoints.server.web.frame import (
     Sent,

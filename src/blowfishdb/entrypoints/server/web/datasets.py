@@ -23,9 +23,9 @@ from blowfishdb.core.policy.words import sentences
 from blowfishdb.entrypoints.demo_data import SAMPLES
 from blowfishdb.entrypoints.server.access import Caller, PageCurator, PageReader, PageVisitor, summary_body
 from blowfishdb.entrypoints.server.api import accounts
-from blowfishdb.entrypoints.server.api.bodies import DemoRole, Refresh
 from blowfishdb.entrypoints.server.api.datasets import datasets as listed
 from blowfishdb.entrypoints.server.api.datasets import refresh, shown
+from blowfishdb.entrypoints.server.api.requests import DemoRole, Refresh
 from blowfishdb.entrypoints.server.server import Server, server_of
 from blowfishdb.entrypoints.server.web.figures import Figure, figure
 from blowfishdb.entrypoints.server.web.frame import Sent, dataset_address, meter, redirect, render, text, told

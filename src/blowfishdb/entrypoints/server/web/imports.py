@@ -29,8 +29,8 @@ from blowfishdb.core.errors import BlowfishError, InvalidInput
 from blowfishdb.core.policy import codec
 from blowfishdb.entrypoints.server.access import Caller, PageCurator
 from blowfishdb.entrypoints.server.api import datasets as interface
-from blowfishdb.entrypoints.server.api.bodies import DialectSaid, NewDataset
 from blowfishdb.entrypoints.server.api.datasets import check_place
+from blowfishdb.entrypoints.server.api.requests import DialectSaid, NewDataset
 from blowfishdb.entrypoints.server.problems import read
 from blowfishdb.entrypoints.server.web.frame import (
     Sent,

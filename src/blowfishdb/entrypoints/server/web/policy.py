@@ -26,7 +26,7 @@ from blowfishdb.core.policy.words import sentences
 from blowfishdb.core.questions.projection import project
 from blowfishdb.entrypoints.server.access import Caller, PageCurator
 from blowfishdb.entrypoints.server.api import policies as interface
-from blowfishdb.entrypoints.server.api.bodies import PolicyDraft
+from blowfishdb.entrypoints.server.api.requests import PolicyDraft
 from blowfishdb.entrypoints.server.web import policy_form
 from blowfishdb.entrypoints.server.web.figures import Figure, figure
 from blowfishdb.entrypoints.server.web.frame import (

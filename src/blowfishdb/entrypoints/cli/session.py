@@ -98,7 +98,7 @@ TOKEN: Final = "BLOWFISHDB_TOKEN"  # noqa: S105 (the name of a variable)
 
 @final
 @dataclass
-class Here:
+class Session:
     """What was said in front of the command; ``json`` is said behind it."""
 
     workspace: str
@@ -107,9 +107,9 @@ class Here:
     json: bool = False
 
     @classmethod
-    def of(cls, ctx: typer.Context) -> Here:
+    def of(cls, ctx: typer.Context) -> Session:
         """The one of this run."""
-        return cast("Here", ctx.obj)
+        return cast("Session", ctx.obj)
 
     @property
     def is_server(self) -> bool:
@@ -208,7 +208,7 @@ class Here:
 
 def _speak_json(ctx: typer.Context, wanted: bool) -> bool:
     if wanted and ctx.obj is not None:
-        Here.of(ctx).json = True
+        Session.of(ctx).json = True
     return wanted
 
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from blowfishdb.adapters.copies.values import SourceKind
 from blowfishdb.adapters.tokens import Role
-from blowfishdb.entrypoints.server.api.bodies import Plain
+from blowfishdb.entrypoints.server.api.requests import Plain
 
 
 @final
