@@ -68,7 +68,7 @@ def lost_between(u: Row, v: Row, releases: Iterable[ByRows], domain: Domain) -> 
         ends = [_column(rows, box_of(end, release, domain)) for end in (u, v)]
         for change, scale in zip(ends[0] - ends[1], (release.scales[i] for i in release.which), strict=True):
             if change:
-                lost += release.people * abs(int(change)) / scale if scale else math.inf
+                lost += release.rows_per_person * abs(int(change)) / scale if scale else math.inf
     return lost
 
 
