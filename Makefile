@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # Two test processes with one thread each beat two that fight over both cores.
 test coverage audit: export OMP_NUM_THREADS = 1
 test coverage audit: export OPENBLAS_NUM_THREADS = 1
-TESTS := $(BIN)/pytest -n 2 --dist loadfile
+TESTS := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test coverage audit browser lint format bench docs screenshots clean
 

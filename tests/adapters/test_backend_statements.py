@@ -149,7 +149,7 @@ def test_how_mysql_and_trino_and_others_are_stopped() -> None:
             said.append("cancel")
 
     other = servers.server_of(addresses.parse_url("snowflake://u@account/db"))
-    servers.MYSQL_SERVER.stop(servers.Asked(Driver(), Driver(), Driver))
+    servers.MYSQL_SERVER.stop(servers.RunningStatement(Driver(), Driver(), Driver))
     assert said == ["KILL QUERY 17", "close"]
     for server, cursor, connection, told in (
         (servers.TRINO_SERVER, Cancelling(), Driver(), "cancel"),
@@ -158,7 +158,7 @@ def test_how_mysql_and_trino_and_others_are_stopped() -> None:
         (other, Driver(), Driver(), "close"),
     ):
         said.clear()
-        server.stop(servers.Asked(cursor, connection, Driver))
+        server.stop(servers.RunningStatement(cursor, connection, Driver))
         assert said == [told]
 
 

@@ -190,7 +190,7 @@ FAULTS = (
     Fault(
         "boundless promise",
         "a kept promise has always room",
-        "Promise.remaining",
+        "PolicyBalance.remaining",
         _boundless,
         "looser for long",
     ),

@@ -280,7 +280,7 @@ FAULTS = (
     Fault(
         "shorter line",
         "wider bins hide shorter distances",
-        "Threshold.project_closed",
+        "Threshold.project_in_closed_form",
         _changed(_shorter),
         "lines",
     ),
