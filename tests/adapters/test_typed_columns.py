@@ -80,3 +80,10 @@ def test_a_rule_that_needs_words_has_some() -> None:
         assert refused.value.fixes
     with pytest.raises(BlowfishError, match="two values on one line"):
         read_rule("c", Hides.PAIRS, "north and south\nnorth")
+
+
+@pytest.mark.parametrize("kind", ["integer", "real"])
+@pytest.mark.parametrize("typed", ["1,5", "20,00", "1,000,00"])
+def test_a_comma_that_is_not_between_thousands_is_no_number(kind: str, typed: str) -> None:
+    with pytest.raises(InvalidInput, match="number"):
+        read_column({"kind": kind, "limits": f"0:{typed}", "step": "1"})

@@ -14,7 +14,7 @@ from typing import Any, Final
 from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.errors import InvalidGraph, InvalidInput, InvalidThreshold
 from blowfishdb.core.policy import codec
-from blowfishdb.core.policy.columns import ColumnRule, Hides
+from blowfishdb.core.policy.columns import ColumnRule, Hides, ungrouped
 
 FIELDS: Final = {
     "integer": ("lo", "hi", "step"),
@@ -32,7 +32,7 @@ _DECLARED: Final = {
     "category": "all values, and whether they have an order",
     "boolean": "nothing: it holds false and true",
 }
-_SIGNS: Final = str.maketrans("", "", ",_$")
+_SIGNS: Final = str.maketrans("", "", "_$")
 _BETWEEN: Final = re.compile(r";|,\s|,(?!\d{3}(?!\d))")  # not the comma inside 10,000
 _PAIR: Final = re.compile(r"\s+(?:and|or|–|-)\s+|;|,\s|,(?!\d{3}(?!\d))")
 
@@ -98,7 +98,7 @@ def _whole(typed: str) -> int:
 
 
 def _amount(typed: str) -> str:
-    return typed.translate(_SIGNS).strip()
+    return ungrouped(typed.translate(_SIGNS).strip())
 
 
 def _decimal(text: str) -> str:

@@ -73,7 +73,7 @@ def _meant(attribute: Attribute, typed: str) -> object:
     if isinstance(attribute, Date):
         return None
     try:
-        return number(_ungrouped(typed), "A value", InvalidValue)
+        return number(ungrouped(typed), "A value", InvalidValue)
     except InvalidInput:
         return None
 
@@ -95,10 +95,11 @@ def typed_distance(attribute: Attribute, distance: object) -> object:
             return timedelta(microseconds=int(seconds * 10**6))
         except (OverflowError, ValueError):
             raise InvalidValue("This distance is longer than any column of dates.") from None
-    return _ungrouped(typed)
+    return ungrouped(typed)
 
 
-def _ungrouped(typed: str) -> str:
+def ungrouped(typed: str) -> str:
+    """A number without the commas between its thousands; ``1,5`` has none of those, and is no number."""
     return typed.replace(",", "") if _GROUPED.fullmatch(typed) else typed
 
 
