@@ -64,6 +64,12 @@ class Answer(Message):
     ``simultaneous``, otherwise at each place. A mechanism whose error depends on the data promises no such
     thing: then ``low``, ``high``, ``alpha`` and ``beta`` are None. Of clusters, ``values`` are the numbers
     of rows nearest to each, and ``places`` says where they are.
+
+    >>> answer = people["region"].histogram().accurate_to(50).ask()
+    >>> answer.promise
+    'In 95 of 100 runs every bar is within 50 people of the truth.'
+    >>> list(answer.columns()), bool((answer.high - answer.low <= 100).all())
+    (['region', 'value', 'low', 'high', 'exact'], True)
     """
 
     _said = ("promise",)
@@ -199,6 +205,12 @@ class Comparison:
     β₁ + β₂, and then their difference lies between low₁ − high₂ and high₁ − low₂: ±(α₁ + α₂). This union
     bound needs no independence, so it also holds for two answers that were computed from the same release.
     Where one of the answers promises no error, neither does their difference: there is no interval and no β.
+
+    >>> from blowfishdb.messages.answers import compare
+    >>> old, young = (people.where(bf.col("age") >= 50), people.where(bf.col("age") < 50))
+    >>> first, second = (each["region"].histogram().accurate_to(50).ask() for each in (old, young))
+    >>> compare(first, second).promise
+    'In 90 of 100 runs the true difference lies in its noise interval, everywhere at once.'
     """
 
     first: Answer

@@ -72,7 +72,14 @@ class UnderPromise(Message):
 @final
 @dataclass(frozen=True)
 class Quote(Message):
-    """What a question would cost. Free, and computed without touching the data."""
+    """What a question would cost. Free, and computed without touching the data.
+
+    >>> quote = people["salary"].median().accurate_to(100).quote()
+    >>> quote.promise
+    'In 95 of 100 runs every quantile lies in its noise interval, with ranks off by at most 100 people.'
+    >>> f"ε {quote.epsilon:.2g}, and ε {quote.plain_epsilon:.2g} without a policy"
+    'ε 0.075, and ε 0.35 without a policy'
+    """
 
     _said = ("promise", "dividend", "affordable", "binding")
     _nano = True
@@ -151,7 +158,16 @@ class Quote(Message):
 @final
 @dataclass(frozen=True)
 class Explanation(Message):
-    """The projected domain, the policy graph over it, the sensitivity and where it is reached, the plan."""
+    """The projected domain, the policy graph over it, the sensitivity and where it is reached, the plan.
+
+    >>> print(people.explain(people["salary"].cumulative(bins=20).accurate_to(50)))
+    Question     cumulative of salary (20 bins): 20 answers
+    Counted      20 of 'salary' (boxes that the question needs)
+    Hidden       values at most 1 cell apart: 19 pairs of boxes
+    Sensitivity  1, when one record moves from 0–4,999 to 5,000–9,999
+    Mechanism    Laplace on the questions: ...
+    Cost         ε 0.117114263
+    """
 
     question: str
     columns: tuple[str, ...]
@@ -200,7 +216,12 @@ class TradeoffPoint(Message):
 @final
 @dataclass(frozen=True)
 class Tradeoff(Message):
-    """A question under several policies, in the order in which they were given."""
+    """A question under several policies, in the order in which they were given.
+
+    >>> question = people["salary"].cumulative(bins=20).accurate_to(50)
+    >>> print(people.tradeoff(question, column="salary", thresholds=(100, 1_000, 10_000)).sentence)
+    within 100 → within 1000 costs nothing more for this question.
+    """
 
     _said = ("free_gain", "sentence")
     _nano = True

@@ -47,7 +47,13 @@ class Answering(Protocol):
 @final
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """One or more columns of a dataset, about to be asked about."""
+    """One or more columns of a dataset, about to be asked about; nothing is read or spent by that.
+
+    >>> people["salary"].cumulative(width=5_000).spend("0.1").quote().alpha
+    59
+    >>> people["region", "age"].histogram(bins=4).accurate_to(40).quote().question
+    'histogram of region (3 bins) and age (4 bins)'
+    """
 
     answering: Answering
     dataset: str
@@ -134,7 +140,16 @@ class Columns:
 @final
 @dataclass(frozen=True, eq=False)
 class Asking:
-    """A question, and what it may cost."""
+    """A question, and what it may cost.
+
+    >>> question = people["salary"].cumulative(bins=20).accurate_to(50, confidence=0.95)
+    >>> question.quote().epsilon
+    Epsilon('0.117114263')
+    >>> question.ask(max_cost="0.12").receipt.cost
+    Epsilon('0.117114263')
+    >>> question.ask().receipt.cost  # the stored answer
+    Epsilon('0')
+    """
 
     answering: Answering
     dataset: str

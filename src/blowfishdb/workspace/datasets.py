@@ -36,7 +36,15 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """One dataset of a workspace."""
+    """One dataset of a workspace: its columns to ask about, its policy and its budget.
+
+    >>> adults = people.where(bf.col("age") >= 30)
+    >>> print(adults["region"].histogram().accurate_to(50).quote())
+    histogram of region (3 bins) where age >= 30 of people: costs ε = 0.161. In 95 of 100 runs every bar is
+    within 50 people of the truth.
+    >>> people.sql("SELECT SUM(age) FROM people WITH ERROR 1000").quote().promise
+    'In 95 of 100 runs the sum is within 1,000 of the truth.'
+    """
 
     gateway: Gateway
     name: str
@@ -234,7 +242,15 @@ def _labelled(policies: Sequence[Policy]) -> dict[str, Policy]:
 @final
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Questions that are settled on together, before any of them is answered."""
+    """Questions that are settled on together, before any of them is answered.
+
+    >>> salary = people["salary"]
+    >>> both = ws.batch(salary.cumulative(bins=10).accurate_to(50), salary.median().accurate_to(80))
+    >>> both.quote()
+    Epsilon('0.1...')
+    >>> [answer.kind for answer in both.ask(max_cost="0.3")]
+    ['cumulative', 'quantiles']
+    """
 
     gateway: Gateway
     questions: tuple[Asking, ...]
@@ -263,7 +279,13 @@ class Batch:
 @final
 @dataclass(frozen=True, eq=False)
 class DatasetBudget:
-    """The total privacy loss that a dataset may suffer, and how much of it is gone."""
+    """The total privacy loss that a dataset may suffer, and how much of it is gone.
+
+    >>> people.budget.set("2.5")
+    >>> people.budget.grant("ada", 1)  # from now on only those with a grant can spend
+    >>> people.budget
+    <Budget of people: 0 of 2.5 spent, 2.5 left>
+    """
 
     gateway: Gateway
     name: str

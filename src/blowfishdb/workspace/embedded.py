@@ -51,7 +51,16 @@ ABANDONED = timedelta(minutes=15)
 
 @final
 class Workspace(Datasets):
-    """Datasets, their policies, their budget ledger and every answer so far, in one file."""
+    """Datasets, their policies, their budget ledger and every answer so far, in one file.
+
+    >>> with bf.open(folder / "new.blowfish", user="ada") as new:
+    ...     new.datasets()
+    []
+    >>> ws["people"].count().spend(1).ask().promise
+    'Exact: the policy does not hide this.'
+    >>> [answer.receipt.question for answer in ws.answers()], ws.verify()
+    (['number of rows'], [])
+    """
 
     def __init__(self, path: str | Path, user: str | None = None) -> None:
         self.store = Store.open(path)
