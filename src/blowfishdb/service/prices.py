@@ -7,7 +7,6 @@ from abc import ABC
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from blowfishdb.adapters.copies.values import SourceKind
 from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.adapters.store.values import StoredAnswer
 from blowfishdb.core.accuracy import LARGEST_EPSILON, Accuracy
@@ -18,6 +17,7 @@ from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.questions.clusters import ClusterQuestion
 from blowfishdb.core.questions.kinds import Question, Sum
 from blowfishdb.core.questions.projection import Projected
+from blowfishdb.core.source_kind import SourceKind
 from blowfishdb.language.short import question_text
 from blowfishdb.mechanisms.reuse.margins import Offer
 from blowfishdb.messages.answers import Answer

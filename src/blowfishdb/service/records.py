@@ -20,7 +20,7 @@ from blowfishdb.adapters.backends.addresses import is_own
 from blowfishdb.adapters.backends.addresses import same_rows as overlap
 from blowfishdb.adapters.backends.duckdb import holds_rows, is_text_file, table_name
 from blowfishdb.adapters.backends.sqlalchemy import dialect_of
-from blowfishdb.adapters.copies.values import Dialect, RowsCopy, SourceFacts, SourceKind
+from blowfishdb.adapters.copies.values import Dialect, RowsCopy, SourceFacts
 from blowfishdb.adapters.sql.source import Source, Unit
 from blowfishdb.adapters.store.catalogue import DATASET, DELETED, POLICY, Catalogue, Declarations
 from blowfishdb.adapters.store.database import Store
@@ -29,6 +29,7 @@ from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidInput, PolicyConflict, SourceError, UnknownDataset
 from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.policy import Policy, RowRules
+from blowfishdb.core.source_kind import SourceKind
 
 
 @final

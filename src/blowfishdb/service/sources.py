@@ -20,7 +20,7 @@ from blowfishdb.adapters.backends.duckdb import check_readable, is_text_file
 from blowfishdb.adapters.copies import make_private
 from blowfishdb.adapters.copies.folder import Copies
 from blowfishdb.adapters.copies.text_files import find_dialect
-from blowfishdb.adapters.copies.values import Dialect, RowsCopy, SourceKind, SourceRows
+from blowfishdb.adapters.copies.values import Dialect, RowsCopy, SourceRows
 from blowfishdb.adapters.proposal.rows import check_rows
 from blowfishdb.adapters.store.catalogue import name_taken
 from blowfishdb.core.budget import Epsilon
@@ -28,6 +28,7 @@ from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import BlowfishError, InvalidInput, PolicyConflict, SourceError
 from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.source_kind import SourceKind
 from blowfishdb.service import records as declaring
 from blowfishdb.service.curator import check_none_missing
 from blowfishdb.service.records import DatasetEntry, Records, declared_source, is_copied, place

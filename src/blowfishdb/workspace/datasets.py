@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, final
 
-from blowfishdb.adapters.copies.values import Dialect, SourceFacts, SourceKind, SourceRows
+from blowfishdb.adapters.copies.values import Dialect, SourceFacts, SourceRows
 from blowfishdb.adapters.store.values import Budget, Grant, RequestKey
 from blowfishdb.core.budget import AnyEpsilon, Epsilon
 from blowfishdb.core.cancellation import Progress
@@ -20,6 +20,7 @@ from blowfishdb.core.policy.guarantee import Guarantee
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.words import PolicyDifference
 from blowfishdb.core.questions.form import QuestionForm
+from blowfishdb.core.source_kind import SourceKind
 from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.curator import KnownCheck, Preview
 from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss

@@ -1,6 +1,4 @@
-"""What is said about where rows come from: the kind of a source, how a file is written, what a copy holds.
-
-Kinds of sources: what is promised about rows staying as they are within one snapshot.
+"""What is said about where rows come from: how a file is written, what a copy holds.
 
 Dialect: how a file of texts is written. Found once, shown to the curator, confirmed, and stored. Nothing here
 is used when questions are answered: by then the rows are in a copy that has no dialect.
@@ -11,44 +9,11 @@ from __future__ import annotations
 import codecs
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from enum import StrEnum
 from typing import Any, Final, Self, final
 
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.plain import Message
-
-
-class SourceKind(StrEnum):
-    """Whose care it is that the rows stay the same."""
-
-    COPY = "copy"
-    FROZEN = "frozen"
-    LIVE = "live"
-
-    @classmethod
-    def read(cls, text: str) -> SourceKind:
-        """A kind by its name."""
-        if text not in list(cls):
-            raise InvalidInput(f"There is no kind of source '{text}'.", fixes=tuple(cls))
-        return cls(text)
-
-    @property
-    def words(self) -> str:
-        """In words, for the curator."""
-        return _WORDS[self]
-
-    @property
-    def combined(self) -> bool:
-        """Whether stored answers speak of the same rows, so that others follow from them."""
-        return self is not SourceKind.LIVE
-
-
-_WORDS: Final = {
-    SourceKind.COPY: "a copy of the rows, kept with its hash: it cannot change until it is refreshed",
-    SourceKind.FROZEN: "rows in a database, which whoever runs it leaves as they are until it is refreshed",
-    SourceKind.LIVE: "rows in a database that may change at any time: each answer is as of its moment",
-}
-
+from blowfishdb.core.source_kind import SourceKind
 
 SEPARATORS: Final = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 """What stands between two values, and how it is called."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from blowfishdb.adapters.copies.values import SourceKind
 from blowfishdb.core.errors import InvalidInput
+from blowfishdb.core.source_kind import SourceKind
 from blowfishdb.entrypoints.cli import session as prompts
 from blowfishdb.entrypoints.cli.session import CURATOR, AsJson, Data, Session, examples, read_text
 

@@ -8,8 +8,8 @@ from typing import Any, Final, Literal, final
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 from pydantic_core import PydanticCustomError
 
-from blowfishdb.adapters.copies.values import SourceKind
 from blowfishdb.adapters.tokens import Role
+from blowfishdb.core.source_kind import SourceKind
 
 Plain = dict[str, Any]
 Value = int | float | str | bool

@@ -8,8 +8,8 @@ from typing import Any, final
 
 from pydantic import BaseModel, Field
 
-from blowfishdb.adapters.copies.values import SourceKind
 from blowfishdb.adapters.tokens import Role
+from blowfishdb.core.source_kind import SourceKind
 from blowfishdb.entrypoints.server.api.requests import Plain
 
 
