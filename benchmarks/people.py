@@ -20,7 +20,7 @@ from blowfishdb.workspace.datasets import Dataset
 from blowfishdb.workspace.embedded import Workspace
 
 BATCH = 5_000_000
-DOMAIN = bf.Domain(salary=bf.Integer(0, 99_999), x=bf.Integer(0, 99), y=bf.Integer(0, 99))
+DOMAIN = bf.Domain(salary=bf.Integer(0, 99_999, missing="clamp"), x=bf.Integer(0, 99), y=bf.Integer(0, 99))
 POLICY = bf.Policy.by_column(
     DOMAIN,
     {
