@@ -119,7 +119,8 @@ def asked_for_the_first_time(
 ) -> Iterator[Fresh]:
     """A workspace, as a function that puts a question to a dataset of its own, at an accuracy of its own.
 
-    Nothing was ever released there, so nothing can be answered from what is stored.
+    Nothing that tells about it was ever released there, so it cannot be answered from what is stored. One
+    question about the last column has opened the connection, as the first question of anyone does.
     """
     with Workspace(folder / f"{next(_numbers)}.blowfish", user="ana") as workspace:
 
@@ -131,6 +132,7 @@ def asked_for_the_first_time(
             added.budget.set(1_000)
             if policy is not None:
                 added.publish(policy)
+            added[list(domain)[-1]].ranges([(0, 4)]).accurate_to(5_000 + number).ask()
             return ask_about(added).accurate_to(500 + number)
 
         yield fresh
