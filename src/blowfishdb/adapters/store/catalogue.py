@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, final
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from blowfishdb.adapters.store.chain import Sealed, append, canonical, insert
 from blowfishdb.adapters.store.charges import (
@@ -30,6 +30,17 @@ from blowfishdb.core.errors import InvalidInput, NameTaken, PolicyConflict, Quer
 OF_DATASETS: Final = ("dataset", "policy", "deleted")
 """Kinds of entries that are called after a dataset."""
 
+_KIND: Final = catalogue.c.kind == bindparam("of_kind")
+_NAME: Final = catalogue.c.name == bindparam("of_name")
+# Written once, as in charges: every question runs them.
+_BODIES: Final = select(catalogue.c.body).where(_KIND, _NAME).order_by(catalogue.c.version.desc()).limit(1)
+_BODY: Final = select(catalogue.c.body).where(_KIND, _NAME, catalogue.c.version == bindparam("of_version"))
+_VERSIONS: Final = (
+    select(catalogue.c.kind, func.max(catalogue.c.version)).where(_NAME).group_by(catalogue.c.kind)
+)
+_NEWEST: Final = select(func.max(catalogue.c.version)).where(_KIND, _NAME)
+_NAMES: Final = select(catalogue.c.name).where(_KIND).distinct().order_by(catalogue.c.name)
+
 
 @final
 class Catalogue:
@@ -46,11 +57,11 @@ class Catalogue:
 
     def get(self, kind: str, name: str, version: int | None = None) -> str | None:
         """The body of a version, by default the newest; None if there is none."""
-        rows = select(catalogue.c.body).where(catalogue.c.kind == kind, catalogue.c.name == name)
-        if version is not None:
-            rows = rows.where(catalogue.c.version == version)
+        asked = {"of_kind": kind, "of_name": name}
         with self._store.reading() as connection:
-            return connection.execute(rows.order_by(catalogue.c.version.desc()).limit(1)).scalar()
+            if version is None:
+                return connection.execute(_BODIES, asked).scalar()
+            return connection.execute(_BODY, {**asked, "of_version": version}).scalar()
 
     def version(self, kind: str, name: str) -> int:
         """The number of the newest version; 0 if there is none."""
@@ -59,19 +70,13 @@ class Catalogue:
 
     def versions(self, name: str) -> dict[str, int]:
         """The number of the newest version of everything of this name, by kind; one question for all."""
-        rows = (
-            select(catalogue.c.kind, func.max(catalogue.c.version))
-            .where(catalogue.c.name == name)
-            .group_by(catalogue.c.kind)
-        )
         with self._store.reading() as connection:
-            return {row[0]: row[1] for row in connection.execute(rows)}
+            return {row[0]: row[1] for row in connection.execute(_VERSIONS, {"of_name": name})}
 
     def names(self, kind: str) -> list[str]:
         """The names of a kind, in alphabetical order."""
-        rows = select(catalogue.c.name).where(catalogue.c.kind == kind).distinct().order_by(catalogue.c.name)
         with self._store.reading() as connection:
-            return list(connection.execute(rows).scalars())
+            return list(connection.execute(_NAMES, {"of_kind": kind}).scalars())
 
 
 # --- inside one transaction -------------------------------------------------------------------
@@ -79,8 +84,7 @@ class Catalogue:
 
 def newest(connection: Connection, kind: str, name: str) -> int:
     """The number of the newest version; 0 if there is none."""
-    rows = select(func.max(catalogue.c.version)).where(catalogue.c.kind == kind, catalogue.c.name == name)
-    return connection.execute(rows).scalar() or 0
+    return connection.execute(_NEWEST, {"of_kind": kind, "of_name": name}).scalar() or 0
 
 
 def put(connection: Connection, kind: str, name: str, body: str, *, at: str, by: str = "") -> int:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, final
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, Table, literal_column, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, Table, bindparam, literal_column, select
 
 from blowfishdb.adapters.store.tables import (
     SCHEMA_VERSION,
@@ -49,6 +49,10 @@ NOTES: Final = ("policy", "preview", "source")
 FACTS: Final = ("entry", "account", "token", "request", "covered")
 """Kinds of events about rows outside the ledger."""
 _SALT, _SEALED = "salt", "sealed"
+# Written once, as in charges: every event runs them.
+_HEAD: Final = select(heads.c.seq, heads.c.hash)
+_MOVE_HEAD: Final = heads.update().values(seq=bindparam("new_seq"), hash=bindparam("new_hash"))
+_SEAL: Final = select(seals.c.seal).where(seals.c.place == bindparam("at_place"))
 
 
 def canonical(value: object) -> str:
@@ -111,7 +115,7 @@ def append(
 
     ``sealed`` are the seals of the rows outside the ledger that were changed with it.
     """
-    head = connection.execute(select(heads.c.seq, heads.c.hash)).one()
+    head = connection.execute(_HEAD).one()
     seq: int = head.seq + 1
     link = Link(
         seq=seq,
@@ -124,8 +128,8 @@ def append(
         body=_salted(body, sealed),
     )
     chained = link.seal(head.hash)
-    connection.execute(events.insert().values(**vars(link), previous=head.hash, hash=chained))
-    connection.execute(heads.update().values(seq=seq, hash=chained))
+    connection.execute(events.insert(), {**vars(link), "previous": head.hash, "hash": chained})
+    connection.execute(_MOVE_HEAD, {"new_seq": seq, "new_hash": chained})
     return seq
 
 
@@ -231,7 +235,7 @@ def covers(table: str, row: Mapping[str, Any]) -> bool:
 
 def insert(connection: Connection, table: Table, row: Mapping[str, Any]) -> Sealed:
     """Enter a row; what comes back belongs into an event."""
-    connection.execute(table.insert().values(dict(row)))
+    connection.execute(table.insert(), dict(row))
     return _record(connection, table, (), [row])
 
 
@@ -278,11 +282,11 @@ def _record(
 def _write(connection: Connection, place: str, found: str | None) -> str | None:
     """Put a seal in place of the last one, and return that."""
     here = seals.c.place == place
-    left = connection.execute(select(seals.c.seal).where(here)).scalar()
+    left = connection.execute(_SEAL, {"at_place": place}).scalar()
     if found is None:
         connection.execute(seals.delete().where(here))
     elif left is None:
-        connection.execute(seals.insert().values(place=place, seal=found))
+        connection.execute(seals.insert(), {"place": place, "seal": found})
     else:
         connection.execute(seals.update().where(here).values(seal=found))
     return left
@@ -293,7 +297,7 @@ def _write(connection: Connection, place: str, found: str | None) -> str | None:
 
 def seal_key(connection: Connection) -> bytes:
     """The key of this workspace."""
-    said = connection.execute(select(seals.c.seal).where(seals.c.place == SEAL_KEY)).scalar()
+    said = connection.execute(_SEAL, {"at_place": SEAL_KEY}).scalar()
     if not isinstance(said, str) or _KEY.fullmatch(said) is None:
         raise WorkspaceError(
             "The key under which the workspace seals its facts is missing or damaged.",

@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, Self, final
+from typing import Final, Self, final
 from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, func, inspect, select
@@ -76,15 +76,11 @@ class Store:
     def reading(self) -> Iterator[Connection]:
         """A transaction that sees one state of everything and changes nothing."""
         self._leave_parent()
-        level: dict[str, Any] = {}
-        if not self.sqlite:
-            level = {"isolation_level": "REPEATABLE READ"}
-        with (
-            self._explained(),
-            self._engine.connect().execution_options(**level) as connection,
-            connection.begin(),
-        ):
-            yield connection
+        with self._explained(), self._engine.connect() as connection:
+            if not self.sqlite:
+                connection.execution_options(isolation_level="REPEATABLE READ")
+            with connection.begin():
+                yield connection
 
     def close(self) -> None:
         """Let go of the database."""
@@ -328,8 +324,10 @@ def _driver(connection: Connection) -> sqlite3.Connection:
 
 
 def _begin(connection: Connection) -> None:
-    immediate = connection.get_execution_options().get("immediate", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+    if connection.get_execution_options().get("immediate", False):
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    else:  # which only says that statements belong together, waits for nobody and cannot fail
+        _driver(connection).execute("BEGIN").close()
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, Self, final
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 
 from blowfishdb.adapters.store.audit import audit
 from blowfishdb.adapters.store.catalogue import check_declared, check_read
@@ -63,6 +63,22 @@ from blowfishdb.core.errors import BudgetExhausted, InvalidEpsilon, InvalidInput
 _MOST: Final = Epsilon(4 * 10**9)  # nano-ε are stored in 63 bits
 _LONGEST_NAME: Final = 255
 _PATIENCE: Final = timedelta(minutes=15)  # after this an unfinished charge is taken for abandoned
+# Written once, as in charges: every question runs them.
+_ANSWERED: Final = (
+    select(charges)
+    .where(charges.c.question == bindparam("asked"), charges.c.state == State.SETTLED.value)
+    .order_by(charges.c.id.desc())
+    .limit(1)
+)
+_ACCOUNTS: Final = (
+    select(accounts).where(accounts.c.dataset == bindparam("of_dataset")).order_by(accounts.c.analyst)
+)
+_LAST_EVENT: Final = (
+    select(events)
+    .where(events.c.dataset == bindparam("of_dataset"), events.c.kind == bindparam("of_kind"))
+    .order_by(events.c.seq.desc())
+    .limit(1)
+)
 
 
 @final
@@ -157,9 +173,8 @@ class Ledger:
 
     def grants(self, dataset: str) -> list[Grant]:
         """Every analyst who has a grant or ever reserved anything, by name."""
-        rows = select(accounts).where(accounts.c.dataset == dataset).order_by(accounts.c.analyst)
         with self._store.reading() as connection:
-            return [grant_of(row) for row in connection.execute(rows)]
+            return [grant_of(row) for row in connection.execute(_ACCOUNTS, {"of_dataset": dataset})]
 
     def note(self, dataset: str, user: str, kind: str, facts: Mapping[str, object]) -> None:
         """Put on record what changes the meaning of charges and costs nothing: a ``policy`` was published."""
@@ -332,9 +347,8 @@ class Ledger:
 
     def answer(self, question: str) -> StoredAnswer | None:
         """The newest settled answer to an identical question."""
-        rows = select(charges).where(charges.c.question == question, charges.c.state == State.SETTLED.value)
         with self._store.reading() as connection:
-            row = connection.execute(rows.order_by(charges.c.id.desc()).limit(1)).one_or_none()
+            row = connection.execute(_ANSWERED, {"asked": question}).one_or_none()
             return None if row is None else StoredAnswer(charge_of(row), row.answer)
 
     def answers(self, dataset: str | None = None) -> list[StoredAnswer]:
@@ -357,9 +371,8 @@ class Ledger:
 
     def newest(self, dataset: str, kind: str) -> Event | None:
         """The last event of a kind."""
-        rows = select(events).where(events.c.dataset == dataset, events.c.kind == kind)
         with self._store.reading() as connection:
-            row = connection.execute(rows.order_by(events.c.seq.desc()).limit(1)).one_or_none()
+            row = connection.execute(_LAST_EVENT, {"of_dataset": dataset, "of_kind": kind}).one_or_none()
             return None if row is None else event_of(row)
 
     def audit(self, since: Sequence[Head] = ()) -> Audited:
