@@ -102,11 +102,7 @@ class Records:
         newest = self._catalogue.versions(name)
         if DATASET not in newest or DELETED in newest:
             raise self._unknown(name, deleted=DELETED in newest)
-        versions = (name, newest[DATASET], newest.get(POLICY, 0))
-        found = self._read.get(versions)
-        if found is None:
-            found = self._read[versions] = self._version(*versions)
-        return found
+        return self._version(name, newest[DATASET], newest.get(POLICY, 0))
 
     def every(self) -> list[DatasetEntry]:
         """All datasets, those that were deleted included."""
@@ -176,6 +172,13 @@ class Records:
 
     def _version(self, name: str, version: int, policy_version: int) -> DatasetEntry:
         """Exactly these versions, whatever has come to be since they were the newest."""
+        versions = (name, version, policy_version)
+        entry = self._read.get(versions)
+        if entry is None:
+            entry = self._read[versions] = self._from_store(*versions)
+        return entry
+
+    def _from_store(self, name: str, version: int, policy_version: int) -> DatasetEntry:
         stored = json.loads(self._catalogue.get(DATASET, name, version) or "{}")
         domain = codec.domain(stored["domain"])
         policy = self.policy(name, policy_version)

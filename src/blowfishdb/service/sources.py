@@ -120,17 +120,17 @@ class RowSources:
         """With everything said about its rows that has to be, and the policy that it begins with."""
         place = self._place(record)
         backend = open_backend(place, record.domain, source=record.source)
-        try:
+        try:  # a file of DuckDB that is open is opened again at once
             backend.check()
             where = declaring.settled_source(
                 backend, record.source, record.domain, public=rows.public, rows_vary=rows.rows_vary
             )
+            _check_values(record)
+            if where is not None:
+                check_rows(place, where)
+            check_none_missing(record.domain, lambda domain: open_backend(place, domain, source=where))
         finally:
             backend.close()
-        _check_values(record)
-        if where is not None:
-            check_rows(place, where)
-        check_none_missing(record.domain, lambda domain: open_backend(place, domain, source=where))
         settled = replace(record, source=where)
         return replace(settled, policy=settled.rules.first_policy(record.domain))
 

@@ -82,7 +82,13 @@ def _database(path: Path) -> DuckDBPyConnection:
     import duckdb
 
     try:
-        return _with_known_functions(duckdb.connect(str(path), read_only=True, config=_closed()), path)
+        connection = duckdb.connect(str(path), read_only=True, config=_closed())
+        try:
+            _check_functions(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
     except duckdb.Error as error:
         words = str(error).lower()
     if "lock" in words or "different configuration" in words:
@@ -97,17 +103,35 @@ def _database(path: Path) -> DuckDBPyConnection:
     )
 
 
-def _with_known_functions(connection: DuckDBPyConnection, path: Path) -> DuckDBPyConnection:
-    """A file may bring functions along; one with the name of DuckDB's own would be taken in its place."""
+def _check_functions(connection: DuckDBPyConnection, path: Path) -> None:
+    """A file may bring functions along; one with the name of DuckDB's own would be taken in its place.
+
+    Listing them takes as long as opening the file, so a file that has none is remembered as it is now.
+    """
+    state = _state_of(path)
+    if state in _PLAIN:
+        return
     listed = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE internal = "
     own = {name.lower() for (name,) in connection.execute(f"{listed} false").fetchall()}
     if own and own & {name.lower() for (name,) in connection.execute(f"{listed} true").fetchall()}:
-        connection.close()
         raise SourceError(
             f"'{path}' defines functions under names of DuckDB's own, so it is not known what is counted.",
             fixes=("DROP MACRO in the file", "a file with the tables alone"),
         )
-    return connection
+    while len(_PLAIN) >= _MOST_REMEMBERED:
+        _PLAIN.pop(next(iter(_PLAIN)), None)
+    _PLAIN[state] = None
+
+
+_PLAIN: dict[tuple[int, ...], None] = {}
+"""States of files that bring no functions along under names of DuckDB's own, the oldest first."""
+_MOST_REMEMBERED = 256
+
+
+def _state_of(path: Path) -> tuple[int, ...]:
+    """Another one when a file was replaced or written."""
+    found = path.stat()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 @cache

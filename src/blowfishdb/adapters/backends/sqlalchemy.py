@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, final
 
@@ -225,22 +226,24 @@ class SqlDatabase(DeclaredBackend):
             return {str(column["name"]): str(column["type"]) for column in found}
         if source.read is not None:
             check_types(source.read, lambda query: self._columns_of(connection, query))
-        select = exp.select("*").from_(source.relation())
-        types = {column.name: column.type for column in self._columns_of(connection, select)}
+        types = self._typed(connection, _everything(source, server.engine.dialect))
         if server is servers.SQLITE_SERVER and source.table is not None:
             types |= servers.sqlite_table_types(connection, source.table)
         return types
 
     def _columns_of(self, connection: Connection, query: exp.Query) -> list[SqlColumn]:
-        """What a SELECT returns, from one that returns nothing."""
-        assert self._server.describe is not None
+        """What a SELECT returns."""
         engine = self._server.engine
-        nothing = exp.select("*").from_(query.subquery("described", copy=True)).limit(0)
-        result = connection.exec_driver_sql(nothing.sql(dialect=engine.dialect))
+        types = self._typed(connection, _without_rows(query, engine.dialect))
+        return [SqlColumn(name, text, engine) for name, text in types.items()]
+
+    def _typed(self, connection: Connection, nothing: str) -> servers.Types:
+        """The types of what a SELECT returns that returns nothing."""
+        assert self._server.describe is not None
+        result = connection.exec_driver_sql(nothing)
         description = result.cursor.description if result.cursor is not None else ()
         result.close()
-        types = self._server.describe(connection, description)
-        return [SqlColumn(name, text, engine) for name, text in types.items()]
+        return self._server.describe(connection, description)
 
     def _unreachable(self, failure: str, damaged: bool) -> SourceError:
         if damaged:
@@ -249,6 +252,16 @@ class SqlDatabase(DeclaredBackend):
             f"{self._place} cannot be reached ({failure}).",
             fixes=("check host, port, database, user and password", "see whether the server runs"),
         )
+
+
+@lru_cache(maxsize=256)
+def _everything(source: Source, dialect: str) -> str:
+    """A SELECT of all columns of a source that returns no row; asked so often that it is written once."""
+    return _without_rows(exp.select("*").from_(source.relation()), dialect)
+
+
+def _without_rows(query: exp.Query, dialect: str) -> str:
+    return exp.select("*").from_(query.subquery("described", copy=True)).limit(0).sql(dialect=dialect)
 
 
 _NAMES = {"postgresql": "postgres", "mariadb": "mysql"}

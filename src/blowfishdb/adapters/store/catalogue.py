@@ -70,13 +70,19 @@ class Catalogue:
 
     def versions(self, name: str) -> dict[str, int]:
         """The number of the newest version of everything of this name, by kind; one question for all."""
-        with self._store.reading() as connection:
+
+        def read(connection: Connection) -> dict[str, int]:
             return {row[0]: row[1] for row in connection.execute(_VERSIONS, {"of_name": name})}
+
+        return {**self._store.recalled(("versions", name), read)}
 
     def names(self, kind: str) -> list[str]:
         """The names of a kind, in alphabetical order."""
-        with self._store.reading() as connection:
+
+        def read(connection: Connection) -> list[str]:
             return list(connection.execute(_NAMES, {"of_kind": kind}).scalars())
+
+        return [*self._store.recalled(("names", kind), read)]
 
 
 # --- inside one transaction -------------------------------------------------------------------
@@ -242,8 +248,7 @@ class Policies:
 
     def kept(self, dataset: str) -> list[PolicyBalance]:
         """Earlier policies that new answers still have to fit under, oldest first."""
-        with self._store.reading() as connection:
-            return active_promises(connection, dataset)
+        return [*self._store.recalled(("kept", dataset), lambda read: active_promises(read, dataset))]
 
     def publish(
         self,

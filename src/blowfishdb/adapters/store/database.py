@@ -12,10 +12,10 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, Self, final
+from typing import Any, Final, Self, TypeVar, final
 from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, func, inspect, select
@@ -24,6 +24,8 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from blowfishdb.adapters.copies import private_file
 from blowfishdb.adapters.store.tables import SCHEMA_VERSION, SEAL_KEY, START, heads, meta, metadata, seals
 from blowfishdb.core.errors import WorkspaceError
+
+T = TypeVar("T")
 
 _PATIENCE: Final = 60.0  # seconds that a writer waits for its turn
 _IDENTITY: Final = "identity"
@@ -41,6 +43,9 @@ class Store:
         self._turn = threading.Lock()
         self._process = os.getpid()
         self._file: tuple[int, int] | None = None
+        self._watch: sqlite3.Connection | None = None
+        self._watching = threading.Lock()
+        self._known: tuple[int, dict[Hashable, Any]] = (0, {})
         self.name = name
         self.read_only = False
         """Whether it is a file that may only be read, as a backup on a medium that cannot be written."""
@@ -82,8 +87,44 @@ class Store:
             with connection.begin():
                 yield connection
 
+    def recalled(self, what: Hashable, read: Callable[[Connection], T]) -> T:
+        """What ``read`` says in a reading transaction; asked again only when anything was changed since.
+
+        SQLite tells at once whether any process has changed its file. Nobody may change what comes back.
+        """
+        state = self._state()
+        if state is None:
+            with self.reading() as connection:
+                return read(connection)
+        since, values = self._known
+        if since != state:
+            _, values = self._known = (state, {})
+        if what not in values:
+            with self.reading() as connection:
+                values[what] = read(connection)
+        value: T = values[what]
+        return value
+
+    def _state(self) -> int | None:
+        """A number that is another one after every change, whoever made it; None where there is none.
+
+        A connection does not count its own changes, so this one makes none.
+        """
+        self._leave_parent()
+        if self.read_only or self.file is None:
+            return None
+        with self._watching, explain(self.name):
+            if self._watch is None:
+                self._watch = sqlite3.connect(self.file, isolation_level=None, check_same_thread=False)
+                _configure_for_reading(self._watch, None)
+            return int(self._watch.execute("PRAGMA data_version").fetchone()[0])
+
     def close(self) -> None:
         """Let go of the database."""
+        with self._watching:
+            watch, self._watch = self._watch, None
+            if watch is not None:
+                watch.close()
         self._engine.dispose()
 
     @property
@@ -118,7 +159,8 @@ class Store:
         """A connection must not be used on both sides of a fork: the child forgets those of its parent."""
         if self._process != os.getpid():
             self._engine.dispose(close=False)
-            self._turn = threading.Lock()
+            self._turn, self._watching = threading.Lock(), threading.Lock()
+            self._watch, self._known = None, (0, {})
             self._process = os.getpid()
 
     def _check_writable(self) -> None:

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, Self, final
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import Connection, bindparam, select
 
 from blowfishdb.adapters.store.audit import audit
 from blowfishdb.adapters.store.catalogue import check_declared, check_read
@@ -128,15 +128,17 @@ class Ledger:
 
     def budget(self, dataset: str) -> Budget:
         """The budget of a dataset."""
-        with self._store.reading() as connection:
-            return read_budget(connection, dataset)
+        return self._store.recalled(("budget", dataset), lambda read: read_budget(read, dataset))
 
     def left(self, dataset: str, user: str) -> Epsilon:
         """What ``user`` could still reserve: of the budget, and of the grant if there are any."""
-        with self._store.reading() as connection:
+
+        def read(connection: Connection) -> Epsilon:
             remaining = read_budget(connection, dataset).remaining
             granted = left_of_grant(connection, dataset, user)
             return remaining if granted is None else min(remaining, granted)
+
+        return self._store.recalled(("left", dataset, user), read)
 
     def grant(self, dataset: str, user: str, amount: Epsilon, by: str = "") -> None:
         """Let ``user`` spend up to ``amount`` in all; once anyone has a grant, nobody can do without."""
@@ -173,8 +175,11 @@ class Ledger:
 
     def grants(self, dataset: str) -> list[Grant]:
         """Every analyst who has a grant or ever reserved anything, by name."""
-        with self._store.reading() as connection:
+
+        def read(connection: Connection) -> list[Grant]:
             return [grant_of(row) for row in connection.execute(_ACCOUNTS, {"of_dataset": dataset})]
+
+        return [*self._store.recalled(("grants", dataset), read)]
 
     def note(self, dataset: str, user: str, kind: str, facts: Mapping[str, object]) -> None:
         """Put on record what changes the meaning of charges and costs nothing: a ``policy`` was published."""
