@@ -24,6 +24,7 @@ from blowfishdb.core.domain.attributes import Boolean, Category, Integer
 from blowfishdb.core.domain.dates import Date
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import (
+    InvalidAttribute,
     InvalidInput,
     QueryFailed,
     SourceCorrupt,
@@ -190,6 +191,34 @@ def test_enums_and_collations_of_postgres(schema: PostgresSchema) -> None:
             assert counts(backend, query(domain, **{name: {}})) == [1, 1]
 
 
+def test_texts_without_upper_and_lower_case(schema: PostgresSchema) -> None:
+    """The reason is told, and both ways out of it lead somewhere."""
+    with schema.server.connect(schema.schema) as admin:
+        if not admin.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'citext'").fetchall():
+            pytest.skip("this PostgreSQL comes without citext")
+        admin.execute("""
+            CREATE EXTENSION IF NOT EXISTS citext SCHEMA public;
+            CREATE TABLE people (name public.citext);
+            INSERT INTO people VALUES ('Ann'), ('ann'), ('Bo')""")
+    url, domain = schema.server.url(schema.schema), Domain(name=Category(["ann", "bo"]))
+    with (
+        closing(open_backend(url, domain, source=Source.of_table("people"))) as backend,
+        pytest.raises(
+            InvalidAttribute, match=r"upper and lower case.*TYPE text.*CREATE VIEW.*rows_vary=False"
+        ),
+    ):
+        backend.check()
+    with schema.server.connect(schema.schema) as admin:
+        admin.execute("CREATE VIEW lower_case AS SELECT lower(name::text) AS name FROM people")
+    with closing(open_backend(url, domain, source=Source.of_table("lower_case"))) as backend:
+        backend.check()
+        assert counts(backend, query(domain, name={})) == [2, 1]
+    with schema.server.connect(schema.schema) as admin:
+        admin.execute("DROP VIEW lower_case; ALTER TABLE people ALTER COLUMN name TYPE text")
+    with closing(open_backend(url, domain, source=Source.of_table("people"))) as backend:
+        backend.check()
+
+
 def test_tables_of_sqlite(tmp_path: Path) -> None:
     path = tmp_path / "data.db"
     with closing(sqlite3.connect(path)) as made, made:
@@ -308,3 +337,16 @@ def test_tables_in_memory_that_cannot_be_read() -> None:
     twice = pd.DataFrame([[1, 2]], columns=["v", "V"])
     with pytest.raises(SourceCorrupt, match="same name"):
         open_backend(twice, NUMBER)
+
+
+@pytest.mark.parametrize("to", ["Int64", "String"])
+def test_a_type_that_arrow_does_not_have(to: str) -> None:
+    import polars as pl
+
+    frame = pl.DataFrame({"w": [1, 2, 3], "v": pl.Series([3, 4, 4], dtype=pl.Int128)})
+    with pytest.raises(
+        SourceCorrupt, match=r"The column 'v' .* holds Int128, .* cast 'v' to .*Int64.*String"
+    ):
+        open_backend(frame, NUMBER)
+    with closing(open_backend(frame.with_columns(pl.col("v").cast(getattr(pl, to))), NUMBER)) as backend:
+        assert counts(backend, EACH) == [0, 0, 0, 1, 2, 0, 0, 0, 0, 0]

@@ -319,12 +319,28 @@ def _as_arrow(value: Any) -> pa.Table:
     except (pa.ArrowException, TypeError, ValueError):
         table = None
     if table is None:  # raised outside, because Arrow's words quote values
+        for name, kind in _unknown_to_arrow(eager):
+            raise SourceCorrupt(
+                f"The column {name!r} of the table in memory holds {kind}, and Arrow has no such type.",
+                fixes=(f"cast {name!r} to a type that databases have: Int64, Decimal, Float64, String",),
+            )
         raise SourceCorrupt(
             "A column of the table in memory mixes values of several types.",
             fixes=("give each column one type, for example with astype('string')",),
         )
     _check_names(table.column_names)
     return _decoded(table)
+
+
+def _unknown_to_arrow(frame: Any) -> Iterator[tuple[str, str]]:
+    """The columns of a Polars table that cannot be handed over, and their types."""
+    import pyarrow as pa
+
+    for name, kind in dict(getattr(frame, "schema", {})).items() if hasattr(frame, "select") else ():
+        try:
+            pa.table(frame.select(name))
+        except (pa.ArrowException, TypeError, ValueError):
+            yield name, str(kind)
 
 
 def _check_names(names: list[str]) -> None:

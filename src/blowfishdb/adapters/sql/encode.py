@@ -70,6 +70,13 @@ def _ends(attribute: Attribute) -> tuple[SqlExpr, SqlExpr]:
 
 
 def _refuse(column: SqlColumn, what: str, *fixes: str) -> InvalidAttribute:
+    unread = column.engine.unread.get(column.type.lower().rpartition(".")[2])
+    if unread is not None:
+        return InvalidAttribute(
+            f"The column {column.name!r} holds {column.type} in the database and cannot be declared: "
+            f"{unread.because}.",
+            fixes=unread.fixes,
+        )
     return InvalidAttribute(
         f"The column {column.name!r} holds {column.type or 'anything'} in the database "
         f"and cannot be declared as {what}.",

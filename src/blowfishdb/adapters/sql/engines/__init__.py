@@ -8,7 +8,7 @@ such expression, the function says so with None, and the declaration is refused 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import Enum
@@ -113,6 +113,13 @@ class ValueMap:
 
     name: str
     columns: dict[str, Any]
+
+
+class Unread(NamedTuple):
+    """Why columns of a type are not read, and what to do about it."""
+
+    because: str
+    fixes: tuple[str, ...]
 
 
 class Nullable(NamedTuple):
@@ -255,6 +262,8 @@ class Engine:
     """Whether it repeats an expression of a subquery wherever it is used, unless the subquery has a LIMIT."""
     widest: str = "DECIMAL(38, 0)"
     """A type for whole numbers of more than 63 bits."""
+    unread: Mapping[str, Unread] = field(default_factory=dict)
+    """Types that are not read for a reason of their own, by their names in lower case."""
     kind: Callable[[str, str], ColumnKind] = standard_kind
     ratio: Callable[[int, int], SqlExpr] = _ratio
     """The float nearest to ``units · 10^-scale``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from blowfishdb.adapters.sql import values as sql
-from blowfishdb.adapters.sql.engines import Engine, SqlColumn, plain_division
+from blowfishdb.adapters.sql.engines import Engine, SqlColumn, Unread, plain_division
 from blowfishdb.adapters.sql.values import SqlExpr
 
 
@@ -28,11 +28,22 @@ def _seconds(value: SqlExpr, first: SqlExpr) -> SqlExpr:
     return sql.cast(exp.Floor(this=exp.Extract(this=exp.var("EPOCH"), expression=between)), "BIGINT")
 
 
+_CITEXT = Unread(
+    "PostgreSQL takes texts of this type for equal that differ in upper and lower case, so that it is not "
+    "said which texts are one value",
+    (
+        "ALTER TABLE … ALTER COLUMN … TYPE text",
+        "CREATE VIEW … in the database, with lower(…::text) or …::text, declared with rows_vary=False",
+    ),
+)
+
+
 POSTGRES = Engine(
     title="PostgreSQL",
     dialect="postgres",
     repeats=True,
     free_decimals=True,
+    unread={"citext": _CITEXT},
     decimal=_decimal,
     exact=_exact,
     days=_days,
