@@ -539,6 +539,29 @@ def test_an_old_workspace_whose_file_does_not_fit(tmp_path: Path, caplog: pytest
         assert count(people.refresh()) == 30
 
 
+@pytest.mark.parametrize("rows", [[], ["3,a"]], ids=["nobody", "one row"])
+def test_an_old_workspace_does_not_tell_whether_somebody_is_there(tmp_path: Path, rows: list[str]) -> None:
+    path = write(tmp_path / "people.csv", rows)
+    half_declared(tmp_path / "w.blowfish", path, "people")
+    hidden = bf.Policy(DOMAIN, bf.graphs.Full(DOMAIN.size).hide_presence())
+    with Workspace(tmp_path / "w.blowfish", user="ana") as workspace:
+        Catalogue(workspace.store).put("policy", "people", json.dumps(codec.plain(hidden)))
+        people = workspace["people"]
+        answer = people.count().spend("0.1").ask()
+        assert not answer.exact.any() and str(answer.receipt.cost) == "0.1"
+        assert people.source.copy is not None and people.source.copy.rows == len(rows)
+
+
+def test_a_file_without_a_row_is_not_declared_and_not_refreshed(people: Dataset, tmp_path: Path) -> None:
+    nothing = write(tmp_path / "nobody.csv", [])
+    with pytest.raises(SourceError, match=r"Line 2 of .* is missing"):
+        people.gateway.add_dataset("nobody", nothing, domain=DOMAIN)
+    write(tmp_path / "people.csv", [])
+    with pytest.raises(SourceError, match=r"Line 2 of .* is missing"):
+        people.refresh()
+    assert count(people) == 30
+
+
 # --- elsewhere --------------------------------------------------------------------------------
 
 

@@ -6,9 +6,12 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+import blowfishdb as bf
 from blowfishdb.core.errors import InvalidInput
+from blowfishdb.core.policy import codec
 from blowfishdb.entrypoints.serve import serve
 from blowfishdb.entrypoints.server.api.datasets import check_place, usual_places
 from blowfishdb.entrypoints.server.server import Settings
@@ -76,3 +79,23 @@ def test_over_http(tmp_path: Path) -> None:
             ok(here.curator.post(PROPOSAL, json={"source": place}), 422)
             body = {"name": "x", "source": place, "domain": {"a": {"kind": "boolean"}}}
             ok(here.curator.post("/api/v1/datasets", json=body), 422)
+
+
+@pytest.mark.parametrize("name", ["people.csv", "people.parquet"])
+def test_a_file_is_copied_for_no_longer_than_it_may_be_looked_at(tmp_path: Path, name: str) -> None:
+    pd.DataFrame({"v": [1, 2, 3]}).to_csv(tmp_path / "people.csv", index=False)
+    pd.DataFrame({"v": [1, 2, 3]}).to_parquet(tmp_path / "people.parquet")
+    domain = bf.Domain(v=bf.Integer(0, 9))
+    body = {"name": "people", "source": str(tmp_path / name), "domain": codec.plain(domain)}
+    with running(tmp_path, settings=replace(SETTINGS, proposal_seconds=1e-6)) as here:
+        refused = here.curator.post("/api/v1/datasets", json=body)
+        assert refused.status_code == 422, refused.text
+        assert "Copying these rows takes longer than 1e-06 seconds" in refused.text
+        assert "command line" in refused.text and "Parquet" in refused.text
+        assert "people" not in here.workspace.datasets() and here.workspace.copies().used == 0
+        here.workspace.limit_copies(60)
+        assert here.curator.post("/api/v1/datasets", json=body).status_code == 201
+        here.workspace.limit_copies(1e-6)
+        again = here.curator.post("/api/v1/datasets/people/refresh")
+        assert again.status_code == 422 and "Copying these rows" in again.text
+        assert here.workspace["people"].count().spend("0.1").ask().values.tolist() == [3]

@@ -17,7 +17,7 @@ from typing import Final, final
 from blowfishdb.adapters.backends import Backend, open_backend
 from blowfishdb.adapters.backends.addresses import check_file, check_no_secret
 from blowfishdb.adapters.backends.duckdb import check_readable, is_text_file
-from blowfishdb.adapters.copies import make_private
+from blowfishdb.adapters.copies import Patience, make_private
 from blowfishdb.adapters.copies.folder import Copies
 from blowfishdb.adapters.copies.text_files import find_dialect
 from blowfishdb.adapters.copies.values import Dialect, RowsCopy, SourceRows
@@ -34,6 +34,10 @@ from blowfishdb.service.curator import check_none_missing
 from blowfishdb.service.records import DatasetEntry, Records, declared_source, is_copied, place
 
 _LOG: Final = logging.getLogger("blowfishdb.copies")
+_FASTER: Final = (
+    "a Parquet file, which is copied as it is",
+    "declare or refresh it where the workspace is, in Python or on the command line: nothing hurries there",
+)
 
 
 @final
@@ -43,6 +47,8 @@ class RowSources:
     def __init__(self, records: Records, copies: Copies) -> None:
         self._records = records
         self.copies = copies
+        self.seconds: float | None = None
+        """How long a file may be copied that is declared or refreshed; None: as long as it takes."""
         self._open: dict[tuple[str, int], Backend] = {}
         self._retired: dict[str, Backend] = {}
         self._opening = threading.Lock()
@@ -80,7 +86,7 @@ class RowSources:
             if "://" in location and not location.startswith("spark"):
                 check_no_secret(location)
             return self._enter_declared(name, location, None, None, domain, rows, by, total, kind)
-        with self._taken(location or source, rows.dialect) as (copy, found):
+        with self._taken(location or source, rows.dialect, self._patience()) as (copy, found):
             told = self._enter_declared(name, location, copy, found, domain, rows, by, total, kind)
         self.sweep()
         return told
@@ -165,12 +171,16 @@ class RowSources:
             )
         if source is not None and record.location:
             raise InvalidInput("These rows come from a file.", fixes=("refresh()",))
-        with self._taken(source or record.location, dialect or record.dialect) as (copy, found):
+        said, patience = dialect or record.dialect, self._patience()
+        with self._taken(source or record.location, said, patience) as (copy, found):
             known = self._shared_anew(record, copy, same_rows)
             self._enter_copy(known, copy, found, by, snapshot=record.snapshot + 1)
         if not self._records.is_under_way(record.name):
             self._erase(self._records.copies(record.name)[:-1])  # also those that questions held before
         self.sweep()
+
+    def _patience(self) -> Patience | None:
+        return None if self.seconds is None else Patience(self.seconds, _FASTER, doing="Copying these rows")
 
     def _shared_anew(self, record: DatasetEntry, copy: RowsCopy, confirmed: bool) -> DatasetEntry:
         """Rows that are those of another dataset now, and were not before, need a word as on declaring."""
@@ -231,9 +241,13 @@ class RowSources:
     # --- from before there were copies ----------------------------------------------------------
 
     def adopt(self, record: DatasetEntry, *, by: str) -> None:
-        """Take the copy of a dataset from before there were copies, once; the curator sees why it fails."""
+        """Take the copy of a dataset from before there were copies, once; the curator sees why it fails.
+
+        However many rows the file has by now, none of them too: where presence is hidden, whoever asks first
+        must not learn that there is nobody.
+        """
         try:
-            with self._taken(record.location, None) as (copy, dialect):
+            with self._taken(record.location, None, empty=True) as (copy, dialect):
                 ours = self._is_ours(record)
                 known = replace(record, location="") if ours else record
                 self._enter_copy(known, copy, dialect, by, snapshot=record.snapshot)
@@ -316,15 +330,22 @@ class RowSources:
         self._records.replace(changed, by)
 
     @contextmanager
-    def _taken(self, source: object, dialect: Dialect | None) -> Iterator[tuple[RowsCopy, Dialect | None]]:
+    def _taken(
+        self,
+        source: object,
+        dialect: Dialect | None,
+        patience: Patience | None = None,
+        *,
+        empty: bool = False,
+    ) -> Iterator[tuple[RowsCopy, Dialect | None]]:
         """A new copy, which is erased unless all that follows goes well."""
         if isinstance(source, str | Path):
             check_file(Path(source))
         if isinstance(source, str | Path) and is_text_file(source):
-            dialect = dialect or find_dialect(Path(source))
+            dialect = dialect or find_dialect(Path(source), patience)
         else:
             _check_no_dialect(dialect)
-        copy = self.copies.take(source, dialect)
+        copy = self.copies.take(source, dialect, patience, empty=empty)
         try:
             yield copy, dialect
         except BaseException:

@@ -155,6 +155,11 @@ class Workspace(Datasets):
         record = self._records[name]
         self._rows.refresh(record, by=self.user, source=source, dialect=said, same_rows=same_rows)
 
+    def limit_copies(self, seconds: float) -> None:
+        """Refuse files that take longer to copy when they are declared or refreshed; a server does, because
+        whoever asks for it waits."""
+        self._rows.seconds = seconds
+
     def source(self, name: str) -> SourceFacts:
         """Where the rows of a dataset come from; for the curator."""
         return self._records[name].source_facts()

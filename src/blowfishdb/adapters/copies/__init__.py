@@ -45,11 +45,14 @@ _FIXES: Final = ("declare the columns without a proposal", "blowfishdb import, w
 
 @final
 class Patience:
-    """So many seconds from now; ``fixes`` for whoever looks too long."""
+    """So many seconds from now; ``fixes`` for whoever looks too long, or is ``doing`` something else."""
 
-    def __init__(self, seconds: float, fixes: tuple[str, ...] = _FIXES) -> None:
+    def __init__(
+        self, seconds: float, fixes: tuple[str, ...] = _FIXES, *, doing: str = "Looking at these rows"
+    ) -> None:
         self._seconds = seconds
         self._fixes = fixes
+        self._doing = doing
         self._end = time.monotonic() + seconds
 
     @property
@@ -58,7 +61,7 @@ class Patience:
         found = self._end - time.monotonic()
         if found <= 0:
             raise TooLarge(
-                f"Looking at these rows takes longer than {self._seconds:g} seconds.",
+                f"{self._doing} takes longer than {self._seconds:g} seconds.",
                 fixes=self._fixes,
             )
         return found

@@ -75,6 +75,7 @@ def _files(path: Path) -> Iterator[Path]:
 QUOTA: Final = 50 * 10**9
 """Bytes that all copies of a workspace may take, unless it is told otherwise."""
 _PART: Final = ".part-"
+_BLOCK: Final = 1 << 24  # bytes that are copied at once
 _YOUNG: Final = 3600.0  # seconds for which a copy that nobody mentions may still be on its way
 _LONGEST: Final = 120  # letters of a table, so that its file has a name that every disk can hold
 
@@ -98,9 +99,17 @@ class Copies:
         return self._folder
 
     def take(
-        self, source: object, dialect: Dialect | None = None, patience: Patience | None = None
+        self,
+        source: object,
+        dialect: Dialect | None = None,
+        patience: Patience | None = None,
+        *,
+        empty: bool = False,
     ) -> RowsCopy:
-        """Read a file, a folder of Parquet files or a table in memory, once, into a new copy."""
+        """Read a file, a folder of Parquet files or a table in memory, once, into a new copy.
+
+        A file of texts without a row is refused, as it hardly is what was meant, unless it may be ``empty``.
+        """
         table = table_name(Path(source)) if isinstance(source, str | Path) else NAME
         identity = secrets.token_hex(8)
         name = f"{_safe(table)}.parquet"
@@ -109,6 +118,13 @@ class Copies:
             private_file(file)
             room = self.quota - self.used()
             rows = _write(source, file, dialect, room, patience)
+            if not rows and not empty and isinstance(source, str | Path) and is_text_file(source):
+                raise SourceCorrupt(
+                    f"Line 2 of '{source}' is missing: no row follows the names of the columns.",
+                    fixes=("a file with at least one row",),
+                )
+            if patience is not None:
+                patience.check()
             size = file.stat().st_size
             _check_room(size, room)
             make_private(file)
@@ -210,10 +226,18 @@ def _write(source: object, file: Path, dialect: Dialect | None, room: int, patie
     elif holds_rows(Path(source)):
         check_parquet(Path(source))
         _check_room(_there(Path(source)).stat().st_size, room)
-        shutil.copyfile(source, file)
+        _copy(Path(source), file, patience)
     else:
         raise InvalidInput("Databases are not copied.", fixes=("a CSV or Parquet file",))
     return _rows_of(file, "The table in memory" if not isinstance(source, str | Path) else f"'{source}'")
+
+
+def _copy(source: Path, file: Path, patience: Patience | None) -> None:
+    with source.open("rb") as read, file.open("wb") as written:
+        while block := read.read(_BLOCK):
+            if patience is not None:
+                patience.check()
+            written.write(block)
 
 
 def _rows_of(file: Path, title: str) -> int:

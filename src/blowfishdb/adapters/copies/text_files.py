@@ -286,7 +286,6 @@ class _Lines:
         """Empty lines at the end say nothing; in a file of one column they are values like others."""
         width, blank = len(self.first or ()), 0
         row = self._next() if header else self.first
-        found = False
         while row is not None:
             if not row and width > 1:
                 blank = blank or self._line
@@ -298,14 +297,8 @@ class _Lines:
                     fixes=("mend the line", "another delimiter, quote or encoding"),
                 )
             else:
-                found = True
                 yield row or [""]
             row = self._next()
-        if not found:
-            raise SourceCorrupt(
-                f"Line 2 of '{self._path}' is missing: no row follows the names of the columns.",
-                fixes=("a file with at least one row",),
-            )
 
     def _next(self) -> list[str] | None:
         """The next row; it begins on the line behind the last."""

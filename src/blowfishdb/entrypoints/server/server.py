@@ -70,7 +70,7 @@ class Settings:
     """Folders and hosts whose rows curators may declare; none named: every one that the process reaches.
     ``serve`` always names some."""
     proposal_seconds: float = 25
-    """How long the rows of a source may be looked at to propose its columns."""
+    """How long the rows of a source may be looked at to propose its columns, and a file be copied."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", tuple(self.sources))
@@ -165,6 +165,7 @@ class Server:
     def open(cls, place: str | Path, settings: Settings, hasher: PasswordHash | None = None) -> Server:
         """Open a workspace; what its last process left unfinished long ago is ended."""
         workspace = Workspace(place, user=SYSTEM)
+        workspace.limit_copies(settings.proposal_seconds)
         watch = workspace.watch(settings.witness) if settings.witness else None  # before anything is written
         key(workspace.store, "quotes")  # made now, so that the first quote need not write
         limits = Limits(settings.wrong_passwords, timedelta(minutes=settings.wrong_password_minutes))
