@@ -19,9 +19,11 @@ from blowfishdb.core.questions.kinds import Reading
 from blowfishdb.messages.answers import Places, compare
 from blowfishdb.messages.curator import Preview
 from blowfishdb.messages.quotes import Tradeoff, TradeoffPoint
-from blowfishdb.show import charts
-from blowfishdb.show.charts import DARK, LIGHT, ChartTable, Palette
-from blowfishdb.show.charts.frame import epsilon_text, number_text, picked
+from blowfishdb.show import charts, tables
+from blowfishdb.show.charts import DARK, LIGHT, Palette
+from blowfishdb.show.charts.frame import picked
+from blowfishdb.show.tables import Table
+from blowfishdb.show.words import amount, loss
 from tests.made_up import bins, hill, made_up
 
 ENDS = (tuple(f"≤ {10_000 * (i + 1) - 1:,}" for i in range(20)),)
@@ -74,10 +76,10 @@ def clusters(columns: int) -> Any:
 
 CLUSTERS = clusters(2)
 BACKDROP = charts.Backdrop(np.linspace(0, 99, 5), np.linspace(0, 99, 4), hill(12).reshape(4, 3), number=7)
-Drawn = Callable[[], tuple[Any, ChartTable]]
+Drawn = Callable[[], tuple[Any, Table]]
 G = bf.graphs
 CASES: dict[str, Drawn] = {
-    "histogram": lambda: (charts.answer_chart(HISTOGRAM, raw=True), charts.answer_table(HISTOGRAM)),
+    "histogram": lambda: (charts.answer_chart(HISTOGRAM, raw=True), tables.answer_table(HISTOGRAM)),
     "cumulative": lambda: _answer(made_up(ENDS, np.cumsum(hill(20)), kind="cumulative", alpha=900)),
     "thousands": lambda: _answer(made_up(bins(2_100, 40), hill(2_100))),
     "heat map": lambda: _answer(PLANE),
@@ -88,7 +90,7 @@ CASES: dict[str, Drawn] = {
     "clusters": lambda: _answer(CLUSTERS),
     "clusters over a histogram": lambda: (
         charts.answer_chart(CLUSTERS, under=BACKDROP, width=300),
-        charts.answer_table(CLUSTERS),
+        tables.answer_table(CLUSTERS),
     ),
     "clusters of one column": lambda: _answer(clusters(1)),
     "clusters of three columns": lambda: _answer(clusters(3)),
@@ -109,29 +111,29 @@ CASES: dict[str, Drawn] = {
 }
 
 
-def _answer(answer: Any) -> tuple[Any, ChartTable]:
-    return charts.answer_chart(answer), charts.answer_table(answer)
+def _answer(answer: Any) -> tuple[Any, Table]:
+    return charts.answer_chart(answer), tables.answer_table(answer)
 
 
-def _compared(count: int) -> tuple[Any, ChartTable]:
+def _compared(count: int) -> tuple[Any, Table]:
     found = compare(made_up(bins(count), hill(count)), made_up(bins(count), 0.8 * hill(count), number=38))
-    return charts.comparison_chart(found), charts.comparison_table(found)
+    return charts.comparison_chart(found), tables.comparison_table(found)
 
 
-def _traded(many: list[Tradeoff]) -> tuple[Any, ChartTable]:
-    return charts.tradeoff_chart(many, column="salary"), charts.tradeoff_table(many)
+def _traded(many: list[Tradeoff]) -> tuple[Any, Table]:
+    return charts.tradeoff_chart(many, column="salary"), tables.tradeoff_table(many)
 
 
-def _protected(column: str) -> tuple[Any, ChartTable]:
+def _protected(column: str) -> tuple[Any, Table]:
     steps = _steps(column)
     return charts.protection_chart(steps, column, ONE), charts.protection_table(steps, column, ONE)
 
 
-def _spent(budget: Budget, answers: Any) -> tuple[Any, ChartTable]:
-    return charts.budget_chart(budget, answers), charts.budget_table(budget, answers)
+def _spent(budget: Budget, answers: Any) -> tuple[Any, Table]:
+    return charts.budget_chart(budget, answers), tables.budget_table(budget, answers)
 
 
-def _graph(graph: Any) -> tuple[Any, ChartTable]:
+def _graph(graph: Any) -> tuple[Any, Table]:
     return charts.graph_chart(graph), charts.graph_table(graph)
 
 
@@ -228,14 +230,14 @@ def test_at_most_seven_labels_and_as_many_as_fit() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (number_text(-0.0001, 0), "0"),
-        (number_text(0.1 + 0.2, 3), "0.3"),
-        (number_text(1234567.0, 0), "1,234,567"),
-        (number_text(100.0, 2), "100"),
-        (epsilon_text(0.118279), "0.118"),
-        (epsilon_text(0.000012345), "0.0000123"),
-        (epsilon_text(12.0), "12"),
-        (epsilon_text(0), "0"),
+        (amount(-0.0001, 0), "0"),
+        (amount(0.1 + 0.2, 3), "0.300"),
+        (amount(1234567.0, 0), "1,234,567"),
+        (amount(100.0, 2), "100.00"),
+        (loss(0.118279), "0.118"),
+        (loss(0.000012345), "0.0000123"),
+        (loss(12.0), "12"),
+        (loss(0), "0"),
     ],
 )
 def test_numbers_read_as_people_write_them(text: str, said: str) -> None:

@@ -281,7 +281,7 @@ def test_files_have_a_row_for_each_cluster(points: Dataset, tmp_path: Path) -> N
     assert again.places is not None and (again.places.centroids == answer.places.centroids).all()
     assert b"cluster 3" in export(answer, "html").body and b"<svg" in export(answer, "svg").body
     html = answer._repr_html_()
-    assert "<th>cluster</th>" in html and "cluster 3" in html
+    assert ">cluster</th>" in html and "cluster 3" in html
 
 
 def test_columns_that_are_called_like_ours_keep_their_values(tmp_path: Path) -> None:

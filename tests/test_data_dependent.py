@@ -23,12 +23,11 @@ from blowfishdb.messages.quotes import Quote
 from blowfishdb.service.curator import preview
 from blowfishdb.show.charts import (
     answer_chart,
-    answer_table,
     comparison_chart,
-    comparison_table,
     preview_chart,
 )
 from blowfishdb.show.exports import FORMATS, export
+from blowfishdb.show.tables import answer_table, comparison_table
 from blowfishdb.workspace.asking import Asking
 from blowfishdb.workspace.datasets import Dataset
 from blowfishdb.workspace.embedded import Workspace
@@ -230,13 +229,13 @@ class TestReading:
         plain = json.loads(json.dumps(found.to_plain(), allow_nan=False))
         assert plain["low"] is None and plain["difference"] == found.difference.tolist()
         assert '"field": "low"' not in json.dumps(comparison_chart(found).to_dict())
-        assert "noise interval from" not in comparison_table(found).columns
+        assert "noise interval" not in comparison_table(found).columns
 
     def test_charts_have_no_whiskers(self, bars: Answer, promised: Answer) -> None:
         drawn = {name: json.dumps(answer_chart(a).to_dict()) for name, a in (("no", bars), ("yes", promised))}
         assert '"field": "low"' in drawn["yes"] and '"low"' not in drawn["no"]
         assert NO_PROMISE.split(":")[0] in drawn["no"]
-        assert "noise interval from" not in answer_table(bars).columns
+        assert "noise interval" not in answer_table(bars).columns
 
     def test_every_picture_of_an_answer_can_be_drawn(self, bars: Answer) -> None:
         grid = replace(bars, labels=(bars.labels[0][:4], bars.labels[0][:5]), axes=("a", "b"))
@@ -267,7 +266,7 @@ class TestReading:
 
     def test_a_notebook_says_so(self, bars: Answer) -> None:
         shown = bars._repr_html_()
-        assert NO_PROMISE in shown and "not promised" in shown and "None" not in shown
+        assert NO_PROMISE in shown and "noise interval" not in shown and "None" not in shown
 
 
 class TestTheCurator:

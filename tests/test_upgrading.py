@@ -89,8 +89,8 @@ def test_everything_is_sealed_from_then_on(place: str) -> None:
         assert audited.checked["accounts with their roles and passwords"] == 3
         assert audited.checked["versions of declarations and policies"] == 7
         assert [event.kind for event in workspace.events()].count("covered") == 1
-        assert Tokens(workspace.store).who(TOKEN).name == "ana"  # type: ignore[union-attr]
-        assert Accounts(workspace.store, hasher=CHEAP).check_password("otto", PASSWORD).name == "otto"
+        assert Tokens(workspace.store).who(TOKEN).user == "ana"  # type: ignore[union-attr]
+        assert Accounts(workspace.store, hasher=CHEAP).check_password("otto", PASSWORD).user == "otto"
     with Workspace(place) as workspace:
         assert [event.kind for event in workspace.events()].count("covered") == 1
 

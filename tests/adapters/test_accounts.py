@@ -77,7 +77,7 @@ def test_users_come_and_go(accounts: Accounts, clock: HandClock) -> None:
     assert accounts.find("ana") == Account("ana", Role.ANALYST, clock.now, True)
     assert accounts.find("nobody") is None and accounts.find("\x00") is None
     carla = accounts.add("Carla Ünal", Role.CURATOR, None)
-    assert accounts.list() == sorted([carla, accounts.find("ana")], key=lambda each: each.name)  # type: ignore[union-attr]
+    assert accounts.list() == sorted([carla, accounts.find("ana")], key=lambda each: each.user)  # type: ignore[union-attr]
     accounts.set_role("ana", Role.AUDITOR)
     accounts.revoke("ana")
     gone = accounts.find("ana")
@@ -100,7 +100,7 @@ def test_users_come_and_go(accounts: Accounts, clock: HandClock) -> None:
 
 def test_names_are_one_text_however_they_are_composed(accounts: Accounts) -> None:
     accounts.add("Zoe\u0308", Role.ANALYST, PASSWORD)
-    assert accounts.check_password("Zo\u00eb", PASSWORD).name == "Zo\u00eb"
+    assert accounts.check_password("Zo\u00eb", PASSWORD).user == "Zo\u00eb"
     with pytest.raises(InvalidInput, match="already a user"):
         accounts.add("Zo\u00eb", Role.ANALYST, PASSWORD)
 
@@ -156,11 +156,11 @@ def test_passwords(accounts: Accounts, store: Store) -> None:
         with pytest.raises(NotSignedIn, match="The name or the password is wrong"):
             accounts.check_password(name, password)
     accounts.set_password("ana", "ﬁve plain words")
-    assert accounts.check_password("ana", "five plain words").name == "ana"  # the same characters
+    assert accounts.check_password("ana", "five plain words").user == "ana"  # the same characters
     accounts.set_password("ana", "x" * 1000)
     with pytest.raises(NotSignedIn):
         accounts.check_password("ana", "x" * 1001)
-    assert accounts.check_password("ana", "x" * 1000).name == "ana"
+    assert accounts.check_password("ana", "x" * 1000).user == "ana"
     with store.reading() as connection:
         stored = connection.execute(select(users.c.password).where(users.c.name == "ana")).scalar_one()
     assert stored.startswith("$argon2id$")
@@ -191,13 +191,13 @@ def test_hashes_follow_the_costs(accounts: Accounts, store: Store) -> None:
     dearer = PasswordHash((Argon2Hasher(time_cost=2, memory_cost=8, parallelism=1),))
     Accounts(store, hasher=dearer).check_password("ana", PASSWORD)
     assert "t=2" in everything(store)
-    assert accounts.check_password("ana", PASSWORD).name == "ana"
+    assert accounts.check_password("ana", PASSWORD).user == "ana"
 
 
 def test_the_usual_costs(store: Store) -> None:
     accounts = Accounts(store)
     accounts.add("ana", Role.ANALYST, PASSWORD)
-    assert accounts.check_password("ana", PASSWORD).name == "ana"
+    assert accounts.check_password("ana", PASSWORD).user == "ana"
     assert "m=65536,t=3,p=4" in everything(store)
 
 
@@ -508,7 +508,7 @@ def test_users_are_in_backups(tmp_path: Path, clock: HandClock) -> None:
         backup(store, saved)
     restore(saved, back)
     with closing(Store.open(back)) as store:
-        assert Accounts(store, clock, hasher=QUICK).check_password("ana", PASSWORD).name == "ana"
+        assert Accounts(store, clock, hasher=QUICK).check_password("ana", PASSWORD).user == "ana"
         assert Tokens(store, clock).who(text) is None  # it may have been revoked after the backup
 
 

@@ -30,8 +30,9 @@ from blowfishdb.core.questions.kinds import (
 from blowfishdb.core.questions.readings import EXACT
 from blowfishdb.entrypoints.server.web.ask_draft import Draft
 from blowfishdb.show import terminal
-from blowfishdb.show.charts import answer_chart, answer_table
+from blowfishdb.show.charts import answer_chart
 from blowfishdb.show.exports import export
+from blowfishdb.show.tables import answer_table
 from tests.entrypoints.server import DOMAIN, Running, ok, running
 
 API = "/api/v1/datasets/salaries"

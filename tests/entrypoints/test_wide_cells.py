@@ -16,8 +16,9 @@ from rich.console import Console
 
 import blowfishdb as bf
 from blowfishdb.show import terminal
-from blowfishdb.show.charts import answer_chart, answer_table
+from blowfishdb.show.charts import answer_chart
 from blowfishdb.show.exports import export
+from blowfishdb.show.tables import answer_table
 
 from .commands import people
 from .server import Running, ok, running

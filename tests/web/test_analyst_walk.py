@@ -58,7 +58,7 @@ def test_the_analyst_of_the_paper(page_for: PageFor, web: Site) -> None:
     expect(page.locator("#answer .drawing svg .mark-rule.role-mark line")).to_have_count(8)
     page.get_by_text("Show as a table").click()
     expect(page.locator("#answer tbody tr")).to_have_count(8)
-    expect(page.locator("#answer thead")).to_contain_text("noise interval from")
+    expect(page.locator("#answer thead")).to_contain_text("noise interval")
     # what remains
     paid = spent(web) - before
     assert abs(paid / 1e9 - price) < 0.0005

@@ -358,7 +358,7 @@ class Accounts:
 
         It lets nobody in. It only keeps the wrong passwords of others apart from those of its owner.
         """
-        return self._attempts.remember(account.name, browser)
+        return self._attempts.remember(account.user, browser)
 
     # --- who decides ----------------------------------------------------------------------------
 

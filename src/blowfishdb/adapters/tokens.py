@@ -25,6 +25,7 @@ from blowfishdb.adapters.store.database import Store
 from blowfishdb.adapters.store.tables import tokens, users
 from blowfishdb.adapters.store.values import Clock, stamp, utc_now
 from blowfishdb.core.errors import InvalidInput, NotAllowed, NotFound
+from blowfishdb.core.plain import Message
 
 LONGEST_NAME: Final = 255
 
@@ -39,10 +40,10 @@ class Role(Enum):
 
 @final
 @dataclass(frozen=True)
-class Account:
+class Account(Message):
     """Someone who may come in; not ``active`` once revoked."""
 
-    name: str
+    user: str
     role: Role
     created: datetime
     active: bool = True
@@ -53,7 +54,7 @@ class Account:
             return
         wanted = " or ".join(role.value for role in allowed)
         raise NotAllowed(
-            f"This is for the role {wanted}; '{self.name}' has the role {self.role.value}.",
+            f"This is for the role {wanted}; '{self.user}' has the role {self.role.value}.",
             fixes=("ask a curator",),
         )
 
@@ -100,11 +101,11 @@ _REMEMBERED: Final = timedelta(days=30)  # how long a token that ended is still 
 
 @final
 @dataclass(frozen=True)
-class Token:
+class Token(Message):
     """What may be known of a token once it has been handed over."""
 
     id: str
-    owner: str
+    user: str
     purpose: Purpose
     label: str
     created: datetime

@@ -6,20 +6,19 @@ Answers and quotes as notebooks show them: a small piece of HTML without a scrip
 from __future__ import annotations
 
 import csv
-import html
 import io
-import itertools
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, Final, final
 
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.messages.answers import Answer
+from blowfishdb.show.tables import Table, answer_table, quote_table, receipt_table
+from blowfishdb.show.words import loss
 
 if TYPE_CHECKING:
-    from blowfishdb.messages.answers import Places
     from blowfishdb.messages.quotes import Quote
 
 
@@ -144,56 +143,25 @@ def _png(answer: Answer, dark: bool) -> bytes:
 
 def _html(answer: Answer, dark: bool) -> bytes:
     """One page that needs nothing else: the picture, the table and the receipt, and no script."""
-    from blowfishdb.show.charts import DARK, LIGHT, answer_table
+    from blowfishdb.show.charts import DARK, LIGHT
 
-    table, palette = answer_table(answer), DARK if dark else LIGHT
-    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in table.columns)
-    rows = "".join(f"<tr>{''.join(_html_cells(row, len(answer.labels)))}</tr>" for row in table.rows)
-    facts = "".join(
-        f"<dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd>" for name, value in _receipt(answer)
-    )
-    title = html.escape(f"{answer.receipt.question} ({answer.receipt.dataset})")
+    palette = DARK if dark else LIGHT
+    title = escape(f"{answer.receipt.question} ({answer.receipt.dataset})")
     style = (
         f"body{{margin:24px auto;max-width:720px;padding:0 16px;font:16px/1.5 system-ui,sans-serif;"
         f"color:{palette.text};background:{palette.background}}}"
         "svg{max-width:100%;height:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
-        f"th,td{{padding:4px 8px;text-align:right;border-bottom:1px solid {palette.line}}}"
-        "th[scope=row],th:first-child{text-align:left}caption{text-align:left;padding:8px 0}"
-        "dl{display:grid;grid-template-columns:max-content 1fr;gap:4px 16px}dd{margin:0}"
-        ".table{overflow-x:auto}"
+        f"th,td{{padding:4px 8px;text-align:left;border-bottom:1px solid {palette.line}}}"
+        "caption{text-align:left;padding:8px 0}.table{overflow-x:auto}"
     )
     page = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head>'
         f"<body><main><h1>{title}</h1><figure>{_svg(answer, dark).decode()}</figure>"
-        f'<div class="table"><table><caption>{html.escape(table.caption)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-        f"<h2>Receipt</h2><dl>{facts}</dl></main></body></html>"
+        f'<div class="table">{table_html(answer_table(answer), captioned=True)}</div>'
+        f'<div class="table">{table_html(receipt_table(answer), captioned=True)}</div></main></body></html>'
     )
     return page.encode()
-
-
-def _html_cells(row: tuple[str, ...], labels: int) -> list[str]:
-    return [
-        f'<th scope="row">{html.escape(cell)}</th>' if place < labels else f"<td>{html.escape(cell)}</td>"
-        for place, cell in enumerate(row)
-    ]
-
-
-def _receipt(answer: Answer) -> list[tuple[str, str]]:
-    receipt = answer.receipt
-    return [
-        ("Answer", f"#{answer.number}"),
-        ("Dataset", receipt.dataset),
-        ("Question", receipt.question),
-        ("Privacy loss ε", str(receipt.epsilon)),
-        ("Mechanism", receipt.mechanism),
-        ("Accuracy", answer.promise),
-        ("Policy", f"version {receipt.policy_version}: {receipt.policy}"),
-        ("Snapshot", str(receipt.snapshot)),
-        ("Answered", receipt.settled),
-        *(("Note", note) for note in answer.notes),
-    ]
 
 
 FORMATS: Final[dict[str, tuple[str, Callable[[Answer, bool], bytes]]]] = {
@@ -214,81 +182,43 @@ _RIGHT: Final = ' style="text-align:right"'
 
 def answer_html(answer: Answer) -> str:
     """The question, the first values with their noise intervals, and the receipt."""
-    receipt, count = answer.receipt, len(answer.values)
-    headings = [*answer.headings, "value", "noise interval"]
-    cells = zip(itertools.product(*answer.labels), answer.values, _intervals(answer), strict=False)
-    rows = [[*bins, _number(value), interval] for bins, value, interval in itertools.islice(cells, _ROWS)]
-    if answer.places is not None:
-        headings, rows = _clusters(answer, answer.places)
+    receipt, table = answer.receipt, answer_table(answer)
+    count = len(table.rows)
     more = [f"The first {_ROWS} of {count:,}; to_pandas() has them all."] if count > _ROWS else []
-    paid = f"ε {receipt.cost:.3g}" if receipt.cost else "nothing"
-    charged = (
-        f"Charged {paid}. {receipt.mechanism}, policy v{receipt.policy_version}, answer {receipt.charge}."
-    )
-    notes = [*more, answer.promise, *answer.notes, charged]
-    return _part(
-        f"{receipt.question} of {receipt.dataset}", _html_table(headings, rows, len(answer.labels)), notes
-    )
-
-
-def _clusters(answer: Answer, places: Places) -> tuple[list[str], list[list[str]]]:
-    """Where each cluster is, and how many rows are nearest to it."""
-    from blowfishdb.show.charts.clusters import positions
-
-    each = zip(answer.labels[0], positions(places), answer.values, strict=True)
-    rows = [[label, *where, f"{size:,.0f}"] for label, where, size in itertools.islice(each, _ROWS)]
-    return [*answer.headings, *answer.axes, "size"], rows
+    paid = f"ε {loss(receipt.cost)}" if receipt.cost else "nothing"
+    made = f"{receipt.mechanism}, policy v{receipt.policy_version}, answer {receipt.charge}"
+    shown = replace(table, rows=table.rows[:_ROWS])
+    notes = (*more, answer.promise, *answer.notes, f"Charged {paid}. {made}.")
+    return _part(f"{receipt.question} of {receipt.dataset}", shown, notes)
 
 
 def quote_html(quote: Quote) -> str:
     """The price, what it promises, and what else could be asked."""
-    price = "already answered, costs nothing" if quote.owned else f"costs ε {quote.epsilon:.3g}"
-    if not quote.owned and not quote.epsilon:
-        price = "free"
-    facts = [["price", price], ["left", f"ε {quote.remaining:.3g}"]]
-    if not quote.owned and quote.dividend is not None and quote.affordable is not None:
-        plain = f"{quote.at_least}ε {quote.plain_epsilon:.3g}, {quote.dividend:.2g} times as much"
-        facts += [["affordable", f"{quote.affordable:,} times"], ["plain differential privacy", plain]]
-    if quote.binding is not None:
-        facts.append(["an earlier promise", quote.binding.words])
-    facts += [["cheaper", f"±{a.alpha:g} for ε {a.epsilon:.3g}"] for a in quote.alternatives]
-    notes = [
-        quote.promise,
-        *quote.notes,
-        f"{quote.mechanism}. {quote.explanation}",
-        "A quote is free and reads no data.",
-    ]
-    return _part(f"Quote: {quote.question} of {quote.dataset}", _html_table([], facts, 2), notes)
+    table = quote_table(quote)
+    notes = (*table.notes, "A quote is free and reads no data.")
+    return _part(f"Quote: {table.title} of {quote.dataset}", table, notes)
 
 
-def _intervals(answer: Answer) -> list[str]:
-    """What is promised about the first values."""
-    exact = answer.exact[:_ROWS]
-    if answer.band is None:
-        return ["exact" if known else "not promised" for known in exact]
-    low, high = answer.band
-    ends = zip(low, high, exact, strict=False)
-    return ["exact" if known else f"{_number(lo)} … {_number(hi)}" for lo, hi, known in ends]
+def table_html(table: Table, *, captioned: bool = False) -> str:
+    """A table as a piece of HTML, every text escaped."""
+
+    def cell(number: int, text: str, scope: str | None) -> str:
+        tag, side = "td" if scope is None else "th", _RIGHT if number in table.numbers else ""
+        named = "" if scope is None else f' scope="{scope}"'
+        return f"<{tag}{named}{side}>{escape(text)}</{tag}>"
+
+    def line(texts: tuple[str, ...], scopes: dict[int, str]) -> str:
+        return f"<tr>{''.join(cell(n, text, scopes.get(n)) for n, text in enumerate(texts))}</tr>"
+
+    caption = f"<caption>{escape(table.caption)}</caption>" if captioned and table.caption else ""
+    head = line(table.columns, dict.fromkeys(range(len(table.columns)), "col"))
+    head = f"<thead>{head}</thead>" if table.columns else ""
+    body = "".join(line(row, {0: "row"}) for row in table.rows)
+    return f"<table>{caption}{head}<tbody>{body}</tbody></table>"
 
 
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.6g}"
-
-
-def _html_table(headings: list[str], rows: list[list[str]], texts: int) -> str:
-    """A table whose first ``texts`` columns are words and whose others are numbers."""
-
-    def line(tag: str, cells: list[str]) -> str:
-        sides = ("" if place < texts else _RIGHT for place in range(len(cells)))
-        return "".join(
-            f"<{tag}{side}>{escape(cell)}</{tag}>" for cell, side in zip(cells, sides, strict=True)
-        )
-
-    head = f"<thead><tr>{line('th', headings)}</tr></thead>" if headings else ""
-    body = "".join(f"<tr>{line('td', row)}</tr>" for row in rows)
-    return f"<table>{head}<tbody>{body}</tbody></table>"
-
-
-def _part(title: str, table: str, notes: list[str]) -> str:
-    said = "<br>".join(escape(note) for note in notes)
-    return f"<div><p><strong>{escape(title)}</strong></p>{table}<p><small>{said}</small></p></div>"
+def _part(title: str, table: Table, notes: tuple[str, ...]) -> str:
+    words = "<br>".join(escape(note) for note in notes)
+    return (
+        f"<div><p><strong>{escape(title)}</strong></p>{table_html(table)}<p><small>{words}</small></p></div>"
+    )

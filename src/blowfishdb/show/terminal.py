@@ -11,11 +11,10 @@ Trade-offs and comparisons as tables.
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -29,10 +28,10 @@ from blowfishdb.adapters.store.values import Budget, Grant
 from blowfishdb.core.arrays import FloatArray
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.questions.readings import significant
-from blowfishdb.messages.answers import Answer, Comparison, Places, Receipt
+from blowfishdb.messages.answers import Answer, Comparison, Receipt
 from blowfishdb.messages.quotes import Quote, Tradeoff
-from blowfishdb.show.charts.clusters import positions
-from blowfishdb.show.words import amount, decimals, interval, loss, people
+from blowfishdb.show import tables
+from blowfishdb.show.words import loss, people
 
 _PIPED = 400  # columns: long enough that no line of a pipe is broken
 
@@ -76,14 +75,28 @@ def grid(*headings: str, right: tuple[int, ...] = (), wrap: tuple[int, ...] = ()
     ``right`` are the columns of numbers, ``wrap`` those whose text may run over several lines.
     """
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
-    for place, heading in enumerate(headings):
+    for number, heading in enumerate(headings):
         table.add_column(
             heading,
-            justify="right" if place in right else "left",
-            no_wrap=place not in wrap,
+            justify="right" if number in right else "left",
+            no_wrap=number not in wrap,
             overflow="ellipsis",
         )
     return table
+
+
+def printed(table: tables.Table, *, drawn: Sequence[Text] = (), at: int = 0, right: int = 0) -> Table:
+    """A table as a terminal shows it; ``drawn`` is a column of pictures before column ``at``.
+
+    So many columns as ``right`` says stand next to the picture, as numbers do.
+    """
+    numbers = {*table.numbers, *range(right)}
+    shifted = tuple(number + (bool(drawn) and number >= at) for number in numbers)
+    headings = (*table.columns[:at], *([""] if drawn else []), *table.columns[at:])
+    made = grid(*headings, right=shifted, wrap=() if numbers else (len(headings) - 1,))
+    for number, row in enumerate(table.rows):
+        made.add_row(*row[:at], *drawn[number : number + 1], *row[at:])
+    return made
 
 
 _METER = 20
@@ -91,40 +104,15 @@ _METER = 20
 
 def quote_panel(quote: Quote) -> RenderableType:
     """The price of an answer, before it is paid."""
-    lines = [Text(quote.promise)]
-    if quote.owned:
-        lines.append(Text("Already answered: this answer costs nothing.", style="bold green"))
-    elif not quote.epsilon:
-        lines.append(Text("Free.", style="bold green"))
-    else:
-        lines.append(Text.assemble(("ε ", "dim"), (loss(quote.epsilon), "bold"), *_share(quote)))
-        if quote.alpha is not None:
-            lines.append(Text(_dividend(quote)))
-        lines += [
-            Text(f"cheaper: ±{significant(other.alpha, 6)} → {loss(other.epsilon)}")
-            for other in quote.alternatives
-        ]
-    lines += [Text(note) for note in quote.notes]
-    if quote.binding is not None:
-        lines.append(Text(quote.binding.words, style="bold"))
-    lines.append(Text(f"{quote.mechanism}. {quote.explanation}", style="dim"))
-    return Framed(f"QUOTE, free: {quote.question}", Group(*lines))
-
-
-def _dividend(quote: Quote) -> str:
-    """What the policy saves against the best plan without one; often something, sometimes nothing."""
-    times = quote.dividend or 1.0
-    if times < 1.05:
-        return "plain DP would cost the same: no policy dividend here"
-    plain = f"{quote.at_least}{loss(quote.plain_epsilon)}"
-    return f"plain DP would cost {plain} → policy dividend {significant(times, 2)}×"
-
-
-def _share(quote: Quote) -> list[str]:
-    left = f" · {loss(quote.remaining)} left"
-    if quote.affordable:
-        return [left, f" · affordable {quote.affordable:,} time{'s' if quote.affordable != 1 else ''}"]
-    return [left, " · more than is left"]
+    table = tables.quote_table(quote)
+    wide = max(len(name) for name, _ in table.rows)
+    facts = [
+        Text.assemble((f"{name:<{wide}}  ", "dim"), (words, "bold" if name == "price" else ""))
+        for name, words in table.rows
+    ]
+    promise, *notes, made = map(Text, table.notes)
+    made.stylize("dim")
+    return Framed(f"QUOTE, free: {table.title}", Group(promise, *facts, *notes, made))
 
 
 def receipt_line(receipt: Receipt) -> RenderableType:
@@ -133,21 +121,9 @@ def receipt_line(receipt: Receipt) -> RenderableType:
     return Text.assemble(("Receipt ", "bold"), f"#{receipt.charge} · charged {_paid(receipt)} · {made}")
 
 
-def receipt_table(receipt: Receipt) -> RenderableType:
+def receipt_table(answer: Answer) -> RenderableType:
     """Everything that is on record about an answer."""
-    table = grid("Receipt", f"#{receipt.charge}", wrap=(1,))
-    rows = {
-        "dataset": f"{receipt.dataset}, snapshot {receipt.snapshot}",
-        "question": receipt.question,
-        "asked by": receipt.user or "not shown",
-        "cost": f"ε {loss(receipt.epsilon)}" if receipt.epsilon else "nothing",
-        "mechanism": receipt.mechanism,
-        "policy": f"v{receipt.policy_version}: {receipt.policy}",
-        "settled": receipt.settled,
-    }
-    for name, value in rows.items():
-        table.add_row(Text(name, style="dim"), value)
-    return table
+    return printed(tables.receipt_table(answer, named=True))
 
 
 def _paid(receipt: Receipt) -> str:
@@ -204,7 +180,7 @@ class AnswerChart:
         answer, width = self.answer, options.max_width
         yield Text(answer.receipt.question, style="bold")
         if answer.places is not None:
-            yield clusters(answer, answer.places, width)
+            yield clusters(answer, width)
         elif answer.kind in ("sum", "mean", "quantiles"):
             yield intervals(answer, width)
         elif len(answer.labels) == 2 and min(map(len, answer.labels)) > 1:
@@ -233,39 +209,34 @@ def _note(answer: Answer) -> str:
 
 def bars(answer: Answer, width: int, most: int | None) -> Table:
     """One bar a line, with its whisker; bars that may be nothing but noise are faded."""
-    names = [" · ".join(parts) for parts in itertools.product(*answer.labels)][:most]
-    if answer.form.get("kind") == "count":
-        names = ["rows"]
-    shown = [people(value) for value in answer.values[:most]]
+    table = tables.answer_table(answer)
+    table = replace(table, rows=table.rows[:most])
+    names = len(table.columns) - len(table.numbers)
     lows, highs = _ends(answer)
-    spans = _spans(answer, 0)[:most]
-    headings = ", ".join(answer.axes), "people", "noise interval"
-    texts = zip(headings, (names, shown, spans), strict=True)
-    taken = sum(max(map(len, (heading, *column))) + 2 for heading, column in texts)
-    room = max(_NARROWEST_BAR, min(_WIDEST_BAR, width - taken - 2))
     longest = max(1.0, float(highs.max(initial=1.0)))
-    table = grid(headings[0], "", *headings[1:], right=(0, 2, 3))
-    for place, (name, value, span) in enumerate(zip(names, shown, spans, strict=True)):
-        low, middle, high = (float(line[place]) for line in (lows, answer.values, highs))
-        faded = answer.band is not None and low <= 0 and not answer.exact[place]
-        drawn = whisker(low / longest, middle / longest, high / longest, room)
-        table.add_row(
-            name, Text(drawn, style="dim blue" if faded else "blue"), value, Text(span, style="dim")
+    room = _room(table, width)
+    drawn = [
+        Text(
+            whisker(low / longest, value / longest, high / longest, room),
+            style="dim blue" if answer.band is not None and low <= 0 and not exact else "blue",
         )
-    return table
+        for low, value, high, exact in zip(
+            lows.tolist(), answer.values.tolist(), highs.tolist(), answer.exact, strict=True
+        )
+    ]
+    return printed(table, drawn=drawn[:most], at=names, right=names)
+
+
+def _room(table: tables.Table, width: int) -> int:
+    """How long a bar may be beside everything else in its line."""
+    texts = zip(table.columns, *table.rows, strict=True)
+    taken = sum(max(map(len, column)) + 2 for column in texts)
+    return max(_NARROWEST_BAR, min(_WIDEST_BAR, width - taken - 2))
 
 
 def _ends(answer: Answer) -> tuple[FloatArray, FloatArray]:
     """Where the whiskers end: at the values themselves if no error is promised."""
     return (answer.values, answer.values) if answer.band is None else answer.band
-
-
-def _spans(answer: Answer, places: int) -> list[str]:
-    """The noise intervals in words."""
-    if answer.band is None:
-        return ["exact" if exact else "not promised" for exact in answer.exact]
-    ends = zip(*answer.band, answer.exact, strict=True)
-    return ["exact" if exact else interval(low, high, places) for low, high, exact in ends]
 
 
 def whisker(low: float, middle: float, high: float, width: int) -> str:
@@ -280,16 +251,12 @@ def whisker(low: float, middle: float, high: float, width: int) -> str:
     return "█" * first + "".join(line)
 
 
-def clusters(answer: Answer, places: Places, width: int) -> Table:
+def clusters(answer: Answer, width: int) -> Table:
     """One cluster a line: where it is, and a bar as long as it is large."""
-    where, most = positions(places), max(1.0, float(answer.values.max(initial=1.0)))
-    room = max(_NARROWEST_BAR, min(_WIDEST_BAR, width - 14 * (len(answer.axes) + 2)))
-    numbers = (*range(1, len(answer.axes) + 1), len(answer.axes) + 2)
-    table = grid("", *answer.axes, "", "people", right=numbers)
-    for label, at, size in zip(answer.labels[0], where, answer.values, strict=True):
-        share = float(size) / most
-        table.add_row(label, *at, Text(whisker(share, share, share, room), style="blue"), people(float(size)))
-    return table
+    table, most = tables.answer_table(answer), max(1.0, float(answer.values.max(initial=1.0)))
+    room, shares = _room(table, width), (answer.values / most).tolist()
+    drawn = [Text(whisker(share, share, share, room), style="blue") for share in shares]
+    return printed(table, drawn=drawn, at=len(table.columns) - 1)
 
 
 # --- curves -------------------------------------------------------------------------------------
@@ -366,33 +333,19 @@ def _letters(answer: Answer, values: FloatArray) -> Text:
 
 def intervals(answer: Answer, width: int) -> Table:
     """Values on one line each, with their noise interval drawn to scale."""
-    places = decimals(answer.grain) if answer.kind != "quantiles" else _places(answer.values)
-    (lows, highs), spans = _ends(answer), _spans(answer, places)
+    table, (lows, highs) = tables.answer_table(answer), _ends(answer)
     lowest, highest = float(lows.min()), float(highs.max())
-    room = max(_NARROWEST_BAR, min(_WIDEST_BAR, width - max(map(len, spans)) - 40))
-    of = answer.axes[0]
-    heading = of if answer.kind == "quantiles" else f"{answer.kind} of {of}"
-    table = grid(
-        "share of people" if answer.kind == "quantiles" else "",
-        "",
-        heading,
-        "noise interval",
-        right=(0, 2, 3),
-    )
-    for name, low, value, high, span in zip(answer.labels[0], lows, answer.values, highs, spans, strict=True):
-        scale = (room - 1) / ((highest - lowest) or 1.0)
-        first, middle, last = (round((float(end) - lowest) * scale) for end in (low, value, high))
-        drawn = Text(_line(first, middle, last, room), style="blue")
-        table.add_row(name, drawn, amount(float(value), places), Text(span, style="dim"))
-    return table
+    room = _room(table, width)
+    scale = (room - 1) / ((highest - lowest) or 1.0)
+    ends = zip(lows.tolist(), answer.values.tolist(), highs.tolist(), strict=True)
+    drawn = [
+        Text(_line([round((end - lowest) * scale) for end in each], room), style="blue") for each in ends
+    ]
+    return printed(table, drawn=drawn, at=1, right=1)
 
 
-def _places(values: FloatArray) -> int:
-    """As few decimal places as tell the values exactly, and three at most."""
-    return next((n for n in range(3) if all(round(float(v), n) == float(v) for v in values)), 3)
-
-
-def _line(low: int, middle: int, high: int, width: int) -> str:
+def _line(ends: Sequence[int], width: int) -> str:
+    low, middle, high = ends
     line = [" "] * width
     line[low : high + 1] = ["─"] * (high - low + 1)
     line[low], line[high], line[middle] = "├", "┤", "•"
@@ -402,40 +355,21 @@ def _line(low: int, middle: int, high: int, width: int) -> str:
 _BAR = 12
 
 
-def tradeoff_table(found: Tradeoff) -> RenderableType:
-    """One policy a line, from weak to strong; ★ marks the strongest that costs no more than the first."""
-    star = None if found.free_gain is None else found.free_gain[1]
-    most = max(float(point.epsilon) for point in found.points) or 1.0
-    at = loss(found.fixed_epsilon)
-    table = grid("", "hidden", "ε", "", f"± at ε {at}", "mechanism", right=(2, 4), wrap=(5,))
-    for place, point in enumerate(found.points):
-        bar = Text(
-            "█" * max(1, round(_BAR * float(point.epsilon) / most)) if point.epsilon else "", style="blue"
-        )
-        mark = Text("★" if place == star else "", style="bold yellow")
-        table.add_row(mark, point.policy, loss(point.epsilon), bar, significant(point.alpha), point.mechanism)
-    asked = "" if found.asked_alpha is None else f" within ±{significant(found.asked_alpha, 6)}"
+def tradeoff_table(tradeoff: Tradeoff) -> RenderableType:
+    """One policy a line, from weak to strong, with its price as a bar."""
+    table, most = tables.tradeoff_table(tradeoff), max(float(p.epsilon) for p in tradeoff.points) or 1.0
+    bars = [max(1, round(_BAR * float(p.epsilon) / most)) if p.epsilon else 0 for p in tradeoff.points]
+    drawn = [Text("█" * length, style="blue") for length in bars]
+    asked = "" if tradeoff.asked_alpha is None else f" within ±{significant(tradeoff.asked_alpha, 6)}"
     return Group(
-        Text(f"{found.question}{asked}", style="bold"),
-        table,
-        Text(f"{'★ ' if star is not None else ''}{found.sentence}"),
+        Text(f"{tradeoff.question}{asked}", style="bold"),
+        printed(table, drawn=drawn, at=table.numbers[0]),
+        *(Text(note) for note in table.notes),
     )
 
 
-def comparison_table(found: Comparison) -> RenderableType:
-    """Both answers, their difference and its noise interval; ≠ where the noise does not explain it."""
-    first, second = found.first, found.second
-    places = decimals(found.grain) if first.kind in ("sum", "mean") else 0
-    a, b = f"#{first.number}", f"#{second.number}"
-    table = grid(", ".join(first.axes), a, b, f"{a} − {b}", "noise interval", "", right=(0, 1, 2, 3, 4))
-    names = (" · ".join(parts) for parts in itertools.product(*first.labels))
-    spans = ["not promised"] * len(found.difference)
-    if found.band is not None:
-        spans = [interval(float(low), float(high), places) for low, high in zip(*found.band, strict=True)]
-    for name, one, other, apart, span, real in zip(
-        names, first.values, second.values, found.difference, spans, found.differs, strict=True
-    ):
-        numbers = (amount(float(value), places) for value in (one, other, apart))
-        mark = Text("≠" if real else "", style="bold yellow")
-        table.add_row(name, *numbers, Text(span, style="dim"), mark)
-    return Group(table, Text(found.sentence, style="bold"), Text(found.promise, style="dim"))
+def comparison_table(comparison: Comparison) -> RenderableType:
+    """Both answers, their difference and its noise interval, and where the noise does not explain it."""
+    table = tables.comparison_table(comparison)
+    sentence, promise = table.notes
+    return Group(printed(table, right=1), Text(sentence, style="bold"), Text(promise, style="dim"))

@@ -1,40 +1,38 @@
-"""Numbers as people read them: no long fractions, no exponents, no minus zero.
-
-What the ledger speaks of as JSON, with the keys that the API uses.
-"""
+"""Numbers, prices and moments as people read them: no long fractions, no exponents, no minus zero."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
 
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.questions.readings import significant
 
-if TYPE_CHECKING:
-    from blowfishdb.adapters.tokens import Account, Token
-    from blowfishdb.core.policy.guarantee import Guarantee
 
-
-def loss(epsilon: Epsilon) -> str:
+def loss(epsilon: Epsilon | float | str) -> str:
     """A privacy loss with three significant digits."""
     return significant(float(epsilon))
 
 
 def people(value: float) -> str:
     """A count of people, as a whole number."""
-    return f"{round(value):,}"
+    return amount(value, 0)
 
 
-def decimals(alpha: float) -> int:
-    """How many decimal places say something when the noise is ±alpha."""
-    return 0 if alpha >= 10 or alpha <= 0 else min(9, math.ceil(1 - math.log10(alpha)))
+def decimals(scale: float) -> int:
+    """How many decimal places say something of a number that is uncertain by ``scale``."""
+    if not math.isfinite(scale) or scale <= 0:
+        return 3
+    return min(9, max(0, 1 - math.floor(math.log10(scale))))
+
+
+def rounded(value: float, places: int) -> float:
+    """Without what is not worth showing, and without a minus in front of zero."""
+    return round(float(value), places) + 0.0
 
 
 def amount(value: float, places: int) -> str:
     """A number with so many decimal places, thousands set apart."""
-    shown = f"{value:,.{places}f}"
-    return shown.removeprefix("-") if not shown.strip("-0.,") else shown
+    return f"{rounded(value, places):,.{places}f}"
 
 
 def interval(low: float, high: float, places: int) -> str:
@@ -45,28 +43,11 @@ def interval(low: float, high: float, places: int) -> str:
     )
 
 
-def plain_account(user: Account) -> dict[str, Any]:
-    """Someone who may come in."""
-    return {
-        "user": user.name,
-        "role": user.role.value,
-        "created": user.created.isoformat(),
-        "active": user.active,
-    }
+def moment(written: str) -> str:
+    """When something happened; the books are kept in UTC."""
+    return f"{written[:19].replace('T', ' ')} UTC" if "T" in written else written
 
 
-def plain_token(known: Token) -> dict[str, Any]:
-    """What may be known of a token once it was handed over."""
-    return {
-        "id": known.id,
-        "user": known.owner,
-        "label": known.label,
-        "created": known.created.isoformat(),
-        "expires": known.expires.isoformat(),
-        "active": known.active,
-    }
-
-
-def plain_guarantee(promised: Guarantee) -> dict[str, Any]:
-    """A guarantee, and its words in the order in which they are read."""
-    return {**promised.to_plain(), "paragraphs": list(promised.paragraphs)}
+def headline(words: str) -> str:
+    """A sentence begins with a capital letter, whatever the column is called."""
+    return words[:1].upper() + words[1:]

@@ -60,6 +60,8 @@ class Guarantee(Message):
     dated sentence for each step.
     """
 
+    _said = ("paragraphs",)
+
     budget: Epsilon
     rows_per_person: int
     clauses: tuple[Clause, ...]

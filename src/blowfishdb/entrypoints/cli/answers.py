@@ -74,7 +74,7 @@ def show(ctx: typer.Context, number: Number, _json: AsJson = False) -> None:
         from blowfishdb.show.terminal import answer_chart, receipt_table
 
         answer = gateway.answer(number)
-        here.say(answer.to_plain(), answer_chart(answer), "", receipt_table(answer.receipt))
+        here.say(answer.to_plain(), answer_chart(answer), "", receipt_table(answer))
 
 
 def compare(

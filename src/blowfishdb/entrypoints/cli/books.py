@@ -64,11 +64,10 @@ def explain(ctx: typer.Context, data: Data, _json: AsJson = False) -> None:
     here = Session.of(ctx)
     with here.gateway() as gateway:
         from blowfishdb.core.policy.words import sentences
-        from blowfishdb.show import words as plain_forms
         from blowfishdb.show.terminal import Framed, listed
 
         promised, said = gateway.guarantee(data), sentences(gateway.facts(data).policy)
-        plain = {"dataset": data, "sentences": list(said), **plain_forms.plain_guarantee(promised)}
+        plain = {"dataset": data, "sentences": list(said), **promised.to_plain()}
         here.say(
             plain,
             Framed("What is hidden", listed(said)),

@@ -40,11 +40,10 @@ def add_user(
     with here.embedded("adding users", create=True) as workspace:
         from blowfishdb.adapters.accounts import Accounts
         from blowfishdb.adapters.tokens import Role
-        from blowfishdb.show import words
 
         secret = prompts.ask_password(user) if password else None
         account = Accounts(workspace.store).add(user, Role(role.value), secret, by=workspace.user)
-        here.say(words.plain_account(account), f"{account.name} may come in as {account.role.value}.")
+        here.say(account.to_plain(), f"{account.user} may come in as {account.role.value}.")
 
 
 def list_users(ctx: typer.Context, _json: AsJson = False) -> None:
@@ -52,15 +51,14 @@ def list_users(ctx: typer.Context, _json: AsJson = False) -> None:
     here = Session.of(ctx)
     with here.embedded("listing users") as workspace:
         from blowfishdb.adapters.accounts import Accounts
-        from blowfishdb.show import words
         from blowfishdb.show.terminal import grid
 
         accounts = Accounts(workspace.store).list()
         table = grid("user", "role", "since", "")
         for account in accounts:
             state = "" if account.active else "revoked"
-            table.add_row(account.name, account.role.value, f"{account.created:%Y-%m-%d}", state)
-        plain = {"users": [words.plain_account(account) for account in accounts]}
+            table.add_row(account.user, account.role.value, f"{account.created:%Y-%m-%d}", state)
+        plain = {"users": [account.to_plain() for account in accounts]}
         here.say(plain, table if accounts else "Nobody yet: blowfishdb user add NAME --role analyst")
 
 
@@ -85,16 +83,15 @@ def issue_token(
     here = Session.of(ctx)
     with here.embedded("issuing tokens") as workspace:
         from blowfishdb.adapters.tokens import Tokens
-        from blowfishdb.show import words
 
         text, known = Tokens(workspace.store).issue(
             user, purpose="api", lifetime=timedelta(days=days), label=label, by=workspace.user
         )
         if not here.json:
             here.console(stderr=True).print(
-                f"A token for {known.owner}, valid until {known.expires:%Y-%m-%d}. It is not shown again."
+                f"A token for {known.user}, valid until {known.expires:%Y-%m-%d}. It is not shown again."
             )
-        here.say({"token": text, **words.plain_token(known)}, text)
+        here.say({"token": text, **known.to_plain()}, text)
 
 
 def list_tokens(ctx: typer.Context, user: Who, _json: AsJson = False) -> None:
@@ -102,14 +99,13 @@ def list_tokens(ctx: typer.Context, user: Who, _json: AsJson = False) -> None:
     here = Session.of(ctx)
     with here.embedded("listing tokens") as workspace:
         from blowfishdb.adapters.tokens import Tokens
-        from blowfishdb.show import words
         from blowfishdb.show.terminal import grid
 
         found = [known for known in Tokens(workspace.store).tokens(user) if known.purpose == "api"]
         table = grid("id", "label", "until", "")
         for known in found:
             table.add_row(known.id, known.label, f"{known.expires:%Y-%m-%d}", "" if known.active else "ended")
-        plain = {"tokens": [words.plain_token(known) for known in found]}
+        plain = {"tokens": [known.to_plain() for known in found]}
         here.say(plain, table if found else f"{user} has no tokens.")
 
 

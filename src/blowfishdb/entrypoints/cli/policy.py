@@ -166,13 +166,12 @@ def publish(
             prompts.confirm("Publish this policy?", otherwise="--yes")
         gateway.publish(data, draft, confirm=True, withdraw=withdraw_earlier)
         version = gateway.facts(data).policy_version
-        from blowfishdb.show import words as plain_forms
 
         plain = {
             "dataset": data,
             "version": version,
             "difference": change.to_plain(),
-            "guarantee": plain_forms.plain_guarantee(promised),
+            "guarantee": promised.to_plain(),
         }
         here.say(plain, _line(f"Published as version {version}.", "green"))
 

@@ -58,7 +58,7 @@ class Caller:
     @property
     def name(self) -> str:
         """Their name."""
-        return self.account.name
+        return self.account.user
 
     @property
     def role(self) -> Role:
@@ -163,16 +163,16 @@ def who(request: Request, field: str | None = None) -> Caller | None:
         account = server.tokens.who(cookie, purpose="session")
     else:
         account = None
-    server.rates.take(f"user:{account.name}" if account else f"address:{network(address(request))}")
+    server.rates.take(f"user:{account.user}" if account else f"address:{network(address(request))}")
     if account is None:
         if bearer is not None:
             raise _not_signed_in()
         return None
     if bearer is None:
         _check_csrf(request, cookie or "", field)
-    request.state.user, request.state.role = account.name, account.role
+    request.state.user, request.state.role = account.user, account.role
     secret = cookie if bearer is None else None
-    return Caller(account, server.workspace.as_user(account.name), server, secret)
+    return Caller(account, server.workspace.as_user(account.user), server, secret)
 
 
 def address(request: Request) -> str:

@@ -4,26 +4,22 @@ Each chart has a twin that says the same as a table. A chart names what its mark
 the colours of the light or of the dark theme.
 """
 
-from blowfishdb.show.charts.answers import answer_chart, answer_table
-from blowfishdb.show.charts.budgets import budget_chart, budget_table, tradeoff_chart, tradeoff_table
+from blowfishdb.show.charts.answers import answer_chart
+from blowfishdb.show.charts.budgets import budget_chart, tradeoff_chart
 from blowfishdb.show.charts.clusters import Backdrop
-from blowfishdb.show.charts.comparisons import comparison_chart, comparison_table
+from blowfishdb.show.charts.comparisons import comparison_chart
 from blowfishdb.show.charts.curator import preview_chart, preview_table, protection_chart, protection_table
-from blowfishdb.show.charts.frame import DARK, LIGHT, ChartTable, Palette, picture_of, png, svg, themed
+from blowfishdb.show.charts.frame import DARK, LIGHT, Palette, picture_of, png, svg, themed
 from blowfishdb.show.charts.graphs import graph_chart, graph_table
 
 __all__ = [
     "DARK",
     "LIGHT",
     "Backdrop",
-    "ChartTable",
     "Palette",
     "answer_chart",
-    "answer_table",
     "budget_chart",
-    "budget_table",
     "comparison_chart",
-    "comparison_table",
     "graph_chart",
     "graph_table",
     "picture_of",
@@ -35,5 +31,4 @@ __all__ = [
     "svg",
     "themed",
     "tradeoff_chart",
-    "tradeoff_table",
 ]

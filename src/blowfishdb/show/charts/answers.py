@@ -5,29 +5,16 @@ Heat maps: counts along two columns.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from blowfishdb.core.arrays import FloatArray
-from blowfishdb.show.charts.clusters import Backdrop, cluster_chart, cluster_table
-from blowfishdb.show.charts.frame import (
-    FILLED,
-    HEIGHT,
-    NUMBER,
-    WIDTH,
-    ChartTable,
-    digits,
-    epsilon_text,
-    finished,
-    headline,
-    label_axis,
-    number_axis,
-    number_text,
-    rounded,
-)
+from blowfishdb.show.charts.clusters import Backdrop, cluster_chart
+from blowfishdb.show.charts.frame import FILLED, HEIGHT, NUMBER, WIDTH, finished, label_axis, number_axis
+from blowfishdb.show.tables import UNITS, bin_names, priced_promise, value_title
+from blowfishdb.show.words import decimals, rounded
 
 if TYPE_CHECKING:
     from blowfishdb.messages.answers import Answer
@@ -112,8 +99,6 @@ def _cells(
 _MOST_BARS = 120  # more are too thin for whiskers, and are drawn as steps
 _MOST_STEPS = 1_000
 _MOST_RANKED = 40
-_UNITS = ("quantiles", "sum", "mean")
-"""Kinds whose values are in the units of the column, not in people."""
 
 
 def answer_chart(
@@ -125,15 +110,15 @@ def answer_chart(
     """
     if answer.places is not None:
         drawn = cluster_chart(answer, answer.places, under=under, width=width)
-        return finished(drawn, answer.receipt.question, promise(answer), width=width)
+        return finished(drawn, answer.receipt.question, priced_promise(answer), width=width)
     series = _series(answer)
-    words = " ".join((promise(answer), *answer.notes))
+    words = " ".join((priced_promise(answer), *answer.notes))
     if series.stride > 1:
         words += f" Each place stands for {series.stride:,} neighbouring bins."
     shown = raw and series.stride == 1 and len(answer.raw) == len(series.values)
     if not len(series.values):
         drawn = _nothing(width)
-    elif answer.kind in _UNITS or len(series.values) == 1:
+    elif answer.kind in UNITS or len(series.values) == 1:
         drawn = _dots(answer, series, width)
     elif len(answer.labels) == 2:
         drawn = heat_map(answer.axes, answer.labels, answer.values, answer.low, width=width)
@@ -146,41 +131,8 @@ def answer_chart(
     return finished(drawn, answer.receipt.question, words, width=width)
 
 
-def answer_table(answer: Answer) -> ChartTable:
-    """The bins, the tidy values and the ends of their noise intervals where these are promised."""
-    if answer.places is not None:
-        return cluster_table(answer, answer.places, promise(answer))
-    places = digits(_scale(answer))
-    bins = itertools.product(*answer.labels)
-    rows = tuple(
-        (*names, *(number_text(float(v), places) for v in numbers), "yes" if exact else "no")
-        for names, *numbers, exact in zip(
-            bins, answer.values, *(answer.band or ()), answer.exact, strict=True
-        )
-    )
-    ends = () if answer.band is None else ("noise interval from", "to")
-    headings = ("answer",) if answer.kind in _UNITS else answer.headings
-    return ChartTable(
-        " ".join((f"{headline(answer.receipt.question)}. {promise(answer)}", *answer.notes)),
-        (*headings, value_title(answer), *ends, "exact"),
-        rows,
-    )
-
-
-def promise(answer: Answer) -> str:
-    """What the noise interval means and what it cost, in words."""
-    return f"{answer.promise} ε\u00a0=\u00a0{epsilon_text(answer.receipt.epsilon)}."
-
-
 def _scale(answer: Answer) -> float:
     return answer.grain if answer.kind != "quantiles" else 1.0
-
-
-def value_title(answer: Answer) -> str:
-    """What the values count."""
-    if answer.kind in _UNITS:
-        return f"{answer.axes[0]} (noisy)"
-    return "people (noisy)"
 
 
 # --- data -----------------------------------------------------------------------------------------
@@ -215,19 +167,18 @@ class Series:
 
 
 def _series(answer: Answer) -> Series:
-    names = tuple(" · ".join(parts) for parts in itertools.product(*answer.labels))
-    scale = _scale(answer)
+    names, scale = bin_names(answer), _scale(answer)
     raw = answer.raw if len(answer.raw) == len(answer.values) else None
     stride = max(1, -(-len(names) // _MOST_STEPS)) if len(answer.labels) == 1 else 1
     if stride == 1:
-        return Series(names, answer.values, answer.band, raw, 1, digits(scale))
+        return Series(names, answer.values, answer.band, raw, 1, decimals(scale))
     starts = np.arange(0, len(names), stride)
     sizes = np.diff([*starts, len(names)])
     band = answer.band
     if band is not None:
         band = np.minimum.reduceat(band[0], starts), np.maximum.reduceat(band[1], starts)
     means = np.add.reduceat(answer.values, starts) / sizes
-    return Series(names[::stride], means, band, None, stride, digits(scale))
+    return Series(names[::stride], means, band, None, stride, decimals(scale))
 
 
 def _tooltip(series: Series, axis: str, value: str) -> list[Any]:

@@ -10,18 +10,10 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.show.charts.frame import (
-    WIDTH,
-    ChartTable,
-    digits,
-    epsilon_text,
-    finished,
-    headline,
-    number_axis,
-    number_text,
-    picked,
-    rounded,
-)
+from blowfishdb.core.questions.readings import significant
+from blowfishdb.show.charts.frame import WIDTH, finished, number_axis, picked
+from blowfishdb.show.tables import budget_words
+from blowfishdb.show.words import decimals, headline, loss, rounded
 
 if TYPE_CHECKING:
     from blowfishdb.adapters.store.values import Budget
@@ -39,27 +31,7 @@ def budget_chart(budget: Budget, answers: Sequence[Answer], *, width: int = WIDT
     import altair as alt
 
     chart = alt.vconcat(_bar(budget, answers, width), _growth(budget, answers, width), spacing=24)
-    return finished(chart, f"Budget of {budget.dataset}", _words(budget), width=width)
-
-
-def budget_table(budget: Budget, answers: Sequence[Answer]) -> ChartTable:
-    """Every answer that cost something, and what was spent by then."""
-    total, rows = _NONE, []
-    for answer in _paid(answers):
-        total += answer.receipt.epsilon
-        receipt = answer.receipt
-        costs = epsilon_text(receipt.epsilon), epsilon_text(total)
-        rows.append((f"#{answer.number}", receipt.question, receipt.settled[:10], *costs))
-    columns = ("answer", "question", "on", "cost ε", "spent so far")
-    return ChartTable(_words(budget), columns, tuple(rows))
-
-
-def _words(budget: Budget) -> str:
-    held = f", {epsilon_text(budget.held)} held for questions under way" if budget.held else ""
-    return (
-        f"{epsilon_text(budget.spent)} of {epsilon_text(budget.total)} spent{held}, "
-        f"{epsilon_text(budget.remaining)} left."
-    )
+    return finished(chart, f"Budget of {budget.dataset}", budget_words(budget), width=width)
 
 
 def _paid(answers: Sequence[Answer]) -> list[Answer]:
@@ -93,7 +65,7 @@ def _bar(budget: Budget, answers: Sequence[Answer], width: int) -> Any:
         wide = float(cost) / max(float(budget.total), 1e-9) > 0.03
         rows.append(
             {
-                "part": f"{letter}  {name}: {epsilon_text(cost)}",
+                "part": f"{letter}  {name}: {loss(cost)}",
                 "letter": letter if wide else "",
                 "start": float(start),
                 "end": float(end),
@@ -162,9 +134,9 @@ def tradeoff_chart(
     names = list(dict.fromkeys(row["policy"] for row in rows))
     chosen = alt.selection_point(name="picked", fields=["policy"], on="click", empty=False)
     base = alt.Chart(alt.InlineData(values=rows))
-    fixed = epsilon_text(many[0].fixed_epsilon)
+    fixed = loss(many[0].fixed_epsilon)
     asked = many[0].asked_alpha
-    cost = "cost ε" if asked is None else f"cost ε for ±{number_text(asked, digits(asked))}"
+    cost = "cost ε" if asked is None else f"cost ε for ±{significant(asked, 6)}"
     questions = list(dict.fromkeys(t.question for t in many))
     x = _x(rows, names, ordered, column, width)
     panels = [
@@ -180,19 +152,6 @@ def tradeoff_chart(
     return finished(chart, title, f"{sentences}{star}", width=width)
 
 
-def tradeoff_table(tradeoffs: Tradeoff | Sequence[Tradeoff]) -> ChartTable:
-    """Every policy with its cost and its error."""
-    many = _many(tradeoffs)
-    rows = tuple(
-        (t.question, p.policy, epsilon_text(p.epsilon), number_text(p.alpha, digits(p.alpha)), p.mechanism)
-        for t in many
-        for p in t.points
-    )
-    fixed = epsilon_text(many[0].fixed_epsilon)
-    columns = ("question", "hidden", "cost ε", f"± at ε\u00a0=\u00a0{fixed}", "mechanism")
-    return ChartTable(" ".join(t.sentence for t in many), columns, rows)
-
-
 def _many(tradeoffs: Tradeoff | Sequence[Tradeoff]) -> list[Tradeoff]:
     return list(tradeoffs) if isinstance(tradeoffs, Sequence) else [tradeoffs]
 
@@ -204,7 +163,7 @@ def _rows(many: Sequence[Tradeoff], point: str) -> list[dict[str, Any]]:
             "policy": p.policy,
             "theta": p.theta,
             "epsilon": rounded(float(p.epsilon), 9),
-            "alpha": rounded(p.alpha, digits(p.alpha)),
+            "alpha": rounded(p.alpha, decimals(p.alpha)),
             "mechanism": p.mechanism,
             "chosen": p.policy == point,
             "star": t.free_gain is not None and place == t.free_gain[1],

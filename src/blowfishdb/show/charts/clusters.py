@@ -11,22 +11,15 @@ from blowfishdb.core.arrays import FloatArray
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.questions.form import QuestionForm
 from blowfishdb.core.questions.kinds import Question
-from blowfishdb.show.charts.frame import (
-    NUMBER,
-    ChartTable,
-    digits,
-    headline,
-    number_axis,
-    number_text,
-    rounded,
-)
+from blowfishdb.show.charts.frame import NUMBER, number_axis
+from blowfishdb.show.tables import positions
+from blowfishdb.show.words import rounded
 
 if TYPE_CHECKING:
     from blowfishdb.messages.answers import Answer, Places
 
 _TALL = 360
 _MOST_ALONG = 60  # boxes along one axis; beyond, they would be too small to see
-_SHARE = 20  # of the declared range, in units of which a position is told to two digits
 _AREAS = [320, 1_600]  # square pixels of the smallest and the largest circle; a number fits into each
 _ROOMY = 400
 PEOPLE = "people (noisy)"
@@ -107,28 +100,6 @@ def cluster_chart(answer: Answer, places: Places, *, under: Backdrop | None, wid
         behind = [base.mark_rule(style="quiet").encode(x=x, y=alt.Y("y:Q"), y2="people:Q")]
     layers = [*behind, circles, names]
     return alt.layer(*layers).resolve_scale(size="independent").properties(width=width, height=_TALL)
-
-
-def cluster_table(answer: Answer, places: Places, words: str) -> ChartTable:
-    """A row for each cluster: where it is, and how many people are nearest to it."""
-    rows = tuple(
-        (label, *told, number_text(float(size), 0), "yes" if exact else "no")
-        for label, told, size, exact in zip(
-            answer.labels[0], positions(places), answer.values, answer.exact, strict=True
-        )
-    )
-    return ChartTable(
-        f"{headline(answer.receipt.question)}. {words}", ("cluster", *answer.axes, PEOPLE, "exact"), rows
-    )
-
-
-def positions(places: Places) -> list[tuple[str, ...]]:
-    """Where each cluster is, as people read it: about a thousandth of the declared range."""
-    decimals = [digits((high - low) / _SHARE) for low, high in places.limits]
-    return [
-        tuple(number_text(float(value), few) for value, few in zip(row, decimals, strict=True))
-        for row in places.centroids
-    ]
 
 
 def _told(answer: Answer) -> list[str]:

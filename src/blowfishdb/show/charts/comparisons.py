@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from blowfishdb.show.charts.answers import value_title
-from blowfishdb.show.charts.frame import (
-    NUMBER,
-    WIDTH,
-    ChartTable,
-    digits,
-    finished,
-    label_axis,
-    number_axis,
-    number_text,
-    rounded,
-)
+from blowfishdb.show.charts.frame import NUMBER, WIDTH, finished, label_axis, number_axis
+from blowfishdb.show.tables import answer_names, bin_names, value_title
+from blowfishdb.show.words import decimals, rounded
 
 if TYPE_CHECKING:
     from blowfishdb.messages.answers import Comparison
@@ -31,7 +21,7 @@ def comparison_chart(comparison: Comparison, *, width: int = WIDTH) -> Any:
     import altair as alt
 
     axis = " · ".join(comparison.first.axes)
-    labels = _labels(comparison)
+    labels = bin_names(comparison.first)
     dodged = len(labels) <= _MOST_DODGED
     overlay = _overlay(comparison, labels, width, dodged=dodged)
     rows = _difference_rows(comparison, labels)
@@ -41,7 +31,7 @@ def comparison_chart(comparison: Comparison, *, width: int = WIDTH) -> Any:
     y = alt.Y("low:Q", axis=number_axis("difference", ticks=4), scale=alt.Scale(padding=8))
     noise = base.mark_rule(style="interval") if dodged else base.mark_area(style="band", interpolate="step")
     whiskers = noise.encode(x=x, y=y, y2="high:Q")
-    form = f",.{digits(comparison.grain)}f"
+    form = f",.{decimals(comparison.grain)}f"
     ends = [
         alt.Tooltip("low:Q", title="noise interval from", format=form),
         alt.Tooltip("high:Q", title="to", format=form),
@@ -70,46 +60,13 @@ def comparison_chart(comparison: Comparison, *, width: int = WIDTH) -> Any:
         width=width, height=_DIFFERENCE
     )
     chart = alt.vconcat(overlay, lower, spacing=24).resolve_scale(x="independent")
-    first, second = _names(comparison)
+    first, second = answer_names(comparison)
     return finished(
         chart,
         f"{first} and {second}: {comparison.first.receipt.question}",
         f"{comparison.sentence} {comparison.promise}",
         width=width,
     )
-
-
-def comparison_table(comparison: Comparison) -> ChartTable:
-    """Both values, their difference and its noise interval, bin by bin."""
-    places, (first, second) = digits(comparison.grain), _names(comparison)
-    numbers = zip(
-        comparison.first.values,
-        comparison.second.values,
-        comparison.difference,
-        *(comparison.band or ()),
-        strict=True,
-    )
-    rows = tuple(
-        (name, *(number_text(float(v), places) for v in values), "yes" if differs else "no")
-        for name, values, differs in zip(_labels(comparison), numbers, comparison.differs, strict=True)
-    )
-    axis = " · ".join(comparison.first.axes)
-    ends = () if comparison.band is None else ("noise interval from", "to")
-    columns = (axis, first, second, "difference", *ends, "more than noise")
-    return ChartTable(f"{comparison.sentence} {comparison.promise}", columns, rows)
-
-
-def _names(comparison: Comparison) -> tuple[str, str]:
-    one, other = comparison.first, comparison.second
-    if one.number == other.number:
-        return "first", "second"
-    if one.receipt.dataset == other.receipt.dataset:
-        return f"#{one.number}", f"#{other.number}"
-    return f"#{one.number} {one.receipt.dataset}", f"#{other.number} {other.receipt.dataset}"
-
-
-def _labels(comparison: Comparison) -> tuple[str, ...]:
-    return tuple(" · ".join(parts) for parts in itertools.product(*comparison.first.labels))
 
 
 def _scale(dodged: bool) -> Any:
@@ -122,7 +79,7 @@ def _overlay(comparison: Comparison, labels: tuple[str, ...], width: int, *, dod
     """Told apart by shape or dash as well as by colour."""
     import altair as alt
 
-    names = _names(comparison)
+    names = answer_names(comparison)
     base = alt.Chart(alt.InlineData(values=_overlay_rows(comparison, labels, names)))
     x = alt.X("bin:N", sort=None, title=None, axis=label_axis(labels, width), scale=_scale(dodged))
     y = alt.Y("value:Q", axis=number_axis(value_title(comparison.first)))
@@ -162,7 +119,7 @@ def _overlay(comparison: Comparison, labels: tuple[str, ...], width: int, *, dod
 def _overlay_rows(
     comparison: Comparison, labels: tuple[str, ...], names: tuple[str, str]
 ) -> list[dict[str, Any]]:
-    places = digits(comparison.grain)
+    places = decimals(comparison.grain)
     return [
         {"bin": label, "answer": name, "value": rounded(value, places), **_interval(ends, places)}
         for name, answer in zip(names, (comparison.first, comparison.second), strict=True)
@@ -176,7 +133,7 @@ def _interval(ends: Sequence[float], places: int) -> dict[str, float]:
 
 
 def _difference_rows(comparison: Comparison, labels: tuple[str, ...]) -> list[dict[str, Any]]:
-    places, band = digits(comparison.grain), comparison.band or ()
+    places, band = decimals(comparison.grain), comparison.band or ()
     return [
         {
             "bin": label,

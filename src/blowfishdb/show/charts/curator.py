@@ -13,19 +13,10 @@ import numpy as np
 
 from blowfishdb.core.arrays import FloatArray
 from blowfishdb.core.policy.protection import Step, percent
-from blowfishdb.show.charts.answers import heat_map, promise, value_title
-from blowfishdb.show.charts.frame import (
-    FILLED,
-    WIDTH,
-    ChartTable,
-    digits,
-    finished,
-    headline,
-    label_axis,
-    number_axis,
-    number_text,
-    rounded,
-)
+from blowfishdb.show.charts.answers import heat_map
+from blowfishdb.show.charts.frame import FILLED, WIDTH, finished, label_axis, number_axis
+from blowfishdb.show.tables import Table, bin_names, priced_promise, value_places, value_title
+from blowfishdb.show.words import amount, decimals, rounded
 
 if TYPE_CHECKING:
     from blowfishdb.core.budget import Epsilon
@@ -58,25 +49,22 @@ def preview_chart(preview: Preview, *, width: int = WIDTH) -> Any:
         drawn = alt.vconcat(*maps, spacing=16)
     else:
         drawn = _panels(preview, width)
-    return finished(drawn, f"{noisy.receipt.question}: {mark}", promise(noisy), width=width)
+    return finished(drawn, f"{noisy.receipt.question}: {mark}", priced_promise(noisy), width=width)
 
 
-def preview_table(preview: Preview) -> ChartTable:
+def preview_table(preview: Preview) -> Table:
     """True and noisy values and their difference, bin by bin."""
-    noisy = preview.noisy
-    places = digits(noisy.grain)
-    caption = f"{headline(_mark(preview))}. {headline(noisy.receipt.question)}. {promise(noisy)}"
-    if preview.truth.labels != noisy.labels:  # a ranking: noise changes which bins are listed
-        pairs = itertools.zip_longest(preview.truth.labels[0], noisy.labels[0], fillvalue="")
-        listed = tuple((str(place), true, drawn) for place, (true, drawn) in enumerate(pairs, start=1))
-        return ChartTable(caption, ("place", "true", "noisy"), listed)
-    names = (" · ".join(parts) for parts in itertools.product(*noisy.labels))
-    numbers = zip(preview.truth.values, noisy.values, noisy.values - preview.truth.values, strict=True)
-    rows = tuple(
-        (name, *(number_text(float(value), places) for value in values))
-        for name, values in zip(names, numbers, strict=True)
-    )
-    return ChartTable(caption, (" · ".join(noisy.axes), "true", "noisy", "noisy − true"), rows)
+    noisy, truth = preview.noisy, preview.truth
+    title, notes = f"{_mark(preview)}: {noisy.receipt.question}", (priced_promise(noisy),)
+    if truth.labels != noisy.labels:  # a ranking: noise changes which bins are listed
+        pairs = itertools.zip_longest(truth.labels[0], noisy.labels[0], fillvalue="")
+        listed = tuple((str(number), *pair) for number, pair in enumerate(pairs, start=1))
+        return Table(title, ("place", "true", "noisy"), listed, notes)
+    values = (truth.values, noisy.values, noisy.values - truth.values)
+    places = value_places(noisy.kind, noisy.grain, *values)
+    cells = ([amount(value, places) for value in column.tolist()] for column in values)
+    rows = tuple(zip(bin_names(noisy), *cells, strict=True))
+    return Table(title, (" · ".join(noisy.axes), "true", "noisy", "noisy − true"), rows, notes, (1, 2, 3))
 
 
 def _mark(preview: Preview) -> str:
@@ -92,8 +80,8 @@ def _panels(preview: Preview, width: int) -> Any:
 
     noisy = preview.noisy
     stride = -(-len(noisy.values) // _MOST)
-    names = tuple(" · ".join(parts) for parts in itertools.product(*noisy.labels))[::stride]
-    places = digits(noisy.grain if noisy.kind != "quantiles" else 1.0)
+    names = bin_names(noisy)[::stride]
+    places = decimals(noisy.grain if noisy.kind != "quantiles" else 1.0)
 
     def column(values: FloatArray) -> list[float]:
         return [rounded(value, places) for value in values[::stride]]
@@ -183,11 +171,11 @@ def protection_chart(steps: Sequence[Step], column: str, budget: Epsilon, *, wid
     return finished(drawn, f"How well '{column}' is hidden", _words(steps, budget), width=width)
 
 
-def protection_table(steps: Sequence[Step], column: str, budget: Epsilon) -> ChartTable:
+def protection_table(steps: Sequence[Step], column: str, budget: Epsilon) -> Table:
     """Every step of the curve."""
     rows = tuple((step.apart, percent(step.certainty)) for step in steps)
     columns = (f"two values of {column}", "an attacker is at most this sure")
-    return ChartTable(_words(steps, budget), columns, rows)
+    return Table("", columns, rows, (_words(steps, budget),), (1,))
 
 
 def _words(steps: Sequence[Step], budget: Epsilon) -> str:

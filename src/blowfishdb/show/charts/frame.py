@@ -1,4 +1,4 @@
-"""What all charts share: titles that fit, labels that do not overlap, numbers that read, the table twin.
+"""What all charts share: titles that fit and labels that do not overlap.
 
 Light and dark: the colours of what charts draw, and the two ways to make a picture of one.
 """
@@ -11,6 +11,8 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, final
+
+from blowfishdb.show.words import headline
 
 if TYPE_CHECKING:
     import altair as alt
@@ -185,20 +187,6 @@ _APART = "missing"
 _LETTER = 7.2  # pixels of a 12 px letter, roughly
 
 
-@final
-@dataclass(frozen=True)
-class ChartTable:
-    """What a chart shows, for those who read rather than look."""
-
-    caption: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-    def to_plain(self) -> dict[str, Any]:
-        """JSON-ready data."""
-        return {"caption": self.caption, "columns": list(self.columns), "rows": [list(r) for r in self.rows]}
-
-
 def finished(chart: Any, title: str, words: str, *, width: int) -> Any:
     """The chart with its title, what it promises, and the same for screen readers, in the light theme."""
     import altair as alt
@@ -209,11 +197,6 @@ def finished(chart: Any, title: str, words: str, *, width: int) -> Any:
         title=alt.TitleParams(text=heads, subtitle=lines), description=f"{headline(title)}. {words}".strip()
     )
     return themed(named)
-
-
-def headline(words: str) -> str:
-    """A sentence begins with a capital letter, whatever the column is called."""
-    return words[:1].upper() + words[1:]
 
 
 # --- axes -----------------------------------------------------------------------------------------
@@ -242,32 +225,3 @@ def number_axis(title: str | None = None, *, ticks: int = 5, form: str = NUMBER)
     import altair as alt
 
     return alt.Axis(title=title, format=form, tickCount=ticks)
-
-
-# --- numbers --------------------------------------------------------------------------------------
-
-
-def digits(scale: float) -> int:
-    """How many decimals are worth showing of something that is uncertain by ``scale``."""
-    if not math.isfinite(scale) or scale <= 0:
-        return 3
-    return min(9, max(0, 1 - math.floor(math.log10(scale))))
-
-
-def rounded(value: float, decimals: int) -> float:
-    """Without what is not worth showing, and without a minus in front of zero."""
-    return round(float(value), decimals) + 0.0
-
-
-def number_text(value: float, decimals: int) -> str:
-    """A number as people read it."""
-    text = f"{rounded(value, decimals):,.{decimals}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def epsilon_text(epsilon: object) -> str:
-    """ε to three significant digits, never in powers of ten."""
-    value = float(epsilon)  # type: ignore[arg-type]
-    if value == 0:
-        return "0"
-    return number_text(value, max(0, 2 - math.floor(math.log10(abs(value)))))

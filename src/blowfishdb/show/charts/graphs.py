@@ -11,7 +11,8 @@ import numpy as np
 from blowfishdb.core.arrays import BoolArray
 from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.graphs import Grid, Product
-from blowfishdb.show.charts.frame import WIDTH, ChartTable, finished, label_axis
+from blowfishdb.show.charts.frame import WIDTH, finished, label_axis
+from blowfishdb.show.tables import Table
 
 if TYPE_CHECKING:
     from blowfishdb.core.graphs import PolicyGraph
@@ -49,7 +50,7 @@ def graph_chart(
     return finished(drawn, "Policy graph", f"{edge_words(graph)} {note}".strip(), width=width)
 
 
-def graph_table(graph: PolicyGraph, labels: Sequence[str] | None = None) -> ChartTable:
+def graph_table(graph: PolicyGraph, labels: Sequence[str] | None = None) -> Table:
     """Every value with those it is hidden from, or the numbers where there are too many."""
     if graph.size <= MOST_NODES:
         names = _names(graph, labels)
@@ -58,13 +59,13 @@ def graph_table(graph: PolicyGraph, labels: Sequence[str] | None = None) -> Char
             (name, ", ".join(names[v] for v in np.flatnonzero(joined[u])) or "none")
             for u, name in enumerate(names)
         )
-        return ChartTable(edge_words(graph), ("value", "hidden from"), rows)
+        return Table("", ("value", "hidden from"), rows, (edge_words(graph),))
     facts = (
         ("values", f"{graph.counted.size:,}"),
         ("hidden pairs", f"{graph.edge_count:,}"),
         ("rule", graph.describe()),
     )
-    return ChartTable(edge_words(graph), ("what", "how much"), facts)
+    return Table("", ("what", "how much"), facts, (edge_words(graph),))
 
 
 def edge_words(graph: PolicyGraph) -> str:

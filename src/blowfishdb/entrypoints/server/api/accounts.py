@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from blowfishdb.adapters.tokens import Account, Token, csrf
+from blowfishdb.adapters.tokens import Account, csrf
 from blowfishdb.core.errors import InvalidInput, NotAllowed, NotFound
 from blowfishdb.entrypoints.server.access import (
     Anyone,
@@ -32,7 +32,7 @@ router: Final = APIRouter(tags=["Accounts"])
 def tokens(caller: SignedIn) -> TokenList:
     """The caller's own tokens, the newest first; never their texts."""
     mine = caller.server.tokens.tokens(caller.name)
-    return TokenList(tokens=[_shown(token) for token in mine if token.purpose == "api"])
+    return TokenList(tokens=[TokenShown(**token.to_plain()) for token in mine if token.purpose == "api"])
 
 
 @router.post("/tokens", summary="Make a token", status_code=201)
@@ -41,7 +41,7 @@ def make_token(body: NewToken, caller: SignedIn) -> TokenMade:
     settings = caller.server.settings
     lifetime = settings.token_lifetime if body.days is None else timedelta(days=body.days)
     text, token = caller.server.tokens.issue(caller.name, purpose="api", lifetime=lifetime, label=body.label)
-    return TokenMade(token=text, **_shown(token).model_dump())
+    return TokenMade(token=text, **token.to_plain())
 
 
 @router.delete("/tokens/{token_id}", summary="End a token", status_code=204)
@@ -53,14 +53,14 @@ def end_token(token_id: str, caller: SignedIn) -> None:
 @router.get("/users", summary="All users")
 def users(caller: Curator) -> UserList:
     """Everyone, also those who were revoked."""
-    return UserList(users=[_user(account) for account in caller.server.accounts.list()])
+    return UserList(users=[User(**account.to_plain()) for account in caller.server.accounts.list()])
 
 
 @router.post("/users", summary="Let someone in", status_code=201)
 def add_user(body: NewUser, caller: Curator) -> User:
     """A new user; a name is never given away a second time."""
     password = None if body.password is None else body.password.get_secret_value()
-    return _user(caller.server.accounts.add(body.user, body.role, password, by=caller.name))
+    return User(**caller.server.accounts.add(body.user, body.role, password, by=caller.name).to_plain())
 
 
 @router.patch("/users/{user}", summary="Change a role or a password")
@@ -76,7 +76,7 @@ def change_user(user: str, body: UserChange, caller: Curator) -> User:
     found = accounts.find(user)
     if found is None or (body.role is None and body.password is None):
         raise InvalidInput("Say what to change about which user.", fixes=("role", "password"))
-    return _user(found)
+    return User(**found.to_plain())
 
 
 @router.delete("/users/{user}", summary="Let someone in no longer", status_code=204)
@@ -89,18 +89,8 @@ def revoke_user(user: str, caller: Curator) -> None:
 def _check_other(user: str, caller: Caller) -> None:
     """A curator who locks themselves out may leave nobody who could let them in again."""
     account = caller.server.accounts.find(user)
-    if account is not None and account.name == caller.name:
+    if account is not None and account.user == caller.name:
         raise NotAllowed("Nobody can take away their own role.", fixes=("ask another curator",))
-
-
-def _user(account: Account) -> User:
-    return User(user=account.name, role=account.role, created=account.created, active=account.active)
-
-
-def _shown(token: Token) -> TokenShown:
-    return TokenShown(
-        id=token.id, label=token.label, created=token.created, expires=token.expires, active=token.active
-    )
 
 
 signing: Final = APIRouter(tags=["Signing in"])
@@ -162,10 +152,10 @@ def _enter(server: Server, account: Account, request: Request, response: Respons
     before = request.cookies.get(settings.cookie)
     if before:
         server.tokens.revoke_text(before)
-    text, _ = server.tokens.issue(account.name, purpose="session", lifetime=settings.session_lifetime)
+    text, _ = server.tokens.issue(account.user, purpose="session", lifetime=settings.session_lifetime)
     _set_cookie(response, settings, settings.cookie, text, settings.session_lifetime)
-    request.state.user = account.name
-    return Me(user=account.name, role=account.role, csrf=csrf(text), demo=settings.demo)
+    request.state.user = account.user
+    return Me(user=account.user, role=account.role, csrf=csrf(text), demo=settings.demo)
 
 
 def _set_cookie(response: Response, settings: Settings, name: str, text: str, lifetime: timedelta) -> None:

@@ -112,7 +112,7 @@ def grant(dataset: str, user: str, body: Allowance, caller: Curator) -> GrantLis
     if account is None or not account.active:
         raise NotFound("There is no such user.", fixes=("look at the list of users",))
     caller.gateway.facts(dataset)
-    caller.gateway.grant(dataset, account.name, Epsilon(body.epsilon))
+    caller.gateway.grant(dataset, account.user, Epsilon(body.epsilon))
     return _grants(caller.gateway, dataset)
 
 

@@ -19,16 +19,9 @@ from blowfishdb.entrypoints.server.web.figures import figure
 from blowfishdb.entrypoints.server.web.frame import dataset_address, meter, render, told
 from blowfishdb.messages.answers import Answer, Comparison, compare
 from blowfishdb.service.records import Records
-from blowfishdb.show.charts import (
-    Backdrop,
-    ChartTable,
-    answer_chart,
-    answer_table,
-    comparison_chart,
-    comparison_table,
-)
-from blowfishdb.show.charts.frame import digits, number_text
+from blowfishdb.show.charts import Backdrop, answer_chart, comparison_chart
 from blowfishdb.show.exports import FORMATS, export
+from blowfishdb.show.tables import answer_table, comparison_table
 
 router: Final = APIRouter(include_in_schema=False)
 
@@ -108,7 +101,7 @@ def answer_page(request: Request, number: int, caller: PageReader, raw: bool = F
         answer=answer,
         figure=figure(
             lambda width: answer_chart(answer, raw=raw, under=under, width=width),
-            _with_raw(answer) if raw else answer_table(answer),
+            answer_table(answer, raw=raw),
             id="answer",
             width=_WIDTH,
             headed=False,
@@ -180,20 +173,6 @@ def _under(caller: Caller, answer: Answer) -> Backdrop | None:
     stored = reversed(caller.gateway.answers(name))
     found = (Backdrop.of(other, answer, domain) for other in stored)
     return next((backdrop for backdrop in found if backdrop is not None), None)
-
-
-def _with_raw(answer: Answer) -> ChartTable:
-    """The table with the release as it left the mechanism, which may be negative or uneven."""
-    table = answer_table(answer)
-    if len(answer.raw) != len(answer.values):
-        return table
-    places = digits(answer.grain)
-    *columns, exact = table.columns
-    rows = tuple(
-        (*row[:-1], number_text(float(raw), places), row[-1])
-        for row, raw in zip(table.rows, answer.raw, strict=True)
-    )
-    return ChartTable(table.caption, (*columns, "raw release", exact), rows)
 
 
 def _file(body: bytes, media_type: str, name: str) -> Response:

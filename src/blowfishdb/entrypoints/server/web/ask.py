@@ -39,6 +39,7 @@ from blowfishdb.entrypoints.server.web.frame import (
 )
 from blowfishdb.language.condition import example_condition
 from blowfishdb.messages.quotes import Fit, Quote
+from blowfishdb.show.tables import dividend
 
 router: Final = APIRouter(include_in_schema=False)
 
@@ -159,9 +160,9 @@ class _Price:
     fits: tuple[tuple[str, str | None], ...]
 
     @property
-    def at_least(self) -> str:
-        """What is said before the price under plain differential privacy."""
-        return Quote.from_plain(self.plain).at_least
+    def dividend(self) -> str:
+        """What plain differential privacy would cost."""
+        return dividend(Quote.from_plain(self.plain))
 
     @classmethod
     def of(cls, quote: dict[str, Any], draft: Draft, total: Epsilon) -> _Price:

@@ -35,7 +35,8 @@ from blowfishdb.entrypoints.server.web.frame import (
     ticked,
     told,
 )
-from blowfishdb.show.charts import budget_chart, budget_table
+from blowfishdb.show.charts import budget_chart
+from blowfishdb.show.tables import budget_table
 
 router: Final = APIRouter(include_in_schema=False)
 
@@ -280,9 +281,9 @@ def _page(
         limited=any(given.granted is not None for given in grants),
         ungranted=budget.total - granted,
         people=[
-            account.name
+            account.user
             for account in caller.server.accounts.list()
-            if account.active and account.role is not Role.AUDITOR and account.name not in listed
+            if account.active and account.role is not Role.AUDITOR and account.user not in listed
         ],
         sure_now=at_most(certainty_at(1, budget.total)),
         sure_then=at_most(certainty_at(1, shown)),

@@ -32,7 +32,8 @@ from blowfishdb.adapters.store.database import Store
 from blowfishdb.core.errors import BlowfishError, NotFound
 from blowfishdb.entrypoints.server.access import Caller, PageVisitor
 from blowfishdb.entrypoints.server.server import key, server_of
-from blowfishdb.show.charts import ChartTable, picture_of
+from blowfishdb.show.charts import picture_of
+from blowfishdb.show.tables import Table
 
 WIDE: Final = 640
 NARROW: Final = 272
@@ -46,7 +47,7 @@ class Figure:
     """What ``figure`` in macros.html renders."""
 
     id: str
-    table: ChartTable
+    table: Table
     width: int
     headed: bool
     draw: Drawing = field(repr=False)
@@ -107,7 +108,7 @@ class Figure:
 
 def figure(
     draw: Drawing,
-    table: ChartTable,
+    table: Table,
     *,
     id: str,  # noqa: A002
     width: int = WIDE,

@@ -42,7 +42,8 @@ from blowfishdb.entrypoints.server.access import Caller, Gate, masked
 from blowfishdb.entrypoints.server.problems import problem_of, reference_of
 from blowfishdb.entrypoints.server.server import server_of
 from blowfishdb.entrypoints.server.web.figures import picture_address
-from blowfishdb.show.charts.frame import DARK, LIGHT, config, epsilon_text
+from blowfishdb.show.charts.frame import DARK, LIGHT, config
+from blowfishdb.show.words import loss, moment
 
 
 async def sent(request: Request) -> FormData:
@@ -337,7 +338,8 @@ def environment() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    made.filters["eps"] = epsilon_text
+    made.filters["eps"] = loss
+    made.filters["moment"] = moment
     made.filters["unbroken"] = lambda words: words.replace(" %", "\u00a0%")
     made.filters["count"] = lambda number: f"{number:,}"
     made.globals["static"] = static_address

@@ -124,4 +124,4 @@ def _caller(request: Request) -> Caller | None:
         return None
     if account is None:
         return None
-    return Caller(account, server.workspace.as_user(account.name), server, secret)
+    return Caller(account, server.workspace.as_user(account.user), server, secret)

@@ -28,7 +28,8 @@ from blowfishdb.entrypoints.server.web.frame import Sent, dataset_address, rende
 from blowfishdb.entrypoints.server.web.policy import MADE_UP, View, attempt
 from blowfishdb.entrypoints.server.web.policy_form import SHAPES, PolicyForm, TemplateForm
 from blowfishdb.messages.quotes import Tradeoff
-from blowfishdb.show.charts import tradeoff_chart, tradeoff_table
+from blowfishdb.show.charts import tradeoff_chart
+from blowfishdb.show.tables import tradeoff_table
 
 router: Final = APIRouter(include_in_schema=False)
 

@@ -1,0 +1,259 @@
+"""Tables: the values of a message as text, laid out once; terminal, notebook, file and page print the same.
+
+A chart has the table of what it draws as its twin, for those who read rather than look.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.questions.readings import significant
+from blowfishdb.show.words import amount, decimals, headline, interval, loss, moment
+
+if TYPE_CHECKING:
+    from blowfishdb.adapters.store.values import Budget
+    from blowfishdb.core.arrays import BoolArray, FloatArray
+    from blowfishdb.messages.answers import Answer, Comparison, Places
+    from blowfishdb.messages.quotes import Quote, Tradeoff
+
+UNITS = ("quantiles", "sum", "mean")
+"""Kinds whose values are in the units of the column, not in people."""
+_INTERVAL = "noise interval"
+_SHARE = 20  # of the declared range, in units of which a position is told to two digits
+
+
+@final
+@dataclass(frozen=True)
+class Table:
+    """A title, columns of words or of numbers, rows of texts, and sentences about all of it."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
+    """Which columns are numbers, and stand to the right."""
+
+    @property
+    def caption(self) -> str:
+        """Title and notes as sentences."""
+        return " ".join((*([f"{headline(self.title)}."] if self.title else []), *self.notes))
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-ready data."""
+        return {"caption": self.caption, "columns": list(self.columns), "rows": [list(r) for r in self.rows]}
+
+
+# --- answers --------------------------------------------------------------------------------------
+
+
+def answer_table(answer: Answer, *, raw: bool = False) -> Table:
+    """The bins, the tidy values, and their noise intervals where these are promised.
+
+    ``raw`` adds the release as it left the mechanism, which may be negative or uneven.
+    """
+    notes = (priced_promise(answer), *answer.notes)
+    if answer.places is not None:
+        return _cluster_table(answer, answer.places, notes)
+    bins = list(itertools.product(*answer.labels))
+    digits = value_places(answer.kind, answer.grain, answer.values, *(answer.band or ()))
+    headings = ("answer",) if answer.kind in UNITS else answer.headings
+    columns = {value_title(answer): [amount(value, digits) for value in answer.values.tolist()]}
+    if answer.band is not None or answer.exact.any():
+        columns[_INTERVAL] = intervals(answer.band, answer.exact, digits)
+    if raw and len(answer.raw) == len(answer.values):
+        columns["raw release"] = [amount(value, digits) for value in answer.raw.tolist()]
+    rows = tuple((*names, *cells) for names, *cells in zip(bins, *columns.values(), strict=True))
+    width = len(headings)
+    numbers = tuple(range(width, width + len(columns)))
+    return Table(answer.receipt.question, (*headings, *columns), rows, notes, numbers)
+
+
+def priced_promise(answer: Answer) -> str:
+    """What the noise interval means and what it cost, in words."""
+    return f"{answer.promise} ε\u00a0=\u00a0{loss(answer.receipt.epsilon)}."
+
+
+def value_title(answer: Answer) -> str:
+    """What the values count."""
+    noisy = "" if answer.exact.all() else " (noisy)"
+    return f"{answer.axes[0] if answer.kind in UNITS else 'people'}{noisy}"
+
+
+def value_places(kind: str, grain: float, *values: FloatArray) -> int:
+    """How many decimal places are worth showing: none of people, of other values as few as tell them."""
+    most = 0 if kind not in UNITS else 3 if kind == "quantiles" else decimals(grain)
+    every = [value for each in values for value in each.tolist()]
+    return next((n for n in range(most) if all(round(value, n) == value for value in every)), most)
+
+
+def intervals(
+    band: tuple[FloatArray, FloatArray] | None, exact: BoolArray | Sequence[bool], digits: int
+) -> list[str]:
+    """The noise intervals in words."""
+    if band is None:
+        return ["exact" if known else "not promised" for known in exact]
+    ends = zip(band[0].tolist(), band[1].tolist(), exact, strict=True)
+    return ["exact" if known else interval(low, high, digits) for low, high, known in ends]
+
+
+def _cluster_table(answer: Answer, places: Places, notes: tuple[str, ...]) -> Table:
+    """A row for each cluster: where it is, and how many people are nearest to it."""
+    each = zip(answer.labels[0], positions(places), answer.values.tolist(), strict=True)
+    rows = tuple((label, *where, amount(size, 0)) for label, where, size in each)
+    columns = ("cluster", *answer.axes, value_title(answer))
+    return Table(answer.receipt.question, columns, rows, notes, tuple(range(1, len(columns))))
+
+
+def positions(places: Places) -> list[tuple[str, ...]]:
+    """Where each cluster is, as people read it: about a thousandth of the declared range."""
+    digits = [decimals((high - low) / _SHARE) for low, high in places.limits]
+    return [
+        tuple(amount(value, few) for value, few in zip(row, digits, strict=True))
+        for row in places.centroids.tolist()
+    ]
+
+
+def receipt_table(answer: Answer, *, named: bool = False) -> Table:
+    """Everything that is on record about an answer; who asked only if ``named``."""
+    receipt = answer.receipt
+    facts = {
+        "dataset": f"{receipt.dataset}, snapshot {receipt.snapshot}",
+        "question": receipt.question,
+        **({"asked by": receipt.user or "not shown"} if named else {}),
+        "accuracy": answer.promise,
+        "cost": f"ε {receipt.epsilon}" if receipt.epsilon else "nothing",
+        "mechanism": receipt.mechanism,
+        "policy": f"version {receipt.policy_version}: {receipt.policy}",
+        "answered": moment(receipt.settled),
+    }
+    return Table("", ("Receipt", f"#{receipt.charge}"), tuple(facts.items()), answer.notes)
+
+
+# --- prices ---------------------------------------------------------------------------------------
+
+
+def quote_table(quote: Quote) -> Table:
+    """The price of an answer before it is paid, what it promises, and what else could be asked."""
+    facts = [("price", _price(quote))]
+    if quote.epsilon and not quote.owned:
+        facts.append(("left", f"ε {loss(quote.remaining)}, {_affordable(quote.affordable)}"))
+        if quote.alpha is not None:
+            facts.append(("plain DP", dividend(quote)))
+        facts += [
+            ("cheaper", f"±{significant(other.alpha, 6)} for ε {loss(other.epsilon)}")
+            for other in quote.alternatives
+        ]
+    if quote.binding is not None:
+        facts.append(("promised", quote.binding.words))
+    notes = (quote.promise, *quote.notes, f"{quote.mechanism}. {quote.explanation}")
+    return Table(quote.question, (), tuple(facts), notes)
+
+
+def _price(quote: Quote) -> str:
+    if quote.owned:
+        return "nothing: already answered"
+    return f"ε {loss(quote.epsilon)}" if quote.epsilon else "nothing: this is free"
+
+
+def _affordable(times: int | None) -> str:
+    if not times:
+        return "which is not enough"
+    return f"affordable {times:,} time{'' if times == 1 else 's'}"
+
+
+def dividend(quote: Quote) -> str:
+    """What the policy saves against the best plan without one; often something, sometimes nothing."""
+    times = quote.dividend or 1.0
+    if times < 1.05:
+        return "would cost the same: no policy dividend here"
+    cost = f"{quote.at_least}ε {loss(quote.plain_epsilon)}"
+    return f"would cost {cost}: a policy dividend of {significant(times, 2)}×"
+
+
+def tradeoff_table(tradeoffs: Tradeoff | Sequence[Tradeoff]) -> Table:
+    """Every policy with its cost and its error; ★ marks the strongest that costs no more than the first."""
+    many = list(tradeoffs) if isinstance(tradeoffs, Sequence) else [tradeoffs]
+    questions = ("question",) if len(many) > 1 else ()
+    rows = tuple(
+        (
+            *(each.question for _ in questions),
+            f"{point.policy}{star}",
+            loss(point.epsilon),
+            significant(point.alpha),
+            point.mechanism,
+        )
+        for each in many
+        for point, star in zip(each.points, _stars(each), strict=True)
+    )
+    costs = ("cost ε", f"± at ε\u00a0=\u00a0{loss(many[0].fixed_epsilon)}")
+    columns = (*questions, "hidden", *costs, "mechanism")
+    numbers = (len(questions) + 1, len(questions) + 2)
+    return Table("", columns, rows, tuple(each.sentence for each in many), numbers)
+
+
+def _stars(tradeoff: Tradeoff) -> Iterable[str]:
+    best = None if tradeoff.free_gain is None else tradeoff.free_gain[1]
+    return (" ★" if number == best else "" for number in range(len(tradeoff.points)))
+
+
+def budget_table(budget: Budget, answers: Sequence[Answer]) -> Table:
+    """Every answer that cost something, and what was spent by then."""
+    paid = [answer for answer in answers if answer.receipt.epsilon]
+    spent = itertools.accumulate((answer.receipt.epsilon for answer in paid), initial=Epsilon(0))
+    rows = tuple(
+        (
+            f"#{answer.number}",
+            answer.receipt.question,
+            answer.receipt.settled[:10],
+            loss(answer.receipt.epsilon),
+            loss(total),
+        )
+        for answer, total in zip(paid, itertools.islice(spent, 1, None), strict=True)
+    )
+    columns = ("answer", "question", "on", "cost ε", "spent so far")
+    return Table("", columns, rows, (budget_words(budget),), (3, 4))
+
+
+def budget_words(budget: Budget) -> str:
+    """What is gone, what is set aside, and what is left."""
+    held = f", {loss(budget.held)} held for questions under way" if budget.held else ""
+    return f"{loss(budget.spent)} of {loss(budget.total)} spent{held}, {loss(budget.remaining)} left."
+
+
+# --- two answers ----------------------------------------------------------------------------------
+
+
+def comparison_table(comparison: Comparison) -> Table:
+    """Both values, their difference and its noise interval, bin by bin."""
+    first, second = comparison.first, comparison.second
+    numbers = (first.values, second.values, comparison.difference)
+    digits = value_places(first.kind, comparison.grain, *numbers, *(comparison.band or ()))
+    cells = [[amount(value, digits) for value in each.tolist()] for each in numbers]
+    ends = () if comparison.band is None else (_INTERVAL,)
+    if comparison.band is not None:
+        cells.append(intervals(comparison.band, [False] * len(comparison.difference), digits))
+    differs = ["yes" if beyond else "no" for beyond in comparison.differs]
+    rows = tuple(zip(bin_names(first), *cells, differs, strict=True))
+    columns = (" · ".join(first.axes), *answer_names(comparison), "difference", *ends, "more than noise")
+    notes = (comparison.sentence, comparison.promise)
+    return Table("", columns, rows, notes, tuple(range(1, len(columns) - 1)))
+
+
+def bin_names(answer: Answer) -> tuple[str, ...]:
+    """Each bin in words, the parts along several axes in one text."""
+    return tuple(" · ".join(parts) for parts in itertools.product(*answer.labels))
+
+
+def answer_names(comparison: Comparison) -> tuple[str, str]:
+    """How two answers are told apart: by their numbers, and by the dataset where it is another."""
+    one, other = comparison.first, comparison.second
+    if one.number == other.number:
+        return "first", "second"
+    if one.receipt.dataset == other.receipt.dataset:
+        return f"#{one.number}", f"#{other.number}"
+    return f"#{one.number} {one.receipt.dataset}", f"#{other.number} {other.receipt.dataset}"
