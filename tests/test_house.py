@@ -70,4 +70,4 @@ def test_the_picture_is_drawn_from_these_imports() -> None:
 def test_a_client_loads_no_planner_and_no_database() -> None:
     ours, heavy = house.loaded_by_a_client()
     assert heavy == []
-    assert ours <= 75
+    assert ours <= 60

@@ -113,7 +113,7 @@ def test_whoever_could_come_in_still_can(tmp_path: Path) -> None:
     with opened(tmp_path) as workspace:
         clock = HandClock()
         accounts, tokens = Accounts(workspace.store, clock, hasher=CHEAP), Tokens(workspace.store, clock)
-        assert {user.name: user.active for user in accounts.list()} == {
+        assert {user.user: user.active for user in accounts.list()} == {
             "ana": True,
             "ben": True,
             "curator": True,
@@ -121,7 +121,7 @@ def test_whoever_could_come_in_still_can(tmp_path: Path) -> None:
         }
         assert accounts.check_password("curator", PASSWORD).role.value == "curator"
         found = tokens.who((tmp_path / TOKEN_FILE).read_text(), purpose="api")
-        assert found is not None and found.name == "ana"
+        assert found is not None and found.user == "ana"
         assert [(each.label, each.active) for each in tokens.tokens("ben")] == [("old", False)]
 
 

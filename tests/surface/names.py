@@ -20,7 +20,7 @@ import blowfishdb as bf
 
 INNER = frozenset(
     {
-        "And", "Answering", "Atom", "Axis", "Between", "Bits", "ClusterPlan", "ClusterQuestion", "Clustering",
+        "And", "Atom", "Axis", "Between", "Bits", "ClusterPlan", "ClusterQuestion", "Clustering",
         "Comparison", "Gateway", "IsIn", "IsMissing", "Kind", "LinearErrors", "Not", "Observation", "Op",
         "Or", "PointSpace", "Question", "QuestionForm", "Request", "Simulation", "UnitScales",
     }

@@ -251,13 +251,13 @@ class Comparison:
         """The outcome in words."""
         if self.band is None:
             return "How much of the difference is noise is not known."
-        found, places = int(self.differs.sum()), len(self.difference)
-        if places == 1:
-            return f"They differ by {'more than' if found else 'no more than'} the noise allows."
-        if not found:
+        differing, bars = int(self.differs.sum()), len(self.difference)
+        if bars == 1:
+            return f"They differ by {'more than' if differing else 'no more than'} the noise allows."
+        if not differing:
             return "No bar differs by more than the noise allows."
-        verb = "differs" if found == 1 else "differ"
-        return f"{found:,} of {places:,} bars {verb} by more than the noise allows."
+        verb = "differs" if differing == 1 else "differ"
+        return f"{differing:,} of {bars:,} bars {verb} by more than the noise allows."
 
     @property
     def promise(self) -> str:

@@ -12,7 +12,6 @@ from blowfishdb.core.plain import Message
 from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.protection import at_most, certainty
-from blowfishdb.core.policy.words import sentences
 
 
 @final
@@ -96,4 +95,6 @@ class EarlierPolicy(Message):
     @property
     def sentences(self) -> tuple[str, ...]:
         """What it hides, in words."""
+        from blowfishdb.core.policy.words import sentences  # a client reads what the server said
+
         return tuple(sentences(self.policy))

@@ -10,6 +10,7 @@ from typing import Any, final
 from blowfishdb.adapters.store.values import RequestKey
 from blowfishdb.core.accuracy import Accuracy, check_beta
 from blowfishdb.core.budget import AnyEpsilon, Epsilon, positive
+from blowfishdb.core.cancellation import Cancellation, Progress
 from blowfishdb.core.domain.domain import Axis, Domain
 from blowfishdb.core.errors import InvalidInput, NoGuarantee
 from blowfishdb.core.policy.policy import Policy
@@ -42,21 +43,25 @@ class Terms:
 
     def to_plain(self) -> dict[str, Any]:
         """JSON-ready data, without what was not said."""
-        said: dict[str, Any] = {}
+        written: dict[str, Any] = {}
         if self.accuracy is not None:
             confidence = float(1 - Fraction(repr(self.accuracy.beta)))
-            said = {"error": self.accuracy.alpha, "confidence": confidence}
-            said["each"] = not self.accuracy.simultaneous
+            written = {"error": self.accuracy.alpha, "confidence": confidence}
+            written["each"] = not self.accuracy.simultaneous
         if self.epsilon is not None:
-            said["epsilon"] = str(self.epsilon)
+            written["epsilon"] = str(self.epsilon)
         if self.mechanism is not None:
-            said["mechanism"] = self.mechanism
-        return said
+            written["mechanism"] = self.mechanism
+        return written
 
     @classmethod
     def from_plain(cls, said: Mapping[str, Any]) -> Terms:
         """Terms from their plain form."""
-        error, epsilon, terms = said.get("error"), said.get("epsilon"), cls(mechanism=said.get("mechanism"))
+        error, epsilon, terms = (
+            said.get("error"),
+            said.get("epsilon"),
+            cls(mechanism=said.get("mechanism")),
+        )
         if error is not None and epsilon is not None:
             raise InvalidInput("A question states an error or an epsilon, not both.")
         if epsilon is not None:
@@ -76,7 +81,7 @@ def _beta(confidence: object) -> float:
 @final
 @dataclass(frozen=True, eq=False)
 class Request:
-    """A question about a dataset, on terms."""
+    """A question about a dataset, on terms, and how its answering is limited, given up and watched."""
 
     dataset: str
     form: QuestionForm
@@ -85,6 +90,12 @@ class Request:
     user: str
     key: RequestKey | None = None
     """Under which it is charged once, however often it is sent; without one, as often as it is asked anew."""
+    max_cost: Epsilon | None = None
+    """What the answer may cost at most."""
+    cancel: Cancellation | None = None
+    """Gives the question up: before the charge is made nothing is charged, afterwards it stays."""
+    progress: Progress | None = None
+    """Is told how many of the statements, or of the policies, are done, and how many there are."""
 
     def __post_init__(self) -> None:
         if self.terms.accuracy is None and self.terms.epsilon is None:
@@ -113,7 +124,7 @@ def needs_rows(request: Request) -> bool:
 def number_of_rows(request: Request, domain: Domain) -> Request:
     """How many rows a question is about, as a question of its own."""
     form = request.form.counting(domain)
-    return replace(request, form=form, question=form.question(domain), terms=Terms().spending(1), key=None)
+    return Request(request.dataset, form, form.question(domain), Terms().spending(1), request.user)
 
 
 def over_rows(request: Request, domain: Domain, rows: int) -> Request:

@@ -12,6 +12,7 @@ from typing import final
 from blowfishdb.core.accuracy import LARGEST_EPSILON
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.plain import Message
+from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.questions.readings import EXACT, sentence
 
 _SAME = 1e-3  # prices within this share of each other read as the same number
@@ -201,6 +202,16 @@ class Explanation(Message):
 
 @final
 @dataclass(frozen=True)
+class Candidate:
+    """A policy that a question is priced under: its name, and the distance that it stands at, if any."""
+
+    name: str
+    policy: Policy
+    theta: float | None = None
+
+
+@final
+@dataclass(frozen=True)
 class TradeoffPoint(Message):
     """One policy: the price of the accuracy that was asked for, and the error at a fixed price."""
 
@@ -240,10 +251,10 @@ class Tradeoff(Message):
         strongest one at the same price; None if the first step already costs more.
         """
         first, last = float(self.points[0].epsilon), 0
-        for place, point in enumerate(self.points):
+        for number, point in enumerate(self.points):
             if float(point.epsilon) > first * (1 + _SAME):
                 break
-            last = place
+            last = number
         return (0, last) if last else None
 
     @property
@@ -251,5 +262,5 @@ class Tradeoff(Message):
         """What stands out, in words."""
         if self.free_gain is None:
             return "Every step towards more protection costs something here."
-        weakest, strongest = (self.points[place].policy for place in self.free_gain)
+        weakest, strongest = (self.points[number].policy for number in self.free_gain)
         return f"{weakest} → {strongest} costs nothing more for this question."

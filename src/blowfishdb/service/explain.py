@@ -5,21 +5,20 @@ Trade-off: what a question costs, and how far off it is, under one policy after 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.cancellation import Progress
 from blowfishdb.core.errors import InvalidInput, NoGuarantee, NotProven, TooLarge
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.questions.projection import Projected
 from blowfishdb.core.sensitivity import sensitivity
 from blowfishdb.messages.questions import Request, Terms
-from blowfishdb.messages.quotes import Explanation, Tradeoff, TradeoffPoint
+from blowfishdb.messages.quotes import Candidate, Explanation, Tradeoff, TradeoffPoint
 from blowfishdb.service.planning import Planner
 from blowfishdb.service.tasks import ClusterTask, CountTask, Task
 
@@ -105,32 +104,28 @@ def _box(problem: Projected, graph: PolicyGraph, vertex: int) -> str:
 def tradeoff(
     planner: Planner,
     request: Request,
-    policies: Mapping[str, Policy],
+    candidates: Sequence[Candidate],
     *,
     rows_per_person: int = 1,
     at_epsilon: Epsilon | None = None,
-    thetas: Mapping[str, float] | None = None,
-    progress: Progress | None = None,
 ) -> Tradeoff:
-    """Price ``request`` under every one of ``policies``, by name.
+    """Price ``request`` under every one of the policies.
 
     The errors are those at ``at_epsilon``; by default at the price under the first policy, or at the ε of the
     request itself.
     """
-    if not policies:
+    if not candidates:
         raise InvalidInput("A trade-off needs at least one policy.", fixes=("thresholds=[1000, 10000]",))
     fixed = at_epsilon or request.terms.epsilon
     points: list[TradeoffPoint] = []
-    for done, (name, policy) in enumerate(policies.items()):
-        if progress is not None:
-            progress(done, len(policies))
-        priced = planner.plan(request, policy, rows_per_person)
+    progress = request.progress or (lambda done, of: None)
+    for done, each in enumerate(candidates):
+        progress(done, len(candidates))
+        priced = planner.plan(request, each.policy, rows_per_person)
         fixed = fixed or priced.cost or Epsilon(1)
-        alpha = _error_at(planner, request, policy, rows_per_person, fixed)
-        theta = None if thetas is None else thetas.get(name)
-        points.append(TradeoffPoint(name, priced.cost, alpha, priced.choice.plan.name, theta))
-    if progress is not None:
-        progress(len(policies), len(policies))
+        alpha = _error_at(planner, request, each.policy, rows_per_person, fixed)
+        points.append(TradeoffPoint(each.name, priced.cost, alpha, priced.choice.plan.name, each.theta))
+    progress(len(candidates), len(candidates))
     assert fixed is not None
     asked = request.terms.accuracy
     return Tradeoff(request.question.describe(), asked and asked.alpha, fixed, tuple(points))

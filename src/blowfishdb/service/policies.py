@@ -32,7 +32,8 @@ from blowfishdb.core.constraints.under_policy import check_consistent
 from blowfishdb.core.errors import BudgetExhausted, PolicyConflict, TooLarge
 from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.policy import Policy
-from blowfishdb.core.policy.words import PolicyDifference, difference, sentences
+from blowfishdb.core.policy.statements import PolicyDifference
+from blowfishdb.core.policy.words import difference, sentences
 from blowfishdb.mechanisms.best import FROM_KNOWN
 from blowfishdb.mechanisms.losses import ByDistance, ByRows, Kernel, Tightest
 from blowfishdb.mechanisms.reuse import StoredRelease

@@ -18,7 +18,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final, final
@@ -26,7 +26,6 @@ from typing import Final, final
 from blowfishdb.adapters.backends import Backend
 from blowfishdb.adapters.store.values import Charge
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.cancellation import Cancellation, Progress
 from blowfishdb.core.errors import (
     BlowfishError,
     BudgetExhausted,
@@ -67,40 +66,23 @@ class Service(Prices):
     backend: Callable[[DatasetEntry], Backend]
     noise: Noise
 
-    def ask(
-        self,
-        request: Request,
-        *,
-        max_cost: Epsilon | None = None,
-        cancel: Cancellation | None = None,
-        together: Basket | None = None,
-        progress: Progress | None = None,
-    ) -> Answer:
+    def ask(self, request: Request, *, together: Basket | None = None) -> Answer:
         """All seven steps. An identical question returns its stored answer at no cost.
 
-        ``cancel`` gives the question up: before the charge is made nothing is charged, afterwards it stays.
-        ``together``: questions that were settled on together with this one, before any answer.
-        ``progress`` is told how many of the statements have been answered. A refresh in another process
-        while it is being planned is no reason to refuse it: it is planned anew.
+        ``together``: questions that were settled on together with this one, before any answer. A refresh in
+        another process while it is being planned is no reason to refuse it: it is planned anew.
         """
         for _ in range(_PLANS - 1):
             before = self.datasets(request.dataset)
             try:
-                return self._asked(request, max_cost, cancel, together, progress)
+                return self._asked(request, together)
             except (PolicyConflict, SourceError) as error:
                 now = self.datasets(request.dataset)
                 if error.charged or not _only_rows_changed(before, now):
                     raise
-        return self._asked(request, max_cost, cancel, together, progress)
+        return self._asked(request, together)
 
-    def _asked(
-        self,
-        request: Request,
-        max_cost: Epsilon | None,
-        cancel: Cancellation | None,
-        together: Basket | None,
-        progress: Progress | None,
-    ) -> Answer:
+    def _asked(self, request: Request, together: Basket | None) -> Answer:
         """All seven steps, over the declaration as it is now."""
         earlier = self.asked_before(request)
         if earlier is not None:
@@ -113,7 +95,7 @@ class Service(Prices):
         if answer is not None:
             return answer
         task = self.planner.task(request, problem, dataset.rows_per_person)
-        return self._fresh(task, dataset, max_cost, cancel, progress, together)
+        return self._fresh(task, dataset, together)
 
     def ask_all(self, requests: Sequence[Request], *, max_cost: Epsilon | None = None) -> list[Answer]:
         """Questions that were settled on before any of them is answered, the dearest first.
@@ -151,7 +133,7 @@ class Service(Prices):
             answer = before[place]
             if answer is None:
                 room = None if max_cost is None else max_cost - min(paid, max_cost)
-                answer = self.ask(requests[place], max_cost=room, together=together)
+                answer = self.ask(replace(requests[place], max_cost=room), together=together)
                 paid += answer.receipt.cost
             together.charges.add(answer.number)
             answers[place] = answer
@@ -205,29 +187,21 @@ class Service(Prices):
         answer = partial(answer_of, request, problem, promise, release, interval=offer.label.value)
         return self._record(Outcome(answer), request, dataset, problem, FROM_STORED)
 
-    def _fresh(
-        self,
-        task: Task,
-        dataset: DatasetEntry,
-        max_cost: Epsilon | None,
-        cancel: Cancellation | None,
-        progress: Progress | None,
-        together: Basket | None,
-    ) -> Answer:
+    def _fresh(self, task: Task, dataset: DatasetEntry, together: Basket | None) -> Answer:
         """From the rows: steps 4 to 7, the same for every kind of question."""
         request, cost = task.request, task.cost
         if together is not None:
             cost = together.due(dataset, task.kernel(dataset.policy, dataset.rows_per_person), cost)
-        _check_cost(cost, max_cost)
+        _check_cost(cost, request.max_cost)
         statement = task.prepare(self.backend(dataset))
-        if cancel is not None:
-            cancel.check()
+        if request.cancel is not None:
+            request.cancel.check()
         with self._advised(task, dataset):
             losses = self._losses(dataset, task)
             how = {"mechanism": task.mechanism, "alone": str(task.cost)}
             charge = self._reserve(request, dataset, task.problem, how, cost, losses)
         with self._committed(charge):
-            outcome = statement.run(self.noise, cancel, progress)
+            outcome = statement.run(self.noise, request.cancel, request.progress)
             receipt = _receipt(request, dataset, charge, task.mechanism, statement.sql, task.known)
             declared = None if dataset.copy is not None else dataset.version  # a copy cannot change meanwhile
             return self._settle(charge, outcome, receipt, declared)

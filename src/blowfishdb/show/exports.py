@@ -105,8 +105,8 @@ def _table(answer: Answer) -> Any:
 def _accuracy(answer: Answer) -> dict[str, str]:
     if answer.alpha is None:
         return {"accuracy": answer.promise}
-    said = {"accuracy": answer.promise, "alpha": repr(answer.alpha), "beta": repr(answer.beta)}
-    return {**said, "simultaneous": str(answer.simultaneous).lower()}
+    facts = {"accuracy": answer.promise, "alpha": repr(answer.alpha), "beta": repr(answer.beta)}
+    return {**facts, "simultaneous": str(answer.simultaneous).lower()}
 
 
 def _arrow(answer: Answer, _: bool) -> bytes:

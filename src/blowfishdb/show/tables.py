@@ -190,7 +190,7 @@ def tradeoff_table(tradeoffs: Tradeoff | Sequence[Tradeoff]) -> Table:
         for each in many
         for point, star in zip(each.points, _stars(each), strict=True)
     )
-    costs = ("cost ε", f"± at ε\u00a0=\u00a0{loss(many[0].fixed_epsilon)}")
+    costs = ("cost ε", f"± at ε {loss(many[0].fixed_epsilon)}")
     columns = (*questions, "hidden", *costs, "mechanism")
     numbers = (len(questions) + 1, len(questions) + 2)
     return Table("", columns, rows, tuple(each.sentence for each in many), numbers)
@@ -234,14 +234,14 @@ def comparison_table(comparison: Comparison) -> Table:
     numbers = (first.values, second.values, comparison.difference)
     digits = value_places(first.kind, comparison.grain, *numbers, *(comparison.band or ()))
     cells = [[amount(value, digits) for value in each.tolist()] for each in numbers]
-    ends = () if comparison.band is None else (_INTERVAL,)
-    if comparison.band is not None:
+    columns: tuple[str, ...] = (" · ".join(first.axes), *answer_names(comparison), "difference")
+    numbered = tuple(range(1, len(columns) + 1))
+    if comparison.band is not None:  # without one, nobody knows what is noise
+        columns += (_INTERVAL, "more than noise")
         cells.append(intervals(comparison.band, [False] * len(comparison.difference), digits))
-    differs = ["yes" if beyond else "no" for beyond in comparison.differs]
-    rows = tuple(zip(bin_names(first), *cells, differs, strict=True))
-    columns = (" · ".join(first.axes), *answer_names(comparison), "difference", *ends, "more than noise")
-    notes = (comparison.sentence, comparison.promise)
-    return Table("", columns, rows, notes, tuple(range(1, len(columns) - 1)))
+        cells.append(["yes" if beyond else "no" for beyond in comparison.differs])
+    rows = tuple(zip(bin_names(first), *cells, strict=True))
+    return Table("", columns, rows, (comparison.sentence, comparison.promise), numbered)
 
 
 def bin_names(answer: Answer) -> tuple[str, ...]:

@@ -291,8 +291,8 @@ def heat_map(answer: Answer, width: int, *, shaded: bool) -> Table | Text:
     if answer.low is not None:
         noise = ((answer.low <= 0) & ~answer.exact).reshape(values.shape)
     widths = [
-        max(len(label), *(len(people(value)) for value in values[:, place])) + 2
-        for place, label in enumerate(columns)
+        max(len(label), *(len(people(value)) for value in values[:, number])) + 2
+        for number, label in enumerate(columns)
     ]
     side = max(len(answer.axes[0]) + len(answer.axes[1]) + 3, *(len(row) for row in rows)) + 2
     if side + sum(widths) > width:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, final
+from typing import Any, final
 
 from blowfishdb.adapters.store.values import RequestKey
 from blowfishdb.core.budget import AnyEpsilon, Epsilon
@@ -23,25 +23,7 @@ from blowfishdb.core.questions.form import ColumnForm, QuestionForm
 from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.questions import Request, Terms
 from blowfishdb.messages.quotes import Quote
-
-
-class Answering(Protocol):
-    """Whoever prices and answers requests: a workspace in this process, or a server."""
-
-    user: str
-
-    def quote(self, request: Request) -> Quote:
-        """What the answer costs; free."""
-
-    def ask(
-        self,
-        request: Request,
-        *,
-        max_cost: Epsilon | None = None,
-        cancel: Cancellation | None = None,
-        progress: Progress | None = None,
-    ) -> Answer:
-        """The answer, charged once."""
+from blowfishdb.workspace.gateway import Gateway
 
 
 @final
@@ -55,7 +37,7 @@ class Columns:
     'histogram of region (3 bins) and age (4 bins)'
     """
 
-    answering: Answering
+    answering: Gateway
     dataset: str
     domain: Domain
     names: tuple[str, ...]
@@ -151,7 +133,7 @@ class Asking:
     Epsilon('0')
     """
 
-    answering: Answering
+    answering: Gateway
     dataset: str
     domain: Domain
     form: QuestionForm

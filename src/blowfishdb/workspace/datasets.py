@@ -16,9 +16,8 @@ from blowfishdb.core.domain.predicates import Everything, Predicate
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.policy.codec import digest
 from blowfishdb.core.policy.columns import column_graph
-from blowfishdb.core.policy.guarantee import Guarantee
 from blowfishdb.core.policy.policy import Policy
-from blowfishdb.core.policy.words import PolicyDifference
+from blowfishdb.core.policy.statements import Guarantee, PolicyDifference
 from blowfishdb.core.questions.form import QuestionForm
 from blowfishdb.core.source_kind import SourceKind
 from blowfishdb.messages.answers import Answer
@@ -233,11 +232,11 @@ class Dataset:
 
 def _labelled(policies: Sequence[Policy]) -> dict[str, Policy]:
     """Policies by what they say; those that say the same in short are numbered."""
-    found: dict[str, Policy] = {}
+    labelled: dict[str, Policy] = {}
     for number, policy in enumerate(policies, start=1):
         label = policy.describe()
-        found[label if label not in found else f"{label} ({number})"] = policy
-    return found
+        labelled[label if label not in labelled else f"{label} ({number})"] = policy
+    return labelled
 
 
 @final
@@ -268,8 +267,8 @@ class Batch:
         """The answers, in the order of the questions; under a ``key`` each is charged once for ever."""
         limit = None if max_cost is None else Epsilon(max_cost)
         if isinstance(key, str):
-            said = [{"dataset": question.dataset, **question.to_plain()} for question in self.questions]
-            key = RequestKey(key, digest(said))
+            questions = [{"dataset": question.dataset, **question.to_plain()} for question in self.questions]
+            key = RequestKey(key, digest(questions))
         requests = [
             question.request(None if key is None else replace(key, part=part))
             for part, question in enumerate(self.questions)

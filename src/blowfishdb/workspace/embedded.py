@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import copy
 import getpass
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Self, final
+from typing import final
 
 from blowfishdb.adapters.copies.folder import copies_of
-from blowfishdb.adapters.copies.values import Dialect, Holdings, SourceFacts, SourceRows
+from blowfishdb.adapters.copies.values import Holdings, SourceFacts, SourceRows
 from blowfishdb.adapters.store import backup as backups
 from blowfishdb.adapters.store.catalogue import Policies, already_asked
 from blowfishdb.adapters.store.database import Store
@@ -19,18 +19,17 @@ from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.adapters.store.values import Audited, Budget, Event, Grant, Head, RequestKey
 from blowfishdb.adapters.store.witness import Watch, Witness
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.cancellation import Cancellation, Progress
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidInput, NotFound
-from blowfishdb.core.policy.guarantee import Guarantee, guarantee
+from blowfishdb.core.policy.guarantee import guarantee
 from blowfishdb.core.policy.policy import Policy
-from blowfishdb.core.policy.words import PolicyDifference
+from blowfishdb.core.policy.statements import Guarantee, PolicyDifference
 from blowfishdb.mechanisms import Best
 from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.curator import KnownCheck, Preview
 from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss
 from blowfishdb.messages.questions import Request
-from blowfishdb.messages.quotes import Explanation, Quote, Tradeoff
+from blowfishdb.messages.quotes import Candidate, Explanation, Quote, Tradeoff
 from blowfishdb.noise import secure
 from blowfishdb.service import records
 from blowfishdb.service.curator import check_known, preview
@@ -92,12 +91,6 @@ class Workspace(Datasets):
         self._rows.close()
         self.store.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def backup(self, path: str | Path) -> backups.Copy:
         """Copy the workspace to a new file, as it is at one moment, while others go on writing."""
         return backups.backup(self.store, path)
@@ -130,10 +123,10 @@ class Workspace(Datasets):
             raise InvalidInput("A dataset needs a name.")
         if isinstance(source, str | Path):
             records.check_not_own(str(source), self.store.name)
-        made = self._rows.declare(name, source, domain, rows, by=self.user, total=DEFAULT_BUDGET)
-        if made.shared or rows.public or rows.rows_vary is not None:
-            told = {"public": list(rows.public), "rows_vary": rows.rows_vary}
-            self._ledger.note(name, self.user, "source", {**told, "same_rows_as": list(made.shared)})
+        record = self._rows.declare(name, source, domain, rows, by=self.user, total=DEFAULT_BUDGET)
+        if record.shared or rows.public or rows.rows_vary is not None:
+            facts = {"public": list(rows.public), "rows_vary": rows.rows_vary}
+            self._ledger.note(name, self.user, "source", {**facts, "same_rows_as": list(record.shared)})
 
     def redeclare(self, name: str, domain: Domain) -> None:
         """Declare other columns or limits, while nothing has been asked; everything is hidden again."""
@@ -142,18 +135,10 @@ class Workspace(Datasets):
             raise already_asked(name)
         self._rows.redeclare(record, domain, by=self.user)
 
-    def refresh(
-        self,
-        name: str,
-        source: object | None = None,
-        *,
-        dialect: Mapping[str, Any] | None = None,
-        same_rows: bool = False,
-    ) -> None:
+    def _refresh(self, name: str, source: object | None, rows: SourceRows) -> None:
         """Declare that the rows have changed: answers from now on belong to a new snapshot."""
-        said = None if dialect is None else Dialect.from_plain(dialect)
-        record = self._records[name]
-        self._rows.refresh(record, by=self.user, source=source, dialect=said, same_rows=same_rows)
+        record, dialect = self._records[name], rows.dialect
+        self._rows.refresh(record, by=self.user, source=source, dialect=dialect, same_rows=rows.same_rows)
 
     def limit_copies(self, seconds: float) -> None:
         """Refuse files that take longer to copy when they are declared or refreshed; a server does, because
@@ -241,25 +226,13 @@ class Workspace(Datasets):
             history=self._publishing.promised(name),
         )
 
-    def tradeoff(
-        self,
-        request: Request,
-        policies: Mapping[str, Policy],
-        *,
-        at_epsilon: Epsilon | None = None,
-        thetas: Mapping[str, float] | None = None,
-        progress: Progress | None = None,
+    def _tradeoff(
+        self, request: Request, candidates: Sequence[Candidate], at_epsilon: Epsilon | None
     ) -> Tradeoff:
         """What a question costs under each policy; reads no data."""
-        return tradeoff(
-            self._service.planner,
-            self._service.resolved(request),
-            policies,
-            rows_per_person=self._records[request.dataset].rows_per_person,
-            at_epsilon=at_epsilon,
-            thetas=thetas,
-            progress=progress,
-        )
+        planner, rows = self._service.planner, self._records[request.dataset].rows_per_person
+        resolved = self._service.resolved(request)
+        return tradeoff(planner, resolved, candidates, rows_per_person=rows, at_epsilon=at_epsilon)
 
     def preview(self, request: Request, *, policy: Policy | None = None, stand_in: bool = False) -> Preview:
         """The true answer beside a noisy one, for the curator."""
@@ -298,17 +271,10 @@ class Workspace(Datasets):
         """How the question would be answered; free."""
         return explain(self._service.plan(request))
 
-    def ask(
-        self,
-        request: Request,
-        *,
-        max_cost: Epsilon | None = None,
-        cancel: Cancellation | None = None,
-        progress: Progress | None = None,
-    ) -> Answer:
+    def _ask(self, request: Request) -> Answer:
         """The answer, charged once."""
         self._ready(request.dataset)
-        return self._service.ask(request, max_cost=max_cost, cancel=cancel, progress=progress)
+        return self._service.ask(request)
 
     def ask_all(self, requests: Sequence[Request], *, max_cost: Epsilon | None = None) -> list[Answer]:
         """The answers to questions that were settled on together, before any of them is answered."""
@@ -321,8 +287,8 @@ class Workspace(Datasets):
 
         A part of which nothing was heard for ``silence`` is taken for abandoned, and is lost.
         """
-        found = self._ledger.charged_under(self.user, key, silence=silence)
-        return {part: read_answer(stored) for part, stored in found.items()}
+        charged = self._ledger.charged_under(self.user, key, silence=silence)
+        return {part: read_answer(stored) for part, stored in charged.items()}
 
     def answers(self, dataset: str | None = None) -> list[Answer]:
         """Every stored answer, oldest first."""

@@ -8,28 +8,38 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from blowfishdb.adapters.copies.values import Holdings, SourceFacts, SourceRows
+from blowfishdb.adapters.copies.values import Dialect, Holdings, SourceFacts, SourceRows
 from blowfishdb.adapters.store.values import Audited, Budget, Event, Grant, Head
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.cancellation import Cancellation, Progress
 from blowfishdb.core.domain.domain import Domain
-from blowfishdb.core.policy.guarantee import Guarantee
 from blowfishdb.core.policy.policy import Policy
-from blowfishdb.core.policy.words import PolicyDifference
+from blowfishdb.core.policy.statements import Guarantee, PolicyDifference
 from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.curator import KnownCheck, Preview
 from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss
 from blowfishdb.messages.questions import Request
-from blowfishdb.messages.quotes import Explanation, Quote, Tradeoff
+from blowfishdb.messages.quotes import Candidate, Explanation, Quote, Tradeoff
 
 
 class Gateway(ABC):
     """A workspace: its datasets, their policies and budgets, and every answer so far."""
 
     user: str
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of files and connections."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     # --- datasets -------------------------------------------------------------------------------
 
@@ -52,7 +62,6 @@ class Gateway(ABC):
     def redeclare(self, name: str, domain: Domain) -> None:
         """Declare other columns or limits, while nothing has been asked; everything is hidden again."""
 
-    @abstractmethod
     def refresh(
         self,
         name: str,
@@ -61,7 +70,13 @@ class Gateway(ABC):
         dialect: Mapping[str, Any] | None = None,
         same_rows: bool = False,
     ) -> None:
-        """Declare that the rows have changed."""
+        """Declare that the rows have changed: answers from now on belong to a new snapshot."""
+        written = None if dialect is None else Dialect.from_plain(dialect)
+        self._refresh(name, source, SourceRows(dialect=written, same_rows=same_rows))
+
+    @abstractmethod
+    def _refresh(self, name: str, source: object | None, rows: SourceRows) -> None:
+        """The same; of ``rows`` it counts how a file is written, and whether another dataset has them too."""
 
     @abstractmethod
     def source(self, name: str) -> SourceFacts:
@@ -116,7 +131,6 @@ class Gateway(ABC):
     def guarantee(self, name: str) -> Guarantee:
         """What is promised to the people in the data, in words."""
 
-    @abstractmethod
     def tradeoff(
         self,
         request: Request,
@@ -127,6 +141,15 @@ class Gateway(ABC):
         progress: Progress | None = None,
     ) -> Tradeoff:
         """What a question costs under each policy; reads no data."""
+        distances = thetas or {}
+        candidates = [Candidate(name, policy, distances.get(name)) for name, policy in policies.items()]
+        return self._tradeoff(replace(request, progress=progress), candidates, at_epsilon)
+
+    @abstractmethod
+    def _tradeoff(
+        self, request: Request, candidates: Sequence[Candidate], at_epsilon: Epsilon | None
+    ) -> Tradeoff:
+        """The same, for policies by name."""
 
     @abstractmethod
     def preview(self, request: Request, *, policy: Policy | None = None, stand_in: bool = False) -> Preview:
@@ -164,7 +187,6 @@ class Gateway(ABC):
     def explain(self, request: Request) -> Explanation:
         """How the question would be answered; free."""
 
-    @abstractmethod
     def ask(
         self,
         request: Request,
@@ -174,6 +196,11 @@ class Gateway(ABC):
         progress: Progress | None = None,
     ) -> Answer:
         """The answer, charged once."""
+        return self._ask(replace(request, max_cost=max_cost, cancel=cancel, progress=progress))
+
+    @abstractmethod
+    def _ask(self, request: Request) -> Answer:
+        """The same, for a request that says everything itself."""
 
     @abstractmethod
     def ask_all(self, requests: Sequence[Request], *, max_cost: Epsilon | None = None) -> list[Answer]:

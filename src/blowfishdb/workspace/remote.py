@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self, final
+from typing import Any, final
 from urllib.parse import quote as escaped
 
 import httpx
@@ -17,21 +17,18 @@ import numpy as np
 
 from blowfishdb.adapters.copies.values import Holdings, SourceFacts, SourceRows
 from blowfishdb.adapters.store.values import Audited, Budget, Event, Grant, Head
-from blowfishdb.adapters.store.witness import Witness
 from blowfishdb.core import errors
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.cancellation import Cancellation, Progress
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.policy import codec
-from blowfishdb.core.policy.guarantee import Guarantee
 from blowfishdb.core.policy.policy import Policy
-from blowfishdb.core.policy.words import PolicyDifference, difference
+from blowfishdb.core.policy.statements import Guarantee, PolicyDifference
 from blowfishdb.core.questions.kinds import Reading
 from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.curator import KnownCheck, Preview
 from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss
 from blowfishdb.messages.questions import Request
-from blowfishdb.messages.quotes import Explanation, Quote, Tradeoff
+from blowfishdb.messages.quotes import Candidate, Explanation, Quote, Tradeoff
 from blowfishdb.workspace.datasets import Datasets
 from blowfishdb.workspace.wire import Wire
 
@@ -55,17 +52,11 @@ class Remote(Datasets):
         """Close the connection."""
         self._wire.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     # --- datasets -------------------------------------------------------------------------------
 
     def datasets(self) -> list[str]:
         """The names of all datasets."""
-        return [found["name"] for found in self._wire.get("/datasets")["datasets"]]
+        return [listed["name"] for listed in self._wire.get("/datasets")["datasets"]]
 
     def facts(self, name: str) -> DatasetInfo:
         """The columns and the policy of a dataset."""
@@ -78,9 +69,9 @@ class Remote(Datasets):
                 "A server reads rows where it is, so it cannot take a table from this process.",
                 fixes=("a path on the server", "the address of a database"),
             )
-        place = {"name": name, "source": str(source), "domain": codec.plain(domain)}
-        said = {key: value for key, value in rows.to_plain().items() if value is not None}
-        self._wire.send("POST", "/datasets", place | said)
+        where = {"name": name, "source": str(source), "domain": codec.plain(domain)}
+        declared = {key: value for key, value in rows.to_plain().items() if value is not None}
+        self._wire.send("POST", "/datasets", where | declared)
 
     def redeclare(self, name: str, domain: Domain) -> None:
         """Declare other columns or limits, while nothing has been asked; everything is hidden again."""
@@ -92,19 +83,12 @@ class Remote(Datasets):
             )
         self._wire.send("PATCH", _at(name, "schema"), {"columns": codec.plain(domain)})
 
-    def refresh(
-        self,
-        name: str,
-        source: object | None = None,
-        *,
-        dialect: Mapping[str, Any] | None = None,
-        same_rows: bool = False,
-    ) -> None:
+    def _refresh(self, name: str, source: object | None, rows: SourceRows) -> None:
         """Declare that the rows have changed."""
         if source is not None:
             raise errors.InvalidInput("A server reads rows where it is.", fixes=("refresh()",))
-        said = {} if dialect is None else {"dialect": dict(dialect)}
-        self._wire.send("POST", _at(name, "refresh"), {**said, "same_rows": same_rows})
+        dialect = {} if rows.dialect is None else {"dialect": rows.dialect.to_plain()}
+        self._wire.send("POST", _at(name, "refresh"), {**dialect, "same_rows": rows.same_rows})
 
     def source(self, name: str) -> SourceFacts:
         """Where the rows of a dataset come from; for the curator."""
@@ -123,16 +107,18 @@ class Remote(Datasets):
     def draft(self, name: str) -> Policy:
         """The policy that the curator is working on; the published one if there is none."""
         shown = self._wire.get(_at(name, "policy"))
-        said = shown["draft"] or shown
-        known = codec.constraints(said["known"] or {})
-        return Policy(self.facts(name).domain, codec.graph(said["graph"]), known)
+        policy = shown["draft"] or shown
+        known = codec.constraints(policy["known"] or {})
+        return Policy(self.facts(name).domain, codec.graph(policy["graph"]), known)
 
     def save_draft(self, name: str, policy: Policy) -> None:
         """Keep a policy to go on with later; nothing follows it until it is published."""
-        self._wire.send("PUT", _at(name, "policy"), _said(policy))
+        self._wire.send("PUT", _at(name, "policy"), _policy_body(policy))
 
     def propose(self, name: str, policy: Policy) -> PolicyDifference:
         """What would change, in words."""
+        from blowfishdb.core.policy.words import difference  # not for those who only ask
+
         published = self.facts(name).policy
         if policy.domain != published.domain:
             raise errors.PolicyConflict(
@@ -143,7 +129,7 @@ class Remote(Datasets):
 
     def past(self, name: str, policy: Policy) -> PastLoss:
         """What answers so far lost between values that ``policy`` hides."""
-        return PastLoss.from_plain(self._wire.send("POST", _at(name, "policy/past"), _said(policy)))
+        return PastLoss.from_plain(self._wire.send("POST", _at(name, "policy/past"), _policy_body(policy)))
 
     def publish(self, name: str, policy: Policy, *, confirm: bool = False, withdraw: bool = False) -> None:
         """Make ``policy`` the one that new answers follow."""
@@ -154,8 +140,8 @@ class Remote(Datasets):
     def kept(self, name: str) -> list[EarlierPolicy]:
         """Earlier policies that are still promised, oldest first."""
         return [
-            EarlierPolicy.from_plain(said)
-            for said in self._wire.get(_at(name, "policy/promises"))["promises"]
+            EarlierPolicy.from_plain(earlier)
+            for earlier in self._wire.get(_at(name, "policy/promises"))["promises"]
         ]
 
     def withdraw(self, name: str, version: int) -> None:
@@ -170,34 +156,28 @@ class Remote(Datasets):
         """What is promised to the people in the data, in words."""
         return Guarantee.from_plain(self._wire.get(_at(name, "guarantee")))
 
-    def tradeoff(
-        self,
-        request: Request,
-        policies: Mapping[str, Policy],
-        *,
-        at_epsilon: Epsilon | None = None,
-        thetas: Mapping[str, float] | None = None,
-        progress: Progress | None = None,
+    def _tradeoff(
+        self, request: Request, candidates: Sequence[Candidate], at_epsilon: Epsilon | None
     ) -> Tradeoff:
         """What a question costs under each policy; reads no data."""
-        body = _asked(request) | {"policies": {label: _said(policy) for label, policy in policies.items()}}
+        body = _body(request) | {"policies": {each.name: _policy_body(each.policy) for each in candidates}}
         if at_epsilon is not None:
             body["at_epsilon"] = str(at_epsilon)
-        if thetas is not None:
-            body["thetas"] = dict(thetas)
-        found = self._wire.job(_at(request.dataset, "tradeoff"), body, progress)
-        return Tradeoff.from_plain(found)
+        thetas = {each.name: each.theta for each in candidates if each.theta is not None}
+        if thetas:
+            body["thetas"] = thetas
+        return Tradeoff.from_plain(self._wire.job(_at(request.dataset, "tradeoff"), body, request.progress))
 
     def preview(self, request: Request, *, policy: Policy | None = None, stand_in: bool = False) -> Preview:
         """The true answer beside a noisy one, for the curator."""
-        body = _asked(request) | {"stand_in": stand_in}
+        body = _body(request) | {"stand_in": stand_in}
         if policy is not None:
-            body["policy"] = _said(policy)
-        found = self._wire.send("POST", _at(request.dataset, "preview"), body)
-        truth = np.array(found["truth"]["values"], dtype=np.float64)
-        labels = tuple(tuple(axis) for axis in found["truth"]["labels"])
+            body["policy"] = _policy_body(policy)
+        shown = self._wire.send("POST", _at(request.dataset, "preview"), body)
+        truth = np.array(shown["truth"]["values"], dtype=np.float64)
+        labels = tuple(tuple(axis) for axis in shown["truth"]["labels"])
         exact = np.ones(truth.shape, dtype=np.bool_)
-        return Preview(Reading(labels, truth, truth, truth, exact), _answer(found["noisy"]), stand_in)
+        return Preview(Reading(labels, truth, truth, truth, exact), _answer(shown["noisy"]), stand_in)
 
     # --- budgets --------------------------------------------------------------------------------
 
@@ -219,58 +199,46 @@ class Remote(Datasets):
 
     def grants(self, name: str) -> list[Grant]:
         """Who may spend what, and has."""
-        found = self._wire.get(_at(name, "grants"))["grants"]
-        return [Grant.from_plain({"dataset": name, **given}) for given in found]
+        grants = self._wire.get(_at(name, "grants"))["grants"]
+        return [Grant.from_plain({"dataset": name, **grant}) for grant in grants]
 
     # --- questions and answers ------------------------------------------------------------------
 
     def quote(self, request: Request) -> Quote:
         """What the answer costs; free."""
-        return Quote.from_plain(self._wire.look(_at(request.dataset, "quotes"), _asked(request)))
+        return Quote.from_plain(self._wire.look(_at(request.dataset, "quotes"), _body(request)))
 
     def explain(self, request: Request) -> Explanation:
         """How the question would be answered; free."""
-        return Explanation.from_plain(self._wire.look(_at(request.dataset, "explain"), _asked(request)))
+        return Explanation.from_plain(self._wire.look(_at(request.dataset, "explain"), _body(request)))
 
-    def ask(
-        self,
-        request: Request,
-        *,
-        max_cost: Epsilon | None = None,
-        cancel: Cancellation | None = None,
-        progress: Progress | None = None,
-    ) -> Answer:
+    def _ask(self, request: Request) -> Answer:
         """The answer, charged once."""
-        body = _asked(request)
-        if max_cost is not None:
-            body["max_cost"] = str(max_cost)
+        body = _body(request) | _limit(request.max_cost)
         key = None if request.key is None else request.key.text
-        answer = _answer(self._wire.once(_at(request.dataset, "answers"), body, cancel, key))
-        if progress is not None:  # of what happens in between a server says nothing
-            progress(1, 1)
+        answer = _answer(self._wire.once(_at(request.dataset, "answers"), body, request.cancel, key))
+        if request.progress is not None:  # of what happens in between a server says nothing
+            request.progress(1, 1)
         return answer
 
     def ask_all(self, requests: Sequence[Request], *, max_cost: Epsilon | None = None) -> list[Answer]:
         """The answers to questions that were settled on together, before any of them is answered."""
-        body: dict[str, Any] = {
-            "questions": [{"dataset": request.dataset, **_asked(request)} for request in requests]
-        }
-        if max_cost is not None:
-            body["max_cost"] = str(max_cost)
+        questions = [{"dataset": request.dataset, **_body(request)} for request in requests]
+        body = {"questions": questions, **_limit(max_cost)}
         keys = {request.key.text for request in requests if request.key is not None}
         sent = self._wire.once("/batches", body, None, *keys)
-        return [_answer(found) for found in sent["answers"]]
+        return [_answer(answer) for answer in sent["answers"]]
 
     def answers(self, dataset: str | None = None) -> list[Answer]:
         """Every stored answer, oldest first."""
-        found: list[Answer] = []
+        answers: list[Answer] = []
         after = 0
         while True:
             query: dict[str, Any] = {"after": after, "limit": 200, "full": True}
             page = self._wire.get("/answers", query if dataset is None else query | {"dataset": dataset})
-            found += [_answer(body) for body in page["answers"]]
+            answers += [_answer(body) for body in page["answers"]]
             if page["next"] is None:
-                return found
+                return answers
             after = page["next"]
 
     def answer(self, number: int) -> Answer:
@@ -279,19 +247,23 @@ class Remote(Datasets):
 
     def events(self, dataset: str | None = None) -> list[Event]:
         """Everything that happened, in order, as the hash chain has it."""
-        found = self._wire.get("/audit", None if dataset is None else {"dataset": dataset})
-        return [Event.from_plain(event) for event in found["events"]]
+        page = self._wire.get("/audit", None if dataset is None else {"dataset": dataset})
+        return [Event.from_plain(event) for event in page["events"]]
 
     def audit(self, *, since: Head | str | None = None, witness: str | Path | None = None) -> Audited:
         """What is wrong with the books, and what was looked at.
 
         They must extend the head ``since``, and every head of the file ``witness`` beside this process.
         """
+        from blowfishdb.adapters.store.witness import Witness  # not for those who only ask
+
         seen = [] if witness is None else Witness(witness).heads()
         heads = [*seen[-1:], *(() if since is None else (since,))]  # the newest covers those before it
         query: dict[str, Any] = {"after": 2**53}  # no events: those are asked for by themselves
-        found = Audited.from_plain(self._wire.get("/audit", query | {"since": [str(head) for head in heads]}))
-        return found if witness is None else replace(found, witnessed=len(seen))
+        audited = Audited.from_plain(
+            self._wire.get("/audit", query | {"since": [str(head) for head in heads]})
+        )
+        return audited if witness is None else replace(audited, witnessed=len(seen))
 
     def head(self) -> Head:
         """Where the books end."""
@@ -309,13 +281,17 @@ def _at(dataset: str, *rest: str) -> str:
     return f"/datasets/{'/'.join(parts)}"
 
 
-def _said(policy: Policy) -> dict[str, Any]:
+def _policy_body(policy: Policy) -> dict[str, Any]:
     """A policy about columns that the server knows already; nothing known is said too."""
     return {"graph": codec.plain(policy.graph), "known": codec.plain_known(policy) or {}}
 
 
-def _asked(request: Request) -> dict[str, Any]:
+def _body(request: Request) -> dict[str, Any]:
     return {"question": request.form.to_plain(), **request.terms.to_plain()}
+
+
+def _limit(max_cost: Epsilon | None) -> dict[str, str]:
+    return {} if max_cost is None else {"max_cost": str(max_cost)}
 
 
 def _answer(body: Mapping[str, Any]) -> Answer:

@@ -28,12 +28,12 @@ _KINDS: Final = {
 
 def error_of(problem: Any, headers: Mapping[str, str] | None = None) -> errors.BlowfishError:
     """The error that a problem stands for: its class, its words, and what became of the charge."""
-    said: Mapping[str, Any] = problem if isinstance(problem, Mapping) else {}
-    kind = _KINDS.get(str(said.get("type", "")).rpartition(":")[2], errors.SourceError)
-    words = str(said.get("detail", "The server refused without saying why."))
-    fixes = tuple(str(fix) for fix in said.get("fixes", ()))
-    error = _made(kind, words, fixes, said, headers or {})
-    error.charged = bool(said.get("charged", False))
+    facts: Mapping[str, Any] = problem if isinstance(problem, Mapping) else {}
+    kind = _KINDS.get(str(facts.get("type", "")).rpartition(":")[2], errors.SourceError)
+    words = str(facts.get("detail", "The server refused without saying why."))
+    fixes = tuple(str(fix) for fix in facts.get("fixes", ()))
+    error = _made(kind, words, fixes, facts, headers or {})
+    error.charged = bool(facts.get("charged", False))
     return error
 
 
@@ -41,11 +41,11 @@ def _made(
     kind: type[errors.BlowfishError],
     words: str,
     fixes: tuple[str, ...],
-    said: Mapping[str, Any],
+    facts: Mapping[str, Any],
     headers: Mapping[str, str],
 ) -> errors.BlowfishError:
     if issubclass(kind, errors.BudgetExhausted):
-        return kind(words, needed=said.get("needed"), left=said.get("left"), fixes=fixes)
+        return kind(words, needed=facts.get("needed"), left=facts.get("left"), fixes=fixes)
     if issubclass(kind, errors.TooManyAttempts | errors.AnswerInProgress):
         wait = headers.get("Retry-After", "")
         return kind(words, wait=int(wait) if wait.isdecimal() else 1, fixes=fixes)

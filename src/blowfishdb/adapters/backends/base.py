@@ -35,10 +35,9 @@ from blowfishdb.adapters.sql.statement import Aggregate, Statement, cell_stateme
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.cancellation import Cancellation
 from blowfishdb.core.domain.bins import Bins, whole_bin
-from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.domain.domain import CellQuery, Domain
 from blowfishdb.core.errors import Cancelled, QueryFailed, SourceError, SourceMissing, UnknownColumn
 from blowfishdb.core.questions.clusters import Centroids, ClusterQuery
-from blowfishdb.core.questions.projection import CellQuery
 from blowfishdb.core.secret import Secret
 
 _FIRST, _LAST = 0.05, 10.0

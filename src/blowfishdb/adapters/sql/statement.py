@@ -25,9 +25,8 @@ from blowfishdb.adapters.sql.values import SqlExpr
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.domain.bins import Bins
-from blowfishdb.core.domain.domain import Axis, Domain
+from blowfishdb.core.domain.domain import Axis, CellQuery, Domain
 from blowfishdb.core.errors import SizeMismatch, TooLarge
-from blowfishdb.core.questions.projection import CellQuery
 
 MOST_BOXES = 10**8
 """Counts are returned as one dense array."""

@@ -192,3 +192,29 @@ def _ends(attribute: Attribute, bins: Bins) -> tuple[str, ...]:
 def _grouped(attribute: Attribute) -> bool:
     most = attribute.upper(attribute.value_count - 1)
     return isinstance(most, int) and most >= 10_000
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class CellQuery:
+    """What the database is asked: one count per box of bins.
+
+    Rows that a column's declaration drops are in no box. Boxes are row-major, last axis fastest.
+    """
+
+    axes: tuple[Axis, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of bins along each axis."""
+        return tuple(axis.bins.count for axis in self.axes)
+
+    @property
+    def count(self) -> int:
+        """The number of boxes."""
+        return math.prod(self.shape)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What becomes of values that are not declared, for every column that the rows are read by."""
+        return tuple(note for axis in self.axes if (note := axis.note))

@@ -4,108 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import final
 
-from blowfishdb.core.arrays import ceil_div, whole
+from blowfishdb.core.arrays import ceil_div
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.constraints.under_policy import keeps_component_totals
-from blowfishdb.core.errors import InvalidInput, TooLarge
+from blowfishdb.core.errors import TooLarge
 from blowfishdb.core.graphs import Apart, Full, Grid, Partitioned, PolicyGraph, Threshold
-from blowfishdb.core.plain import Message
 from blowfishdb.core.policy.columns import shown_distance, values_graph
 from blowfishdb.core.policy.policy import Part, Parts, Policy, group_counts, own_graph, parts_of
 from blowfishdb.core.policy.protection import at_most, certainty_at, extent, percent
+from blowfishdb.core.policy.statements import Clause, Guarantee, Limit
 from blowfishdb.core.policy.words import area_distance, known_sentences, pair_words
 
 _LOST = 0.975  # where the next step goes beyond this, "effectively not hidden" is fair
 _NEARLY_SURE = 0.99
-
-
-@final
-@dataclass(frozen=True)
-class Limit(Message):
-    """How sure an attacker can become about values farther apart than one edge."""
-
-    apart: str
-    distance: int
-    certainty: float
-
-
-@final
-@dataclass(frozen=True)
-class Clause(Message):
-    """The promise about one column, or about several that are hidden by one graph.
-
-    ``certainty`` is about a hidden pair; None if no pair is. ``limits`` is about what is farther apart.
-    """
-
-    columns: tuple[str, ...]
-    promise: str
-    certainty: float | None
-    limits: tuple[Limit, ...]
-    beyond: str
-
-    def __str__(self) -> str:
-        return f"{self.promise} {self.beyond}".strip()
-
-
-@final
-@dataclass(frozen=True)
-class Guarantee(Message):
-    """A promise in words. ``together`` is about several columns, ``presence`` about being in the data.
-
-    ``known`` says how the promise changes because of what everyone knows already, ``past`` what answers under
-    earlier policies mean for it, ``about`` which rows it is about, ``history`` what was promised when, one
-    dated sentence for each step.
-    """
-
-    _said = ("paragraphs",)
-
-    budget: Epsilon
-    rows_per_person: int
-    clauses: tuple[Clause, ...]
-    together: str
-    presence: str
-    not_hidden: tuple[str, ...]
-    known: str = ""
-    past: tuple[str, ...] = ()
-    about: tuple[str, ...] = ()
-    history: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if whole(self.rows_per_person, "The number of rows per person", InvalidInput) < 1:
-            raise InvalidInput("A person has at least one row.")
-
-    @property
-    def exposure(self) -> str:
-        """What is not hidden from anyone, in one sentence; empty if there is nothing."""
-        if not self.not_hidden:
-            return ""
-        *first, last = self.not_hidden
-        return f"Not hidden: {', '.join(first)}, or {last}." if first else f"Not hidden: {last}."
-
-    @property
-    def assumption(self) -> str:
-        """What has to be true of the data."""
-        if self.rows_per_person == 1:
-            return "Assumes one row per person."
-        return f"Assumes at most {self.rows_per_person:,} rows per person; they are hidden together."
-
-    @property
-    def paragraphs(self) -> tuple[str, ...]:
-        """The whole guarantee, to be read from top to bottom."""
-        last = f"{self.exposure} {self.assumption}".strip()
-        said = (
-            *map(str, self.clauses),
-            self.together,
-            self.presence,
-            self.known,
-            *self.past,
-            *self.about,
-            last,
-        )
-        return tuple(text for text in said if text)
 
 
 def guarantee(policy: Policy, budget: Epsilon, *, rows_per_person: int = 1) -> Guarantee:

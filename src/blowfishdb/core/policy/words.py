@@ -5,9 +5,6 @@ What is known, in sentences, and what it does to everybody's privacy and to the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import final
-
 from blowfishdb.core.constraints.bound import most_records
 from blowfishdb.core.constraints.declared import Marginal, Reading, table_bins
 from blowfishdb.core.constraints.under_policy import keeps_component_totals, over_classes
@@ -16,7 +13,6 @@ from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidInput, TooLarge
 from blowfishdb.core.graphs import Full, Grid, Partitioned
 from blowfishdb.core.graphs.inclusion import includes
-from blowfishdb.core.plain import Message
 from blowfishdb.core.policy.columns import (
     ColumnRule,
     Hides,
@@ -26,6 +22,7 @@ from blowfishdb.core.policy.columns import (
     typed_distance,
 )
 from blowfishdb.core.policy.policy import Part, Policy, group_counts, own_graph, parts_of, without_presence
+from blowfishdb.core.policy.statements import ColumnChange, PolicyDifference
 
 _FEW = 6  # how many known counts are listed one by one
 
@@ -224,49 +221,6 @@ def _listed(columns: tuple[str, ...]) -> str:
 
 
 # --- two policies -------------------------------------------------------------------------------
-
-
-@final
-@dataclass(frozen=True)
-class ColumnChange(Message):
-    """One column before and after, in words. A flag is None where it could not be told."""
-
-    column: str
-    before: str
-    after: str
-    tightens: bool | None
-    loosens: bool | None
-
-    @property
-    def changed(self) -> bool:
-        """Whether anything about the column changes, or may change."""
-        return self.tightens is not False or self.loosens is not False
-
-
-@final
-@dataclass(frozen=True)
-class PolicyDifference(Message):
-    """What changes from one policy to another.
-
-    ``tightens``: pairs become hidden that were not; ``loosens``: pairs that were hidden no longer are; both
-    can hold. None means that it could not be told. ``newly_exact`` are answers that become exact and free.
-    """
-
-    _said = ("same",)
-
-    columns: tuple[ColumnChange, ...]
-    tightens: bool | None
-    loosens: bool | None
-    newly_exact: tuple[str, ...]
-    no_longer_exact: tuple[str, ...]
-    sentences: tuple[str, ...]
-
-    @property
-    def same(self) -> bool | None:
-        """Whether both policies hide exactly the same; None if that could not be told."""
-        if self.tightens or self.loosens:
-            return False
-        return True if self.tightens is False and self.loosens is False else None
 
 
 def difference(old: Policy, new: Policy) -> PolicyDifference:

@@ -27,12 +27,11 @@ from numpy.typing import ArrayLike
 
 from blowfishdb.core.arrays import BoolArray, ByContent, FloatArray, IntArray, integers, whole
 from blowfishdb.core.domain.bins import LIMIT, Bins, single_cells
-from blowfishdb.core.domain.domain import Axis, Domain
+from blowfishdb.core.domain.domain import Axis, CellQuery, Domain
 from blowfishdb.core.domain.predicates import Everything, Predicate
 from blowfishdb.core.errors import InvalidWorkload, NotProven, SizeMismatch, TooLarge
 from blowfishdb.core.graphs import Apex, Cone, PolicyGraph
 from blowfishdb.core.policy.policy import Policy
-from blowfishdb.core.questions.projection import CellQuery
 from blowfishdb.core.secret import Secret
 
 FINE = 16

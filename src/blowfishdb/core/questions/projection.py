@@ -7,7 +7,6 @@ that each lies inside or outside of it; boxes outside are kept, because records 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import final
@@ -17,39 +16,13 @@ import numpy as np
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.constraints.under_policy import Refined, refine
 from blowfishdb.core.domain.bins import Bins, ProductBins, common_bins
-from blowfishdb.core.domain.domain import Axis, Domain
+from blowfishdb.core.domain.domain import Axis, CellQuery, Domain
 from blowfishdb.core.domain.predicates import Everything
 from blowfishdb.core.errors import SizeMismatch
 from blowfishdb.core.graphs import Apex, Cone, PolicyGraph
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.questions.kinds import Question
 from blowfishdb.core.workloads import Selected, Workload
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class CellQuery:
-    """What the database is asked: one count per box of bins.
-
-    Rows that a column's declaration drops are in no box. Boxes are row-major, last axis fastest.
-    """
-
-    axes: tuple[Axis, ...]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The number of bins along each axis."""
-        return tuple(axis.bins.count for axis in self.axes)
-
-    @property
-    def count(self) -> int:
-        """The number of boxes."""
-        return math.prod(self.shape)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What becomes of values that are not declared, for every column that the rows are read by."""
-        return tuple(note for axis in self.axes if (note := axis.note))
 
 
 @final

@@ -15,9 +15,8 @@ from blowfishdb.entrypoints.cli.session import CURATOR, AsJson, Data, Session, Y
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from blowfishdb.core.policy.guarantee import Guarantee
     from blowfishdb.core.policy.policy import Policy
-    from blowfishdb.core.policy.words import PolicyDifference
+    from blowfishdb.core.policy.statements import Guarantee, PolicyDifference
     from blowfishdb.show.terminal import Framed
     from blowfishdb.workspace.datasets import Datasets
 

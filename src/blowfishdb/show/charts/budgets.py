@@ -166,10 +166,10 @@ def _rows(many: Sequence[Tradeoff], point: str) -> list[dict[str, Any]]:
             "alpha": rounded(p.alpha, decimals(p.alpha)),
             "mechanism": p.mechanism,
             "chosen": p.policy == point,
-            "star": t.free_gain is not None and place == t.free_gain[1],
+            "star": t.free_gain is not None and number == t.free_gain[1],
         }
         for t in many
-        for place, p in enumerate(t.points)
+        for number, p in enumerate(t.points)
     ]
 
 

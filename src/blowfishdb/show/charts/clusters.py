@@ -38,13 +38,13 @@ class Backdrop:
     @classmethod
     def of(cls, answer: Answer, clusters: Answer, domain: Domain) -> Backdrop | None:
         """A histogram of the same rows as ``clusters``, as boxes; None where it is of something else."""
-        axes, asked, found = clusters.axes, clusters.form, answer.form
-        if found.get("kind") != "histogram" or answer.axes != axes or len(axes) != 2:
+        axes, form = clusters.axes, answer.form
+        if form.get("kind") != "histogram" or answer.axes != axes or len(axes) != 2:
             return None
-        if found.get("where") != asked.get("where") or answer.receipt.snapshot != clusters.receipt.snapshot:
+        same = form.get("where") == clusters.form.get("where")
+        if not same or answer.receipt.snapshot != clusters.receipt.snapshot:
             return None
-        form = QuestionForm.from_plain(found)
-        question = form.question(domain)
+        question = QuestionForm.from_plain(form).question(domain)
         assert isinstance(question, Question)
         ends = {axis.column: _ends(axis.attribute, axis.bins) for axis in question.axes}
         shape = tuple(len(ends[name]) - 1 for name in axes)
@@ -104,20 +104,20 @@ def cluster_chart(answer: Answer, places: Places, *, under: Backdrop | None, wid
 
 def _told(answer: Answer) -> list[str]:
     """The keys under which a row of the chart has its positions in words: a name may hold anything."""
-    return [f"at{place}" for place in range(len(answer.axes))]
+    return [f"at{number}" for number in range(len(answer.axes))]
 
 
 def _rows(answer: Answer, places: Places) -> list[dict[str, Any]]:
     rows = []
-    for place, (label, words) in enumerate(zip(answer.labels[0], positions(places), strict=True)):
-        where = places.centroids[place]
+    for number, (label, words) in enumerate(zip(answer.labels[0], positions(places), strict=True)):
+        where = places.centroids[number]
         rows.append(
             {
                 "cluster": label,
-                "number": str(place + 1),
+                "number": str(number + 1),
                 "x": float(where[0]),
                 "y": float(where[1]) if len(where) > 1 else 0.0,
-                "people": rounded(answer.values[place], 0),
+                "people": rounded(answer.values[number], 0),
                 **dict(zip(_told(answer), words, strict=True)),
             }
         )

@@ -53,9 +53,9 @@ def comparison_chart(comparison: Comparison, *, width: int = WIDTH) -> Any:
         .mark_point(style="alarm", shape="diamond", filled=True, opacity=1, size=90)
         .encode(x=x, y="difference:Q", tooltip=tooltip)
     )
-    found = int(comparison.differs.sum())
+    beyond_noise = int(comparison.differs.sum())
     # a layer without a single row makes Vega warn about its scale
-    points = [*([within] if found < len(rows) else []), *([beyond] if found else [])]
+    points = [*([within] if beyond_noise < len(rows) else []), *([beyond] if beyond_noise else [])]
     lower = alt.layer(zero, *([whiskers] if known else []), *points).properties(
         width=width, height=_DIFFERENCE
     )

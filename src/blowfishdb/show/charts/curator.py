@@ -148,9 +148,9 @@ def _listed(preview: Preview, width: int) -> Any:
     import altair as alt
 
     rows = [
-        {"place": place, "list": name, "bin": label}
+        {"place": rank, "list": name, "bin": label}
         for name, labels in ((_mark(preview), preview.truth.labels[0]), ("noisy", preview.noisy.labels[0]))
-        for place, label in enumerate(labels[:_MOST_LISTED], start=1)
+        for rank, label in enumerate(labels[:_MOST_LISTED], start=1)
     ]
     base = alt.Chart(alt.InlineData(values=rows))
     y = alt.Y("place:O", title="place", axis=alt.Axis(grid=False))

@@ -15,7 +15,8 @@ from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.columns import column_graph
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.protection import curve, probe
-from blowfishdb.core.policy.words import PolicyDifference, sentences
+from blowfishdb.core.policy.statements import PolicyDifference
+from blowfishdb.core.policy.words import sentences
 from blowfishdb.entrypoints.server.access import Anyone, Caller, Curator, SignedIn
 from blowfishdb.entrypoints.server.api.requests import Confirmation, Plain, PolicyDraft, Version
 from blowfishdb.entrypoints.server.api.responses import (

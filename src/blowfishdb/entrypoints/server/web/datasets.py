@@ -16,9 +16,9 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from blowfishdb.adapters.tokens import Role
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import BlowfishError, InvalidInput, NotFound, UnknownDataset
-from blowfishdb.core.policy.guarantee import Clause
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.protection import curve, percent
+from blowfishdb.core.policy.statements import Clause
 from blowfishdb.core.policy.words import sentences
 from blowfishdb.entrypoints.demo_data import SAMPLES
 from blowfishdb.entrypoints.server.access import Caller, PageCurator, PageReader, PageVisitor, summary_body
