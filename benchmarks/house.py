@@ -2,6 +2,16 @@
 
 Files, lines and import cycles; how many files, functions and types one question passes; how many modules a
 client loads. With ``--write``, docs/figures/architecture.svg is drawn again from the imports.
+
+What one ask passes is measured by running one: a fresh cumulative question on a file of 200 rows, after
+another so that nothing is loaded on the way, with a profiler that sees every call. A file is passed if one of
+its functions is called; a type is passed if one of its objects is made (its ``__init__`` is called), private
+types too. Both are counted twice:
+
+- on the *product path*: workspace, service, messages, adapters, core/questions. What somebody reads who
+  follows a question from ``ask`` to SQL and back;
+- in *planning*: mechanisms and the rest of core. What the candidates for a plan make of the question, most of
+  which are not taken; how much there is depends on how many mechanisms there are.
 """
 
 from __future__ import annotations
@@ -40,6 +50,8 @@ LAYERS = (
     ),
     ("core", ("core",), "definitions, without effects"),
 )
+PRODUCT = ("workspace", "service", "messages", "adapters", "core/questions")
+"""Where somebody reads who follows a question from ``ask`` to SQL and back."""
 DRAWING = {
     ("messages.answers", "show.charts"),
     ("messages.answers", "show.exports"),
@@ -84,9 +96,9 @@ def cycles() -> list[list[str]]:
 # --- one question ---------------------------------------------------------------------------------
 
 
-def passed_by_a_question() -> tuple[set[str], set[str], set[str]]:
-    """The files, functions and types of ours that one fresh ``.ask()`` passes, from the first dot on."""
-    files, functions, types = set(), set(), set()
+def passed_by_a_question() -> tuple[set[str], set[str], dict[str, str]]:
+    """What one fresh ``.ask()`` passes, from the first dot on: files, functions, and types by their file."""
+    files, functions, types = set(), set(), dict[str, str]()
 
     def look(frame: FrameType, event: str, _: object) -> None:
         if event != "call":
@@ -98,7 +110,7 @@ def passed_by_a_question() -> tuple[set[str], set[str], set[str]]:
         if code.co_name == "__init__" and "self" in frame.f_locals:
             kind = type(frame.f_locals["self"])
             if kind.__module__.startswith("blowfishdb."):
-                types.add(kind.__name__)
+                types[kind.__name__] = kind.__module__.removeprefix("blowfishdb.").replace(".", "/")
 
     with TemporaryDirectory() as folder:
         rows = Path(folder) / "rows.csv"
@@ -133,6 +145,11 @@ print(ours, *(name for name in heavy if name in sys.modules))
     return int(told[0]), told[1:]
 
 
+def _on_the_path(file: str) -> bool:
+    """Whether a file is one of those where a question is followed, not where it is planned."""
+    return file.startswith(tuple(f"{folder}/" for folder in PRODUCT))
+
+
 def measures() -> Iterator[tuple[str, str]]:
     """What is watched, in words and numbers."""
     sizes = [len(path.read_text(encoding="utf-8").splitlines()) for path in PACKAGE.rglob("*.py")]
@@ -145,9 +162,12 @@ def measures() -> Iterator[tuple[str, str]]:
     yield "longest file", f"{max(sizes):,} lines"
     yield "layers", f"{len(LAYERS)}"
     yield "import cycles, types counted", f"{len(found)} ({', '.join(' ↔ '.join(group) for group in found)})"
-    yield "files on the way of one ask", f"{len(files)}"
     yield "functions on the way of one ask", f"{len(functions)}"
-    yield "types made on the way of one ask", f"{len(types)}: {', '.join(sorted(types))}"
+    for what, where in (("the product path", True), ("planning", False)):
+        passed = sorted(file for file in files if _on_the_path(file) == where)
+        made = sorted(name for name, file in types.items() if _on_the_path(file) == where)
+        yield f"files of one ask, {what}", f"{len(passed)}: {', '.join(passed)}"
+        yield f"types of one ask, {what}", f"{len(made)}: {', '.join(made)}"
     yield "our modules that connect loads", f"{ours}, and {', '.join(heavy) or 'nothing heavy'}"
 
 
