@@ -80,6 +80,16 @@ class Workspace(Datasets):
             secure(),
         )
 
+    @property
+    def place(self) -> str:
+        """Where it is: a file, or the address of a database."""
+        return self.store.name
+
+    @property
+    def file(self) -> Path | None:
+        """The file that it is, in full; None for a database elsewhere."""
+        return self.store.file
+
     def as_user(self, user: str) -> Workspace:
         """The same workspace in the name of somebody else; both share everything that is open."""
         other = copy.copy(self)
@@ -184,10 +194,15 @@ class Workspace(Datasets):
         """The policy that the curator is working on; the published one if there is none."""
         return self._records.draft(name)
 
-    def save_draft(self, name: str, policy: Policy) -> None:
-        """Keep a policy to go on with later; nothing follows it until it is published."""
-        self.propose(name, policy)
+    def policy_at(self, name: str, version: int) -> Policy | None:
+        """The policy as it was published then, also of a dataset that is no more; None if it is not known."""
+        return self._records.policy(name, version)
+
+    def save_draft(self, name: str, policy: Policy) -> PolicyDifference:
+        """Keep a policy to go on with later; says what publishing it would change. Nothing follows it yet."""
+        change = self.propose(name, policy)
         self._records.put_draft(name, policy)
+        return change
 
     def propose(self, name: str, policy: Policy) -> PolicyDifference:
         """What would change, in words."""
@@ -251,15 +266,15 @@ class Workspace(Datasets):
 
     def set_budget(self, name: str, total: Epsilon) -> None:
         """Declare the total."""
-        self._ledger.set_budget(name, total, self.user)
+        self._ledger.set_budget(self._records[name].name, total, self.user)
 
     def grant(self, name: str, user: str, epsilon: Epsilon) -> None:
         """Let a user spend part of the total."""
-        self._ledger.grant(name, user, epsilon, self.user)
+        self._ledger.grant(self._records[name].name, user, epsilon, self.user)
 
     def grants(self, name: str) -> list[Grant]:
         """Who may spend what, and has."""
-        return self._ledger.grants(name)
+        return self._ledger.grants(self._records[name].name)
 
     # --- questions and answers ------------------------------------------------------------------
 

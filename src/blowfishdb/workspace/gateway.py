@@ -97,8 +97,8 @@ class Gateway(ABC):
         """The policy that the curator is working on; the published one if there is none."""
 
     @abstractmethod
-    def save_draft(self, name: str, policy: Policy) -> None:
-        """Keep a policy to go on with later; nothing follows it until it is published."""
+    def save_draft(self, name: str, policy: Policy) -> PolicyDifference:
+        """Keep a policy to go on with later; says what publishing it would change. Nothing follows it yet."""
 
     @abstractmethod
     def propose(self, name: str, policy: Policy) -> PolicyDifference:

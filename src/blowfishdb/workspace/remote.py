@@ -111,9 +111,9 @@ class Remote(Datasets):
         known = codec.constraints(policy["known"] or {})
         return Policy(self.facts(name).domain, codec.graph(policy["graph"]), known)
 
-    def save_draft(self, name: str, policy: Policy) -> None:
-        """Keep a policy to go on with later; nothing follows it until it is published."""
-        self._wire.send("PUT", _at(name, "policy"), _policy_body(policy))
+    def save_draft(self, name: str, policy: Policy) -> PolicyDifference:
+        """Keep a policy to go on with later; says what publishing it would change. Nothing follows it yet."""
+        return PolicyDifference.from_plain(self._wire.send("PUT", _at(name, "policy"), _policy_body(policy)))
 
     def propose(self, name: str, policy: Policy) -> PolicyDifference:
         """What would change, in words."""

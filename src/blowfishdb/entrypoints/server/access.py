@@ -7,7 +7,7 @@ our own pages know (``X-CSRF-Token``).
 Who may see a page: the gates of the interface, for people in front of a browser.
 
 A form carries the text that shows it was made for the one who sends it (the field ``csrf``). Nobody signed in
-means to sign in first, which ``problem_pages`` sees to.
+means to sign in first, which ``web.problem_page`` sees to.
 
 What people are shown of an answer: everything but whose question it was and how the rows were read.
 

@@ -28,7 +28,6 @@ from blowfishdb.entrypoints.server.middleware import (
 )
 from blowfishdb.entrypoints.server.server import Server, Settings
 from blowfishdb.entrypoints.server.web import frame
-from blowfishdb.entrypoints.server.web.problem_pages import ProblemPages
 from blowfishdb.mechanisms import Best
 
 if TYPE_CHECKING:
@@ -105,7 +104,6 @@ def create_app(
         app.include_router(accounts.demo, prefix=PREFIX, responses=problems.COMMON)
     access.check_gates(app)
     app.add_middleware(BodyLimit, longest=settings.longest_body)  # the last one added is the outermost
-    app.add_middleware(ProblemPages)
     app.add_middleware(RequestLog, metrics=metrics, templates=templates_of(app))
     app.add_middleware(SecurityHeaders, https=settings.https)
     return app

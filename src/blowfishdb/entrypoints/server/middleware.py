@@ -32,7 +32,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, final
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.routing import iter_route_contexts
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -43,7 +43,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from blowfishdb.adapters.store.values import stamp, utc_now
 from blowfishdb.core.errors import TooManyAttempts
-from blowfishdb.entrypoints.server.problems import problem, unexpected
+from blowfishdb.entrypoints.server.problems import problem, respond, unexpected
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
@@ -121,7 +121,8 @@ class BodyLimit:
             return
         if len(scope["path"]) > _LONGEST_PATH:
             detail = f"An address may have at most {_LONGEST_PATH:,} characters before its '?'."
-            await problem(414, "too-long", detail, fixes=("a shorter one",))(scope, receive, send)
+            refusal = problem(414, "too-long", detail, fixes=("a shorter one",))
+            await (await respond(Request(scope), refusal))(scope, receive, send)
             return
         announced = Headers(scope=scope).get("Content-Length", "0")
         if not _is_length(announced) or int(announced) > self._longest:
@@ -157,9 +158,8 @@ class BodyLimit:
     async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
         detail = f"A request may have at most {self._longest:,} bytes."
         fixes = ("a smaller request", "a file that the server can read instead of its contents")
-        headers = {"Connection": "close"}
-        response = problem(413, "too-large", detail, fixes=fixes, headers=headers)
-        await response(scope, receive, send)
+        refusal = problem(413, "too-large", detail, fixes=fixes, headers={"Connection": "close"})
+        await (await respond(Request(scope), refusal))(scope, receive, send)
 
 
 def _is_length(text: str) -> bool:
@@ -237,8 +237,12 @@ class RequestLog:
         except Exception as raised:
             error = raised
             if not status:
-                charged = bool(getattr(raised, "charged", False))
-                await unexpected(reference, charged=charged)(scope, receive, noted)
+                failure = unexpected(reference, charged=bool(getattr(raised, "charged", False)))
+                try:
+                    response = await respond(Request(scope), failure)
+                except Exception:  # a page about what went wrong may go wrong for the same reason
+                    response = failure.response()
+                await response(scope, receive, noted)
         finally:
             template = self._template(scope)
             self._metrics.count(template, scope["method"], status, seconds)

@@ -22,10 +22,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Any, Final, final
 
-from fastapi import APIRouter, BackgroundTasks, Header, Request, Response
+from fastapi import APIRouter, BackgroundTasks, Header, Request
 from fastapi.responses import JSONResponse
 
-from blowfishdb.adapters.store.database import Store
 from blowfishdb.adapters.store.once import SILENCE, Scratch
 from blowfishdb.adapters.store.values import RequestKey
 from blowfishdb.core.cancellation import Cancellation, Progress
@@ -33,6 +32,8 @@ from blowfishdb.core.errors import BlowfishError, NotFound, WorkspaceError
 from blowfishdb.core.policy.codec import digest
 from blowfishdb.entrypoints.server import problems
 from blowfishdb.entrypoints.server.access import Caller, Curator
+from blowfishdb.entrypoints.server.problems import Problem
+from blowfishdb.entrypoints.server.server import Server
 from blowfishdb.messages.answers import Answer
 
 _EVERY: Final = 0.5  # seconds between looks at what other workers were told
@@ -47,9 +48,9 @@ _here: dict[tuple[str, str, str], Cancellation] = {}
 class RunningQuestions:
     """The questions that are being answered now, by user and idempotency key."""
 
-    def __init__(self, store: Store) -> None:
-        self._place = store.name
-        self._scratch = Scratch(store)
+    def __init__(self, server: Server) -> None:
+        self._workspace = server.workspace.place
+        self._scratch = server.scratch
 
     @contextmanager
     def running(self, user: str, key: str, beat: Callable[[], None] = lambda: None) -> Iterator[Cancellation]:
@@ -63,11 +64,11 @@ class RunningQuestions:
             target=self._watch, args=(user, key, cancel, over, beat), name="blowfishdb-cancel", daemon=True
         )
         watch.start()
-        _here[self._place, user, key] = cancel
+        _here[self._workspace, user, key] = cancel
         try:
             yield cancel
         finally:
-            _here.pop((self._place, user, key), None)
+            _here.pop((self._workspace, user, key), None)
             over.set()
             watch.join()
             self._scratch.drop(user, _name(key))
@@ -78,7 +79,7 @@ class RunningQuestions:
             raise NotFound(
                 "No question of yours is running under this key.", fixes=("look whether its answer is there",)
             )
-        if (cancel := _here.get((self._place, user, key))) is not None:
+        if (cancel := _here.get((self._workspace, user, key))) is not None:
             cancel.cancel()
 
     def _watch(
@@ -105,68 +106,86 @@ Key = Annotated[
 ]
 
 
+@final
+@dataclass(frozen=True)
+class Reply:
+    """What a request is answered, now and whenever it is sent again under its key."""
+
+    status: int
+    body: dict[str, Any]
+    replayed: bool = False
+
+    @classmethod
+    def of(cls, problem: Problem) -> Reply:
+        """A problem that counts as an answer: it was charged, or comes with a new price."""
+        return cls(problem.status, problem.body)
+
+    @classmethod
+    def stored(cls, text: str) -> Reply:
+        """The reply from the text that ``text`` gave."""
+        stored = json.loads(text)
+        return cls(stored["status"], json.loads(stored["body"]), replayed=True)
+
+    @property
+    def text(self) -> str:
+        """The reply as it is stored: read again and sent, it is the same byte for byte."""
+        return json.dumps({"status": self.status, "body": json.dumps(self.body, ensure_ascii=False)})
+
+    def response(self) -> JSONResponse:
+        """The reply as programs get it."""
+        headers = {"Cache-Control": "no-store"} | ({REPLAYED: "true"} if self.replayed else {})
+        media = "application/json" if self.status < 400 else problems.MEDIA_TYPE
+        return JSONResponse(self.body, self.status, headers=headers, media_type=media)
+
+
 def answered_once(
     caller: Caller,
     request: Request,
     key: str | None,
-    said: Mapping[str, Any],
-    respond: Callable[[Cancellation | None, RequestKey | None], JSONResponse],
-    recall: Callable[[Answer], JSONResponse] | None = None,
-) -> Response:
-    """What ``respond`` answers to ``said``, or what it answered when this key came before.
+    asked: Mapping[str, Any],
+    answer: Callable[[Cancellation | None, RequestKey | None], Reply],
+    recall: Callable[[Answer], Reply] | None = None,
+) -> Reply:
+    """What ``answer`` replies to what was asked, or what it replied when this key came before.
 
-    ``recall`` makes the response of one answer; of several, ``respond`` finds those that are there.
+    ``recall`` makes the reply of one answer; of several, ``answer`` finds those that are there.
     """
     if key is None:
-        return respond(None, None)
-    memory, sent = caller.server.idempotency, RequestKey(key, digest(said))
-    kept = memory.kept(caller.name, key, sent.asked)
-    if kept is None:
-        found = _recalled(caller, sent)
-        if recall is not None and 0 in found:
-            kept = _kept(recall(found[0]))
-            memory.keep(caller.name, key, sent.asked, kept)
+        return answer(None, None)
+    memory, sent = caller.server.idempotency, RequestKey(key, digest(asked))
+    stored = memory.kept(caller.name, key, sent.asked)
+    if stored is None:
+        answers = _recalled(caller, sent)
+        if recall is not None and 0 in answers:
+            stored = recall(answers[0]).text
+            memory.keep(caller.name, key, sent.asked, stored)
         else:
-            kept = memory.once(caller.name, key, sent.asked)
-    if kept is not None:
-        return _replayed(kept)
+            stored = memory.once(caller.name, key, sent.asked)
+    if stored is not None:
+        return Reply.stored(stored)
     try:
-        running = RunningQuestions(caller.gateway.store)
+        running = RunningQuestions(caller.server)
         with running.running(caller.name, key, lambda: memory.renew(caller.name, key)) as cancel:
-            response = respond(cancel, sent)
+            reply = answer(cancel, sent)
     except BlowfishError as error:
         if not error.charged:
             memory.give_up(caller.name, key)
             raise
-        request.state.problem = type(error).__name__
-        reference = problems.reference_of(request)
-        response = problems.problem_of(error, shown_places=caller.curator, reference=reference)
+        reply = Reply.of(problems.told(request, error))
     except BaseException:
         memory.give_up(caller.name, key)
         raise
-    if response.status_code == 409:  # the policy changed: nothing was done that could be repeated
+    if reply.status == 409:  # the policy changed: nothing was done that could be repeated
         memory.give_up(caller.name, key)
     else:
-        memory.keep(caller.name, key, sent.asked, _kept(response))
-    return response
+        memory.keep(caller.name, key, sent.asked, reply.text)
+    return reply
 
 
 def _recalled(caller: Caller, sent: RequestKey) -> dict[int, Answer]:
     """What the ledger has under a key; a charge that nobody works on any more is lost, and so refused."""
     alive = caller.server.idempotency.alive(caller.name, sent.text)
     return caller.gateway.answered_under(sent, silence=timedelta.max if alive else SILENCE)
-
-
-def _kept(response: Response) -> str:
-    """A response as it is stored: sent again byte for byte."""
-    return json.dumps({"status": response.status_code, "body": bytes(response.body).decode()})
-
-
-def _replayed(kept: str) -> Response:
-    stored = json.loads(kept)
-    media = "application/json" if stored["status"] < 400 else problems.MEDIA_TYPE
-    headers = {REPLAYED: "true", "Cache-Control": "no-store"}
-    return Response(stored["body"], stored["status"], headers=headers, media_type=media)
 
 
 jobs: Final = APIRouter()
@@ -179,15 +198,15 @@ PREFIX: Final = "/api/v1/jobs/"
 @jobs.get("/jobs/{job}", summary="How far a job is")
 def job(job: str, caller: Curator) -> JSONResponse:
     """How far a job of yours is; its result once it is done, the problem if it failed."""
-    found = Scratch(caller.gateway.store).get(caller.name, _job_name(job))
-    if found is None:
+    state = caller.server.scratch.get(caller.name, _job_name(job))
+    if state is None:
         raise NotFound("There is no such job of yours.", fixes=("start it again",))
-    return JSONResponse(json.loads(found), headers={"Cache-Control": "no-store"})
+    return JSONResponse(json.loads(state), headers={"Cache-Control": "no-store"})
 
 
 def started(work: Work, caller: Caller, tasks: BackgroundTasks) -> JSONResponse:
     """Begin once the response is out; 202 says where to look."""
-    new = _Job(Scratch(caller.gateway.store), caller, secrets.token_urlsafe(12))
+    new = _Job(caller.server.scratch, caller, secrets.token_urlsafe(12))
     new.tell("running", 0, 0)
     tasks.add_task(new.run, work)
     headers = {"Location": f"{PREFIX}{new.id}", "Preference-Applied": "respond-async"}
@@ -217,10 +236,9 @@ class _Job:
             result = work(progress)
         except BlowfishError as error:
             refusal = problems.problem_of(error, shown_places=True, reference=self.id)
-            self.tell("failed", seen[0], seen[1], problem=json.loads(bytes(refusal.body)))
+            self.tell("failed", *seen, problem=refusal.body)
         except Exception:
-            unforeseen = problems.unexpected(self.id)
-            self.tell("failed", seen[0], seen[1], problem=json.loads(bytes(unforeseen.body)))
+            self.tell("failed", *seen, problem=problems.unexpected(self.id).body)
             raise
         else:
             self.tell("done", seen[1], seen[1], result=result)

@@ -1,19 +1,22 @@
 """Every refusal as a problem (RFC 9457): what happened, whether it was charged, and what to try.
 
+A problem is made once and has two faces: JSON for programs, a page for someone with a browser.
+
 Plain data that someone sent, turned into values; whatever does not fit is an ``InvalidInput``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final, TypeVar, final
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from blowfishdb.adapters.tokens import Role
@@ -45,13 +48,15 @@ STATUS: Final[tuple[tuple[type[errors.BlowfishError], int], ...]] = (
 """The first class that fits decides; what is not listed is our mistake, and a 500."""
 
 _OUR_MISTAKE: Final = 500
+_FOR_PROGRAMS: Final = ("/api/", "/metrics", "/static/")
 
 
 @final
 class Problem(BaseModel):
     """Why a request was refused or failed. Never contains a value from the data."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", frozen=True)
+    _headers: dict[str, str] = PrivateAttr(default_factory=dict)
 
     type: str = Field(examples=["urn:blowfishdb:problem:budget-exhausted"])
     title: str
@@ -60,6 +65,20 @@ class Problem(BaseModel):
     charged: bool = Field(description="Whether budget was spent although no answer came back.")
     fixes: list[str] = Field(description="What to try, most promising first.")
     reference: str | None = Field(default=None, description="The id under which the server logged it.")
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What its response says besides."""
+        return self._headers
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The problem as programs get it."""
+        return self.model_dump(exclude_unset=True)
+
+    def response(self) -> JSONResponse:
+        """The response that programs get."""
+        return JSONResponse(self.body, self.status, headers=self.headers, media_type=MEDIA_TYPE)
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -96,23 +115,24 @@ def problem(
     *,
     fixes: Sequence[str] = (),
     charged: bool = False,
-    more: dict[str, Any] | None = None,
-    headers: dict[str, str] | None = None,
-) -> JSONResponse:
-    """A problem as a response; ``name`` is in kebab case."""
-    body = {
-        "type": f"urn:blowfishdb:problem:{name}",
-        "title": name.replace("-", " ").capitalize(),
-        "status": status,
-        "detail": detail,
-        "charged": charged,
-        "fixes": list(fixes),
-        **(more or {}),
-    }
-    return JSONResponse(body, status, headers=headers, media_type=MEDIA_TYPE)
+    headers: Mapping[str, str] | None = None,
+    **more: Any,
+) -> Problem:
+    """A problem; ``name`` is in kebab case."""
+    made = Problem(
+        type=f"urn:blowfishdb:problem:{name}",
+        title=name.replace("-", " ").capitalize(),
+        status=status,
+        detail=detail,
+        charged=charged,
+        fixes=list(fixes),
+        **more,
+    )
+    made.headers.update(headers or {})
+    return made
 
 
-def problem_of(error: errors.BlowfishError, *, shown_places: bool, reference: str = "") -> JSONResponse:
+def problem_of(error: errors.BlowfishError, *, shown_places: bool, reference: str = "") -> Problem:
     """The problem that an error of ours is.
 
     Where rows are kept, and why reading them failed, is for curators (``shown_places``): messages about a
@@ -139,10 +159,10 @@ def problem_of(error: errors.BlowfishError, *, shown_places: bool, reference: st
         headers["Retry-After"] = str(error.wait)
     if status == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="blowfishdb"'
-    return problem(status, name, detail, fixes=fixes, charged=error.charged, more=more, headers=headers)
+    return problem(status, name, detail, fixes=fixes, charged=error.charged, headers=headers, **more)
 
 
-def unexpected(reference: str, *, charged: bool = False) -> JSONResponse:
+def unexpected(reference: str, *, charged: bool = False) -> Problem:
     """Something that nobody foresaw; only the log says more."""
     return problem(
         _OUR_MISTAKE,
@@ -150,7 +170,7 @@ def unexpected(reference: str, *, charged: bool = False) -> JSONResponse:
         "Something went wrong inside the server. The ledger says what became of a question under way.",
         fixes=(f"ask a curator, with the reference {reference}",),
         charged=charged,
-        more={"reference": reference},
+        reference=reference,
     )
 
 
@@ -164,29 +184,42 @@ def reference_of(request: Request) -> str:
     return str(getattr(request.state, "id", ""))
 
 
-async def _of_ours(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, errors.BlowfishError)
+def told(request: Request, error: errors.BlowfishError) -> Problem:
+    """The problem that an error is for the one who sent a request; the log says so, too."""
     request.state.problem = type(error).__name__
     shown = getattr(request.state, "role", None) is Role.CURATOR
     return problem_of(error, shown_places=shown, reference=reference_of(request))
 
 
-async def _of_validation(request: Request, error: Exception) -> JSONResponse:
+async def respond(request: Request, problem: Problem) -> Response:
+    """The problem with the face that fits: the page that ``web.install`` left here, JSON for programs."""
+    if request.url.path.startswith(_FOR_PROGRAMS):
+        return problem.response()
+    page: Response = await run_in_threadpool(request.app.state.problem_page, request, problem)
+    return page
+
+
+async def _of_ours(request: Request, error: Exception) -> Response:
+    assert isinstance(error, errors.BlowfishError)
+    return await respond(request, told(request, error))
+
+
+async def _of_validation(request: Request, error: Exception) -> Response:
     """Where the body or a parameter does not fit; what was sent is not repeated, it may be a password."""
     assert isinstance(error, RequestValidationError)
     request.state.problem = "RequestValidationError"
-    places = [_place(found) for found in error.errors()][:10]
+    mistakes = [_mistake(each) for each in error.errors()][:10]
     detail = "The request does not have the form that it needs."
-    return problem(422, "invalid-input", detail, fixes=places)
+    return await respond(request, problem(422, "invalid-input", detail, fixes=mistakes))
 
 
-def _place(found: dict[str, Any]) -> str:
-    where = ".".join(str(part) for part in found["loc"][:8] if part != "body") or "the body"
-    why = str(found["msg"]) if found["type"] not in ("json_invalid", "value_error") else "it cannot be read"
+def _mistake(error: dict[str, Any]) -> str:
+    where = ".".join(str(part) for part in error["loc"][:8] if part != "body") or "the body"
+    why = str(error["msg"]) if error["type"] not in ("json_invalid", "value_error") else "it cannot be read"
     return f"{where[:200]}: {why[:200]}"
 
 
-async def _of_http(request: Request, error: Exception) -> JSONResponse:
+async def _of_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     status = error.status_code
     words = {
@@ -196,9 +229,8 @@ async def _of_http(request: Request, error: Exception) -> JSONResponse:
     }
     name = kebab(HTTPStatus(status).phrase.title().replace(" ", ""))
     detail = words.get(status, HTTPStatus(status).phrase + ".")
-    return problem(
-        status, name, detail, fixes=("the list of routes at /api/docs",), headers=dict(error.headers or {})
-    )
+    fixes = ("the list of routes at /api/docs",)
+    return await respond(request, problem(status, name, detail, fixes=fixes, headers=error.headers))
 
 
 T = TypeVar("T")

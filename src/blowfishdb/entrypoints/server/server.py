@@ -6,15 +6,12 @@ The secret of a workspace from which every worker derives the same keys: for quo
 
 It is made once and kept in the catalogue. A server makes it when it starts, so that no quote has to write.
 
-Quotes that can be taken up: everything that was quoted, signed, so that no server has to remember it.
-
-Every worker signs with the same key.
+Quotes that can be taken up: everything that was quoted, sealed, so that no server has to remember it.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import json
@@ -25,12 +22,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
+from cryptography.fernet import Fernet, InvalidToken
 from starlette.requests import HTTPConnection
 
 from blowfishdb.adapters.accounts import Accounts, Limits
 from blowfishdb.adapters.store.catalogue import Catalogue
 from blowfishdb.adapters.store.database import Store
-from blowfishdb.adapters.store.once import Idempotency
+from blowfishdb.adapters.store.once import Idempotency, Scratch
 from blowfishdb.adapters.store.values import Clock, utc_now
 from blowfishdb.adapters.store.witness import Watch
 from blowfishdb.adapters.tokens import Tokens
@@ -129,9 +127,13 @@ _KIND, _NAME = "key", "quotes"
 _BYTES: Final = 32
 
 
-def key(store: Store, purpose: str) -> bytes:
-    """The key for one purpose; whoever has it learns nothing about the others."""
-    return hmac.new(_secret(store), purpose.encode(), hashlib.sha256).digest()
+def seal(store: Store, purpose: str) -> Fernet:
+    """What closes texts for one purpose and opens those that it closed, by a key that every worker has.
+
+    Nobody else can read or change them; whoever has one key learns nothing about those for other purposes.
+    """
+    key = hmac.new(_secret(store), purpose.encode(), hashlib.sha256).digest()
+    return Fernet(base64.urlsafe_b64encode(key))
 
 
 def _secret(store: Store) -> bytes:
@@ -142,55 +144,6 @@ def _secret(store: Store) -> bytes:
         stored = catalogue.get(_KIND, _NAME, 1)
         assert stored is not None
     return bytes.fromhex(stored)
-
-
-SYSTEM = "server"
-"""In whose name the workspace is open; every request is made in the name of the one who sent it."""
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Server:
-    """One workspace and those who may use it."""
-
-    workspace: Workspace
-    accounts: Accounts
-    tokens: Tokens
-    idempotency: Idempotency
-    rates: Rates
-    settings: Settings
-    watch: Watch | None = None
-
-    @classmethod
-    def open(cls, place: str | Path, settings: Settings, hasher: PasswordHash | None = None) -> Server:
-        """Open a workspace; what its last process left unfinished long ago is ended."""
-        workspace = Workspace(place, user=SYSTEM)
-        workspace.limit_copies(settings.proposal_seconds)
-        watch = workspace.watch(settings.witness) if settings.witness else None  # before anything is written
-        key(workspace.store, "quotes")  # made now, so that the first quote need not write
-        limits = Limits(settings.wrong_passwords, timedelta(minutes=settings.wrong_password_minutes))
-        return cls(
-            workspace,
-            Accounts(workspace.store, hasher=hasher, limits=limits),
-            Tokens(workspace.store),
-            Idempotency(workspace.store),
-            Rates(settings.requests_per_second, settings.burst),
-            settings,
-            watch,
-        )
-
-    def close(self) -> None:
-        """Let go of the workspace, and write down where its books end."""
-        if self.watch is not None:
-            self.watch.end()
-        self.workspace.close()
-
-
-def server_of(connection: HTTPConnection) -> Server:
-    """The server that a request came to."""
-    server = connection.app.state.server
-    assert isinstance(server, Server)
-    return server
 
 
 LIFETIME: Final = timedelta(hours=1)
@@ -211,7 +164,7 @@ class Quoted:
 
 @final
 class QuoteIds:
-    """Signs quotes and opens what it signed."""
+    """Seals quotes and opens what it sealed."""
 
     def __init__(self, store: Store, clock: Clock = utc_now) -> None:
         self._store = store
@@ -224,14 +177,15 @@ class QuoteIds:
         expires = (self._clock().astimezone(UTC) + LIFETIME).isoformat(timespec="seconds")
         quoted = Quoted(user, dataset, asked, policy_version, nano_epsilon, expires)
         body = zlib.compress(canonical(asdict(quoted)).encode())
-        return f"{_text(body)}.{_text(self._seal(body))}", expires
+        return seal(self._store, "quotes").encrypt(body).decode(), expires
 
     def open(self, text: str, *, user: str, dataset: str) -> Quoted:
         """What was quoted to this user about this dataset, if it is not over."""
-        body, seal = _parts(text)
-        if not hmac.compare_digest(self._seal(body), seal):  # nothing is unpacked that we did not pack
-            raise _not_ours()
-        quoted = Quoted(**json.loads(zlib.decompress(body)))
+        try:
+            body = seal(self._store, "quotes").decrypt(text.encode(errors="replace"))
+        except InvalidToken:
+            raise _not_ours() from None
+        quoted = Quoted(**json.loads(zlib.decompress(body)))  # nothing is unpacked that we did not pack
         if (quoted.user, quoted.dataset) != (user, dataset):
             raise _not_ours()
         if datetime.fromisoformat(quoted.expires) <= self._clock().astimezone(UTC):
@@ -241,27 +195,66 @@ class QuoteIds:
             )
         return quoted
 
-    def _seal(self, body: bytes) -> bytes:
-        return hmac.new(key(self._store, "quotes"), body, hashlib.sha256).digest()
-
-
-def _text(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def _parts(text: str) -> tuple[bytes, bytes]:
-    try:
-        body, seal = (
-            base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
-            for part in text.encode("ascii").decode().split(".")
-        )
-    except (ValueError, binascii.Error):
-        raise _not_ours() from None
-    return body, seal
-
 
 def _not_ours() -> InvalidInput:
     return InvalidInput(
         "This is not a quote of yours for this dataset. Nothing was charged.",
         fixes=("a new quote; it is free",),
     )
+
+
+SYSTEM = "server"
+"""In whose name the workspace is open; every request is made in the name of the one who sent it."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Server:
+    """One workspace and those who may use it."""
+
+    workspace: Workspace
+    accounts: Accounts
+    tokens: Tokens
+    idempotency: Idempotency
+    scratch: Scratch
+    quotes: QuoteIds
+    rates: Rates
+    settings: Settings
+    watch: Watch | None = None
+
+    @classmethod
+    def open(cls, place: str | Path, settings: Settings, hasher: PasswordHash | None = None) -> Server:
+        """Open a workspace; what its last process left unfinished long ago is ended."""
+        workspace = Workspace(place, user=SYSTEM)
+        workspace.limit_copies(settings.proposal_seconds)
+        watch = workspace.watch(settings.witness) if settings.witness else None  # before anything is written
+        _secret(workspace.store)  # made now, so that the first quote need not write
+        limits = Limits(settings.wrong_passwords, timedelta(minutes=settings.wrong_password_minutes))
+        return cls(
+            workspace,
+            Accounts(workspace.store, hasher=hasher, limits=limits),
+            Tokens(workspace.store),
+            Idempotency(workspace.store),
+            Scratch(workspace.store),
+            QuoteIds(workspace.store),
+            Rates(settings.requests_per_second, settings.burst),
+            settings,
+            watch,
+        )
+
+    def seal(self, purpose: str) -> Fernet:
+        """What closes texts for one purpose, and opens those that any worker closed."""
+        return seal(self.workspace.store, purpose)
+
+    def close(self) -> None:
+        """Let go of the workspace, and write down where its books end."""
+        if self.watch is not None:
+            self.watch.end()
+        self.workspace.close()
+
+
+def server_of(connection: HTTPConnection) -> Server:
+    """The server that a request came to."""
+    server = connection.app.state.server
+    assert isinstance(server, Server)
+    return server

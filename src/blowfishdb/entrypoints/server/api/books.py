@@ -5,12 +5,13 @@ Budgets: what a dataset may lose, and who may spend how much of it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from blowfishdb.adapters.store.values import Audited, Head
+from blowfishdb.adapters.store.values import Audited, Event, Head
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import NotFound
 from blowfishdb.core.plain import epsilon_fields
@@ -47,11 +48,8 @@ def audit(
     ] = [],  # noqa: B006 (FastAPI copies it)
 ) -> Audit:
     """Every event of the ledger in order, and what is wrong with the whole of it, if anything."""
-    if dataset is not None:
-        caller.gateway.facts(dataset)
-    audited = _audited(caller, [Head.of(text) for text in since])
-    events = [event for event in caller.gateway.events(dataset) if event.seq > after][:limit]
-    return Audit(**audited.to_plain(), events=[EventShown(**event.to_plain()) for event in events])
+    audited, events = audited_books(caller, dataset, since)
+    return audit_shown(audited, [event for event in events if event.seq > after][:limit])
 
 
 @router.get("/head", summary="Where the books end")
@@ -75,10 +73,23 @@ def metrics(request: Request, _: Watching) -> Response:
     return Response(numbers.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-def _audited(caller: Caller, since: list[Head]) -> Audited:
-    """Compared with what the server's own witness file says, too."""
+def audited_books(
+    caller: Caller, dataset: str | None, since: Sequence[str] = ()
+) -> tuple[Audited, list[Event]]:
+    """What is wrong with all books, and the events of a dataset in order (of all, without one).
+
+    They must extend the heads ``since``, and what the server's own witness file says.
+    """
+    if dataset is not None:
+        caller.gateway.facts(dataset)
     witness = caller.server.settings.witness
-    return caller.gateway.audited(since, witness or None)
+    audited = caller.gateway.audited([Head.of(text) for text in since], witness or None)
+    return audited, caller.gateway.events(dataset)
+
+
+def audit_shown(audited: Audited, events: Iterable[Event]) -> Audit:
+    """Books as programs and files get them."""
+    return Audit(**audited.to_plain(), events=[EventShown(**event.to_plain()) for event in events])
 
 
 budgets: Final = APIRouter(tags=["Budgets"])
@@ -93,7 +104,6 @@ def budget(dataset: str, caller: SignedIn) -> BudgetShown:
 @budgets.put("/datasets/{dataset}/budget", summary="Set the budget")
 def set_budget(dataset: str, body: Total, caller: Curator) -> BudgetShown:
     """Promise that the dataset loses at most this much, all answers together."""
-    caller.gateway.facts(dataset)
     caller.gateway.set_budget(dataset, Epsilon(body.total))
     return BudgetShown(**shown(caller.gateway, dataset))
 
@@ -101,19 +111,22 @@ def set_budget(dataset: str, body: Total, caller: Curator) -> BudgetShown:
 @budgets.get("/datasets/{dataset}/grants", summary="Who may spend what")
 def grants(dataset: str, caller: BookReader) -> GrantList:
     """Everyone who has a grant or ever asked."""
-    caller.gateway.facts(dataset)
     return _grants(caller.gateway, dataset)
 
 
 @budgets.put("/datasets/{dataset}/grants/{user}", summary="Let someone spend part of it")
 def grant(dataset: str, user: str, body: Allowance, caller: Curator) -> GrantList:
     """A user may spend up to this much in all. Once there are grants, only those who have one can spend."""
+    grant_to(caller, dataset, user, Epsilon(body.epsilon))
+    return _grants(caller.gateway, dataset)
+
+
+def grant_to(caller: Caller, dataset: str, user: str, epsilon: Epsilon) -> None:
+    """Let someone who may come in spend up to this much of a dataset."""
     account = caller.server.accounts.find(user)
     if account is None or not account.active:
         raise NotFound("There is no such user.", fixes=("look at the list of users",))
-    caller.gateway.facts(dataset)
-    caller.gateway.grant(dataset, account.user, Epsilon(body.epsilon))
-    return _grants(caller.gateway, dataset)
+    caller.gateway.grant(dataset, account.user, epsilon)
 
 
 def shown(gateway: Gateway, dataset: str) -> dict[str, Any]:
@@ -123,5 +136,5 @@ def shown(gateway: Gateway, dataset: str) -> dict[str, Any]:
 
 def _grants(gateway: Gateway, dataset: str) -> GrantList:
     return GrantList(
-        dataset=dataset, grants=[GrantShown(**given.to_plain()) for given in gateway.grants(dataset)]
+        dataset=dataset, grants=[GrantShown(**grant.to_plain()) for grant in gateway.grants(dataset)]
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fastapi import APIRouter, Response
 
@@ -19,9 +19,9 @@ from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidInput, SourceError
 from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.words import sentences
-from blowfishdb.entrypoints.server.access import Curator, SignedIn
+from blowfishdb.entrypoints.server.access import Caller, Curator, SignedIn
 from blowfishdb.entrypoints.server.api.requests import (
-    DialectSaid,
+    Declared,
     NewDataset,
     Place,
     Plain,
@@ -41,6 +41,9 @@ from blowfishdb.entrypoints.server.problems import read
 from blowfishdb.service.advice import missing_prices
 from blowfishdb.service.records import check_not_own
 from blowfishdb.workspace.gateway import Gateway
+
+if TYPE_CHECKING:
+    from blowfishdb.adapters.proposal import Proposal
 
 _OF_FILES: Final = ("sqlite", "duckdb", "spark-local")
 _USUAL: Final = "data"
@@ -100,24 +103,7 @@ def add_dataset(body: NewDataset, caller: Curator, response: Response) -> Datase
 
     Everything about a record stays hidden until a policy says otherwise, and the budget is 1.
     """
-    check_place(body.source, caller.server.settings.sources, caller.gateway.store.name)
-    domain = read("domain", lambda: codec.domain(body.domain))
-    with typed_place():
-        caller.gateway.add_dataset(
-            body.name,
-            body.source,
-            domain=domain,
-            table=body.table,
-            view=body.view,
-            person=body.person,
-            rows_per_person=body.rows_per_person,
-            row_key=body.row_key,
-            public=body.public,
-            rows_vary=body.rows_vary,
-            same_rows=body.same_rows,
-            kind=body.kind,
-            dialect=_said(body.dialect),
-        )
+    declare_dataset(caller, body, read("domain", lambda: codec.domain(body.domain)))
     response.headers["Location"] = f"/api/v1/datasets/{body.name}".replace(" ", "%20")
     return shown(caller.gateway, body.name)
 
@@ -129,21 +115,10 @@ def proposal(body: Place, caller: Curator) -> Plain:
     It is computed from the rows, so it is for the curator's eyes, and nothing holds until it is confirmed by
     declaring the dataset. For a file of texts it says how the file is read: send that along, too.
     """
-    from blowfishdb.adapters.proposal import propose
-
-    check_place(body.source, caller.server.settings.sources, caller.gateway.store.name)
-    with typed_place():
-        found = propose(
-            body.source,
-            table=body.table,
-            view=body.view,
-            dialect=_said(body.dialect),
-            rare=body.rare,
-            timeout=caller.server.settings.proposal_seconds,
-        )
-    plain = found.to_plain()
-    for column, said in zip(found.columns, plain["columns"], strict=True):
-        said["missing_prices"] = _prices(column.attribute) if column.some_missing else None
+    proposal = propose_columns(caller, body)
+    plain = proposal.to_plain()
+    for column, shown in zip(proposal.columns, plain["columns"], strict=True):
+        shown["missing_prices"] = _prices(column.attribute) if column.some_missing else None
     return plain
 
 
@@ -151,8 +126,8 @@ def _prices(attribute: Attribute | None) -> Plain | None:
     """What a usual question costs if it is public who has no value, and if it is secret."""
     if attribute is None:
         return None
-    found = missing_prices(attribute)
-    return {"question": found.question, "public": str(found.public), "secret": str(found.secret)}
+    prices = missing_prices(attribute)
+    return {"question": prices.question, "public": str(prices.public), "secret": str(prices.secret)}
 
 
 @router.get("/datasets/{dataset}", summary="One dataset")
@@ -169,8 +144,7 @@ def refresh(dataset: str, caller: Curator, body: Refresh | None = None) -> Datas
     stays in force.
     """
     with typed_place():
-        said = Refresh() if body is None else body
-        caller.gateway.refresh(dataset, dialect=_said(said.dialect), same_rows=said.same_rows)
+        caller.gateway.refresh(dataset, **(body or Refresh()).model_dump())
     return shown(caller.gateway, dataset)
 
 
@@ -201,16 +175,32 @@ def schema(dataset: str, caller: SignedIn) -> Schema:
 @router.patch("/datasets/{dataset}/schema", summary="Declare columns anew")
 def redeclare(dataset: str, body: SchemaChange, caller: Curator) -> Schema:
     """Other columns or limits, while nothing has been asked; everything is hidden again."""
-    known = caller.gateway.facts(dataset).domain
-    given = read("columns", lambda: {name: codec.attribute(said) for name, said in body.columns.items()})
-    domain = read("columns", lambda: Domain.of({name: known[name] for name in known.names} | given))
+    declared = dict(caller.gateway.facts(dataset).domain.columns)
+    new = read("columns", lambda: {name: codec.attribute(column) for name, column in body.columns.items()})
+    domain = read("columns", lambda: Domain.of(declared | new))
     with typed_place():
         caller.gateway.redeclare(dataset, domain)
     return Schema(domain=codec.plain(domain))
 
 
-def _said(dialect: DialectSaid | None) -> Plain | None:
-    return None if dialect is None else dialect.model_dump()
+# --- what pages do, too ---------------------------------------------------------------------------
+
+
+def declare_dataset(caller: Caller, body: Declared, domain: Domain) -> None:
+    """Declare a dataset whose rows are in a place that this server may read."""
+    check_place(body.source, caller.server.settings.sources, caller.gateway.place)
+    with typed_place():
+        caller.gateway.add_dataset(**body.model_dump(exclude={"domain"}), domain=domain)
+
+
+def propose_columns(caller: Caller, body: Place) -> Proposal:
+    """How the columns of a source in a place that this server may read could be declared."""
+    from blowfishdb.adapters.proposal import propose
+
+    check_place(body.source, caller.server.settings.sources, caller.gateway.place)
+    rest, seconds = body.model_dump(exclude={"source"}), caller.server.settings.proposal_seconds
+    with typed_place():
+        return propose(body.source, **rest, timeout=seconds)
 
 
 @contextmanager

@@ -47,9 +47,7 @@ def save_draft(dataset: str, body: PolicyDraft, caller: Curator) -> Difference:
     """Keep a policy to go on with later, and say what publishing it would change. Nothing follows it yet."""
     before = caller.gateway.draft(dataset)
     draft = read("policy", lambda: _policy(body, before, dataset))
-    change = caller.gateway.propose(dataset, draft)
-    caller.gateway.save_draft(dataset, draft)
-    return _difference(change)
+    return _difference(caller.gateway.save_draft(dataset, draft))
 
 
 @router.get("/datasets/{dataset}/policy/diff", summary="What the draft would change")
@@ -90,15 +88,18 @@ def check(dataset: str, caller: Curator) -> CheckShown:
 @router.get("/datasets/{dataset}/policy/promises", summary="Earlier policies that are still promised")
 def promises(dataset: str, caller: SignedIn) -> Promises:
     """New answers have to fit under each of them, as well as under the policy of today."""
-    kept = caller.gateway.kept(dataset)
-    return Promises(promises=[PromiseShown(**promise.to_plain()) for promise in kept])
+    return _promises(dataset, caller)
 
 
 @router.post("/datasets/{dataset}/policy/withdraw", summary="Withdraw an earlier promise")
 def withdraw(dataset: str, body: Version, caller: Curator) -> Promises:
     """From now on answers need not fit under it. It is written into the ledger, for everyone to see."""
     caller.gateway.withdraw(dataset, body.version)
-    return promises(dataset, caller)
+    return _promises(dataset, caller)
+
+
+def _promises(dataset: str, caller: Caller) -> Promises:
+    return Promises(promises=[PromiseShown(**each.to_plain()) for each in caller.gateway.kept(dataset)])
 
 
 def _policy(body: PolicyDraft, draft: Policy, dataset: str) -> Policy:
@@ -132,16 +133,20 @@ def _shown(dataset: str, caller: Caller) -> PolicyShown:
 
 
 def _text(policy: Policy, dataset: str) -> PolicyText:
-    try:
-        file = write_policy(policy, dataset=dataset)
-    except BlowfishError:  # an area or a list of pairs that a file has no words for
-        file = None
     return PolicyText(
         graph=codec.plain(policy.graph),
         known=codec.plain_known(policy),
         sentences=list(sentences(policy)),
-        yaml=file,
+        yaml=file_of(policy, dataset),
     )
+
+
+def file_of(policy: Policy, dataset: str) -> str | None:
+    """The file that says what a policy says; None where a file has no words for it: for some areas."""
+    try:
+        return write_policy(policy, dataset=dataset)
+    except BlowfishError:
+        return None
 
 
 def _difference(change: PolicyDifference) -> Difference:
@@ -176,6 +181,6 @@ def protection(
     if (u is None) != (v is None):
         raise InvalidInput("Two values are compared, so name both.", fixes=("u and v", "neither"))
     _ = facts.domain[name]
-    found = None if u is None else asdict(read("value", lambda: probe(facts.policy, name, u, v, total)))
+    pair = None if u is None else asdict(read("value", lambda: probe(facts.policy, name, u, v, total)))
     steps = [asdict(step) for step in curve(facts.policy, name, total)]
-    return Protection(column=name, budget=str(total), probe=found, curve=steps)
+    return Protection(column=name, budget=str(total), probe=pair, curve=steps)

@@ -37,12 +37,12 @@ from blowfishdb.entrypoints.server.access import (
 )
 from blowfishdb.entrypoints.server.api import books
 from blowfishdb.entrypoints.server.api.requests import Body, Plain
-from blowfishdb.entrypoints.server.once import Key, RunningQuestions, answered_once
-from blowfishdb.entrypoints.server.problems import read
-from blowfishdb.entrypoints.server.server import Quoted, QuoteIds
+from blowfishdb.entrypoints.server.once import Key, Reply, RunningQuestions, answered_once
+from blowfishdb.entrypoints.server.problems import Problem, read
 from blowfishdb.language.condition import condition
 from blowfishdb.messages.answers import Answer, compare
 from blowfishdb.messages.questions import Terms
+from blowfishdb.messages.quotes import Quote
 from blowfishdb.show.exports import FORMATS, export
 from blowfishdb.workspace.asking import Asking
 from blowfishdb.workspace.datasets import Dataset
@@ -197,7 +197,7 @@ router: Final = APIRouter(tags=["Questions"])
 @router.post("/datasets/{dataset}/quotes", summary="What a question would cost")
 def quote(dataset: str, body: QuestionBody, caller: Asker) -> dict[str, Any]:
     """What an answer would cost. Free, and computed without touching the data; valid for an hour."""
-    return _quoted(body.asking(caller.gateway[dataset]), body, caller)
+    return offer(caller, body.asking(caller.gateway[dataset]), body).to_plain()
 
 
 @router.post("/datasets/{dataset}/explain", summary="How a question would be answered")
@@ -210,9 +210,7 @@ def explain(dataset: str, body: QuestionBody, caller: Asker) -> dict[str, Any]:
 @router.post("/datasets/{dataset}/answers", summary="Ask", responses=problems.documented(402, 410))
 def ask(dataset: str, body: AskBody, caller: Asker, request: Request, key: Key = None) -> Response:
     """The answer to a quote or to a question, charged once. A refusal comes before any row is read."""
-    asks = _Answering(dataset, body, caller)
-    said = {"dataset": dataset, **body.model_dump(mode="json")}
-    return answered_once(caller, request, key, said, asks.respond, asks.recall)
+    return answer_once(dataset, body, caller, request, key).response()
 
 
 @router.post("/batches", summary="Ask several questions as one", responses=problems.documented(402, 410))
@@ -221,15 +219,13 @@ def batch(body: BatchOf, caller: Asker, request: Request, key: Key = None) -> Re
 
     What follows from the others by arithmetic is free, and its interval is that of a planned question.
     """
-    said = body.model_dump(mode="json")
 
-    def respond(_: Cancellation | None, sent: RequestKey | None) -> JSONResponse:
+    def answer(_: Cancellation | None, sent: RequestKey | None) -> Reply:
         asked = [one.asking(caller.gateway[one.dataset]) for one in body.questions]
         answers = caller.gateway.batch(*asked).ask(max_cost=body.max_cost, key=sent)
-        found = {"answers": [answer_body(answer, caller) for answer in answers]}
-        return JSONResponse(found, headers={"Cache-Control": "no-store"})
+        return Reply(200, {"answers": [answer_body(answer, caller) for answer in answers]})
 
-    return answered_once(caller, request, key, said, respond)
+    return answered_once(caller, request, key, body.model_dump(mode="json"), answer).response()
 
 
 @router.delete("/answers/running/{key}", summary="Cancel a running question", status_code=202)
@@ -238,69 +234,71 @@ def cancel(key: str, caller: Asker) -> dict[str, Any]:
 
     Before its charge is made this is free; afterwards what it costs stays charged.
     """
-    RunningQuestions(caller.gateway.store).stop(caller.name, key)
+    RunningQuestions(caller.server).stop(caller.name, key)
     return {"cancelling": key}
 
 
-# --- steps ----------------------------------------------------------------------------------------
+# --- what pages do, too ---------------------------------------------------------------------------
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class _Answering:
-    """One request for an answer."""
+@dataclass(frozen=True)
+class OfferedQuote:
+    """A quote that can be taken up by its id, until it expires."""
 
-    dataset: str
-    body: AskBody
-    caller: Caller
+    quote: Quote
+    id: str
+    expires: str
 
-    def respond(self, cancel: Cancellation | None, sent: RequestKey | None) -> JSONResponse:
-        """The answer, or the new price if the policy was changed since the quote."""
-        source = self.caller.gateway[self.dataset]
-        limit = None if self.body.max_cost is None else Epsilon(self.body.max_cost)
-        asked: QuestionBody = self.body
-        if self.body.by_quote:
-            quoted = self._quoted()
-            asked = QuestionBody.model_validate(quoted.asked)
-            promised = Epsilon.from_nano(quoted.nano_epsilon)
-            limit = promised if limit is None else min(limit, promised)
-            if source.gateway.facts(self.dataset).policy_version != quoted.policy_version:
-                return _policy_changed(_quoted(asked.asking(source), asked, self.caller))
-        asking = asked.asking(source)
-        return self.recall(asking.ask(max_cost=limit, cancel=cancel, key=sent))
-
-    def recall(self, answer: Answer) -> JSONResponse:
-        """An answer as it is sent, now or again."""
-        body = {
-            **answer_body(answer, self.caller),
-            "budget": books.shown(self.caller.gateway, self.dataset),
-        }
-        return JSONResponse(body, headers={"Cache-Control": "no-store"})
-
-    def _quoted(self) -> Quoted:
-        signed = QuoteIds(self.caller.gateway.store)
-        return signed.open(self.body.quote_id or "", user=self.caller.name, dataset=self.dataset)
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-ready data."""
+        return {**self.quote.to_plain(), "quote_id": self.id, "expires": self.expires}
 
 
-def _quoted(asking: Asking, body: QuestionBody, caller: Caller) -> dict[str, Any]:
+def offer(caller: Caller, asking: Asking, body: QuestionBody) -> OfferedQuote:
+    """The price of a question; ``body`` is what it was asked by, and is asked again when it is taken up."""
     quote = asking.quote()
-    text, expires = QuoteIds(caller.gateway.store).sign(
+    id_, expires = caller.server.quotes.sign(
         user=caller.name,
         dataset=asking.dataset,
         asked=body.model_dump(mode="json", include=set(QuestionBody.model_fields), exclude_defaults=True),
         policy_version=quote.policy_version,
         nano_epsilon=quote.epsilon.nano,
     )
-    return {**quote.to_plain(), "quote_id": text, "expires": expires}
+    return OfferedQuote(quote, id_, expires)
 
 
-def _policy_changed(quote: dict[str, Any]) -> JSONResponse:
+def answer_once(dataset: str, body: AskBody, caller: Caller, request: Request, key: str | None) -> Reply:
+    """The answer to a quote or to a question; the new price, if the policy was changed since the quote."""
+
+    def recall(answer: Answer) -> Reply:
+        budget = books.shown(caller.gateway, dataset)
+        return Reply(200, {**answer_body(answer, caller), "budget": budget})
+
+    def answer(cancel: Cancellation | None, sent: RequestKey | None) -> Reply:
+        source = caller.gateway[dataset]
+        limit = None if body.max_cost is None else Epsilon(body.max_cost)
+        asked: QuestionBody = body
+        if body.by_quote:
+            quoted = caller.server.quotes.open(body.quote_id or "", user=caller.name, dataset=dataset)
+            asked = QuestionBody.model_validate(quoted.asked)
+            promised = Epsilon.from_nano(quoted.nano_epsilon)
+            limit = promised if limit is None else min(limit, promised)
+            if source.gateway.facts(dataset).policy_version != quoted.policy_version:
+                return Reply.of(_policy_changed(offer(caller, asked.asking(source), asked)))
+        return recall(asked.asking(source).ask(max_cost=limit, cancel=cancel, key=sent))
+
+    sent = {"dataset": dataset, **body.model_dump(mode="json")}
+    return answered_once(caller, request, key, sent, answer, recall)
+
+
+def _policy_changed(now: OfferedQuote) -> Problem:
     return problems.problem(
         409,
         "policy-changed",
         "The policy was changed since this quote. Nothing was charged; the question has a new price.",
-        fixes=(f"accept the new quote, which costs {quote['epsilon']}",),
-        more={"quote": quote},
+        fixes=(f"accept the new quote, which costs {now.quote.epsilon}",),
+        quote=now.to_plain(),
     )
 
 

@@ -125,15 +125,10 @@ class Refresh(Body):
     same_rows: bool = False
 
 
-@final
-class NewDataset(Located):
-    """A dataset to declare."""
+class Declared(Located):
+    """A dataset to declare, but for its columns."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_. -]{0,254}$")
-    domain: dict[str, Plain] = Field(
-        description="The columns, in the form that GET …/schema returns.",
-        examples=[{"salary": {"kind": "integer", "lo": 0, "hi": 199_999, "step": 1}}],
-    )
     person: str | None = Field(
         default=None, max_length=255, description="The column that says whose row it is."
     )
@@ -163,6 +158,16 @@ class NewDataset(Located):
     )
     dialect: DialectSaid | None = Field(
         default=None, description="How a file of texts is written, as a proposal says it."
+    )
+
+
+@final
+class NewDataset(Declared):
+    """A dataset to declare."""
+
+    domain: dict[str, Plain] = Field(
+        description="The columns, in the form that GET …/schema returns.",
+        examples=[{"salary": {"kind": "integer", "lo": 0, "hi": 199_999, "step": 1}}],
     )
 
 

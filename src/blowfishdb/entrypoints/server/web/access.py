@@ -5,13 +5,12 @@ Signing in and out, the role switch of the demonstration, and the theme.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from fastapi import APIRouter, Request, Response
-from pydantic import SecretStr, ValidationError
 
 from blowfishdb.adapters.tokens import Role
-from blowfishdb.core.errors import BlowfishError, InvalidInput, NotFound
+from blowfishdb.core.errors import InvalidInput, NotFound
 from blowfishdb.entrypoints.server.access import (
     Caller,
     PageCurator,
@@ -20,16 +19,7 @@ from blowfishdb.entrypoints.server.access import (
     from_this_machine,
 )
 from blowfishdb.entrypoints.server.api import accounts
-from blowfishdb.entrypoints.server.api.accounts import (
-    add_user,
-    change_user,
-    end_token,
-    make_token,
-    revoke_user,
-    tokens,
-    users,
-)
-from blowfishdb.entrypoints.server.api.requests import DemoRole, NewToken, NewUser, SignIn, UserChange
+from blowfishdb.entrypoints.server.problems import Problem
 from blowfishdb.entrypoints.server.server import server_of
 from blowfishdb.entrypoints.server.web.frame import (
     THEMES,
@@ -37,14 +27,16 @@ from blowfishdb.entrypoints.server.web.frame import (
     dataset_address,
     redirect,
     render,
+    shown_again,
     text,
-    told,
 )
 
 router: Final = APIRouter(include_in_schema=False)
 
 _USERS: Final = "users"
 _TOKENS: Final = "tokens"
+_NOBODY: Final = ("", Role.ANALYST.value)
+_MOST_DAYS: Final = 3_650
 
 
 @router.get("/datasets/{dataset}/access")
@@ -57,10 +49,8 @@ def access_page(request: Request, dataset: str, caller: PageCurator) -> Response
 def add(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
     """Let someone in."""
     user, role, password = text(form, "user"), text(form, "role"), text(form, "password")
-    try:
-        made = add_user(_new_user(user, role, password), caller)
-    except BlowfishError as error:
-        return _page(request, caller, dataset, wrong=(_USERS, told(request, error)), typed=(user, role))
+    _again(request, caller, dataset, typed=(user, role))
+    made = caller.server.accounts.add(user, _role(role), password or None, by=caller.name)
     return _done(dataset, f"{made.user} may come in as {made.role.value}.")
 
 
@@ -68,10 +58,8 @@ def add(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Resp
 def set_role(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
     """Another role for someone, from their next request on."""
     user, role = text(form, "user"), text(form, "role")
-    try:
-        change_user(user, UserChange(role=_role(role)), caller)
-    except BlowfishError as error:
-        return _page(request, caller, dataset, wrong=(_USERS, told(request, error)))
+    _again(request, caller, dataset)
+    accounts.change_account(caller, user, role=_role(role))
     return _done(dataset, f"{user} now has the role {role}.")
 
 
@@ -79,12 +67,10 @@ def set_role(request: Request, dataset: str, form: Sent, caller: PageCurator) ->
 def set_password(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
     """Another password for someone, who is signed out everywhere."""
     user, password = text(form, "user"), text(form, "password")
-    try:
-        if not password:
-            raise InvalidInput("Type the new password.", fixes=("at least a few random words",))
-        change_user(user, UserChange(password=SecretStr(password)), caller)
-    except BlowfishError as error:
-        return _page(request, caller, dataset, wrong=(_USERS, told(request, error)))
+    _again(request, caller, dataset)
+    if not password:
+        raise InvalidInput("Type the new password.", fixes=("at least a few random words",))
+    accounts.change_account(caller, user, password=password)
     return _done(dataset, f"{user} has a new password and is signed out everywhere.")
 
 
@@ -92,38 +78,25 @@ def set_password(request: Request, dataset: str, form: Sent, caller: PageCurator
 def revoke(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
     """Let someone in no longer."""
     user = text(form, "user")
-    try:
-        revoke_user(user, caller)
-    except BlowfishError as error:
-        return _page(request, caller, dataset, wrong=(_USERS, told(request, error)))
+    _again(request, caller, dataset)
+    accounts.revoke_account(caller, user)
     return _done(dataset, f"{user} is let in no longer. What they spent stays spent.")
 
 
 @router.post("/datasets/{dataset}/access/token")
 def issue(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
     """A token for a program. Its text is on this one page and never again, so nothing is redirected."""
-    try:
-        made = make_token(_new_token(text(form, "label"), text(form, "days")), caller)
-    except BlowfishError as error:
-        return _page(request, caller, dataset, wrong=(_TOKENS, told(request, error)))
-    return _page(request, caller, dataset, made=made.token)
+    _again(request, caller, dataset, part=_TOKENS)
+    made, _ = accounts.new_token(caller, text(form, "label"), _days(text(form, "days")))
+    return _page(request, caller, dataset, made=made)
 
 
 @router.post("/datasets/{dataset}/access/token/end")
 def end(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
     """End a token."""
-    try:
-        end_token(text(form, "token"), caller)
-    except BlowfishError as error:
-        return _page(request, caller, dataset, wrong=(_TOKENS, told(request, error)))
+    _again(request, caller, dataset, part=_TOKENS)
+    caller.server.tokens.revoke_token(text(form, "token"), owner=caller.name)
     return _done(dataset, "The token lets nobody in any more.")
-
-
-def _new_user(user: str, role: str, password: str) -> NewUser:
-    try:
-        return NewUser(user=user, role=_role(role), password=SecretStr(password) if password else None)
-    except ValidationError:
-        raise InvalidInput("This name or this password is too long.", fixes=("a shorter one",)) from None
 
 
 def _role(role: str) -> Role:
@@ -133,17 +106,27 @@ def _role(role: str) -> Role:
     return known[role]
 
 
-def _new_token(label: str, days: str) -> NewToken:
+def _days(typed: str) -> float | None:
+    """For how long a token is valid; None where nothing was typed."""
     try:
-        return NewToken(label=label, days=float(days) if days else None)
-    except (ValidationError, ValueError):
-        raise InvalidInput(
-            "A token has a short label and is valid for up to 3,650 days.", fixes=("90", "30")
-        ) from None
+        days = float(typed) if typed else None
+    except ValueError:
+        days = 0
+    if days is not None and not 0 < days <= _MOST_DAYS:
+        raise InvalidInput(f"A token is valid for up to {_MOST_DAYS:,} days.", fixes=("90", "30"))
+    return days
 
 
-def _done(dataset: str, said: str) -> Response:
-    return redirect(dataset_address(dataset, "/access"), flash=said)
+def _again(
+    request: Request, caller: Caller, dataset: str, part: str = _USERS, typed: tuple[str, str] = _NOBODY
+) -> None:
+    shown_again(
+        request, lambda problem: _page(request, caller, dataset, part=part, problem=problem, typed=typed)
+    )
+
+
+def _done(dataset: str, sentence: str) -> Response:
+    return redirect(dataset_address(dataset, "/access"), flash=sentence)
 
 
 def _page(
@@ -151,22 +134,23 @@ def _page(
     caller: Caller,
     dataset: str,
     *,
-    wrong: tuple[str, dict[str, Any]] | None = None,
-    typed: tuple[str, str] = ("", Role.ANALYST.value),
+    part: str = "",
+    problem: Problem | None = None,
+    typed: tuple[str, str] = _NOBODY,
     made: str | None = None,
 ) -> Response:
-    given = {grant.user: grant for grant in caller.gateway.grants(dataset)}
+    grants = {grant.user: grant for grant in caller.gateway.grants(dataset)}
     return render(
         request,
         "curator/access.html",
         caller=caller,
         dataset=dataset,
-        status=200 if wrong is None else wrong[1]["status"],
-        users=sorted(users(caller).users, key=lambda user: not user.active),
-        grants=given,
-        limited=any(grant.granted is not None for grant in given.values()),
-        tokens=tokens(caller).tokens,
-        wrong=dict([wrong]) if wrong else {},
+        problem=problem,
+        part=part,
+        users=sorted(caller.server.accounts.list(), key=lambda account: not account.active),
+        grants=grants,
+        limited=any(grant.granted is not None for grant in grants.values()),
+        tokens=accounts.own_tokens(caller),
         typed=typed,
         made=made,
         every_role=[role.value for role in Role],
@@ -194,17 +178,14 @@ def sign_in_page(request: Request, caller: PageVisitor, next: str = "/") -> Resp
 
 
 @signing_pages.post("/signin")
-def sign_in(request: Request, form: Sent, entry: PageEntry) -> Response:
+def sign_in(request: Request, form: Sent, _: PageEntry) -> Response:
     """Check the password, set the cookie, and go where the visitor wanted to go."""
     name, password, wanted = text(form, "user"), form.get("password", ""), text(form, "next", "/")
     response = redirect(_local(wanted))
-    try:
-        if not isinstance(password, str) or len(name) > 255 or len(password) > _LONGEST:
-            raise InvalidInput("That name or password is too long.")
-        body = SignIn(user=name, password=SecretStr(password))
-        accounts.sign_in(request, response, body, entry)
-    except BlowfishError as error:
-        return _form(request, wanted, error=error, user=name)
+    shown_again(request, lambda problem: _form(request, wanted, problem, user=name))
+    if not isinstance(password, str) or len(name) > 255 or len(password) > _LONGEST:
+        raise InvalidInput("That name or password is too long.")
+    accounts.check_in(request, response, name, password)
     return response
 
 
@@ -212,20 +193,18 @@ def sign_in(request: Request, form: Sent, entry: PageEntry) -> Response:
 def sign_out(request: Request, caller: PageVisitor) -> Response:
     """End what the cookie stands for."""
     response = redirect("/signin", flash="You are signed out.")
-    accounts.sign_out(request, response, caller)
+    accounts.check_out(request, response, caller)
     return response
 
 
 @signing_pages.post("/switch")
-def switch(request: Request, form: Sent, caller: PageVisitor) -> Response:
+def switch(request: Request, form: Sent, _: PageVisitor) -> Response:
     """Play another role; in the demonstration only."""
     if not server_of(request).settings.demo:
         raise NotFound("Roles are chosen by name and password here.", fixes=("sign in",))
-    chosen = text(form, "role")
-    if chosen not in {role.value for role in Role}:
-        raise InvalidInput("There is no such role.", fixes=tuple(role.value for role in Role))
-    response = redirect(_local(text(form, "next", "/")), flash=f"You are now the {chosen}.")
-    accounts.play(request, response, DemoRole(role=Role(chosen)), caller)
+    role = _role(text(form, "role"))
+    response = redirect(_local(text(form, "next", "/")), flash=f"You are now the {role.value}.")
+    accounts.play_role(request, response, role)
     return response
 
 
@@ -241,14 +220,12 @@ def theme(form: Sent, _: PageVisitor) -> Response:
     return response
 
 
-def _form(request: Request, wanted: str, error: BlowfishError | None = None, user: str = "") -> Response:
-    problem = None if error is None else told(request, error)
+def _form(request: Request, wanted: str, problem: Problem | None = None, user: str = "") -> Response:
     playing = server_of(request).settings.demo and from_this_machine(request)
     return render(
         request,
         "signin.html",
         caller=None,
-        status=200 if problem is None else problem["status"],
         problem=problem,
         next=_local(wanted),
         user=user,

@@ -14,11 +14,11 @@ from fastapi import APIRouter, Query, Request, Response
 from blowfishdb.core.errors import BlowfishError, InvalidInput, NotFound, UnknownDataset
 from blowfishdb.core.policy.words import sentences
 from blowfishdb.entrypoints.server.access import Caller, PageReader, shown_to, summary_body
+from blowfishdb.entrypoints.server.problems import Problem, told
 from blowfishdb.entrypoints.server.web.ask_draft import Draft
 from blowfishdb.entrypoints.server.web.figures import figure
-from blowfishdb.entrypoints.server.web.frame import dataset_address, meter, render, told
+from blowfishdb.entrypoints.server.web.frame import dataset_address, meter, render
 from blowfishdb.messages.answers import Answer, Comparison, compare
-from blowfishdb.service.records import Records
 from blowfishdb.show.charts import Backdrop, answer_chart, comparison_chart
 from blowfishdb.show.exports import FORMATS, export
 from blowfishdb.show.tables import answer_table, comparison_table
@@ -132,8 +132,7 @@ def _accuracy(answer: Answer) -> str:
 def _policy(caller: Caller, answer: Answer) -> tuple[str, ...]:
     """The policy that the answer followed, in words; it may have been published anew since."""
     receipt = answer.receipt
-    records = Records(caller.gateway.store)
-    policy = records.policy(receipt.dataset, receipt.policy_version)
+    policy = caller.gateway.policy_at(receipt.dataset, receipt.policy_version)
     return (receipt.policy,) if policy is None else sentences(policy)
 
 
@@ -199,12 +198,12 @@ def compare_page(
 ) -> Response:
     """The difference of answers ``a`` and ``b``, or of the two that were ticked in the log."""
     chosen = [number for number in ((a, b) if a or b else tuple(pick or ())) if number]
-    problem: dict[str, Any] | None = None
+    problem: Problem | None = None
     comparison: Comparison | None = None
     try:
-        found = _picked(caller, chosen)
-        if len(found) == 2:
-            comparison = compare(*found)
+        picked = _picked(caller, chosen)
+        if len(picked) == 2:
+            comparison = compare(*picked)
     except NotFound:
         raise
     except BlowfishError as error:
@@ -214,7 +213,6 @@ def compare_page(
         request,
         "analyst/compare.html",
         caller=caller,
-        status=200 if problem is None else problem["status"],
         problem=problem,
         comparison=comparison,
         figure=None if comparison is None else _figure(comparison),

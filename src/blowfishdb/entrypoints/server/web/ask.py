@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from dataclasses import dataclass
@@ -16,8 +15,9 @@ from blowfishdb.core.errors import AnswerInProgress, BlowfishError
 from blowfishdb.core.policy.words import sentences
 from blowfishdb.entrypoints.server.access import Caller, PageAsker
 from blowfishdb.entrypoints.server.api import questions
-from blowfishdb.entrypoints.server.api.questions import AskBody
-from blowfishdb.entrypoints.server.server import QuoteIds
+from blowfishdb.entrypoints.server.api.questions import AskBody, OfferedQuote
+from blowfishdb.entrypoints.server.once import Reply
+from blowfishdb.entrypoints.server.problems import Problem, told
 from blowfishdb.entrypoints.server.web.ask_draft import (
     CUTS,
     MECHANISMS,
@@ -34,11 +34,11 @@ from blowfishdb.entrypoints.server.web.frame import (
     redirect,
     render,
     render_part,
+    shown_again,
     text,
-    told,
 )
 from blowfishdb.language.condition import example_condition
-from blowfishdb.messages.quotes import Fit, Quote
+from blowfishdb.messages.quotes import Quote
 from blowfishdb.show.tables import dividend
 
 router: Final = APIRouter(include_in_schema=False)
@@ -57,26 +57,22 @@ def ask_page(request: Request, dataset: str, caller: PageAsker) -> Response:
 def spend(request: Request, dataset: str, form: Sent, caller: PageAsker) -> Response:
     """Take a quote up, once for each form that was shown, and go to the answer."""
     quote_id, key = text(form, "quote_id"), text(form, "key")
-    try:
-        response = _answered(request, dataset, caller, quote_id, key)
-    except BlowfishError as error:
-        said = told(request, error)
-        return _page(request, dataset, caller, problem=said, status=said["status"])
-    body = json.loads(bytes(response.body))
-    if response.status_code == 200:
-        return redirect(f"/answers/{body['id']}")
-    if "quote" in body:
-        change = _Change.of(caller, dataset, quote_id, body["quote"])
+    shown_again(request, lambda problem: _page(request, dataset, caller, problem=problem))
+    reply = _answered(request, dataset, caller, quote_id, key)
+    if reply.status == 200:
+        return redirect(f"/answers/{reply.body['id']}")
+    if reply.status == 409:
+        change = _Change.of(caller, dataset, quote_id)
         return _page(request, dataset, caller, change=change, status=409)
-    return _page(request, dataset, caller, problem=body, status=response.status_code)
+    return _page(request, dataset, caller, problem=Problem(**reply.body))
 
 
-def _answered(request: Request, dataset: str, caller: Caller, quote_id: str, key: str) -> Response:
+def _answered(request: Request, dataset: str, caller: Caller, quote_id: str, key: str) -> Reply:
     """The answer as the interface gives it; who presses the button twice waits for the first time."""
     body, until = AskBody(quote_id=quote_id[:100_000]), time.monotonic() + _PATIENCE
     while True:
         try:
-            return questions.ask(dataset, body, caller, request, key)
+            return questions.answer_once(dataset, body, caller, request, key)
         except AnswerInProgress:
             if time.monotonic() > until:
                 raise
@@ -88,7 +84,7 @@ def _page(
     dataset: str,
     caller: Caller,
     *,
-    problem: dict[str, Any] | None = None,
+    problem: Problem | None = None,
     change: _Change | None = None,
     status: int = 200,
 ) -> Response:
@@ -129,15 +125,17 @@ def _page(
 
 def _priced(request: Request, draft: Draft, domain: Domain, caller: Caller, dataset: str) -> dict[str, Any]:
     """The quote and, if wanted, how it would be answered; or what is wrong with the question."""
-    said: dict[str, Any] = {"quote": None, "explanation": None, "wrong": None}
+    priced: dict[str, Any] = {"quote": None, "explanation": None, "wrong": None}
     try:
-        asked, explaining = draft.asked(domain, dataset, caller.gateway[dataset].select)
-        quote = questions.quote(dataset, asked, caller)
-        said["quote"] = _Price.of(quote, draft, caller.gateway.budget(dataset).total)
-        said["explanation"] = questions.explain(dataset, asked, caller) if explaining else None
+        source = caller.gateway[dataset]
+        body, explaining = draft.asked(domain, dataset, source.select)
+        asking = body.asking(source)
+        offered = questions.offer(caller, asking, body)
+        priced["quote"] = _Price.of(offered, draft, caller.gateway.budget(dataset).total)
+        priced["explanation"] = source.explain(asking) if explaining else None
     except BlowfishError as error:
-        said["wrong"] = told(request, error)
-    return said
+        priced["wrong"] = told(request, error)
+    return priced
 
 
 def _held(caller: Caller, dataset: str) -> Epsilon:
@@ -151,42 +149,43 @@ def _held(caller: Caller, dataset: str) -> Epsilon:
 class _Price:
     """A quote as the page shows it, with what else could be asked as queries of the page."""
 
-    plain: dict[str, Any]
+    quote: Quote
+    id: str
     state: str
     """``owned``, ``free``, ``payable``, ``short`` (it does not fit), ``bound`` (not under an earlier promise)
     or ``exhausted`` (nothing is left)."""
     share: str
-    cheaper: tuple[tuple[str, str, str], ...]
+    cheaper: tuple[tuple[str, Epsilon, str], ...]
     fits: tuple[tuple[str, str | None], ...]
 
     @property
     def dividend(self) -> str:
         """What plain differential privacy would cost."""
-        return dividend(Quote.from_plain(self.plain))
+        return dividend(self.quote)
 
     @classmethod
-    def of(cls, quote: dict[str, Any], draft: Draft, total: Epsilon) -> _Price:
+    def of(cls, offered: OfferedQuote, draft: Draft, total: Epsilon) -> _Price:
         """The price of a draft."""
-        cost, left = Epsilon(quote["epsilon"]), Epsilon(quote["remaining"])
+        quote = offered.quote
         cheaper = tuple(
-            (f"±{other['alpha']:,.10g}", other["epsilon"], draft.address(error=f"{other['alpha']:.12g}"))
-            for other in quote["alternatives"]
+            (f"±{other.alpha:,.10g}", other.epsilon, draft.address(error=f"{other.alpha:.12g}"))
+            for other in quote.alternatives
             if draft.mode == "form"
         )
-        fits = tuple((fit.words, draft.fitted(fit)) for fit in map(Fit.from_plain, quote["fits"]))
-        bound = quote["binding"] is not None and quote["affordable"] == 0
-        state = "bound" if bound else _state(quote["owned"], cost, left)
-        return cls(quote, state, _share(cost, total), cheaper, fits)
+        fits = tuple((fit.words, draft.fitted(fit)) for fit in quote.fits)
+        return cls(quote, offered.id, _state(quote), _share(quote.epsilon, total), cheaper, fits)
 
 
-def _state(owned: bool, cost: Epsilon, left: Epsilon) -> str:
-    if owned:
+def _state(quote: Quote) -> str:
+    if quote.binding is not None and quote.affordable == 0:
+        return "bound"
+    if quote.owned:
         return "owned"
-    if not cost:
+    if not quote.epsilon:
         return "free"
-    if cost <= left:
+    if quote.epsilon <= quote.remaining:
         return "payable"
-    return "short" if left else "exhausted"
+    return "short" if quote.remaining else "exhausted"
 
 
 def _share(cost: Epsilon, total: Epsilon) -> str:
@@ -200,24 +199,20 @@ def _share(cost: Epsilon, total: Epsilon) -> str:
 @final
 @dataclass(frozen=True)
 class _Change:
-    """A policy that was published between a quote and its button."""
+    """A quote whose policy is no longer the published one, and what was published since."""
 
-    before: Epsilon
-    after: Epsilon
-    from_version: int
-    to_version: int
+    epsilon: Epsilon
+    version: int
     sentences: tuple[str, ...]
 
     @classmethod
-    def of(cls, caller: Caller, dataset: str, quote_id: str, now: dict[str, Any]) -> _Change:
-        """What the quote said, what the new one says, and what was published in between."""
-        quoted = QuoteIds(caller.gateway.store).open(quote_id, user=caller.name, dataset=dataset)
+    def of(cls, caller: Caller, dataset: str, quote_id: str) -> _Change:
+        """What the quote said, and what was published after it."""
+        quoted = caller.server.quotes.open(quote_id, user=caller.name, dataset=dataset)
         published = (event.facts for event in caller.gateway.events(dataset) if event.kind == "policy")
         since = [facts for facts in published if facts["from_version"] >= quoted.policy_version]
         return cls(
             Epsilon.from_nano(quoted.nano_epsilon),
-            Epsilon(now["epsilon"]),
             quoted.policy_version,
-            now["policy_version"],
             tuple(sentence for facts in since for sentence in facts["difference"]),
         )

@@ -14,26 +14,25 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
-from blowfishdb.adapters.store.values import State
+from blowfishdb.adapters.store.values import Audited, Event, State
 from blowfishdb.adapters.tokens import Role
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.errors import BlowfishError, InvalidEpsilon, InvalidInput
+from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.policy.guarantee import guarantee
 from blowfishdb.core.policy.protection import at_most, certainty_at
 from blowfishdb.entrypoints.server.access import Caller, PageBookReader, PageCurator
-from blowfishdb.entrypoints.server.api.books import audit, set_budget
-from blowfishdb.entrypoints.server.api.books import grant as grant_to
-from blowfishdb.entrypoints.server.api.requests import Allowance, Total
-from blowfishdb.entrypoints.server.api.responses import Audit, EventShown
+from blowfishdb.entrypoints.server.api.books import audit_shown, audited_books, grant_to
+from blowfishdb.entrypoints.server.api.responses import EventShown
+from blowfishdb.entrypoints.server.problems import Problem
 from blowfishdb.entrypoints.server.web.figures import figure
 from blowfishdb.entrypoints.server.web.frame import (
     Sent,
     dataset_address,
     redirect,
     render,
+    shown_again,
     text,
     ticked,
-    told,
 )
 from blowfishdb.show.charts import budget_chart
 from blowfishdb.show.tables import budget_table
@@ -79,10 +78,10 @@ def audit_page(
     since: str = "",
 ) -> Response:
     """Whether every hash and every sum adds up, charges by state, and the newest events first."""
-    books, refused = _compared(caller, dataset, since)
+    books, events, refused = _compared(caller, dataset, since)
     chosen = [
         event
-        for event in reversed(books.events)
+        for event in reversed(events)
         if (not kind or event.kind == kind) and (not who or event.analyst == who)
     ]
     pages = max(1, -(-len(chosen) // _PER_PAGE))
@@ -94,15 +93,15 @@ def audit_page(
         dataset=dataset,
         books=books,
         kinds=_KINDS,
-        people=sorted({event.analyst for event in books.events}),
+        people=sorted({event.analyst for event in events}),
         kind=kind,
         who=who,
         questions={answer.number: answer.receipt.question for answer in caller.gateway.answers(dataset)},
-        events=[(event, _said(event)) for event in chosen[(number - 1) * _PER_PAGE : number * _PER_PAGE]],
+        events=[(event, _facts(event)) for event in chosen[(number - 1) * _PER_PAGE : number * _PER_PAGE]],
         found=len(chosen),
         page=number,
         pages=pages,
-        charges=_by_state(books.events),
+        charges=_by_state(events),
         since=since[:100],
         extends=not refused,
         refused=refused,
@@ -112,8 +111,8 @@ def audit_page(
 @router.get("/datasets/{dataset}/audit.json")
 def audit_json(dataset: str, caller: PageBookReader) -> Response:
     """All events, as the interface for programs gives them."""
-    text = json.dumps(_books(caller, dataset).model_dump(mode="json"), indent=1, ensure_ascii=False)
-    return _file(text, dataset, "json", "application/json")
+    books = audit_shown(*audited_books(caller, dataset))
+    return _file(books.model_dump_json(indent=1), dataset, "json", "application/json")
 
 
 @router.get("/datasets/{dataset}/audit.csv")
@@ -123,7 +122,7 @@ def audit_csv(dataset: str, caller: PageBookReader) -> Response:
     writer = csv.writer(out)
     names = list(EventShown.model_fields)
     writer.writerow(names)
-    for event in _books(caller, dataset).events:
+    for event in audit_shown(*audited_books(caller, dataset)).events:
         plain = event.model_dump(mode="json")
         for name in ("facts", "sealed"):
             plain[name] = json.dumps(plain[name], sort_keys=True, ensure_ascii=False)
@@ -131,18 +130,13 @@ def audit_csv(dataset: str, caller: PageBookReader) -> Response:
     return _file(out.getvalue(), dataset, "csv", "text/csv; charset=utf-8")
 
 
-def _books(caller: Caller, dataset: str, since: str = "") -> Audit:
-    return audit(caller, dataset=dataset, after=0, limit=None, since=[since] if since else [])
-
-
-def _compared(caller: Caller, dataset: str, since: str) -> tuple[Audit, str]:
+def _compared(caller: Caller, dataset: str, since: str) -> tuple[Audited, list[Event], str]:
     """The books, and what is wrong with them if they must extend a head; nothing if they do."""
     try:
-        books = _books(caller, dataset, since)
+        books, events = audited_books(caller, dataset, [since] if since else [])
     except InvalidInput as refusal:
-        return _books(caller, dataset), refusal.message
-    wrong = [problem for problem in books.problems if "head" in problem]
-    return books, wrong[0] if wrong else ""
+        return *audited_books(caller, dataset), refusal.message
+    return books, events, next((problem for problem in books.problems if "head" in problem), "")
 
 
 def _cell(value: object) -> object:
@@ -157,13 +151,13 @@ def _file(text: str, dataset: str, ending: str, kind: str) -> Response:
     return Response(text, media_type=kind, headers=headers)
 
 
-def _by_state(events: list[EventShown]) -> list[tuple[str, int, Epsilon]]:
+def _by_state(events: list[Event]) -> list[tuple[str, int, Epsilon]]:
     """Every charge counted in the state that it entered last."""
     last = {event.charge: event for event in events if event.charge is not None}
     counts, amounts = Counter[str](), Counter[str]()
     for event in last.values():
         counts[event.kind] += 1
-        amounts[event.kind] += event.nano_amount
+        amounts[event.kind] += event.amount.nano
     return [
         (words, counts[state.value], Epsilon.from_nano(amounts[state.value]))
         for state, words in _STATES.items()
@@ -171,7 +165,7 @@ def _by_state(events: list[EventShown]) -> list[tuple[str, int, Epsilon]]:
     ]
 
 
-def _said(event: EventShown) -> list[str]:
+def _facts(event: Event) -> list[str]:
     """The facts of an event that mean something to people; everything is in the files."""
     facts: dict[str, Any] = dict(event.facts)
     if event.kind == "policy":
@@ -185,8 +179,8 @@ def _said(event: EventShown) -> list[str]:
         return [f"Version {facts.get('version')} of the {_ENTRIES.get(str(facts.get('entry')), 'entry')}."]
     if event.kind == "grant":
         return [f"granted by {facts['by']}"] if facts.get("by") else []
-    told = (str(facts[name]) for name in ("question", "reason") if facts.get(name))
-    return [said for said in told if not _HASH.fullmatch(said)]
+    words = (str(facts[name]) for name in ("question", "reason") if facts.get(name))
+    return [each for each in words if not _HASH.fullmatch(each)]
 
 
 budget_pages: Final = APIRouter(include_in_schema=False)
@@ -195,10 +189,8 @@ budget_pages: Final = APIRouter(include_in_schema=False)
 @budget_pages.get("/datasets/{dataset}/budget")
 def budget_page(request: Request, dataset: str, caller: PageBookReader, total: str = "") -> Response:
     """Total, spent and held; ``total`` asks what another total would promise, and changes nothing."""
-    try:
-        tried = Epsilon(total.strip()) if total.strip() else None
-    except InvalidEpsilon as error:
-        return _page(request, caller, dataset, typed=total, problem=told(request, error))
+    shown_again(request, lambda problem: _page(request, caller, dataset, typed=total, problem=problem))
+    tried = Epsilon(total.strip()) if total.strip() else None
     return _page(request, caller, dataset, tried=tried, typed=total)
 
 
@@ -206,13 +198,11 @@ def budget_page(request: Request, dataset: str, caller: PageBookReader, total: s
 def set_total(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
     """Promise another total. More than before weakens the promise, so it is shown first and confirmed."""
     typed = text(form, "total")
-    try:
-        total = Epsilon(typed)
-        if total > caller.gateway.budget(dataset).total and not ticked(form, "weaken"):
-            return _page(request, caller, dataset, tried=total, typed=typed, asking=True)
-        set_budget(dataset, Total(total=typed), caller)
-    except BlowfishError as error:
-        return _page(request, caller, dataset, typed=typed, problem=told(request, error))
+    shown_again(request, lambda problem: _page(request, caller, dataset, typed=typed, problem=problem))
+    total = Epsilon(typed)
+    if total > caller.gateway.budget(dataset).total and not ticked(form, "weaken"):
+        return _page(request, caller, dataset, tried=total, typed=typed, asking=True)
+    caller.gateway.set_budget(dataset, total)
     return redirect(dataset_address(dataset, "/budget"), flash=f"The total budget is now ε {total}.")
 
 
@@ -220,25 +210,21 @@ def set_total(request: Request, dataset: str, form: Sent, caller: PageCurator) -
 def grant(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
     """Let someone spend part of the total."""
     user, typed = text(form, "user"), text(form, "epsilon")
-    try:
-        grant_to(dataset, user, Allowance(epsilon=typed), caller)
-    except BlowfishError as error:
-        return _page(request, caller, dataset, granting=(user, typed), refused=told(request, error))
-    return redirect(
-        dataset_address(dataset, "/budget"), flash=f"{user} may spend up to ε {Epsilon(typed)} in all."
-    )
+    granting = (user, typed)
+    shown_again(request, lambda problem: _page(request, caller, dataset, granting=granting, problem=problem))
+    epsilon = Epsilon(typed)
+    grant_to(caller, dataset, user, epsilon)
+    return redirect(dataset_address(dataset, "/budget"), flash=f"{user} may spend up to ε {epsilon} in all.")
 
 
 @budget_pages.post("/datasets/{dataset}/budget/withdraw")
 def withdraw(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
     """Take an earlier promise back, on record."""
     version = text(form, "version")
-    try:
-        caller.gateway.withdraw(dataset, int(version) if version.isdecimal() else 0)
-    except BlowfishError as error:
-        return _page(request, caller, dataset, problem=told(request, error))
-    said = f"The promise of version {version} is withdrawn. The audit log says so."
-    return redirect(dataset_address(dataset, "/budget"), flash=said)
+    shown_again(request, lambda problem: _page(request, caller, dataset, problem=problem))
+    caller.gateway.withdraw(dataset, int(version) if version.isdecimal() else 0)
+    sentence = f"The promise of version {version} is withdrawn. The audit log says so."
+    return redirect(dataset_address(dataset, "/budget"), flash=sentence)
 
 
 def _page(
@@ -249,9 +235,8 @@ def _page(
     tried: Epsilon | None = None,
     typed: str = "",
     asking: bool = False,
-    problem: dict[str, Any] | None = None,
-    granting: tuple[str, str] = ("", ""),
-    refused: dict[str, Any] | None = None,
+    problem: Problem | None = None,
+    granting: tuple[str, str] | None = None,
 ) -> Response:
     gateway = caller.gateway
     facts, budget, answers = gateway.facts(dataset), gateway.budget(dataset), gateway.answers(dataset)
@@ -260,25 +245,24 @@ def _page(
         lambda width: budget_chart(budget, answers, width=width), budget_table(budget, answers), id="budget"
     )
     shown = tried or budget.total
-    granted = sum((given.granted for given in grants if given.granted is not None), Epsilon(0))
-    listed = {given.user for given in grants}
+    granted = sum((grant.granted for grant in grants if grant.granted is not None), Epsilon(0))
+    listed = {grant.user for grant in grants}
     return render(
         request,
         "curator/budget.html",
         caller=caller,
         dataset=dataset,
-        status=(problem or refused or {"status": 200})["status"],
         budget=budget,
         chart=chart if answers or budget.spent else None,
         tried=tried if tried is not None and tried != budget.total else None,
         typed=typed,
         asking=asking,
         problem=problem,
-        granting=granting,
-        refused=refused,
+        granting=granting or ("", ""),
+        refused=granting is not None,
         grants=grants,
         granted=granted,
-        limited=any(given.granted is not None for given in grants),
+        limited=any(grant.granted is not None for grant in grants),
         ungranted=budget.total - granted,
         people=[
             account.user

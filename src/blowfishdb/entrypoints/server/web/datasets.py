@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from fastapi import APIRouter, FastAPI, Request, Response
 
-from blowfishdb.adapters.tokens import Role
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.errors import BlowfishError, InvalidInput, NotFound, UnknownDataset
+from blowfishdb.core.errors import InvalidInput, NotFound, UnknownDataset
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.protection import curve, percent
 from blowfishdb.core.policy.statements import Clause
@@ -23,12 +22,20 @@ from blowfishdb.core.policy.words import sentences
 from blowfishdb.entrypoints.demo_data import SAMPLES
 from blowfishdb.entrypoints.server.access import Caller, PageCurator, PageReader, PageVisitor, summary_body
 from blowfishdb.entrypoints.server.api import accounts
-from blowfishdb.entrypoints.server.api.datasets import datasets as listed
-from blowfishdb.entrypoints.server.api.datasets import refresh, shown
-from blowfishdb.entrypoints.server.api.requests import DemoRole, Refresh
+from blowfishdb.entrypoints.server.api.datasets import typed_place
+from blowfishdb.entrypoints.server.problems import Problem
 from blowfishdb.entrypoints.server.server import Server, server_of
 from blowfishdb.entrypoints.server.web.figures import Figure, figure
-from blowfishdb.entrypoints.server.web.frame import Sent, dataset_address, meter, redirect, render, text, told
+from blowfishdb.entrypoints.server.web.frame import (
+    Sent,
+    dataset_address,
+    meter,
+    redirect,
+    render,
+    shown_again,
+    text,
+    ticked,
+)
 from blowfishdb.show.charts import protection_chart, protection_table
 
 router: Final = APIRouter(include_in_schema=False)
@@ -39,14 +46,14 @@ _LATEST: Final = 5
 @router.get("/datasets")
 def datasets_page(request: Request, caller: PageReader) -> Response:
     """Every dataset with its budget; where there is none yet, how to get one."""
-    cards = [(each, meter(caller, each.name)) for each in listed(caller).datasets]
+    cards = [(caller.gateway.facts(name), meter(caller, name)) for name in caller.gateway.datasets()]
     return render(request, "datasets.html", caller=caller, cards=cards)
 
 
 @router.get("/datasets/{dataset}")
 def overview_page(request: Request, dataset: str, caller: PageReader) -> Response:
     """Columns, policy in words, budget and the latest answers of one dataset."""
-    facts = shown(caller.gateway, dataset)
+    facts = caller.gateway.facts(dataset)
     answers = caller.gateway.answers(dataset)
     return render(
         request,
@@ -54,7 +61,8 @@ def overview_page(request: Request, dataset: str, caller: PageReader) -> Respons
         caller=caller,
         dataset=dataset,
         facts=facts,
-        columns=[line.partition(": ")[::2] for line in facts.columns_in_words],
+        policy=sentences(facts.policy),
+        columns=[(name, attribute.describe()) for name, attribute in facts.domain.columns],
         answers=[summary_body(answer, caller) for answer in reversed(answers[-_LATEST:])],
         asked=len(answers),
         untouched=facts.policy_version == 1,
@@ -64,11 +72,11 @@ def overview_page(request: Request, dataset: str, caller: PageReader) -> Respons
 @router.post("/datasets/{dataset}/refresh")
 def refreshed(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
     """The rows have changed: answers from now on belong to a new snapshot."""
-    said = Refresh(same_rows=bool(text(form, "same_rows")))
-    try:
-        snapshot = refresh(dataset, caller, said).snapshot
-    except BlowfishError as error:
-        return _rows_page(request, dataset, caller, told(request, error), same_rows=said.same_rows)
+    same = ticked(form, "same_rows")
+    shown_again(request, lambda problem: _rows_page(request, dataset, caller, problem, same_rows=same))
+    with typed_place():
+        caller.gateway.refresh(dataset, same_rows=same)
+    snapshot = caller.gateway.facts(dataset).snapshot
     return redirect(dataset_address(dataset), flash=f"Answers from now on belong to snapshot {snapshot}.")
 
 
@@ -81,20 +89,17 @@ def rows_page(request: Request, dataset: str, caller: PageCurator) -> Response:
 @router.post("/datasets/{dataset}/delete")
 def deleted(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
     """End the dataset, once its name was typed."""
-    try:
-        if text(form, "name") != dataset:
-            raise InvalidInput(f"To delete it, type its name: {dataset}.")
-        words = caller.gateway.delete(dataset)
-    except BlowfishError as error:
-        return _rows_page(request, dataset, caller, told(request, error))
-    return redirect("/datasets", flash=words)
+    shown_again(request, lambda problem: _rows_page(request, dataset, caller, problem))
+    if text(form, "name") != dataset:
+        raise InvalidInput(f"To delete it, type its name: {dataset}.")
+    return redirect("/datasets", flash=caller.gateway.delete(dataset))
 
 
 def _rows_page(
     request: Request,
     dataset: str,
     caller: Caller,
-    problem: dict[str, Any] | None = None,
+    problem: Problem | None = None,
     *,
     same_rows: bool = False,
 ) -> Response:
@@ -103,7 +108,6 @@ def _rows_page(
         "curator/rows.html",
         caller=caller,
         dataset=dataset,
-        status=200 if problem is None else problem["status"],
         problem=problem,
         same_rows=same_rows,
         source=caller.gateway.source(dataset),
@@ -131,8 +135,8 @@ def guarantee_page(request: Request, dataset: str, caller: PageVisitor) -> Respo
         sentences=sentences(facts.policy),
         version_of_policy=facts.policy_version,
         curves=[
-            _curve(facts.policy, place, column, promised.budget)
-            for place, column in enumerate(facts.domain.names)
+            _curve(facts.policy, number, column, promised.budget)
+            for number, column in enumerate(facts.domain.names)
         ],
     )
 
@@ -144,12 +148,12 @@ def _marked(clause: Clause) -> tuple[str, str, str]:
     )
 
 
-def _curve(policy: Policy, place: int, column: str, budget: Epsilon) -> Figure:
+def _curve(policy: Policy, number: int, column: str, budget: Epsilon) -> Figure:
     steps = curve(policy, column, budget)
     return figure(
         lambda width: protection_chart(steps, column, budget, width=width),
         protection_table(steps, column, budget),
-        id=f"protection-{place}",
+        id=f"protection-{number}",
         width=480,
     )
 
@@ -168,15 +172,19 @@ def reset(request: Request, caller: PageReader) -> Response:
     with _resetting:
         start_over(request.app)
     response = redirect("/datasets", flash="The demonstration starts over: plain privacy, nothing asked.")
-    _play(request, response, role)
+    accounts.play_role(request, response, role)
     return response
 
 
 @demonstration.post("/datasets/salary-demo")
 def salary_demo(caller: PageCurator) -> Response:
     """Synthetic salaries beside an empty workspace, as something to try things with."""
-    folder = _folder(caller)
-    sample = SAMPLES[0]
+    file = caller.gateway.file
+    if caller.gateway.datasets() or file is None:
+        raise InvalidInput(
+            "The salary demo is for a workspace in a file with nothing in it yet.", fixes=("blowfishdb demo",)
+        )
+    folder, sample = file.parent, SAMPLES[0]
     if not sample.file(folder).exists():
         sample.make(folder)
     caller.gateway.add_dataset(sample.name, sample.file(folder), domain=sample.domain(), table=sample.name)
@@ -187,18 +195,6 @@ def start_over(app: FastAPI) -> None:
     """A new workspace in place of the old one, and a server for it in place of the old one."""
     before: Server = app.state.server
     before.workspace.close()
-    place = Path(before.workspace.store.name)
-    app.state.reset(place)
-    app.state.server = Server.open(place, before.settings)
-
-
-def _play(request: Request, response: Response, role: Role) -> None:
-    accounts.play(request, response, DemoRole(role=role), None)
-
-
-def _folder(caller: Caller) -> Path:
-    if caller.gateway.datasets() or not caller.gateway.store.sqlite:
-        raise InvalidInput(
-            "The salary demo is for a workspace in a file with nothing in it yet.", fixes=("blowfishdb demo",)
-        )
-    return Path(caller.gateway.store.name).resolve().parent
+    file = Path(before.workspace.place)
+    app.state.reset(file)
+    app.state.server = Server.open(file, before.settings)

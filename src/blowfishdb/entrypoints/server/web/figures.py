@@ -14,24 +14,19 @@ can draw it, nothing is kept, and whoever reads addresses in a log reads nothing
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
-import secrets
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, final
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.fernet import InvalidToken
 from fastapi import APIRouter, Request, Response
 
-from blowfishdb.adapters.store.database import Store
 from blowfishdb.core.errors import BlowfishError, NotFound
 from blowfishdb.entrypoints.server.access import Caller, PageVisitor
-from blowfishdb.entrypoints.server.server import key, server_of
+from blowfishdb.entrypoints.server.server import Server, server_of
 from blowfishdb.show.charts import picture_of
 from blowfishdb.show.tables import Table
 
@@ -140,20 +135,16 @@ def _embedded(spec: dict[str, Any]) -> str:
 pictures: Final = APIRouter(include_in_schema=False)
 
 _LONGEST: Final = 7_000  # characters; servers in front take addresses of 8,000
-_NONCE: Final = 12
-_EVERYONE: Final = b"everyone"
 _HEADERS: Final = {
     "Cache-Control": "private, no-store",
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
 }
 
 
-def picture_address(figure: Figure, caller: Caller | None, store: Store) -> str | None:
+def picture_address(figure: Figure, caller: Caller | None, server: Server) -> str | None:
     """Where the picture of a figure can be had, for ``&dark=true`` to follow; None if nowhere."""
     body = zlib.compress(json.dumps(figure.specification, separators=(",", ":")).encode(), 9)
-    nonce = secrets.token_bytes(_NONCE)
-    sealed = nonce + AESGCM(key(store, "pictures")).encrypt(nonce, body, _reader(caller))
-    text = base64.urlsafe_b64encode(sealed).decode().rstrip("=")
+    text = server.seal(_purpose(caller)).encrypt(body).decode().rstrip("=")
     if len(text) <= _LONGEST:
         return f"/pictures?of={text}"
     return None if figure.elsewhere is None else f"{figure.elsewhere}?"
@@ -162,29 +153,21 @@ def picture_address(figure: Figure, caller: Caller | None, store: Store) -> str 
 @pictures.get("/pictures")
 def picture(request: Request, caller: PageVisitor, of: str = "", dark: bool = False) -> Response:
     """The picture of a figure on a page that the caller has seen."""
-    specification = _opened(of, caller, server_of(request).workspace.store)
+    specification = _opened(of, caller, server_of(request))
     return Response(picture_of(specification, dark=dark), media_type="image/svg+xml", headers=_HEADERS)
 
 
-def _opened(text: str, caller: Caller | None, store: Store) -> dict[str, Any]:
-    try:
-        sealed = base64.urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
-    except (ValueError, binascii.Error):
-        raise _unknown() from None
-    cipher = AESGCM(key(store, "pictures"))
-    for reader in (_reader(caller), _EVERYONE):
+def _opened(text: str, caller: Caller | None, server: Server) -> dict[str, Any]:
+    sealed = text.encode(errors="replace") + b"=" * (-len(text) % 4)
+    for reader in (caller, None):
         try:
-            body = cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], reader)
-        except (InvalidTag, ValueError):
+            body = server.seal(_purpose(reader)).decrypt(sealed)
+        except InvalidToken:
             continue
-        found: dict[str, Any] = json.loads(zlib.decompress(body))  # we packed it ourselves
-        return found
-    raise _unknown()
+        specification: dict[str, Any] = json.loads(zlib.decompress(body))  # we packed it ourselves
+        return specification
+    raise NotFound("There is no such picture for you.", fixes=("load its page again",))
 
 
-def _reader(caller: Caller | None) -> bytes:
-    return _EVERYONE if caller is None else b"user:" + caller.name.encode()
-
-
-def _unknown() -> NotFound:
-    return NotFound("There is no such picture for you.", fixes=("load its page again",))
+def _purpose(reader: Caller | None) -> str:
+    return "pictures for everyone" if reader is None else f"pictures for the user {reader.name}"

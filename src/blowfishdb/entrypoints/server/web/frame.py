@@ -22,7 +22,7 @@ import json
 import os
 import threading
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -37,9 +37,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.datastructures import FormData
 
 from blowfishdb.adapters.tokens import Role, csrf
-from blowfishdb.core.errors import BlowfishError, NotFound
+from blowfishdb.core.errors import NotFound
 from blowfishdb.entrypoints.server.access import Caller, Gate, masked
-from blowfishdb.entrypoints.server.problems import problem_of, reference_of
+from blowfishdb.entrypoints.server.problems import Problem
 from blowfishdb.entrypoints.server.server import server_of
 from blowfishdb.entrypoints.server.web.figures import picture_address
 from blowfishdb.show.charts.frame import DARK, LIGHT, config
@@ -286,14 +286,19 @@ def render(
     *,
     caller: Caller | None,
     dataset: str | None = None,
+    problem: Problem | None = None,
     status: int = 200,
     **context: Any,
 ) -> Response:
-    """A page. ``dataset`` brings its tabs and its budget; a message from the last step is shown once."""
+    """A page. ``dataset`` brings its tabs and its budget; a message from the last step is shown once.
+
+    What went wrong, the page's status says, too.
+    """
     flash = _flash(request)
     filled = environment().get_template(template)
-    pieces = filled.generate(**_around(request, caller, dataset), flash=flash, **context)
-    response = streamed(request, pieces, status)
+    around = _around(request, caller, dataset)
+    pieces = filled.generate(**around, flash=flash, problem=problem, **context)
+    response = streamed(request, pieces, status if problem is None else problem.status)
     if flash is not None:
         response.delete_cookie(_FLASH, path="/")
     return response
@@ -314,13 +319,9 @@ def redirect(address: str, *, flash: str | None = None) -> RedirectResponse:
     return response
 
 
-def told(request: Request, error: BlowfishError) -> dict[str, Any]:
-    """An error as ``alert`` in macros.html shows it: what the interface would answer, no more."""
-    request.state.problem = type(error).__name__
-    shown = getattr(request.state, "role", None) is Role.CURATOR
-    response = problem_of(error, shown_places=shown, reference=reference_of(request))
-    said: dict[str, Any] = json.loads(bytes(response.body))
-    return said
+def shown_again(request: Request, page: Callable[[Problem], Response]) -> None:
+    """From here on, what is refused is shown by ``page`` beside what was typed, not on a page of its own."""
+    request.state.again = page
 
 
 def dataset_address(name: str, tail: str = "") -> str:
@@ -362,7 +363,7 @@ def _around(request: Request, caller: Caller | None, dataset: str | None) -> dic
         "tabs": _tabs(path, caller, dataset),
         "meter": meter(caller, dataset),
         "theme": theme if theme in THEMES else None,
-        "picture": lambda figure: picture_address(figure, caller, server_of(request).workspace.store),
+        "picture": lambda figure: picture_address(figure, caller, server_of(request)),
         "here": path + query if request.method == "GET" else "/",
     }
 

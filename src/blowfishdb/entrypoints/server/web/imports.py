@@ -13,33 +13,24 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import PurePath
-from typing import Final, final, get_args
+from typing import Any, Final, TypeVar, final, get_args
 
 from fastapi import APIRouter, Request, Response
 from pydantic import ValidationError
 from starlette.datastructures import FormData
 
 from blowfishdb.adapters.copies.values import SEPARATORS
-from blowfishdb.adapters.proposal import WARNING, Proposal, ProposedColumn, propose
+from blowfishdb.adapters.proposal import WARNING, Proposal, ProposedColumn
 from blowfishdb.adapters.proposal.guesses import OTHER
 from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.domain.dates import Unit
 from blowfishdb.core.domain.domain import Domain
-from blowfishdb.core.errors import BlowfishError, InvalidInput
-from blowfishdb.core.policy import codec
+from blowfishdb.core.errors import InvalidInput
 from blowfishdb.entrypoints.server.access import Caller, PageCurator
-from blowfishdb.entrypoints.server.api import datasets as interface
-from blowfishdb.entrypoints.server.api.datasets import check_place
-from blowfishdb.entrypoints.server.api.requests import DialectSaid, NewDataset
-from blowfishdb.entrypoints.server.problems import read
-from blowfishdb.entrypoints.server.web.frame import (
-    Sent,
-    dataset_address,
-    redirect,
-    render,
-    text,
-    told,
-)
+from blowfishdb.entrypoints.server.api.datasets import declare_dataset, propose_columns
+from blowfishdb.entrypoints.server.api.requests import Declared, DialectSaid, Located, Place
+from blowfishdb.entrypoints.server.problems import Problem, read
+from blowfishdb.entrypoints.server.web.frame import Sent, dataset_address, redirect, render, shown_again, text
 from blowfishdb.language.columns import FIELDS, read_column, written_column
 from blowfishdb.service.advice import missing_prices
 
@@ -110,16 +101,16 @@ def sent_columns(form: FormData) -> list[ColumnTexts]:
 def checked(columns: Sequence[ColumnTexts]) -> tuple[list[ColumnTexts], dict[str, Attribute]]:
     """The columns with what is wrong about each, and those that could be read."""
     shown: list[ColumnTexts] = []
-    found: dict[str, Attribute] = {}
+    attributes: dict[str, Attribute] = {}
     for column in columns:
         problem = ""
         try:
             if column["use"]:
-                found[column["name"]] = _attribute(column)
+                attributes[column["name"]] = _attribute(column)
         except InvalidInput as error:
             problem = str(error)
         shown.append(column | {"problem": problem})
-    return shown, found
+    return shown, attributes
 
 
 def _attribute(column: ColumnTexts) -> Attribute:
@@ -130,13 +121,13 @@ def _attribute(column: ColumnTexts) -> Attribute:
     wanted = FIELDS.get(kind, ())
     if "lo" in wanted and not (column["lo"] and column["hi"]):
         raise InvalidInput(f"'{name}' has no limits: type the lowest and the highest value.")
-    said = {field: column[field] or None for field in ("kind", *wanted, "missing", "outside")}
+    texts = {field: column[field] or None for field in ("kind", *wanted, "missing", "outside")}
     if "values" in wanted:
         listed = column["values"].splitlines()
         if column["rare"] and column["outside"] == "clamp":  # what is folded counts as the last value
             listed.sort(key=lambda value: value.strip() == OTHER)
-        said["values"] = "\n".join(listed)
-    return read(f"declaration of '{name}'", lambda: read_column(said))
+        texts["values"] = "\n".join(listed)
+    return read(f"declaration of '{name}'", lambda: read_column(texts))
 
 
 router: Final = APIRouter(include_in_schema=False)
@@ -175,26 +166,43 @@ class SourceForm:
         typed["rows_per_person"] = typed["rows_per_person"] or "1"
         return cls(**typed, dialect=_sent_dialect(form))
 
-    def body(self, domain: Domain) -> NewDataset:
-        """What the interface is sent to declare it."""
-        try:
-            return NewDataset(
-                name=self.name,
-                source=self.source,
-                table=self.table or None,
-                view=self.view or None,
-                person=self.person or None,
-                rows_per_person=int(self.rows_per_person) if self.rows_per_person.isdecimal() else 0,
-                row_key=self.row_key or None,
-                public=[name.strip() for name in self.public.split(",") if name.strip()],
-                rows_vary={"vary": True, "fixed": False}.get(self.rows_vary),
-                same_rows=bool(self.same_rows),
-                dialect=self.dialect,
-                domain=codec.plain(domain),
-            )
-        except ValidationError as error:
-            field = str(error.errors()[0]["loc"][0])
-            raise InvalidInput(_MEND.get(field, f"The field '{field}' is too long.")) from None
+    def declared(self) -> Declared:
+        """What is declared besides the columns."""
+        return _checked(
+            Declared,
+            name=self.name,
+            person=self.person or None,
+            rows_per_person=int(self.rows_per_person) if self.rows_per_person.isdecimal() else 0,
+            row_key=self.row_key or None,
+            public=[name.strip() for name in self.public.split(",") if name.strip()],
+            rows_vary={"vary": True, "fixed": False}.get(self.rows_vary),
+            same_rows=bool(self.same_rows),
+            **self._located(),
+        )
+
+    def looked_at(self) -> Place:
+        """Where to look for rows."""
+        return _checked(Place, **self._located())
+
+    def _located(self) -> dict[str, Any]:
+        return {
+            "source": self.source,
+            "table": self.table or None,
+            "view": self.view or None,
+            "dialect": self.dialect,
+        }
+
+
+B = TypeVar("B", bound=Located)
+
+
+def _checked(body: type[B], **fields: Any) -> B:
+    """What the interface would be sent; what it would refuse, in words for who typed it."""
+    try:
+        return body(**fields)
+    except ValidationError as error:
+        field = str(error.errors()[0]["loc"][0])
+        raise InvalidInput(_MEND.get(field, f"The field '{field}' is too long.")) from None
 
 
 @router.get("/import")
@@ -207,59 +215,44 @@ def source_page(request: Request, caller: PageCurator) -> Response:
 def columns_page(request: Request, form: Sent, caller: PageCurator) -> Response:
     """The second step: the columns as they are proposed. Looks at the rows, for the curator's eyes only."""
     source = SourceForm.sent(form)
-    try:
-        if not source.source:
-            raise InvalidInput(_MEND["source"])
-        if source.name in caller.gateway:
-            raise InvalidInput(
-                f"There is already a dataset '{source.name}' in this workspace.", fixes=("another name",)
-            )
-        check_place(source.source, caller.server.settings.sources, caller.gateway.store.name)
-        proposal = _proposal(source, caller.server.settings.proposal_seconds)
-    except BlowfishError as error:
-        return _source_page(request, caller, source, error)
+    shown_again(request, lambda problem: _source_page(request, caller, source, problem))
+    if source.name in caller.gateway:
+        raise InvalidInput(
+            f"There is already a dataset '{source.name}' in this workspace.", fixes=("another name",)
+        )
+    proposal = propose_columns(caller, source.looked_at())
+    located = source
     if proposal.dialect is not None:
-        source = replace(source, dialect=DialectSaid(**proposal.dialect.to_plain()))
+        located = replace(located, dialect=DialectSaid(**proposal.dialect.to_plain()))
     if not source.view:
-        source = replace(source, table=proposal.table or "")  # the only table of a file has a name, too
-    return _columns_page(request, caller, source, proposed_columns(proposal), suggested=proposal.person or "")
+        located = replace(located, table=proposal.table or "")  # the only table of a file has a name, too
+    return _columns_page(
+        request, caller, located, proposed_columns(proposal), suggested=proposal.person or ""
+    )
 
 
 @router.post("/import")
 def declare(request: Request, form: Sent, caller: PageCurator) -> Response:
     """The last step: the confirmed columns become a dataset with everything hidden."""
     source = SourceForm.sent(form)
-    columns = sent_columns(form)
-    shown, found = checked(columns)
-    wrong = sum(1 for column in shown if column["problem"])
-    try:
-        if wrong:
-            raise InvalidInput(f"{wrong} column{'s' if wrong > 1 else ''} still {_need(wrong)} attention.")
-        if not found:
-            raise InvalidInput("No column is used, so nothing could be asked.", fixes=("use a column",))
-        interface.add_dataset(source.body(Domain.of(found)), caller, Response())
-    except BlowfishError as error:
-        suggested = text(form, "suggested")
-        return _columns_page(request, caller, source, shown, suggested=suggested, error=error)
+    columns, attributes = checked(sent_columns(form))
+    shown_again(
+        request,
+        lambda problem: _columns_page(
+            request, caller, source, columns, suggested=text(form, "suggested"), problem=problem
+        ),
+    )
+    if wrong := sum(1 for column in columns if column["problem"]):
+        raise InvalidInput(
+            "1 column still needs attention." if wrong == 1 else f"{wrong} columns still need attention."
+        )
+    if not attributes:
+        raise InvalidInput("No column is used, so nothing could be asked.", fixes=("use a column",))
+    declare_dataset(caller, source.declared(), Domain.of(attributes))
     return redirect(
         dataset_address(source.name),
         flash=f"'{source.name}' is declared. Everything about a record is hidden, and the budget is 1.",
     )
-
-
-def _need(wrong: int) -> str:
-    return "need" if wrong > 1 else "needs"
-
-
-def _proposal(source: SourceForm, seconds: float) -> Proposal:
-    with interface.typed_place():
-        return propose(
-            source.source,
-            table=source.table or None,
-            view=source.view or None,
-            dialect=None if source.dialect is None else source.dialect.model_dump(),
-            timeout=seconds,
-        )
 
 
 def _sent_dialect(form: FormData) -> DialectSaid | None:
@@ -282,17 +275,9 @@ def _sent_dialect(form: FormData) -> DialectSaid | None:
 
 
 def _source_page(
-    request: Request, caller: Caller, source: SourceForm, error: BlowfishError | None = None
+    request: Request, caller: Caller, source: SourceForm, problem: Problem | None = None
 ) -> Response:
-    problem = None if error is None else told(request, error)
-    return render(
-        request,
-        "import_source.html",
-        caller=caller,
-        status=200 if problem is None else problem["status"],
-        problem=problem,
-        source=source,
-    )
+    return render(request, "import_source.html", caller=caller, problem=problem, source=source)
 
 
 def _columns_page(
@@ -302,14 +287,12 @@ def _columns_page(
     columns: Sequence[ColumnTexts],
     *,
     suggested: str,
-    error: BlowfishError | None = None,
+    problem: Problem | None = None,
 ) -> Response:
-    problem = None if error is None else told(request, error)
     return render(
         request,
         "import_columns.html",
         caller=caller,
-        status=200 if problem is None else problem["status"],
         problem=problem,
         source=source,
         columns=columns,
@@ -327,18 +310,18 @@ def _columns_page(
 
 def _signs(dialect: DialectSaid | None) -> list[tuple[str, str]]:
     """What may stand between values: the usual signs, and the one that does."""
-    known = {"tab" if sign == "\t" else sign: words for sign, words in SEPARATORS.items()}
-    other = None if dialect is None or dialect.delimiter in SEPARATORS else dialect.delimiter
-    return [*known.items(), *([] if other is None else [(other, other)])]
+    signs = {"tab" if sign == "\t" else sign: words for sign, words in SEPARATORS.items()}
+    if dialect is not None and dialect.delimiter not in SEPARATORS:
+        signs[dialect.delimiter] = dialect.delimiter
+    return list(signs.items())
 
 
 def _encodings(dialect: DialectSaid | None) -> list[str]:
-    said = [] if dialect is None or dialect.encoding in _ENCODINGS else [dialect.encoding]
-    return [*_ENCODINGS, *said]
+    return list(dict.fromkeys([*_ENCODINGS, *([] if dialect is None else [dialect.encoding])]))
 
 
-def _name_of(place: str) -> str:
+def _name_of(source: str) -> str:
     """A name for a dataset from its file or table: the last part, without what a name may not have."""
-    last = PurePath(place.partition("?")[0].rstrip("/")).name
+    last = PurePath(source.partition("?")[0].rstrip("/")).name
     stem = last.rpartition(".")[0] if "." in last else last
     return re.sub(r"[^A-Za-z0-9_. -]+", "_", stem).strip("_. -")[:255]

@@ -25,28 +25,28 @@ from blowfishdb.core.policy.protection import at_most, certainty_at, curve, prob
 from blowfishdb.core.policy.words import sentences
 from blowfishdb.core.questions.projection import project
 from blowfishdb.entrypoints.server.access import Caller, PageCurator
-from blowfishdb.entrypoints.server.api import policies as interface
-from blowfishdb.entrypoints.server.api.requests import PolicyDraft
-from blowfishdb.entrypoints.server.web import policy_form
+from blowfishdb.entrypoints.server.api.policies import file_of
+from blowfishdb.entrypoints.server.problems import Problem, read, told
 from blowfishdb.entrypoints.server.web.figures import Figure, figure
 from blowfishdb.entrypoints.server.web.frame import (
     Sent,
     dataset_address,
     redirect,
     render,
+    shown_again,
     text,
     ticked,
-    told,
 )
 from blowfishdb.entrypoints.server.web.policy_form import (
     CHECK,
     SHAPES,
+    KnownInput,
     PolicyForm,
-    Said,
     TemplateForm,
     changed,
+    known_form,
 )
-from blowfishdb.language.policy_file import write_policy
+from blowfishdb.language.policy_file import read_policy
 from blowfishdb.show.charts import (
     graph_chart,
     graph_table,
@@ -68,7 +68,7 @@ class View:
     """A part of the page: what there is to see, or why there is nothing."""
 
     figure: Figure | None = None
-    problem: dict[str, Any] | None = None
+    problem: Problem | None = None
     words: str = ""
 
 
@@ -109,8 +109,7 @@ def protection_view(policy: Policy, column: str, budget: Epsilon) -> View:
 
 def probed_view(policy: Policy, column: str, pair: tuple[str, str], budget: Epsilon) -> View:
     """Two values, and how sure an attacker can become which of them someone has."""
-    found = probe(policy, column, *pair, budget)
-    return View(words=found.sentence)
+    return View(words=probe(policy, column, *pair, budget).sentence)
 
 
 def suggested_pair(attribute: Attribute) -> tuple[str, str]:
@@ -137,46 +136,45 @@ def show_policy(
     request: Request,
     dataset: str,
     caller: Caller,
-    said: State,
+    typed: State,
     *,
-    file: _File | None = None,
-    known: policy_form.Said | None = None,
+    file: str | None = None,
+    known: KnownInput | None = None,
+    problem: Problem | None = None,
 ) -> Response:
-    """The page; ``file`` and ``known`` are what was just typed or asked there, with what came of it."""
+    """The page; ``file`` and ``known`` are what was just typed or asked there, with what is wrong with it."""
     facts, draft = caller.gateway.facts(dataset), caller.gateway.draft(dataset)
-    form = PolicyForm.of(draft).changed(said)
+    form = PolicyForm.of(draft).changed(typed)
     policy, wrong = form.policy(draft)
-    template = TemplateForm.of(facts.domain, said)
+    template = TemplateForm.of(facts.domain, typed)
     suggestion = suggested_pair(facts.domain[template.column])
-    probing = said.get("probing") == template.column  # two values of another column are no values of this one
-    pair = (said.get("u", ""), said.get("v", "")) if probing else suggestion
-    state = {**form.query(), **template.query(), "data": said.get("data", "true")}
+    probing = typed.get("probing") == template.column  # values of another column are none of this one
+    pair = (typed.get("u", ""), typed.get("v", "")) if probing else suggestion
+    state = {**form.query(), **template.query(), "data": typed.get("data", "true")}
     state |= {"probing": template.column, "u": pair[0], "v": pair[1]} if pair != suggestion else {}
-    total = caller.gateway.budget(dataset).total
-    context: dict[str, Any] = {
-        "form": form,
-        "wrong": {name: _helped(told(request, error), form, name) for name, error in wrong.items()},
-        "asked": template,
-        "shapes": SHAPES,
-        "domain": facts.domain,
-        "policy_version": facts.policy_version,
-        "pair": pair,
-        "state": urlencode(state),
-        "was": said.get("was"),
-        "made_up": state["data"] == MADE_UP,
-        "total": total,
-        "adding_up": _adding_up(len(facts.domain.names), total),
-    }
-    meant = draft if policy is None else policy
-    context["file"] = file or _File.of(meant, dataset)
-    context["known"] = policy_form.known_form(
-        meant, known or policy_form.Said(), _asking(template, caller.gateway[dataset])
-    )
-    problems = [part.problem for part in (file, known) if part is not None and part.problem is not None]
-    status = problems[0]["status"] if problems else 200
-    shown = _shown(request, caller, dataset, policy, state) if policy is not None else _NOTHING
+    total, meant = caller.gateway.budget(dataset).total, draft if policy is None else policy
     return render(
-        request, "curator/policy.html", caller=caller, dataset=dataset, status=status, **context, **shown
+        request,
+        "curator/policy.html",
+        caller=caller,
+        dataset=dataset,
+        problem=problem,
+        form=form,
+        wrong={name: _helped(told(request, error), form, name) for name, error in wrong.items()},
+        asked=template,
+        shapes=SHAPES,
+        domain=facts.domain,
+        policy_version=facts.policy_version,
+        pair=pair,
+        state=urlencode(state),
+        was=typed.get("was"),
+        made_up=state["data"] == MADE_UP,
+        total=total,
+        adding_up=_adding_up(len(facts.domain.names), total),
+        file=(file_of(meant, dataset) or "") if file is None else file,
+        file_refused=file is not None,
+        known=known_form(meant, known or KnownInput(), _asking(template, caller.gateway[dataset])),
+        **(_NOTHING if policy is None else _shown(request, caller, dataset, policy, state)),
     )
 
 
@@ -188,27 +186,10 @@ def _asking(template: TemplateForm, dataset: Dataset) -> Asking | None:
         return None
 
 
-@final
-@dataclass(frozen=True)
-class _File:
-    """The policy as a file, empty where a file has no words for it; ``problem`` with what was typed."""
-
-    text: str
-    problem: dict[str, Any] | None = None
-
-    @classmethod
-    def of(cls, policy: Policy, dataset: str) -> _File:
-        """The file that says what a policy says."""
-        try:
-            return cls(write_policy(policy, dataset=dataset))
-        except BlowfishError:
-            return cls("")
-
-
-def _helped(problem: dict[str, Any], form: PolicyForm, column: str) -> dict[str, Any]:
+def _helped(problem: Problem, form: PolicyForm, column: str) -> Problem:
     """What is wrong about a column, never without something to try."""
     rule = next(each for each in form.columns if each.column == column)
-    return {**problem, "fixes": problem["fixes"] or [rule.example]}
+    return problem.model_copy(update={"fixes": problem.fixes or [rule.example]})
 
 
 _NOTHING: Final[dict[str, Any]] = {
@@ -283,12 +264,15 @@ def save_draft(dataset: str, form: Sent, caller: PageCurator) -> Response:
 @router.post("/datasets/{dataset}/policy/file")
 def keep_file(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
     """Keep what a file says as the draft, as the interface does."""
-    typed = text(form, "file")
-    try:
-        interface.save_draft(dataset, PolicyDraft(yaml=typed[:_LONGEST_FILE]), caller)
-    except BlowfishError as error:
-        said = dict(parse_qsl(text(form, "state"), keep_blank_values=True))
-        return show_policy(request, dataset, caller, said, file=_File(typed, told(request, error)))
+    typed, state = text(form, "file"), dict(parse_qsl(text(form, "state"), keep_blank_values=True))
+    shown_again(
+        request,
+        lambda problem: show_policy(request, dataset, caller, state, file=typed, problem=problem),
+    )
+    domain = caller.gateway.facts(dataset).domain
+    caller.gateway.save_draft(
+        dataset, read("policy", lambda: read_policy(typed[:_LONGEST_FILE], domain, dataset=dataset))
+    )
     return redirect(
         dataset_address(dataset, "/policy"), flash="Draft saved. Analysts still see the published policy."
     )
@@ -314,21 +298,18 @@ def publish(request: Request, dataset: str, form: Sent, caller: PageCurator) -> 
     policy = _meant(caller, dataset, state)
     exact = caller.gateway.propose(dataset, policy).newly_exact
     facts = caller.gateway.facts(dataset)
-    try:
-        if text(form, "version") != str(facts.policy_version):
-            raise PolicyConflict(
-                "Another policy was published while you were reading, so the difference below is new.",
-                fixes=("read it again, then publish",),
-            )
-        unticked = [number for number in range(len(exact)) if not ticked(form, f"exact-{number}")]
-        if unticked or not ticked(form, "confirm"):
-            raise InvalidInput("Tick every box below: publishing is a promise.", fixes=("tick the boxes",))
-        caller.gateway.publish(dataset, policy, confirm=True, withdraw=ticked(form, "withdraw"))
-    except (PolicyConflict, InvalidInput) as error:
-        return _confirmation(request, caller, dataset, state, told(request, error))
+    shown_again(request, lambda problem: _confirmation(request, caller, dataset, state, problem))
+    if text(form, "version") != str(facts.policy_version):
+        raise PolicyConflict(
+            "Another policy was published while you were reading, so the difference below is new.",
+            fixes=("read it again, then publish",),
+        )
+    if not all(ticked(form, name) for name in ("confirm", *(f"exact-{n}" for n in range(len(exact))))):
+        raise InvalidInput("Tick every box below: publishing is a promise.", fixes=("tick the boxes",))
+    caller.gateway.publish(dataset, policy, confirm=True, withdraw=ticked(form, "withdraw"))
     caller.gateway.save_draft(dataset, policy)
-    said = f"Published as version {facts.policy_version + 1}. New answers follow it from now on."
-    return redirect(dataset_address(dataset, "/guarantee"), flash=said)
+    sentence = f"Published as version {facts.policy_version + 1}. New answers follow it from now on."
+    return redirect(dataset_address(dataset, "/guarantee"), flash=sentence)
 
 
 def _meant(caller: Caller, dataset: str, state: str) -> Policy:
@@ -342,7 +323,7 @@ def _meant(caller: Caller, dataset: str, state: str) -> Policy:
 
 
 def _confirmation(
-    request: Request, caller: Caller, dataset: str, state: str, problem: dict[str, Any] | None = None
+    request: Request, caller: Caller, dataset: str, state: str, problem: Problem | None = None
 ) -> Response:
     facts, budget = caller.gateway.facts(dataset), caller.gateway.budget(dataset)
     policy = _meant(caller, dataset, state)
@@ -351,7 +332,6 @@ def _confirmation(
         "curator/publish.html",
         caller=caller,
         dataset=dataset,
-        status=200 if problem is None else problem["status"],
         problem=problem,
         state=state,
         policy_version=facts.policy_version,
@@ -372,16 +352,17 @@ def change_known(request: Request, dataset: str, form: Sent, caller: PageCurator
 
     CURATOR VIEW, TRUE DATA: what a comparison finds is in its answer, and in no address.
     """
-    pairs = parse_qsl(text(form, "state"), keep_blank_values=True)
-    try:
-        if text(form, "do") == CHECK:
-            found = caller.gateway.check_known(dataset)
-            return show_policy(request, dataset, caller, dict(pairs), known=Said(checked=found.sentences))
-        draft = caller.gateway.draft(dataset)
-        known = changed(draft.constraints or Constraints(), form, draft.domain)
-        caller.gateway.save_draft(dataset, draft.knowing(known))
-    except BlowfishError as error:
-        said = Said.of(form, told(request, error))
-        return show_policy(request, dataset, caller, dict(pairs), known=said)
-    address = dataset_address(dataset, f"/policy?{urlencode(pairs)}#known")
+    state = dict(parse_qsl(text(form, "state"), keep_blank_values=True))
+    typed = KnownInput.of(form)
+    shown_again(
+        request,
+        lambda problem: show_policy(request, dataset, caller, state, known=typed, problem=problem),
+    )
+    if text(form, "do") == CHECK:
+        check = caller.gateway.check_known(dataset)
+        return show_policy(request, dataset, caller, state, known=KnownInput(checked=check.sentences))
+    draft = caller.gateway.draft(dataset)
+    known = changed(draft.constraints or Constraints(), form, draft.domain)
+    caller.gateway.save_draft(dataset, draft.knowing(known))
+    address = dataset_address(dataset, f"/policy?{urlencode(state)}#known")
     return redirect(address, flash="Kept in the draft. Nothing follows it before it is published.")

@@ -251,47 +251,35 @@ _LONGEST_FILE: Final = 900_000
 
 @final
 @dataclass(frozen=True)
+class KnownInput:
+    """What was typed to add to what is known, to be shown again; or what was found when it was checked."""
+
+    typed: Mapping[str, str] = field(default_factory=dict)
+    columns: frozenset[str] = frozenset()
+    checked: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, form: FormData) -> KnownInput:
+        """Everything that was typed, so that nothing of it is lost."""
+        return cls({name: text(form, name) for name in _TYPED}, frozenset(texts(form, "columns")))
+
+
+@final
+@dataclass(frozen=True)
 class KnownForm:
     """The list of what is known, what it does, and what was typed to add to it."""
 
     things: tuple[str, ...]
     effects: tuple[str, ...]
     reading: str
-    typed: Mapping[str, str] = field(default_factory=dict)
-    columns: frozenset[str] = frozenset()
-    problem: dict[str, Any] | None = None
-    checked: tuple[str, ...] = ()
-
-    @property
-    def open(self) -> bool:
-        """Whether there is something to see without asking for it."""
-        return bool(self.things or self.problem or self.checked)
+    input: KnownInput
 
 
-@final
-@dataclass(frozen=True)
-class Said:
-    """What a form said: to be shown again where something is wrong with it, or beside what was found."""
-
-    typed: Mapping[str, str] = field(default_factory=dict)
-    columns: frozenset[str] = frozenset()
-    problem: dict[str, Any] | None = None
-    checked: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, form: FormData, problem: dict[str, Any]) -> Said:
-        """Everything that was typed, so that nothing of it is lost."""
-        typed = {name: text(form, name) for name in _TYPED}
-        return cls(typed, frozenset(texts(form, "columns")), problem)
-
-
-def known_form(policy: Policy, said: Said, asking: Asking | None) -> KnownForm:
+def known_form(policy: Policy, typed: KnownInput, asking: Asking | None) -> KnownForm:
     """What is known under ``policy``, and what that does to the question on the page."""
     reading = Reading.LITERAL if policy.constraints is None else policy.constraints.reading
     effects = () if policy.constraints is None else (effect(policy), *_on_noise(policy, asking))
-    return KnownForm(
-        known_things(policy), effects, reading.value, said.typed, said.columns, said.problem, said.checked
-    )
+    return KnownForm(known_things(policy), effects, reading.value, typed)
 
 
 def _on_noise(policy: Policy, asking: Asking | None) -> tuple[str, ...]:

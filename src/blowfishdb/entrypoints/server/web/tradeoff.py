@@ -11,7 +11,7 @@ from fastapi import APIRouter, BackgroundTasks, Request, Response
 
 from blowfishdb.core.cancellation import Progress
 from blowfishdb.core.domain.attribute import Attribute
-from blowfishdb.core.errors import BlowfishError, InvalidThreshold
+from blowfishdb.core.errors import InvalidThreshold
 from blowfishdb.core.policy.columns import (
     column_graph,
     data_distance,
@@ -24,7 +24,7 @@ from blowfishdb.entrypoints.server import once
 from blowfishdb.entrypoints.server.access import Caller, PageCurator
 from blowfishdb.entrypoints.server.web import policy as views
 from blowfishdb.entrypoints.server.web.figures import figure
-from blowfishdb.entrypoints.server.web.frame import Sent, dataset_address, render, told
+from blowfishdb.entrypoints.server.web.frame import Sent, dataset_address, render, shown_again
 from blowfishdb.entrypoints.server.web.policy import MADE_UP, View, attempt
 from blowfishdb.entrypoints.server.web.policy_form import SHAPES, PolicyForm, TemplateForm
 from blowfishdb.messages.quotes import Tradeoff
@@ -41,40 +41,36 @@ _STEPS: Final = (1, 2, 5)
 @router.get("/datasets/{dataset}/tradeoff")
 def tradeoff_page(request: Request, dataset: str, caller: PageCurator) -> Response:
     """Cost and error against distance; a point leads to the answer and the graph under its policy."""
-    said = dict(request.query_params)
-    wanted = _Wanted.of(caller, dataset, said)
+    typed = dict(request.query_params)
+    wanted = _Wanted.of(caller, dataset, typed)
     context: dict[str, Any] = {
         "asked": wanted.template,
         "shapes": SHAPES,
         "domain": caller.gateway.facts(dataset).domain,
         "distances": wanted.distances,
-        "made_up": said.get("data") == MADE_UP,
+        "made_up": typed.get("data") == MADE_UP,
         "ordered": wanted.attribute.ordered,
     }
-    try:
-        found = wanted.priced(caller, None)
-    except BlowfishError as error:
-        return _page(request, dataset, caller, context, problem=told(request, error))
-    state = {**wanted.template.query(), "distances": wanted.distances, "data": said.get("data", "true")}
-    links = {p.policy: f"?{urlencode({**state, 'point': p.policy})}#point" for p in found.points}
+    shown_again(request, lambda problem: _page(request, dataset, caller, context, problem=problem))
+    tradeoff = wanted.priced(caller, None)
+    state = {**wanted.template.query(), "distances": wanted.distances, "data": typed.get("data", "true")}
+    links = {p.policy: f"?{urlencode({**state, 'point': p.policy})}#point" for p in tradeoff.points}
     chart = figure(
         lambda width: tradeoff_chart(
-            found, column=wanted.template.column, width=width, point=said.get("point", "")
+            tradeoff, column=wanted.template.column, width=width, point=typed.get("point", "")
         ),
-        tradeoff_table(found),
+        tradeoff_table(tradeoff),
         id="tradeoff",
     )
-    picked = _picked(request, caller, dataset, wanted, said)
-    return _page(
-        request, dataset, caller, context, chart=chart, found=found, links=links, picked=picked, problem=None
-    )
+    picked = _picked(request, caller, dataset, wanted, typed)
+    return _page(request, dataset, caller, context, chart=chart, found=tradeoff, links=links, picked=picked)
 
 
 @router.post("/datasets/{dataset}/tradeoff/job")
 def tradeoff_job(dataset: str, form: Sent, caller: PageCurator, tasks: BackgroundTasks) -> Response:
     """The same in the background, for a bar that shows how far it is; plans stay warm for the page itself."""
-    said = {name: value for name, value in form.items() if isinstance(value, str)}
-    wanted = _Wanted.of(caller, dataset, said)
+    typed = {name: value for name, value in form.items() if isinstance(value, str)}
+    wanted = _Wanted.of(caller, dataset, typed)
 
     def work(progress: Progress) -> dict[str, Any]:
         return wanted.priced(caller, progress).to_plain()
@@ -94,13 +90,13 @@ class _Wanted:
     draft: Policy
 
     @classmethod
-    def of(cls, caller: Caller, dataset: str, said: Mapping[str, str]) -> _Wanted:
+    def of(cls, caller: Caller, dataset: str, typed: Mapping[str, str]) -> _Wanted:
         domain = caller.gateway.facts(dataset).domain
-        template = TemplateForm.of(domain, said)
+        template = TemplateForm.of(domain, typed)
         attribute = domain[template.column]
-        same = said.get("of", template.column) == template.column
-        typed = said.get("distances", "").strip() if same else ""
-        return cls(dataset, template, attribute, typed or usual(attribute), caller.gateway.draft(dataset))
+        same = typed.get("of", template.column) == template.column
+        distances = typed.get("distances", "").strip() if same else ""
+        return cls(dataset, template, attribute, distances or usual(attribute), caller.gateway.draft(dataset))
 
     def priced(self, caller: Caller, progress: Progress | None) -> Tradeoff:
         """Every policy with its price."""
@@ -156,23 +152,23 @@ def usual(attribute: Attribute) -> str:
 
 
 def _picked(
-    request: Request, caller: Caller, dataset: str, wanted: _Wanted, said: Mapping[str, str]
+    request: Request, caller: Caller, dataset: str, wanted: _Wanted, typed: Mapping[str, str]
 ) -> dict[str, Any] | None:
     """The policy of the point that was clicked: its answer, its graph, and the way to use it."""
     policies, _ = wanted.policies()
-    policy = policies.get(said.get("point", ""))
+    policy = policies.get(typed.get("point", ""))
     if policy is None:
         return None
     source = caller.gateway[dataset]
     asking = wanted.template.asking(source)
-    made_up = said.get("data") == MADE_UP
+    made_up = typed.get("data") == MADE_UP
 
     def answered() -> View:
         return views.answers_view(source, asking, policy, made_up=made_up)[0]
 
-    state = {**PolicyForm.of(policy).query(), **wanted.template.query(), "data": said.get("data", "true")}
+    state = {**PolicyForm.of(policy).query(), **wanted.template.query(), "data": typed.get("data", "true")}
     return {
-        "name": said["point"],
+        "name": typed["point"],
         "answers": attempt(request, answered),
         "graph": attempt(request, lambda: views.graph_view(asking, policy)),
         "use": dataset_address(dataset, f"/policy?{urlencode(state)}"),
@@ -180,14 +176,5 @@ def _picked(
 
 
 def _page(request: Request, dataset: str, caller: Caller, context: dict[str, Any], **more: Any) -> Response:
-    problem = more.get("problem")
     shown = {"chart": None, "found": None, "links": {}, "picked": None, **more}
-    return render(
-        request,
-        "curator/tradeoff.html",
-        caller=caller,
-        dataset=dataset,
-        status=200 if problem is None else problem["status"],
-        **context,
-        **shown,
-    )
+    return render(request, "curator/tradeoff.html", caller=caller, dataset=dataset, **context, **shown)
