@@ -99,16 +99,17 @@ def main(
     ctx.obj = Session(workspace, user, token_file)
 
 
-for register in (
-    datasets.register,
-    datasets.register_schema,
-    policy.register,
-    questions.register_tradeoff,
-    books.register_budget,
-    questions.register,
-    answers.register,
-    books.register,
-    system.register,
-    people.register,
+for commands in (
+    datasets.commands,
+    datasets.schema,
+    policy.commands,
+    questions.pricing,
+    books.budget,
+    questions.commands,
+    answers.commands,
+    books.commands,
+    system.commands,
+    people.users,
+    people.tokens,
 ):
-    register(app)
+    commands.add_to(app)

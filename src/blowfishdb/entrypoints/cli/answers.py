@@ -12,48 +12,51 @@ import typer
 
 from blowfishdb.adapters.copies import private_file
 from blowfishdb.core.errors import InvalidInput, SourceError
-from blowfishdb.entrypoints.cli.session import ANALYST, AsJson, Session, examples
+from blowfishdb.entrypoints.cli.session import ANALYST, Commands, Session
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from blowfishdb.messages.answers import Answer
+    from blowfishdb.workspace.datasets import Datasets
 
 
 Number = Annotated[int, typer.Argument(metavar="ID", help="The number of an answer.", show_default=False)]
 _MANY = 50
 
 
+commands = Commands(ANALYST)
+
+
+@commands("blowfishdb log --dataset people --mine")
 def log(
-    ctx: typer.Context,
+    here: Session,
+    gateway: Datasets,
     dataset: Annotated[str | None, typer.Option(help="Only answers about this dataset.")] = None,
     mine: Annotated[bool, typer.Option("--mine", help="Only your own.")] = False,
     limit: Annotated[int, typer.Option(min=1, help="At most so many, the newest.")] = _MANY,
-    _json: AsJson = False,
 ) -> None:
     """Every answer so far, the newest last."""
-    here = Session.of(ctx)
-    with here.gateway() as gateway:
-        from blowfishdb.messages.answers import answer_summary
+    from blowfishdb.messages.answers import answer_summary
 
-        if dataset is not None:
-            gateway.facts(dataset)
-        found = gateway.answers(dataset)
-        if mine:
-            found = [answer for answer in found if answer.receipt.user == gateway.user]
-        found = found[-limit:]
-        plain = {"answers": [answer_summary(answer) for answer in found]}
-        here.say(
-            plain, _table(found) if found else "No answers yet: blowfishdb quote DATA QUESTION --error 50"
-        )
+    if dataset is not None:
+        gateway.facts(dataset)
+    answers = gateway.answers(dataset)
+    if mine:
+        answers = [answer for answer in answers if answer.receipt.user == gateway.user]
+    answers = answers[-limit:]
+    plain = {"answers": [answer_summary(answer) for answer in answers]}
+    here.say(
+        plain, _table(answers) if answers else "No answers yet: blowfishdb quote DATA QUESTION --error 50"
+    )
 
 
-def _table(found: list[Answer]) -> Table:
+def _table(answers: list[Answer]) -> Table:
     from blowfishdb.show.terminal import grid
     from blowfishdb.show.words import loss
 
     table = grid("id", "dataset", "question", "accuracy", "ε", "policy", "settled", right=(0, 4), wrap=(2, 3))
-    for answer in found:
+    for answer in answers:
         receipt = answer.receipt
         table.add_row(
             f"{answer.number}",
@@ -67,34 +70,33 @@ def _table(found: list[Answer]) -> Table:
     return table
 
 
-def show(ctx: typer.Context, number: Number, _json: AsJson = False) -> None:
+@commands("blowfishdb show 12")
+def show(here: Session, gateway: Datasets, number: Number) -> None:
     """One answer with its noise intervals and its receipt."""
-    here = Session.of(ctx)
-    with here.gateway() as gateway:
-        from blowfishdb.show.terminal import answer_chart, receipt_table
+    from blowfishdb.show.terminal import answer_chart, receipt_table
 
-        answer = gateway.answer(number)
-        here.say(answer.to_plain(), answer_chart(answer), "", receipt_table(answer))
+    answer = gateway.answer(number)
+    here.say(answer.to_plain(), answer_chart(answer), "", receipt_table(answer))
 
 
+@commands("blowfishdb compare 12 15")
 def compare(
-    ctx: typer.Context,
+    here: Session,
+    gateway: Datasets,
     first: Annotated[int, typer.Argument(metavar="A", help="The number of an answer.", show_default=False)],
     second: Annotated[int, typer.Argument(metavar="B", help="The number of another.", show_default=False)],
-    _json: AsJson = False,
 ) -> None:
     """Two answers about the same bins: where they differ by more than the noise allows."""
-    here = Session.of(ctx)
-    with here.gateway() as gateway:
-        from blowfishdb.messages.answers import compare as compared
-        from blowfishdb.show.terminal import comparison_table
+    from blowfishdb.messages.answers import compare as compared
+    from blowfishdb.show.terminal import comparison_table
 
-        comparison = compared(gateway.answer(first), gateway.answer(second))
-        here.say(comparison.to_plain(), comparison_table(comparison))
+    comparison = compared(gateway.answer(first), gateway.answer(second))
+    here.say(comparison.to_plain(), comparison_table(comparison))
 
 
+@commands("blowfishdb export 12 --format csv", "blowfishdb export 12 -o picture.svg")
 def export(
-    ctx: typer.Context,
+    here: Session,
     number: Number,
     form: Annotated[
         str | None,
@@ -103,29 +105,16 @@ def export(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Where to write; answer-ID.FORMAT by default.")
     ] = None,
-    _json: AsJson = False,
 ) -> None:
     """Write an answer to a file: a table, a picture or a page."""
-    here = Session.of(ctx)
     if form is None and output is None:
         raise InvalidInput("Say in which format.", fixes=("--format csv", "-o answer.parquet"))
     with here.gateway() as gateway:
         answer = gateway.answer(number)
-        chosen = check_place(output) if form is None and output is not None else check_format(form or "")
+        chosen = check_output(output) if form is None and output is not None else check_format(form or "")
         path = output or Path(f"answer-{number}.{chosen}")
         write(answer, path, chosen)
         here.say({"id": number, "format": chosen, "path": str(path)}, f"Written to {path}.")
-
-
-def register(app: typer.Typer) -> None:
-    """Add these commands."""
-    app.command(rich_help_panel=ANALYST, epilog=examples("blowfishdb log --dataset people --mine"))(log)
-    app.command(rich_help_panel=ANALYST, epilog=examples("blowfishdb show 12"))(show)
-    app.command(rich_help_panel=ANALYST, epilog=examples("blowfishdb compare 12 15"))(compare)
-    app.command(
-        rich_help_panel=ANALYST,
-        epilog=examples("blowfishdb export 12 --format csv", "blowfishdb export 12 -o picture.svg"),
-    )(export)
 
 
 def write(answer: Answer, path: Path, form: str) -> None:
@@ -142,7 +131,7 @@ def write(answer: Answer, path: Path, form: str) -> None:
         ) from None
 
 
-def check_place(path: Path) -> str:
+def check_output(path: Path) -> str:
     """The format that a file name stands for; known before anything is paid for."""
     form = check_format(path.suffix.removeprefix(".").lower())
     if not path.parent.is_dir():

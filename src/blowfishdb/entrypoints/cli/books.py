@@ -15,11 +15,10 @@ from blowfishdb.entrypoints.cli.session import (
     ANALYST,
     AUDITOR,
     CURATOR,
-    AsJson,
+    Commands,
     Data,
     Session,
     WitnessFile,
-    examples,
 )
 
 if TYPE_CHECKING:
@@ -33,51 +32,55 @@ _ALL = "all"
 _MANY = 50
 
 
-def datasets(ctx: typer.Context, _json: AsJson = False) -> None:
+commands = Commands()
+
+
+@commands("blowfishdb datasets", panel=ANALYST)
+def datasets(here: Session, gateway: Datasets) -> None:
     """The datasets of the workspace, their columns and what is left of their budgets."""
-    here = Session.of(ctx)
-    with here.gateway() as gateway:
-        from blowfishdb.show.terminal import grid
-        from blowfishdb.show.words import loss
+    from blowfishdb.show.terminal import grid
+    from blowfishdb.show.words import loss
 
-        table = grid("dataset", "columns", "policy", "budget", "left", right=(3, 4), wrap=(1,))
-        plain = []
-        for name in gateway.datasets():
-            facts, total, left = gateway.facts(name), gateway.budget(name).total, gateway.left(name)
-            columns = list(facts.domain.names)
-            table.add_row(name, ", ".join(columns), f"v{facts.policy_version}", loss(total), loss(left))
-            plain.append(
-                {
-                    "name": name,
-                    "columns": columns,
-                    "policy_version": facts.policy_version,
-                    "snapshot": facts.snapshot,
-                    "budget": str(total),
-                    "left": str(left),
-                }
-            )
-        here.say({"datasets": plain}, table if plain else "None yet: blowfishdb import SOURCE --name NAME")
-
-
-def explain(ctx: typer.Context, data: Data, _json: AsJson = False) -> None:
-    """What is promised to the people in the data, and what is not, in words."""
-    here = Session.of(ctx)
-    with here.gateway() as gateway:
-        from blowfishdb.core.policy.words import sentences
-        from blowfishdb.show.terminal import Framed, listed
-
-        promised, said = gateway.guarantee(data), sentences(gateway.facts(data).policy)
-        plain = {"dataset": data, "sentences": list(said), **promised.to_plain()}
-        here.say(
-            plain,
-            Framed("What is hidden", listed(said)),
-            Framed("What is promised", listed(promised.paragraphs), "green"),
-            Framed("What was promised when", listed(promised.history)),
+    table = grid("dataset", "columns", "policy", "budget", "left", right=(3, 4), wrap=(1,))
+    plain = []
+    for name in gateway.datasets():
+        facts, total, left = gateway.facts(name), gateway.budget(name).total, gateway.left(name)
+        columns = list(facts.domain.names)
+        table.add_row(name, ", ".join(columns), f"v{facts.policy_version}", loss(total), loss(left))
+        plain.append(
+            {
+                "name": name,
+                "columns": columns,
+                "policy_version": facts.policy_version,
+                "snapshot": facts.snapshot,
+                "budget": str(total),
+                "left": str(left),
+            }
         )
+    here.say({"datasets": plain}, table if plain else "None yet: blowfishdb import SOURCE --name NAME")
 
 
+@commands("blowfishdb explain people", panel=AUDITOR)
+def explain(here: Session, gateway: Datasets, data: Data) -> None:
+    """What is promised to the people in the data, and what is not, in words."""
+    from blowfishdb.core.policy.words import sentences
+    from blowfishdb.show.terminal import Framed, listed
+
+    promised, hidden = gateway.guarantee(data), sentences(gateway.facts(data).policy)
+    plain = {"dataset": data, "sentences": list(hidden), **promised.to_plain()}
+    here.say(
+        plain,
+        Framed("What is hidden", listed(hidden)),
+        Framed("What is promised", listed(promised.paragraphs), "green"),
+        Framed("What was promised when", listed(promised.history)),
+    )
+
+
+@commands(
+    "blowfishdb audit people", "blowfishdb audit --head", "blowfishdb audit --since HEAD", panel=AUDITOR
+)
 def audit(
-    ctx: typer.Context,
+    here: Session,
     data: Annotated[str, typer.Argument(metavar="DATA|all", help="A dataset, or all of them.")] = _ALL,
     limit: Annotated[int, typer.Option(min=0, help="Show at most so many events, the newest.")] = _MANY,
     head: Annotated[bool, typer.Option("--head", help="Print only where the books end, to keep it.")] = False,
@@ -85,18 +88,16 @@ def audit(
         str | None, typer.Option(metavar="HEAD", help="A head that was kept: the books must extend it.")
     ] = None,
     witness: WitnessFile = None,
-    _json: AsJson = False,
 ) -> None:
     """Check that every charge, hash and sealed fact adds up, and list what happened. Fails if they do not."""
-    here = Session.of(ctx)
     with here.gateway() as gateway:
         from rich.text import Text
 
         if data != _ALL:
             gateway.facts(data)
         if head:
-            said = str(gateway.head())
-            here.say({"head": said}, said)
+            end = str(gateway.head())
+            here.say({"head": end}, end)
             return
         audited = gateway.audit(since=since, witness=witness)
         events = gateway.events(None if data == _ALL else data)
@@ -134,101 +135,83 @@ def _table(events: list[Event]) -> Table:
     return table
 
 
+@commands("blowfishdb refresh people", panel=CURATOR)
 def refresh(
-    ctx: typer.Context,
+    here: Session,
+    gateway: Datasets,
     data: Data,
     same_rows: Annotated[
         bool,
         typer.Option("--same-rows", help="The rows are in another dataset too, and the promises add up."),
     ] = False,
-    _json: AsJson = False,
 ) -> None:
     """Declare that the rows have changed. The same people are in them, so what was spent stays spent."""
-    here = Session.of(ctx)
-    with here.gateway() as gateway:
-        gateway.refresh(data, same_rows=same_rows)
-        snapshot = gateway.facts(data).snapshot
-        here.say({"dataset": data, "snapshot": snapshot}, f"'{data}' is at snapshot {snapshot} now.")
+    gateway.refresh(data, same_rows=same_rows)
+    snapshot = gateway.facts(data).snapshot
+    here.say({"dataset": data, "snapshot": snapshot}, f"'{data}' is at snapshot {snapshot} now.")
 
 
-def copies(ctx: typer.Context, _json: AsJson = False) -> None:
+@commands("blowfishdb copies", panel=CURATOR)
+def copies(here: Session, gateway: Datasets) -> None:
     """Where the rows of every dataset come from, and how much room their copies take."""
-    here = Session.of(ctx)
-    with here.gateway() as gateway:
-        from blowfishdb.show.terminal import grid
+    from blowfishdb.show.terminal import grid
 
-        held = gateway.copies()
-        table = grid("dataset", "kind", "from", "rows", "bytes", "taken", "SHA-256", right=(3, 4), wrap=(2,))
-        for source in held.sources:
-            copy = source.copy
-            sizes = ("", "", "", "") if copy is None else (f"{copy.rows:,}", f"{copy.bytes:,}", copy.taken)
-            hashed = "" if copy is None else copy.sha256[:12]
-            table.add_row(source.dataset, source.kind, source.location or "memory", *sizes[:3], hashed)
-        room = f"Copies take {held.used:,} of {held.quota:,} bytes."
-        here.say(held.to_plain(), table, room)
+    held = gateway.copies()
+    table = grid("dataset", "kind", "from", "rows", "bytes", "taken", "SHA-256", right=(3, 4), wrap=(2,))
+    for source in held.sources:
+        copy = source.copy
+        sizes = ("", "", "", "") if copy is None else (f"{copy.rows:,}", f"{copy.bytes:,}", copy.taken)
+        hashed = "" if copy is None else copy.sha256[:12]
+        table.add_row(source.dataset, source.kind, source.location or "memory", *sizes[:3], hashed)
+    room = f"Copies take {held.used:,} of {held.quota:,} bytes."
+    here.say(held.to_plain(), table, room)
 
 
+@commands("blowfishdb remove people --yes", panel=CURATOR)
 def remove(
-    ctx: typer.Context,
+    here: Session,
+    gateway: Datasets,
     data: Data,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether to delete it.")] = False,
-    _json: AsJson = False,
 ) -> None:
     """End a dataset and erase the copy of its rows. Its books stay, and its name cannot be used again."""
-    here = Session.of(ctx)
-    with here.gateway() as gateway:
-        gateway.facts(data)
-        if not yes:
-            prompts.confirm(f"Delete '{data}' for good?", otherwise="--yes")
-        words = gateway.delete(data)
-        here.say({"dataset": data, "words": words}, words)
-
-
-def register(app: typer.Typer) -> None:
-    """Add these commands."""
-    app.command(rich_help_panel=ANALYST, epilog=examples("blowfishdb datasets"))(datasets)
-    app.command(rich_help_panel=AUDITOR, epilog=examples("blowfishdb explain people"))(explain)
-    app.command(
-        rich_help_panel=AUDITOR,
-        epilog=examples(
-            "blowfishdb audit people", "blowfishdb audit --head", "blowfishdb audit --since HEAD"
-        ),
-    )(audit)
-    app.command(rich_help_panel=CURATOR, epilog=examples("blowfishdb refresh people"))(refresh)
-    app.command(rich_help_panel=CURATOR, epilog=examples("blowfishdb copies"))(copies)
-    app.command(rich_help_panel=CURATOR, epilog=examples("blowfishdb remove people --yes"))(remove)
+    gateway.facts(data)
+    if not yes:
+        prompts.confirm(f"Delete '{data}' for good?", otherwise="--yes")
+    words = gateway.delete(data)
+    here.say({"dataset": data, "words": words}, words)
 
 
 Amount = Annotated[str, typer.Option("--epsilon", metavar="E", help="A privacy loss, such as 0.5.")]
 
 
-def show(ctx: typer.Context, data: Data, _json: AsJson = False) -> None:
+budget = Commands(CURATOR, "budget", "What may be spent, is spent and is left.")
+
+
+@budget("blowfishdb budget show people")
+def show(here: Session, gateway: Datasets, data: Data) -> None:
     """What is spent, held and left, and who may spend what."""
-    here = Session.of(ctx)
-    with here.gateway() as gateway:
-        _tell(here, gateway, data)
+    _tell(here, gateway, data)
 
 
-def set_total(ctx: typer.Context, data: Data, epsilon: Amount, _json: AsJson = False) -> None:
+@budget("blowfishdb budget set people --epsilon 2", name="set")
+def set_total(here: Session, gateway: Datasets, data: Data, epsilon: Amount) -> None:
     """Declare how much may be lost about anyone in total, by all answers together."""
-    here = Session.of(ctx)
-    with here.gateway() as gateway:
-        gateway[data].budget.set(epsilon)
-        _tell(here, gateway, data)
+    gateway[data].budget.set(epsilon)
+    _tell(here, gateway, data)
 
 
+@budget("blowfishdb budget grant people --user ana --epsilon 0.5")
 def grant(
-    ctx: typer.Context,
+    here: Session,
+    gateway: Datasets,
     data: Data,
     user: Annotated[str, typer.Option(help="Who may spend it.")],
     epsilon: Amount,
-    _json: AsJson = False,
 ) -> None:
     """Let someone spend a part of the total. Once there are grants, only they can spend."""
-    here = Session.of(ctx)
-    with here.gateway() as gateway:
-        gateway[data].budget.grant(user, epsilon)
-        _tell(here, gateway, data)
+    gateway[data].budget.grant(user, epsilon)
+    _tell(here, gateway, data)
 
 
 def _tell(here: Session, gateway: Datasets, data: str) -> None:
@@ -243,15 +226,6 @@ def _tell(here: Session, gateway: Datasets, data: str) -> None:
     plain = {
         **status.to_plain(),
         **epsilon_fields("left", left),
-        "grants": [given.to_plain() for given in grants],
+        "grants": [grant.to_plain() for grant in grants],
     }
     here.say(plain, budget_table(status, left, grants))
-
-
-def register_budget(app: typer.Typer) -> None:
-    """Add these commands."""
-    group = typer.Typer(help="What may be spent, is spent and is left.", no_args_is_help=True)
-    group.command(epilog=examples("blowfishdb budget show people"))(show)
-    group.command("set", epilog=examples("blowfishdb budget set people --epsilon 2"))(set_total)
-    group.command(epilog=examples("blowfishdb budget grant people --user ana --epsilon 0.5"))(grant)
-    app.add_typer(group, name="budget", rich_help_panel=CURATOR)

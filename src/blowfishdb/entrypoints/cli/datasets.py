@@ -16,7 +16,7 @@ import typer
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.source_kind import SourceKind
 from blowfishdb.entrypoints.cli import session as prompts
-from blowfishdb.entrypoints.cli.session import CURATOR, AsJson, Data, Session, examples, read_text
+from blowfishdb.entrypoints.cli.session import CURATOR, Commands, Data, Session, read_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -48,8 +48,10 @@ def domain_file(file: Path) -> Domain:
     from blowfishdb.core.policy import codec
 
     try:
-        said = yaml.safe_load(read_text(file))
-        return codec.domain(said["domain"] if "domain" in said and "kind" not in said["domain"] else said)
+        declared = yaml.safe_load(read_text(file))
+        return codec.domain(
+            declared["domain"] if "domain" in declared and "kind" not in declared["domain"] else declared
+        )
     except InvalidInput:
         raise
     except (yaml.YAMLError, TypeError, ValueError, KeyError, AttributeError):
@@ -66,8 +68,18 @@ _MISSING: Final = {"secret": "value", "public": "public", "drop": "drop", "lowes
 _OTHERWISE: Final = "--accept, if the limits may be known, or --domain FILE"
 
 
+commands = Commands(CURATOR)
+
+
+@commands(
+    "blowfishdb import people.csv --name people",
+    "blowfishdb import leute.csv --name leute --delimiter ';' --decimal , --encoding cp1252",
+    "blowfishdb import postgresql://db/hr --table staff --name staff --person id --rows-per-person 3",
+    "blowfishdb import visits.parquet --name visits --domain columns.yaml",
+    name="import",
+)
 def import_source(
-    ctx: typer.Context,
+    here: Session,
     source: Annotated[
         str,
         typer.Argument(
@@ -128,15 +140,13 @@ def import_source(
     header: Annotated[
         bool | None, typer.Option("--header/--no-header", help="Whether a CSV file names its columns.")
     ] = None,
-    _json: AsJson = False,
 ) -> None:
     """Add a dataset. Its limits are proposed from the data, and you confirm each of them."""
-    here = Session.of(ctx)
     ids = {person, row_key} - set(public or ())  # no policy can hide them, so they are no columns
     declared = None if domain is None else domain_file(domain)
     signs = {"delimiter": delimiter and _SIGNS.get(delimiter, delimiter), "quote": quote, "decimal": decimal}
-    said = {**signs, "encoding": encoding, "header": header}
-    dialect = _dialect(here, source, {name: what for name, what in said.items() if what is not None})
+    typed = {**signs, "encoding": encoding, "header": header}
+    dialect = _dialect(here, source, {name: what for name, what in typed.items() if what is not None})
     if declared is None:
         declared = _proposed(here, source, table, view, dialect, accept, rare, ids)
     with here.gateway(create=True) as gateway:
@@ -162,17 +172,17 @@ def import_source(
         )
 
 
-def _dialect(here: Session, source: str, said: dict[str, Any]) -> dict[str, Any] | None:
+def _dialect(here: Session, source: str, typed: dict[str, Any]) -> dict[str, Any] | None:
     """How a CSV file is read: what was said, and what is found for the rest; shown, to be said otherwise."""
     from blowfishdb.adapters.backends.duckdb import is_text_file
     from blowfishdb.adapters.copies.text_files import find_dialect
     from blowfishdb.adapters.copies.values import Dialect
 
     if here.is_server or not is_text_file(source):
-        return said or None
-    found = Dialect.from_plain(find_dialect(Path(source)).to_plain() | said)
-    typer.echo(f"The file is read once, as {found.describe()}.", err=True)
-    return found.to_plain()
+        return typed or None
+    dialect = Dialect.from_plain(find_dialect(Path(source)).to_plain() | typed)
+    typer.echo(f"The file is read once, as {dialect.describe()}.", err=True)
+    return dialect.to_plain()
 
 
 def _proposed(
@@ -224,8 +234,8 @@ def _confirmed(proposal: Proposal) -> dict[str, Attribute]:
     typer.echo(
         f"For each column: {_TAKE}, {_LEAVE} (leave it out), or its limits, such as 0:200000.", err=True
     )
-    found = {column.name: _answer(column) for column in proposal.columns}
-    return {name: attribute for name, attribute in found.items() if attribute is not None}
+    answers = {column.name: _answer(column) for column in proposal.columns}
+    return {name: attribute for name, attribute in answers.items() if attribute is not None}
 
 
 def _answer(column: ProposedColumn) -> Attribute | None:
@@ -257,29 +267,23 @@ def _missing_said(column: ProposedColumn, attribute: Attribute) -> Attribute:
         typer.secho(f"One of {', '.join(_MISSING)}.", fg=typer.colors.RED, err=True)
 
 
-def register(app: typer.Typer) -> None:
-    """Add this command."""
-    app.command(
-        "import",
-        rich_help_panel=CURATOR,
-        epilog=examples(
-            "blowfishdb import people.csv --name people",
-            "blowfishdb import leute.csv --name leute --delimiter ';' --decimal , --encoding cp1252",
-            "blowfishdb import postgresql://db/hr --table staff --name staff --person id --rows-per-person 3",
-            "blowfishdb import visits.parquet --name visits --domain columns.yaml",
-        ),
-    )(import_source)
+schema = Commands(CURATOR, "schema", "Which columns there are and which values they may hold.")
 
 
-def show(ctx: typer.Context, data: Data, _json: AsJson = False) -> None:
+@schema("blowfishdb schema show people")
+def show(here: Session, gateway: Datasets, data: Data) -> None:
     """The declared columns and their limits."""
-    here = Session.of(ctx)
-    with here.gateway() as gateway:
-        _tell(here, gateway, data)
+    _tell(here, gateway, data)
 
 
+@schema(
+    "blowfishdb schema set people salary --domain 0:200000 --step 100",
+    "blowfishdb schema set people size --domain small,medium,large --ordered",
+    name="set",
+)
 def set_column(
-    ctx: typer.Context,
+    here: Session,
+    gateway: Datasets,
     data: Data,
     column: Annotated[
         str, typer.Argument(metavar="COLUMN", help="The column to declare.", show_default=False)
@@ -314,25 +318,22 @@ def set_column(
             help="Values beyond the limits: the nearest limit, or a dropped row.", show_default=False
         ),
     ] = None,
-    _json: AsJson = False,
 ) -> None:
     """Declare a column anew, while nothing has been asked. Everything is hidden again."""
-    here = Session.of(ctx)
-    with here.gateway() as gateway:
-        dataset = gateway[data]
-        now = dataset.schema[column] if column in dataset.schema.names else None
-        declared = _declared(
-            now,
-            kind=kind and kind.value,
-            limits=domain,
-            step=step,
-            unit=unit,
-            ordered=ordered,
-            missing=missing and missing.value,
-            outside=outside and outside.value,
-        )
-        dataset.declare(**{column: declared})
-        _tell(here, gateway, data)
+    dataset = gateway[data]
+    now = dataset.schema[column] if column in dataset.schema.names else None
+    declared = _declared(
+        now,
+        kind=kind and kind.value,
+        limits=domain,
+        step=step,
+        unit=unit,
+        ordered=ordered,
+        missing=missing and missing.value,
+        outside=outside and outside.value,
+    )
+    dataset.declare(**{column: declared})
+    _tell(here, gateway, data)
 
 
 def _tell(here: Session, gateway: Datasets, data: str) -> None:
@@ -344,17 +345,3 @@ def _tell(here: Session, gateway: Datasets, data: str) -> None:
     for name in domain.names:
         table.add_row(name, domain[name].describe())
     here.say({"dataset": data, "domain": codec.plain(domain)}, table)
-
-
-def register_schema(app: typer.Typer) -> None:
-    """Add these commands."""
-    group = typer.Typer(help="Which columns there are and which values they may hold.", no_args_is_help=True)
-    group.command(epilog=examples("blowfishdb schema show people"))(show)
-    group.command(
-        "set",
-        epilog=examples(
-            "blowfishdb schema set people salary --domain 0:200000 --step 100",
-            "blowfishdb schema set people size --domain small,medium,large --ordered",
-        ),
-    )(set_column)
-    app.add_typer(group, name="schema", rich_help_panel=CURATOR)

@@ -5,19 +5,18 @@ tradeoff: what a question costs under one policy after another. Reads no data.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, final
 
 import typer
 
 from blowfishdb.core.errors import InvalidInput, MaxCostExceeded, NotCounted
 from blowfishdb.entrypoints.cli import session as prompts
-from blowfishdb.entrypoints.cli.session import ANALYST, CURATOR, AsJson, Data, Session, Yes, examples
+from blowfishdb.entrypoints.cli.session import ANALYST, CURATOR, Commands, Data, Session, Yes
 
 if TYPE_CHECKING:
     from blowfishdb.core.policy.policy import Policy
-    from blowfishdb.messages.questions import Terms
     from blowfishdb.workspace.asking import Asking
     from blowfishdb.workspace.datasets import Dataset, Datasets
 
@@ -60,102 +59,92 @@ _UNSTATED = InvalidInput(
 )
 
 
+@final
+@dataclass(frozen=True)
+class TermOptions:
+    """How accurate an answer must be, or what may be spent on it."""
+
+    error: Error = None
+    confidence: Confidence = 0.95
+    each: Each = False
+    epsilon: Loss = None
+    mechanism: Mechanism = None
+
+    def on(self, asking: Asking) -> Asking:
+        """The question on these terms; where none are given, on those that it came with."""
+        if self.error is not None and self.epsilon is not None:
+            raise InvalidInput("Give --error or --epsilon, not both.")
+        if self.error is not None:
+            asking = asking.accurate_to(self.error, confidence=self.confidence, each=self.each)
+        elif self.epsilon is not None:
+            asking = asking.spend(self.epsilon)
+        elif asking.terms.accuracy is None and asking.terms.epsilon is None:
+            raise _UNSTATED
+        return asking.using(self.mechanism)
+
+
+@final
+@dataclass(frozen=True)
+class PaymentOptions:
+    """What may be paid without asking back, and where the answer goes."""
+
+    max_cost: MaxCost = None
+    yes: Yes = False
+    output: Output = None
+
+
+commands = Commands(ANALYST)
+
+
+@commands(
+    "blowfishdb quote people \"histogram(age, width=10) where region = 'west'\" --error 50",
+    'blowfishdb quote people "median(salary)" --error 100 --confidence 0.99 --explain',
+)
 def quote(
-    ctx: typer.Context,
-    data: Data,
-    question: Text,
-    error: Error = None,
-    confidence: Confidence = 0.95,
-    each: Each = False,
-    epsilon: Loss = None,
-    mechanism: Mechanism = None,
-    explain: Explain = False,
-    _json: AsJson = False,
+    here: Session, gateway: Datasets, data: Data, question: Text, terms: TermOptions, explain: Explain = False
 ) -> None:
     """What an answer would cost. Free: nothing is spent and no row is read."""
-    here = Session.of(ctx)
-    with here.gateway() as gateway:
-        asking = _on(gateway[data].question(question), _terms(error, confidence, each, epsilon), mechanism)
-        _tell_price(here, gateway, asking, explain=explain)
+    _tell_price(here, gateway, terms.on(gateway[data].question(question)), explain=explain)
 
 
+@commands(
+    'blowfishdb ask people "cumulative(salary, bins=20)" --error 50',
+    'blowfishdb ask people "mean(age)" --epsilon 0.1 --yes --max-cost 0.1 --json',
+    'blowfishdb ask people "cumulative(salary, bins=100)" --epsilon 0.1 --mechanism adaptive',
+    'blowfishdb ask people "histogram(age, region)" --error 80 -o answer.parquet',
+    'blowfishdb ask people "clusters(age, salary, k=4)" --epsilon 0.5',
+)
 def ask(
-    ctx: typer.Context,
-    data: Data,
-    question: Text,
-    error: Error = None,
-    confidence: Confidence = 0.95,
-    each: Each = False,
-    epsilon: Loss = None,
-    mechanism: Mechanism = None,
-    max_cost: MaxCost = None,
-    yes: Yes = False,
-    output: Output = None,
-    _json: AsJson = False,
+    here: Session, gateway: Datasets, data: Data, question: Text, terms: TermOptions, payment: PaymentOptions
 ) -> None:
     """Show the price, ask whether to pay it, and give the answer with its noise interval."""
-    here = Session.of(ctx)
-    _check_consent(yes, max_cost)
-    with here.gateway() as gateway:
-        asking = _on(gateway[data].question(question), _terms(error, confidence, each, epsilon), mechanism)
-        _buy(here, gateway, asking, max_cost=max_cost, yes=yes, output=output)
+    _buy(here, gateway, terms.on(gateway[data].question(question)), payment)
 
 
+@commands(
+    'blowfishdb sql people "SELECT region, COUNT(*) FROM people GROUP BY region WITH ERROR 50"',
+    'blowfishdb sql people "SELECT AVG(age) FROM people" --error 0.1 --explain',
+)
 def sql(
-    ctx: typer.Context,
+    here: Session,
+    gateway: Datasets,
     data: Data,
     select: Select,
-    error: Error = None,
-    confidence: Confidence = 0.95,
-    each: Each = False,
-    epsilon: Loss = None,
-    mechanism: Mechanism = None,
+    terms: TermOptions,
     explain: Explain = False,
-    max_cost: MaxCost = None,
-    yes: Yes = False,
-    output: Output = None,
-    _json: AsJson = False,
+    *,
+    payment: PaymentOptions,
 ) -> None:
     """The same in SQL: counts, sums, means, medians and GROUP BY over declared columns."""
-    here = Session.of(ctx)
-    _check_consent(yes, max_cost)
     explained, statement = _without_explain(select)
-    with here.gateway() as gateway:
-        asking = gateway[data].sql(statement)
-        given = _terms(error, confidence, each, epsilon, needed=not _stated(asking.terms))
-        asking = _on(asking, given, mechanism)
-        if explain or explained:
-            _tell_price(here, gateway, asking, explain=True)
-        else:
-            _buy(here, gateway, asking, max_cost=max_cost, yes=yes, output=output)
+    asking = terms.on(gateway[data].sql(statement))
+    if explain or explained:
+        _tell_price(here, gateway, asking, explain=True)
+    else:
+        _buy(here, gateway, asking, payment)
 
 
 # --- steps --------------------------------------------------------------------------------------
-
-
-def _terms(
-    error: float | None, confidence: float, each: bool, epsilon: str | None, *, needed: bool = True
-) -> Terms | None:
-    from blowfishdb.messages.questions import Terms
-
-    if error is not None and epsilon is not None:
-        raise InvalidInput("Give --error or --epsilon, not both.")
-    if error is not None:
-        return Terms().accurate_to(error, confidence, each)
-    if epsilon is not None:
-        return Terms().spending(epsilon)
-    if needed:
-        raise _UNSTATED
-    return None
-
-
-def _stated(terms: Terms) -> bool:
-    return terms.accuracy is not None or terms.epsilon is not None
-
-
-def _on(asking: Asking, terms: Terms | None, mechanism: str | None) -> Asking:
-    """The question on these terms, or on those that it came with."""
-    return replace(asking, terms=replace(terms or asking.terms, mechanism=mechanism))
 
 
 def _without_explain(select: str) -> tuple[bool, str]:
@@ -176,21 +165,16 @@ def _tell_price(here: Session, gateway: Datasets, asking: Asking, *, explain: bo
     here.say(priced.to_plain(), quote_panel(priced))
 
 
-def _check_consent(yes: bool, max_cost: str | None) -> None:
-    if yes and max_cost is None:
-        raise InvalidInput("--yes spends without asking, so it needs a limit.", fixes=("--max-cost 0.2",))
-
-
-def _buy(
-    here: Session, gateway: Datasets, asking: Asking, *, max_cost: str | None, yes: bool, output: Path | None
-) -> None:
+def _buy(here: Session, gateway: Datasets, asking: Asking, payment: PaymentOptions) -> None:
     from blowfishdb.core.budget import Epsilon
-    from blowfishdb.entrypoints.cli.answers import check_place, write
+    from blowfishdb.entrypoints.cli.answers import check_output, write
     from blowfishdb.show.terminal import answer_chart, budget_line, quote_panel, receipt_line
     from blowfishdb.show.words import loss
 
-    limit = None if max_cost is None else Epsilon(max_cost)
-    form = None if output is None else check_place(output)
+    if payment.yes and payment.max_cost is None:
+        raise InvalidInput("--yes spends without asking, so it needs a limit.", fixes=("--max-cost 0.2",))
+    limit, output = None if payment.max_cost is None else Epsilon(payment.max_cost), payment.output
+    form = None if output is None else check_output(output)
     try:
         priced = asking.quote()
     except NotCounted:  # what is public and free is asked for without asking back
@@ -203,7 +187,7 @@ def _buy(
         )
     if not here.json:
         here.console().print(quote_panel(priced))
-    if priced.epsilon and not yes and priced.affordable:
+    if priced.epsilon and not payment.yes and priced.affordable:
         prompts.confirm(f"Spend {loss(priced.epsilon)} and answer?", otherwise="--yes --max-cost 0.2")
     with here.progress("Answering") as advance:
         answer = asking.ask(max_cost=priced.epsilon, progress=advance)
@@ -219,39 +203,19 @@ def _buy(
     )
 
 
-def register(app: typer.Typer) -> None:
-    """Add these commands."""
-    app.command(
-        rich_help_panel=ANALYST,
-        epilog=examples(
-            "blowfishdb quote people \"histogram(age, width=10) where region = 'west'\" --error 50",
-            'blowfishdb quote people "median(salary)" --error 100 --confidence 0.99 --explain',
-        ),
-    )(quote)
-    app.command(
-        rich_help_panel=ANALYST,
-        epilog=examples(
-            'blowfishdb ask people "cumulative(salary, bins=20)" --error 50',
-            'blowfishdb ask people "mean(age)" --epsilon 0.1 --yes --max-cost 0.1 --json',
-            'blowfishdb ask people "cumulative(salary, bins=100)" --epsilon 0.1 --mechanism adaptive',
-            'blowfishdb ask people "histogram(age, region)" --error 80 -o answer.parquet',
-            'blowfishdb ask people "clusters(age, salary, k=4)" --epsilon 0.5',
-        ),
-    )(ask)
-    app.command(
-        rich_help_panel=ANALYST,
-        epilog=examples(
-            'blowfishdb sql people "SELECT region, COUNT(*) FROM people GROUP BY region WITH ERROR 50"',
-            'blowfishdb sql people "SELECT AVG(age) FROM people" --error 0.1 --explain',
-        ),
-    )(sql)
-
-
 _ALL = "all"
 
 
+pricing = Commands(CURATOR)
+
+
+@pricing(
+    "blowfishdb tradeoff people salary --query cumulative --bins 20 --error 50 "
+    "--thresholds 1000,10000,50000,all"
+)
 def tradeoff(
-    ctx: typer.Context,
+    here: Session,
+    gateway: Datasets,
     data: Data,
     column: Annotated[
         str, typer.Argument(metavar="COLUMN", help="Whose distances are tried.", show_default=False)
@@ -274,27 +238,24 @@ def tradeoff(
         str | None,
         typer.Option(metavar="E", help="Compare errors at this price; at the first price by default."),
     ] = None,
-    _json: AsJson = False,
 ) -> None:
     """What a question costs, and how far off it is, for several distances to hide."""
-    here = Session.of(ctx)
-    with here.gateway() as gateway:
-        from blowfishdb.core.budget import Epsilon
-        from blowfishdb.show.terminal import tradeoff_table
+    from blowfishdb.core.budget import Epsilon
+    from blowfishdb.show.terminal import tradeoff_table
 
-        dataset = gateway[data]
-        text = query if "(" in query else f"{query}({column}{'' if bins is None else f', bins={bins}'})"
-        asking = dataset.question(text).accurate_to(error, confidence=confidence, each=each).using(mechanism)
-        policies, thetas = _policies(dataset, column, thresholds)
-        with here.progress("Pricing policies") as advance:
-            found = gateway.tradeoff(
-                asking.request(),
-                policies,
-                at_epsilon=None if at_epsilon is None else Epsilon(at_epsilon),
-                thetas=thetas,
-                progress=advance,
-            )
-        here.say(found.to_plain(), tradeoff_table(found))
+    dataset = gateway[data]
+    text = query if "(" in query else f"{query}({column}{'' if bins is None else f', bins={bins}'})"
+    asking = dataset.question(text).accurate_to(error, confidence=confidence, each=each).using(mechanism)
+    policies, thetas = _policies(dataset, column, thresholds)
+    with here.progress("Pricing policies") as advance:
+        priced = gateway.tradeoff(
+            asking.request(),
+            policies,
+            at_epsilon=None if at_epsilon is None else Epsilon(at_epsilon),
+            thetas=thetas,
+            progress=advance,
+        )
+    here.say(priced.to_plain(), tradeoff_table(priced))
 
 
 def _policies(dataset: Dataset, column: str, thresholds: str) -> tuple[dict[str, Policy], dict[str, float]]:
@@ -321,14 +282,3 @@ def _number(typed: str) -> float:
         raise InvalidInput(
             f"'{typed}' is not a distance.", fixes=("--thresholds 1000,10000,50000,all",)
         ) from None
-
-
-def register_tradeoff(app: typer.Typer) -> None:
-    """Add this command."""
-    app.command(
-        rich_help_panel=CURATOR,
-        epilog=examples(
-            "blowfishdb tradeoff people salary --query cumulative --bins 20 --error 50 "
-            "--thresholds 1000,10000,50000,all",
-        ),
-    )(tradeoff)

@@ -2,7 +2,7 @@
 
 What a failure looks like: its exit code, its words on standard error, and its JSON.
 
-The headings under which help lists the commands: who mostly uses them.
+How a function becomes a command, and the headings under which help lists them: who mostly uses them.
 
 Questions to whoever sits at the terminal. They go to standard error, so that answers can be piped.
 """
@@ -14,10 +14,11 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast, final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, cast, final, get_type_hints
 
 import typer
 
@@ -215,6 +216,7 @@ def _speak_json(ctx: typer.Context, wanted: bool) -> bool:
 AsJson = Annotated[
     bool, typer.Option("--json", help="Machine-readable output with stable keys.", callback=_speak_json)
 ]
+Function = TypeVar("Function", bound=Callable[..., None])
 Data = Annotated[str, typer.Argument(metavar="DATA", help="The name of a dataset.", show_default=False)]
 WitnessFile = Annotated[
     Path | None,
@@ -242,9 +244,74 @@ AUDITOR: Final = "Auditor: what was promised and what was spent"
 SYSTEM: Final = "System"
 
 
-def examples(*lines: str) -> str:
-    """An epilog with one example a line."""
-    return "\n\n".join(("Examples:" if len(lines) > 1 else "Example:", *(f"  {line}" for line in lines)))
+@final
+class Commands:
+    """Commands that help lists under one heading, or that one word stands before: ``policy show``.
+
+    ``@commands("blowfishdb show 12")`` makes a function a command, with examples of its use. It gets the
+    session as ``here``; the workspace as ``gateway``, or, where only its file will do, as ``workspace``,
+    with what ``embedded`` says about it; and what was typed. A parameter that is a dataclass stands for an
+    option for each of its fields. ``--json`` can be said behind every command.
+    """
+
+    def __init__(self, panel: str = SYSTEM, name: str = "", about: str = "") -> None:
+        self._panel, self._name, self._about = panel, name, about
+        self._added: list[tuple[Callable[..., None], dict[str, Any]]] = []
+
+    def __call__(
+        self, *lines: str, name: str | None = None, panel: str = "", embedded: str = "", create: bool = False
+    ) -> Callable[[Function], Function]:
+        """A decorator; ``name`` is for a function that is called otherwise."""
+        title = "Examples:" if len(lines) > 1 else "Example:"
+        listed = "\n\n".join((title, *(f"  {line}" for line in lines)))
+        heading = None if self._name else panel or self._panel
+
+        def add(function: Function) -> Function:
+            run = _command(function, embedded, create=create)
+            self._added.append((run, {"name": name, "epilog": listed, "rich_help_panel": heading}))
+            return function
+
+        return add
+
+    def add_to(self, app: typer.Typer) -> None:
+        """Add the commands to a program, in the order of their definition."""
+        home = typer.Typer(help=self._about, no_args_is_help=True) if self._name else app
+        for run, options in self._added:
+            home.command(**options)(run)
+        if self._name:
+            app.add_typer(home, name=self._name, rich_help_panel=self._panel)
+
+
+def _command(function: Callable[..., None], embedded: str, *, create: bool) -> Callable[..., None]:
+    """The function as typer calls it: by options alone, those of a group one by one."""
+    given = [name for name in ("here", "gateway", "workspace") if function.__annotations__.pop(name, None)]
+    hints = get_type_hints(function, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    options = [Parameter("ctx", Parameter.KEYWORD_ONLY, annotation=typer.Context)]
+    for name, each in signature(function).parameters.items():
+        if name in groups:
+            inside = get_type_hints(groups[name], include_extras=True)
+            members = [(field.name, field.default, inside[field.name]) for field in fields(groups[name])]
+        else:
+            members = [] if name in given else [(name, each.default, hints[name])]
+        options += [Parameter(n, Parameter.KEYWORD_ONLY, default=d, annotation=h) for n, d, h in members]
+    options.append(Parameter("_json", Parameter.KEYWORD_ONLY, default=False, annotation=AsJson))
+
+    def run(ctx: typer.Context, _json: bool, **typed: Any) -> None:
+        here = Session.of(ctx)
+        for name, group in groups.items():
+            typed[name] = group(**{field.name: typed.pop(field.name) for field in fields(group)})
+        with ExitStack() as stack:
+            if "gateway" in given:
+                typed["gateway"] = stack.enter_context(here.gateway())
+            elif "workspace" in given:
+                typed["workspace"] = stack.enter_context(here.embedded(embedded, create=create))
+            function(here=here, **typed)
+
+    run.__name__, run.__doc__ = function.__name__, function.__doc__
+    run.__annotations__ = {option.name: option.annotation for option in options}
+    cast("Any", run).__signature__ = Signature(options)
+    return run
 
 
 def confirm(question: str, *, otherwise: str) -> None:

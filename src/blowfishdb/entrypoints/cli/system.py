@@ -9,10 +9,11 @@ import typer
 
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.entrypoints.cli import session as prompts
-from blowfishdb.entrypoints.cli.session import SYSTEM, AsJson, Session, WitnessFile, Yes, examples
+from blowfishdb.entrypoints.cli.session import SYSTEM, Commands, Session, WitnessFile, Yes
 
 if TYPE_CHECKING:
     from blowfishdb.adapters.store.backup import Copy
+    from blowfishdb.workspace.embedded import Workspace
 
 Host = Annotated[str, typer.Option(help="The address to listen on; 127.0.0.1 is this machine only.")]
 Port = Annotated[int, typer.Option(min=0, max=65_535, help="The port; 0 takes a free one.")]
@@ -20,27 +21,34 @@ Open = Annotated[bool, typer.Option("--open/--no-open", help="Open the pages in 
 Place = Annotated[Path, typer.Argument(metavar="PATH", help="A workspace file.", show_default=False)]
 
 
+commands = Commands(SYSTEM)
+
+
+@commands("blowfishdb demo --reset")
 def demo(
-    ctx: typer.Context,
+    here: Session,
     folder: Annotated[Path, typer.Option(help="Where the demonstration keeps its data.")] = Path("demo"),
     reset: Annotated[bool, typer.Option("--reset", help="Start over: new data, empty ledger.")] = False,
     host: Host = "127.0.0.1",
     port: Port = 8787,
     open_browser: Open = False,
-    _json: AsJson = False,
 ) -> None:
     """Try everything on synthetic data: a server with a curator, an analyst and an auditor."""
     from blowfishdb.entrypoints import demo as demonstration
 
-    here = Session.of(ctx)
     screen = here.console(stderr=here.json)
     demonstration.run(folder, screen, reset=reset, host=host, port=port, open_browser=open_browser)
     if here.json:
         here.say({"workspace": str(folder / demonstration.WORKSPACE), "host": host, "port": port})
 
 
+@commands(
+    "blowfishdb serve --open",
+    "blowfishdb -w people.blowfish serve --port 8000 --workers 4",
+    "blowfishdb serve --host 0.0.0.0 --tls-cert fullchain.pem --tls-key key.pem",
+)
 def serve(
-    ctx: typer.Context,
+    here: Session,
     host: Host = "127.0.0.1",
     port: Port = 8787,
     workers: Annotated[int, typer.Option(min=1, help="How many processes answer.")] = 1,
@@ -67,13 +75,11 @@ def serve(
             help="A folder or a host whose rows curators may declare; 'data' beside the workspace otherwise.",
         ),
     ] = None,
-    _json: AsJson = False,
 ) -> None:
     """Serve the workspace to browsers and programs until Ctrl-C."""
     from blowfishdb.entrypoints.serve import Doors
     from blowfishdb.entrypoints.server.server import Settings
 
-    here = Session.of(ctx)
     doors = Doors.of(
         certificate=tls_cert, key=tls_key, behind_proxy=https_behind_proxy, proxies=trust_proxy or ()
     )
@@ -89,25 +95,23 @@ def serve(
     run(here.workspace, host, port, workers, open_browser, settings, doors)
 
 
-def backup(ctx: typer.Context, path: Place, _json: AsJson = False) -> None:
+@commands("blowfishdb backup monday.blowfish", embedded="a backup")
+def backup(here: Session, workspace: Workspace, path: Place) -> None:
     """Copy the workspace to a new file, as it is at one moment, while others go on writing."""
-    here = Session.of(ctx)
-    with here.embedded("a backup") as workspace:
-        _tell_copy(here, workspace.backup(path), "Copied")
+    _tell_copy(here, workspace.backup(path), "Copied")
 
 
+@commands("blowfishdb restore monday.blowfish new.blowfish")
 def restore(
-    ctx: typer.Context,
+    here: Session,
     path: Place,
     into: Annotated[
         Path, typer.Argument(metavar="INTO", help="Where to make the workspace.", show_default=False)
     ],
-    _json: AsJson = False,
 ) -> None:
     """Make a workspace from a backup, where there is none. What was charged since is not in it."""
     from blowfishdb.adapters.store.backup import restore as restored
 
-    here = Session.of(ctx)
     _tell_copy(here, restored(path, into), "Restored")
 
 
@@ -119,16 +123,11 @@ def _tell_copy(here: Session, copy: Copy, done: str) -> None:
     )
 
 
-def delete(
-    ctx: typer.Context,
-    path: Place,
-    yes: Yes = False,
-    _json: AsJson = False,
-) -> None:
+@commands("blowfishdb delete old.blowfish")
+def delete(here: Session, path: Place, yes: Yes = False) -> None:
     """Remove a workspace for good, with its answers and everything that it knows to be spent."""
     from blowfishdb.adapters.store.backup import delete as remove
 
-    here = Session.of(ctx)
     if not path.is_file():
         raise InvalidInput(f"There is no workspace '{path}'.")
     if not yes:
@@ -138,13 +137,13 @@ def delete(
     here.say({"path": str(path), "deleted": True}, f"'{path}' is gone.")
 
 
+@commands("blowfishdb --workspace people.blowfish doctor")
 def doctor(
-    ctx: typer.Context,
+    here: Session,
     repair: Annotated[
         bool, typer.Option("--repair", help="Mend what a crash or an older version left in the workspace.")
     ] = False,
     witness: WitnessFile = None,
-    _json: AsJson = False,
 ) -> None:
     """Check this installation, its noise and the workspace. Fails if something must be mended."""
     from rich.text import Text
@@ -152,36 +151,14 @@ def doctor(
     from blowfishdb.entrypoints.doctor import State, checks
     from blowfishdb.show.terminal import grid
 
-    here = Session.of(ctx)
     colours = {State.OK: "green", State.WARN: "yellow", State.FAIL: "bold red"}
     table = grid("", "check", "found", wrap=(2,))
-    found = list(checks(here.workspace, witness, repair=repair))
-    for check in found:
+    results = list(checks(here.workspace, witness, repair=repair))
+    for check in results:
         table.add_row(
             Text(check.state.value, style=colours[check.state]), check.name, check.found, check.todo
         )
-    failed = any(check.state is State.FAIL for check in found)
-    here.say({"ok": not failed, "checks": [check.to_plain() for check in found]}, table)
+    failed = any(check.state is State.FAIL for check in results)
+    here.say({"ok": not failed, "checks": [check.to_plain() for check in results]}, table)
     if failed:
         raise typer.Exit(1)
-
-
-def register(app: typer.Typer) -> None:
-    """Add these commands."""
-    app.command(rich_help_panel=SYSTEM, epilog=examples("blowfishdb demo --reset"))(demo)
-    app.command(
-        rich_help_panel=SYSTEM,
-        epilog=examples(
-            "blowfishdb serve --open",
-            "blowfishdb -w people.blowfish serve --port 8000 --workers 4",
-            "blowfishdb serve --host 0.0.0.0 --tls-cert fullchain.pem --tls-key key.pem",
-        ),
-    )(serve)
-    app.command(rich_help_panel=SYSTEM, epilog=examples("blowfishdb backup monday.blowfish"))(backup)
-    app.command(rich_help_panel=SYSTEM, epilog=examples("blowfishdb restore monday.blowfish new.blowfish"))(
-        restore
-    )
-    app.command(rich_help_panel=SYSTEM, epilog=examples("blowfishdb delete old.blowfish"))(delete)
-    app.command(rich_help_panel=SYSTEM, epilog=examples("blowfishdb --workspace people.blowfish doctor"))(
-        doctor
-    )
