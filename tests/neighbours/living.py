@@ -210,22 +210,21 @@ class Side:
 class Accounts:
     """By version of the policy: what the ledger says was lost under it, and what may be."""
 
-    used: dict[int, Loss]
+    used: dict[int, Fraction]
     total: dict[int, Fraction]
     version: int
     """Of the policy in force."""
 
 
-def accounts(side: Side, endless: set[int]) -> Accounts:
+def accounts(side: Side) -> Accounts:
     """Every promise in force."""
     workspace, name = side.workspace, side.dataset.name
     budget, version = workspace.budget(name), workspace.facts(name).policy_version
-    used: dict[int, Loss] = {version: budget.used.fraction}
+    used = {version: budget.used.fraction}
     total = {version: budget.total.fraction}
     for promise in workspace._policies.kept(name):
         used[promise.version] = (promise.spent + promise.held).fraction
         total[promise.version] = promise.total.fraction
-    used = {number: math.inf if number in endless else loss for number, loss in used.items()}
     return Accounts(used, total, version)
 
 
@@ -260,6 +259,8 @@ class Arena:
     put: Callable[[Path, World, Rows], Located] = written
     beliefs: Beliefs = field(default_factory=Beliefs)
     watch: Watch = field(default_factory=Watch)
+    audits: bool = True
+    """Whether the books are asked now and then what is wrong with them."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _doors: tuple[Door, ...] = ()
     _new: tuple[sqlite3.Connection, ...] = ()
@@ -347,7 +348,7 @@ class Arena:
             self._new = self._doors = ()
 
     def _check_books(self) -> None:
-        for door in self._doors:
+        for door in self._doors if self.audits else ():
             wrong = door.workspace.verify()
             assert not wrong, f"the books do not add up: {wrong}"
 
@@ -365,11 +366,13 @@ def arena(
     planner: Planner = QUICK,
     door: Callable[[Path], Door] = inside,
     put: Callable[[Path, World, Rows], Located] = written,
+    *,
+    audits: bool = True,
 ) -> Iterator[Arena]:
     """A place for worlds, in memory where the machine has such a folder."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
-        made = Arena(Path(folder), planner, door, put)
+        made = Arena(Path(folder), planner, door, put, audits=audits)
         try:
             yield made
         finally:
@@ -391,19 +394,21 @@ class Life:
     world: World
     one: Side
     other: Side
-    loss: Loss = Fraction(0)
+    losses: list[Loss] = field(default_factory=list)
+    """Between the two databases, step by step."""
     releases: list[Released] = field(default_factory=list)
     told: bool = False
-    """Whether something that is not noisy has differed, so that everything is lost between the two."""
+    """Whether something that is not noisy has differed where it is seen, or on record, to be seen later."""
     now: Accounts = field(init=False)
     versions: dict[int, Promise] = field(default_factory=dict)
     purses: Purses = field(default_factory=Purses)
-    endless: set[int] = field(default_factory=set)
-    """Versions that were published although what they hide had been told: the curator said so."""
+    endless: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Versions that were published although what they hide had been told: the curator said so, and they are
+    about what came then. How many steps and releases there had been."""
 
     def go(self) -> None:
         """Every step on both sides; AssertionError where a promise does not hold."""
-        self.now = accounts(self.one, self.endless)
+        self.now = accounts(self.one)
         self.purses.look(self.one)
         for step in (Publish(0, confirm=False), *self.world.steps):
             self._both(step)
@@ -418,13 +423,14 @@ class Life:
             shown.append(self._alike(side.does(step, self.world), side))
             released.append(side.watch.taken())
         more = lost(*released)
-        self.loss = added([self.loss, more])
         self.releases += released[0]
         differs = shown[0] != shown[1]
         if hidden and not self.told:
             assert not differs, f"differs and is free, at {step}:\n{observing.difference(*shown)}"
-        if differs or math.isinf(self.loss):  # an exact answer is on record, even if it was not shown yet
-            self.told, self.loss = True, math.inf
+            assert len(released[0]) == len(released[1]), f"only one of the two was read, at {step}"
+        self.losses.append(math.inf if differs and not self.told else more)
+        if differs or (math.isinf(more) and self._differs_on_record()):
+            self.told = True
         self._published(step, before)
         self._audit(step, before)
         self._purses(step, before.version, released[0], math.inf if differs else more)
@@ -476,7 +482,7 @@ class Life:
         self.versions[version] = self.world.promises[which]
         said = [event for event in self.one.workspace.events(self.one.dataset.name) if event.kind == "policy"]
         if said[-1].facts["past"]["epsilon"] is None:
-            self.endless.add(version)
+            self.endless[version] = len(self.losses), len(self.releases)
         if not (isinstance(step, Publish) and step.withdraw):
             self._kept(version, before)
         if not self.one.asked_to_confirm:
@@ -486,29 +492,38 @@ class Life:
         """What was promised, and is not hidden any more, still binds once something was lost under it."""
         hidden = set(joined_pairs(self.versions[version], self.world.columns))
         ties = self.versions[version].known
-        in_force = accounts(self.one, set()).used
+        in_force = accounts(self.one).used
         for earlier in before.used.keys() - in_force.keys():
             promised = joined_pairs(self._promised(earlier), self.world.columns)
-            relied_on = 0 < before.used[earlier] < math.inf
+            relied_on = before.used[earlier] > 0 and earlier not in self.endless
             told = not hidden.issuperset(promised) or self._promised(earlier).known != ties
             forgotten = relied_on and bool(self._lost(earlier)) and told
             assert not forgotten, f"version {earlier} was promised and binds no longer"
 
-    def _lost(self, version: int) -> Loss:
-        """What was lost under a version: between the two databases, and between the worst there can be."""
+    def _lost(self, version: int, since: tuple[int, int] = (0, 0)) -> Loss:
+        """What was lost under a version: between the two databases, and between the worst there can be.
+
+        ``since``: only what came after so many steps and releases.
+        """
         world, promise = self.world, self._promised(version)
+        steps, releases = since
         people = 1 if world.people is None else world.people.rows
-        worst = most(promise, world.columns, self.releases, people)
-        return max(worst, self.loss) if self._joined(version) else worst
+        worst = most(promise, world.columns, self.releases[releases:], people)
+        return max(worst, added(self.losses[steps:])) if self._joined(version) else worst
+
+    def _differs_on_record(self) -> bool:
+        """An exact answer that was not shown yet may be stored, and is then shown to whoever asks."""
+        one, other = (self._alike(side.books(), side) for side in (self.one, self.other))
+        return one != other
 
     def _audit(self, step: Step, before: Accounts) -> None:
         """No promise in force lost more than its account says, nor more than it may."""
-        self.now = now = accounts(self.one, self.endless)
+        self.now = now = accounts(self.one)
         for version, used in now.used.items():
-            lost = self._lost(version)
+            lost = self._lost(version, self.endless.get(version, (0, 0)))
             assert lost <= used, f"lost {float(lost)}, accounted for {float(used)} by {version}, at {step}"
             grown = used > before.used.get(version, used)
-            if grown and isinstance(step, Ask | Batch) and not math.isinf(used):
+            if grown and isinstance(step, Ask | Batch):
                 assert used <= now.total[version], f"overspent: {float(used)} at {step}"
 
     def _alike(self, shown: Any, side: Side) -> str:
