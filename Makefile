@@ -20,7 +20,7 @@ demo: $(INSTALLED)  ## one private question, end to end
 	@$(BIN)/blowfishdb demo
 
 test: $(READY) browser  ## every test, on two cores
-	@$(TESTS) --durations=20
+	@$(TESTS) --durations=10
 
 coverage: $(READY) browser  ## the same, and which lines they reach; takes half as long again
 	@$(TESTS) --cov --cov-report=term

@@ -1,5 +1,5 @@
-"""For every test: property tests are judged by what they find, not by how busy the machine is, and one
-PostgreSQL server is started if anything asks for it."""
+"""For every test: property tests are judged by what they find, not by how busy the machine is, the longest
+files begin first, and one PostgreSQL server is started if anything asks for it."""
 
 from __future__ import annotations
 
@@ -9,37 +9,15 @@ import pytest
 from hypothesis import settings
 
 from tests.postgres import NoPostgres, Server, running
+from tests.turns import Turns
 
 settings.register_profile("blowfishdb", deadline=None, print_blob=True)
 settings.load_profile("blowfishdb")
 
 
-LONGEST = (
-    "neighbours/test_together.py",
-    "neighbours/test_alone.py",
-    "neighbours/test_changing.py",
-    "neighbours/test_kept.py",
-    "neighbours/test_over_http.py",
-    "neighbours/test_on_postgres.py",
-    "tests/test_service.py",
-    "tests/test_tutorials.py",
-    "tests/test_suggestions.py",
-    "tests/test_every_question.py",
-    "web/test_axe.py",
-    "engine/test_crash.py",
-)
-"""Files that take minutes: begun first, so that no process works on one alone when the others are done."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files first, all others as they were."""
-    places = {name: place for place, name in enumerate(LONGEST)}
-
-    def turn(item: pytest.Item) -> int:
-        path = item.path.as_posix()
-        return next((place for name, place in places.items() if path.endswith(name)), len(places))
-
-    items.sort(key=turn)
+def pytest_configure(config: pytest.Config) -> None:
+    """What takes longest begins first."""
+    config.pluginmanager.register(Turns(config), "turns")
 
 
 @pytest.fixture(scope="session")
