@@ -96,9 +96,9 @@ def cycles() -> list[list[str]]:
 # --- one question ---------------------------------------------------------------------------------
 
 
-def passed_by_a_question() -> tuple[set[str], set[str], dict[str, str]]:
-    """What one fresh ``.ask()`` passes, from the first dot on: files, functions, and types by their file."""
-    files, functions, types = set(), set(), dict[str, str]()
+def passed_by_a_question() -> tuple[set[str], set[str], set[tuple[str, str]]]:
+    """What one fresh ``.ask()`` passes, from the first dot on: files, functions, types with their modules."""
+    files, functions, types = set(), set(), set[tuple[str, str]]()
 
     def look(frame: FrameType, event: str, _: object) -> None:
         if event != "call":
@@ -110,7 +110,8 @@ def passed_by_a_question() -> tuple[set[str], set[str], dict[str, str]]:
         if code.co_name == "__init__" and "self" in frame.f_locals:
             kind = type(frame.f_locals["self"])
             if kind.__module__.startswith("blowfishdb."):
-                types[kind.__name__] = kind.__module__.removeprefix("blowfishdb.").replace(".", "/")
+                where = kind.__module__.removeprefix("blowfishdb.").replace(".", "/")
+                types.add((where, kind.__name__))
 
     with TemporaryDirectory() as folder:
         rows = Path(folder) / "rows.csv"
@@ -165,7 +166,7 @@ def measures() -> Iterator[tuple[str, str]]:
     yield "functions on the way of one ask", f"{len(functions)}"
     for what, where in (("the product path", True), ("planning", False)):
         passed = sorted(file for file in files if _on_the_path(file) == where)
-        made = sorted(name for name, file in types.items() if _on_the_path(file) == where)
+        made = sorted(name for module, name in types if _on_the_path(module) == where)
         yield f"files of one ask, {what}", f"{len(passed)}: {', '.join(passed)}"
         yield f"types of one ask, {what}", f"{len(made)}: {', '.join(made)}"
     yield "our modules that connect loads", f"{ours}, and {', '.join(heavy) or 'nothing heavy'}"

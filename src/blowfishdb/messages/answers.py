@@ -44,6 +44,11 @@ class Receipt(Message):
     """Where the books ended when the charge was reserved: the number of an event and its hash. Whoever keeps
     the receipt can be shown that the books extend it; empty on receipts of older versions."""
 
+    @classmethod
+    def from_plain(cls, stored: Mapping[str, Any]) -> Self:
+        """A receipt as it is stored, or as a server shows it: a name that it keeps to itself is empty."""
+        return super().from_plain({**stored, "user": stored["user"] or ""})
+
 
 @final
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 from blowfishdb.core.plain import Message
 from blowfishdb.core.questions.kinds import Reading
@@ -12,8 +12,10 @@ from blowfishdb.messages.answers import Answer
 
 @final
 @dataclass(frozen=True, eq=False)
-class Preview:
+class Preview(Message):
     """CURATOR VIEW, TRUE DATA: what the answer is, and what an analyst could be told."""
+
+    _said = ("watermark",)
 
     truth: Reading
     noisy: Answer
@@ -22,14 +24,10 @@ class Preview:
     def __repr__(self) -> str:
         return f"<Preview of {self.noisy.receipt.question}>"
 
-    def to_plain(self) -> dict[str, Any]:
-        """JSON-ready data; for the curator's pages only."""
-        return {
-            "truth": {"labels": self.truth.labels, "values": self.truth.values.tolist()},
-            "noisy": self.noisy.to_plain(),
-            "stand_in": self.stand_in,
-            "watermark": "made-up data" if self.stand_in else "CURATOR VIEW, TRUE DATA",
-        }
+    @property
+    def watermark(self) -> str:
+        """What stands across every picture of it."""
+        return "made-up data" if self.stand_in else "CURATOR VIEW, TRUE DATA"
 
 
 @final

@@ -6,14 +6,13 @@ is asked carries a key of its own, so that trying again after a lost connection 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, final
 from urllib.parse import quote as escaped
 
 import httpx
-import numpy as np
 
 from blowfishdb.adapters.copies.values import Holdings, SourceFacts, SourceRows
 from blowfishdb.adapters.store.values import Audited, Budget, Event, Grant, Head
@@ -23,7 +22,6 @@ from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.statements import Guarantee, PolicyDifference
-from blowfishdb.core.questions.kinds import Reading
 from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.curator import KnownCheck, Preview
 from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss
@@ -173,11 +171,7 @@ class Remote(Datasets):
         body = _body(request) | {"stand_in": stand_in}
         if policy is not None:
             body["policy"] = _policy_body(policy)
-        shown = self._wire.send("POST", _at(request.dataset, "preview"), body)
-        truth = np.array(shown["truth"]["values"], dtype=np.float64)
-        labels = tuple(tuple(axis) for axis in shown["truth"]["labels"])
-        exact = np.ones(truth.shape, dtype=np.bool_)
-        return Preview(Reading(labels, truth, truth, truth, exact), _answer(shown["noisy"]), stand_in)
+        return Preview.from_plain(self._wire.send("POST", _at(request.dataset, "preview"), body))
 
     # --- budgets --------------------------------------------------------------------------------
 
@@ -216,7 +210,9 @@ class Remote(Datasets):
         """The answer, charged once."""
         body = _body(request) | _limit(request.max_cost)
         key = None if request.key is None else request.key.text
-        answer = _answer(self._wire.once(_at(request.dataset, "answers"), body, request.cancel, key))
+        answer = Answer.from_plain(
+            self._wire.once(_at(request.dataset, "answers"), body, request.cancel, key)
+        )
         if request.progress is not None:  # of what happens in between a server says nothing
             request.progress(1, 1)
         return answer
@@ -227,7 +223,7 @@ class Remote(Datasets):
         body = {"questions": questions, **_limit(max_cost)}
         keys = {request.key.text for request in requests if request.key is not None}
         sent = self._wire.once("/batches", body, None, *keys)
-        return [_answer(answer) for answer in sent["answers"]]
+        return [Answer.from_plain(answer) for answer in sent["answers"]]
 
     def answers(self, dataset: str | None = None) -> list[Answer]:
         """Every stored answer, oldest first."""
@@ -236,14 +232,14 @@ class Remote(Datasets):
         while True:
             query: dict[str, Any] = {"after": after, "limit": 200, "full": True}
             page = self._wire.get("/answers", query if dataset is None else query | {"dataset": dataset})
-            answers += [_answer(body) for body in page["answers"]]
+            answers += [Answer.from_plain(body) for body in page["answers"]]
             if page["next"] is None:
                 return answers
             after = page["next"]
 
     def answer(self, number: int) -> Answer:
         """The stored answer with that number."""
-        return _answer(self._wire.get(f"/answers/{number:d}"))
+        return Answer.from_plain(self._wire.get(f"/answers/{number:d}"))
 
     def events(self, dataset: str | None = None) -> list[Event]:
         """Everything that happened, in order, as the hash chain has it."""
@@ -292,10 +288,3 @@ def _body(request: Request) -> dict[str, Any]:
 
 def _limit(max_cost: Epsilon | None) -> dict[str, str]:
     return {} if max_cost is None else {"max_cost": str(max_cost)}
-
-
-def _answer(body: Mapping[str, Any]) -> Answer:
-    """An answer as the server shows it: a name that it keeps to itself is empty here."""
-    known = {key: value for key, value in body.items() if key not in ("id", "budget")}
-    receipt = {**known["receipt"], "user": known["receipt"]["user"] or ""}
-    return Answer.from_plain({**known, "receipt": receipt})

@@ -24,6 +24,7 @@ from blowfishdb.core.domain.domain import Axis
 from blowfishdb.core.domain.predicates import Everything, Predicate
 from blowfishdb.core.domain.values import Value, text
 from blowfishdb.core.errors import Infeasible, InvalidInput, InvalidWorkload, NotCounted
+from blowfishdb.core.plain import Message
 from blowfishdb.core.questions import readings
 from blowfishdb.core.questions.readings import sentence, significant, tidy_counts, tidy_cumulative
 from blowfishdb.core.workloads import Cumulative as CumulativeRows
@@ -56,7 +57,7 @@ class Release:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Reading:
+class Reading(Message):
     """Answers in the shape that people read: tidy values, and their noise intervals if any are promised."""
 
     labels: tuple[tuple[str, ...], ...]
