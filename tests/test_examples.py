@@ -22,7 +22,7 @@ import pytest
 from benchmarks import house
 
 import blowfishdb as bf
-from blowfishdb.messages import answers, quotes
+from blowfishdb.messages import answers, policies, quotes
 from blowfishdb.workspace import asking, datasets, embedded
 
 SHOWN: tuple[type, ...] = (
@@ -33,7 +33,10 @@ SHOWN: tuple[type, ...] = (
     asking.Columns,
     asking.Asking,
     answers.Answer,
+    answers.Receipt,
     answers.Comparison,
+    policies.EarlierPolicy,
+    policies.PastLoss,
     quotes.Quote,
     quotes.Explanation,
     quotes.Tradeoff,

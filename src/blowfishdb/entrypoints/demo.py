@@ -34,7 +34,7 @@ from blowfishdb.core.errors import InvalidInput, SourceError, WorkspaceError
 from blowfishdb.core.graphs import Threshold
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.entrypoints.demo_data import SAMPLES
-from blowfishdb.show.terminal import Framed, answer_chart, budget_line, grid, quote_panel, receipt_line
+from blowfishdb.show.terminal import Frame, answer_chart, budget_line, grid, quote_panel, receipt_line
 from blowfishdb.workspace.asking import Asking
 from blowfishdb.workspace.datasets import Dataset
 from blowfishdb.workspace.embedded import Workspace
@@ -191,7 +191,7 @@ def _serve(workspace: Path, out: Console, *, host: str, port: int, open_browser:
             out.print(Text("Stopped. Answers and policies are kept; --reset starts over."))
 
 
-def _welcome(address: str, lead: str) -> Framed:
+def _welcome(address: str, lead: str) -> Frame:
     """Where it is, who can come in, and what to try."""
     people = grid("user", "password", "may")
     may = {
@@ -207,7 +207,7 @@ def _welcome(address: str, lead: str) -> Framed:
         "3. As auditor: check the ledger; every answer, charge and policy change is in it.",
     )
     about = " and ".join(sample.about for sample in SAMPLES)
-    return Framed(
+    return Frame(
         "BlowfishDB demonstration",
         Group(
             Text.assemble(f"{lead} ", (f"{address}/", "bold")),

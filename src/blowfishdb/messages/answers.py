@@ -23,7 +23,12 @@ from blowfishdb.core.questions.readings import EXACT, brief, ranks_alone, senten
 @final
 @dataclass(frozen=True)
 class Receipt(Message):
-    """What was charged for an answer, and how it was made."""
+    """What was charged for an answer, and how it was made.
+
+    >>> receipt = people["salary"].cumulative(bins=20).accurate_to(50).ask().receipt
+    >>> receipt.question, receipt.epsilon, receipt.policy_version
+    ('cumulative of salary (20 bins)', Epsilon('0.117114263'), 2)
+    """
 
     charge: str
     dataset: str

@@ -49,7 +49,11 @@ class DatasetInfo(Message):
 @final
 @dataclass(frozen=True)
 class PastLoss(Message):
-    """What earlier answers lost under a policy, and in which columns most."""
+    """What earlier answers lost under a policy, and in which columns most.
+
+    >>> people.past(people.policy).sentence
+    'No answer so far tells apart what this policy hides.'
+    """
 
     _said = ("sentence",)
 
@@ -83,7 +87,13 @@ class PastLoss(Message):
 @final
 @dataclass(frozen=True)
 class EarlierPolicy(Message):
-    """An earlier policy that is still promised, and what may still be lost under it."""
+    """An earlier policy that is still promised, and what may still be lost under it.
+
+    >>> answer = people["salary"].cumulative(bins=20).accurate_to(50).ask()
+    >>> weaker = people.hiding_within("salary", 100)
+    >>> [earlier.version for earlier in people.publish(weaker, confirm=True).kept]
+    [2]
+    """
 
     _said = ("sentences",)
 

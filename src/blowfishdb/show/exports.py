@@ -28,7 +28,7 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 
 @final
 @dataclass(frozen=True)
-class Exported:
+class AnswerFile:
     """A file: its bytes, its media type, and a name for it."""
 
     body: bytes
@@ -36,12 +36,12 @@ class Exported:
     filename: str
 
 
-def export(answer: Answer, form: str, *, dark: bool = False) -> Exported:
+def export(answer: Answer, form: str, *, dark: bool = False) -> AnswerFile:
     """The answer as csv, json, arrow, parquet, svg, png or html."""
     if form not in FORMATS:
         raise InvalidInput(f"There is no export called {form!r}.", fixes=tuple(FORMATS))
     media_type, write = FORMATS[form]
-    return Exported(write(answer, dark), media_type, f"{_stem(answer)}.{form}")
+    return AnswerFile(write(answer, dark), media_type, f"{_stem(answer)}.{form}")
 
 
 def _stem(answer: Answer) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.questions.readings import significant
@@ -42,10 +42,6 @@ class Table:
     def caption(self) -> str:
         """Title and notes as sentences."""
         return " ".join((*([f"{headline(self.title)}."] if self.title else []), *self.notes))
-
-    def to_plain(self) -> dict[str, Any]:
-        """JSON-ready data."""
-        return {"caption": self.caption, "columns": list(self.columns), "rows": [list(r) for r in self.rows]}
 
 
 # --- answers --------------------------------------------------------------------------------------

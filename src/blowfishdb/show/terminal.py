@@ -46,7 +46,7 @@ def console(*, stderr: bool = False) -> Console:
 
 @final
 @dataclass(frozen=True)
-class Framed:
+class Frame:
     """Something under a title: in a frame on a terminal, below a line of text in a pipe."""
 
     title: str
@@ -112,7 +112,7 @@ def quote_panel(quote: Quote) -> RenderableType:
     ]
     promise, *notes, made = map(Text, table.notes)
     made.stylize("dim")
-    return Framed(f"QUOTE, free: {table.title}", Group(promise, *facts, *notes, made))
+    return Frame(f"QUOTE, free: {table.title}", Group(promise, *facts, *notes, made))
 
 
 def receipt_line(receipt: Receipt) -> RenderableType:

@@ -64,15 +64,15 @@ def datasets(here: Session, gateway: Datasets) -> None:
 def explain(here: Session, gateway: Datasets, data: Data) -> None:
     """What is promised to the people in the data, and what is not, in words."""
     from blowfishdb.core.policy.words import sentences
-    from blowfishdb.show.terminal import Framed, listed
+    from blowfishdb.show.terminal import Frame, listed
 
     promised, hidden = gateway.guarantee(data), sentences(gateway.facts(data).policy)
     plain = {"dataset": data, "sentences": list(hidden), **promised.to_plain()}
     here.say(
         plain,
-        Framed("What is hidden", listed(hidden)),
-        Framed("What is promised", listed(promised.paragraphs), "green"),
-        Framed("What was promised when", listed(promised.history)),
+        Frame("What is hidden", listed(hidden)),
+        Frame("What is promised", listed(promised.paragraphs), "green"),
+        Frame("What was promised when", listed(promised.history)),
     )
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from blowfishdb.core.domain.domain import Domain
     from blowfishdb.core.policy.policy import Policy
     from blowfishdb.core.policy.statements import Guarantee, PolicyDifference
-    from blowfishdb.show.terminal import Framed
+    from blowfishdb.show.terminal import Frame
     from blowfishdb.workspace.datasets import Datasets
 
 Column = Annotated[
@@ -392,12 +392,12 @@ def _tell_change(here: Session, change: PolicyDifference, command: str) -> None:
     here.say(change.to_plain(), *change.sentences, *more)
 
 
-def _words(change: PolicyDifference, promised: Guarantee) -> list[Framed]:
-    from blowfishdb.show.terminal import Framed, listed
+def _words(change: PolicyDifference, promised: Guarantee) -> list[Frame]:
+    from blowfishdb.show.terminal import Frame, listed
 
     return [
-        Framed("What changes", listed(change.sentences), "yellow"),
-        Framed("What is promised", listed(promised.paragraphs), "green"),
+        Frame("What changes", listed(change.sentences), "yellow"),
+        Frame("What is promised", listed(promised.paragraphs), "green"),
     ]
 
 
