@@ -9,7 +9,7 @@ import csv
 import io
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -182,14 +182,13 @@ _RIGHT: Final = ' style="text-align:right"'
 
 def answer_html(answer: Answer) -> str:
     """The question, the first values with their noise intervals, and the receipt."""
-    receipt, table = answer.receipt, answer_table(answer)
-    count = len(table.rows)
+    receipt, count = answer.receipt, len(answer.values)
     more = [f"The first {_ROWS} of {count:,}; to_pandas() has them all."] if count > _ROWS else []
     paid = f"ε {loss(receipt.cost)}" if receipt.cost else "nothing"
     made = f"{receipt.mechanism}, policy v{receipt.policy_version}, answer {receipt.charge}"
-    shown = replace(table, rows=table.rows[:_ROWS])
     notes = (*more, answer.promise, *answer.notes, f"Charged {paid}. {made}.")
-    return _part(f"{receipt.question} of {receipt.dataset}", shown, notes)
+    title = f"{receipt.question} of {receipt.dataset}"
+    return _part(title, answer_table(answer, most=_ROWS), notes)
 
 
 def quote_html(quote: Quote) -> str:

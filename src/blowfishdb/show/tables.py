@@ -47,25 +47,26 @@ class Table:
 # --- answers --------------------------------------------------------------------------------------
 
 
-def answer_table(answer: Answer, *, raw: bool = False) -> Table:
-    """The bins, the tidy values, and their noise intervals where these are promised.
+def answer_table(answer: Answer, *, raw: bool = False, most: int | None = None) -> Table:
+    """The bins, the tidy values, and their noise intervals where these are promised; the first ``most`` rows.
 
     ``raw`` adds the release as it left the mechanism, which may be negative or uneven.
     """
     notes = (priced_promise(answer), *answer.notes)
     if answer.places is not None:
         return _cluster_table(answer, answer.places, notes)
-    bins = list(itertools.product(*answer.labels))
-    digits = value_places(answer.kind, answer.grain, answer.values, *(answer.band or ()))
+    band = None if answer.band is None else (answer.band[0][:most], answer.band[1][:most])
+    values, exact = answer.values[:most], answer.exact[:most]
+    digits = value_places(answer.kind, answer.grain, values, *(band or ()))
     headings = ("answer",) if answer.kind in UNITS else answer.headings
-    columns = {value_title(answer): [amount(value, digits) for value in answer.values.tolist()]}
-    if answer.band is not None or answer.exact.any():
-        columns[_INTERVAL] = intervals(answer.band, answer.exact, digits)
+    columns = {value_title(answer): [amount(value, digits) for value in values.tolist()]}
+    if band is not None or answer.exact.any():
+        columns[_INTERVAL] = intervals(band, exact, digits)
     if raw and len(answer.raw) == len(answer.values):
-        columns["raw release"] = [amount(value, digits) for value in answer.raw.tolist()]
+        columns["raw release"] = [amount(value, digits) for value in answer.raw[:most].tolist()]
+    bins = itertools.islice(itertools.product(*answer.labels), most)
     rows = tuple((*names, *cells) for names, *cells in zip(bins, *columns.values(), strict=True))
-    width = len(headings)
-    numbers = tuple(range(width, width + len(columns)))
+    numbers = tuple(range(len(headings), len(headings) + len(columns)))
     return Table(answer.receipt.question, (*headings, *columns), rows, notes, numbers)
 
 

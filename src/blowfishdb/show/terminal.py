@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -209,8 +209,7 @@ def _note(answer: Answer) -> str:
 
 def bars(answer: Answer, width: int, most: int | None) -> Table:
     """One bar a line, with its whisker; bars that may be nothing but noise are faded."""
-    table = tables.answer_table(answer)
-    table = replace(table, rows=table.rows[:most])
+    table = tables.answer_table(answer, most=most)
     names = len(table.columns) - len(table.numbers)
     lows, highs = _ends(answer)
     longest = max(1.0, float(highs.max(initial=1.0)))
@@ -221,10 +220,14 @@ def bars(answer: Answer, width: int, most: int | None) -> Table:
             style="dim blue" if answer.band is not None and low <= 0 and not exact else "blue",
         )
         for low, value, high, exact in zip(
-            lows.tolist(), answer.values.tolist(), highs.tolist(), answer.exact, strict=True
+            lows[:most].tolist(),
+            answer.values[:most].tolist(),
+            highs[:most].tolist(),
+            answer.exact[:most],
+            strict=True,
         )
     ]
-    return printed(table, drawn=drawn[:most], at=names, right=names)
+    return printed(table, drawn=drawn, at=names, right=names)
 
 
 def _room(table: tables.Table, width: int) -> int:
