@@ -201,7 +201,7 @@ class Service(Prices):
             how = {"mechanism": task.mechanism, "alone": str(task.cost)}
             charge = self._reserve(request, dataset, task.problem, how, cost, losses)
         with self._committed(charge):
-            outcome = statement.run(self.noise, request.cancel, request.progress)
+            outcome = statement.run(self.noise)
             receipt = _receipt(request, dataset, charge, task.mechanism, statement.sql, task.known)
             declared = None if dataset.copy is not None else dataset.version  # a copy cannot change meanwhile
             return self._settle(charge, outcome, receipt, declared)

@@ -21,7 +21,6 @@ from blowfishdb.adapters.backends.base import Prepared, PreparedClusters
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.arrays import FloatArray
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.cancellation import Cancellation, Progress
 from blowfishdb.core.constraints.under_policy import better_cells
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.policy.codec import digest, plain
@@ -72,7 +71,7 @@ class Statement:
 
     sql: str
     """What is sent, for the record: declarations and public centroids, never data."""
-    run: Callable[[Noise, Cancellation | None, Progress | None], Outcome]
+    run: Callable[[Noise], Outcome]
 
 
 class Task(ABC):
@@ -190,12 +189,10 @@ class CountTask(Task):
         self.request.counts.kind.read(release, self.problem.axes)
         json.dumps(self.request.form.to_plain())
 
-    def count(
-        self, prepared: Prepared, noise: Noise, cancel: Cancellation | None, progress: Progress | None
-    ) -> Outcome:
+    def count(self, prepared: Prepared, noise: Noise) -> Outcome:
         """Steps 5 and 6: one statement, and noise."""
-        choice = self.choice
-        counts = prepared.count(cancel)
+        choice, progress = self.choice, self.request.progress
+        counts = prepared.count(self.request.cancel)
         seen = choice.plan.observe(counts, epsilon=choice.epsilon or Epsilon(1), noise=noise)
         if progress is not None:
             progress(1, 1)
@@ -301,31 +298,31 @@ class ClusterTask(Task):
         assert isinstance(self.plan, RoundClusters)
         return prepared.sql(self.plan.start)
 
-    def count(
-        self, prepared: PreparedClusters, noise: Noise, cancel: Cancellation | None, progress: Progress | None
-    ) -> Outcome:
+    def count(self, prepared: PreparedClusters, noise: Noise) -> Outcome:
         """Steps 5 and 6: a statement for each round, and noise."""
-        epsilon = self.epsilon or Epsilon(1)
-        found = self.plan.release(prepared.until(cancel), epsilon=epsilon, noise=noise, progress=progress)
-        return Outcome(partial(clusters_of, self.request, self.problem, found), None)
+        request, port = self.request, prepared.until(self.request.cancel)
+        clusters = self.plan.release(
+            port, epsilon=self.epsilon or Epsilon(1), noise=noise, progress=request.progress
+        )
+        return Outcome(partial(clusters_of, request, self.problem, clusters), None)
 
 
-def clusters_of(request: Request, problem: ClusterProblem, found: Clustering, receipt: Receipt) -> Answer:
+def clusters_of(request: Request, problem: ClusterProblem, clusters: Clustering, receipt: Receipt) -> Answer:
     """Clusters in the units of the columns, with how many rows are nearest to each."""
-    count = len(found.sizes)
+    count = len(clusters.sizes)
     return Answer(
         labels=(tuple(f"cluster {number}" for number in range(1, count + 1)),),
         axes=tuple(axis.column for axis in problem.query.axes),
         kind="clusters",
-        values=tidy_counts(found.sizes, None),
-        raw=found.sizes,
+        values=tidy_counts(clusters.sizes, None),
+        raw=clusters.sizes,
         low=None,
         high=None,
-        exact=np.full(count, found.exact),
+        exact=np.full(count, clusters.exact),
         alpha=None,
         beta=None,
         simultaneous=False,
-        places=Places(problem.in_units(found.centroids), problem.limits),
+        places=Places(problem.in_units(clusters.centroids), problem.limits),
         form=request.form.to_plain(),
         receipt=receipt,
         notes=problem.notes,
