@@ -140,10 +140,10 @@ def clear(folder: Path) -> None:
         file.unlink(missing_ok=True)
 
 
-def start_over(place: Path) -> None:
+def start_over(file: Path) -> None:
     """Forget every answer and every change of policy; the data stays as it is."""
-    delete(place)
-    declare(place, place.parent)
+    delete(file)
+    declare(file, file.parent)
 
 
 def prepare(folder: Path, out: Console) -> Path:
@@ -153,14 +153,14 @@ def prepare(folder: Path, out: Console) -> Path:
         if not sample.file(folder).exists():
             with out.status(f"Making {sample.about} …"):
                 sample.make(folder)
-    place = folder / WORKSPACE
-    declare(place, folder)
-    return place
+    file = folder / WORKSPACE
+    declare(file, folder)
+    return file
 
 
-def declare(place: Path, folder: Path) -> None:
+def declare(file: Path, folder: Path) -> None:
     """A workspace at ``place`` with both datasets, everything about them hidden, and a user for each role."""
-    with Workspace(place, user=Role.CURATOR.value) as workspace:
+    with Workspace(file, user=Role.CURATOR.value) as workspace:
         for sample in SAMPLES:
             if sample.name not in workspace:
                 workspace.add_dataset(

@@ -122,12 +122,12 @@ def checkins(people: int = CHECKINS) -> dict[str, np.ndarray]:
     east = facts[seen, 1] + rng.normal(size=people) * facts[seen, 3]
     shore = _shore(north)
     east = np.where(east < shore, 2 * shore - east, east)  # nobody checks in at sea
-    place = np.clip(np.stack([east, north]), 0, KILOMETRES - 1).astype(np.int64)
+    position = np.clip(np.stack([east, north]), 0, KILOMETRES - 1).astype(np.int64)
     hour = np.mod(facts[seen, 5] + rng.normal(scale=4.0, size=people), 24).astype(np.int64)
     return {
-        "east": place[0],
-        "north": place[1],
-        "district": np.array(list(_DISTRICTS))[_nearest(place, facts)],
+        "east": position[0],
+        "north": position[1],
+        "district": np.array(list(_DISTRICTS))[_nearest(position, facts)],
         "hour": hour,
     }
 
@@ -148,10 +148,10 @@ def _shore(north: np.ndarray) -> np.ndarray:
     return 14.0 + 5.0 * np.sin(north / 9.0) + 3.0 * np.exp(-(((north - 46.0) / 12.0) ** 2))
 
 
-def _nearest(place: np.ndarray, facts: np.ndarray) -> np.ndarray:
+def _nearest(position: np.ndarray, facts: np.ndarray) -> np.ndarray:
     """The district whose centre is nearest in its own spread: computed from the position alone."""
     away = [
-        ((place[0] - east) / wide) ** 2 + ((place[1] - north) / high) ** 2
+        ((position[0] - east) / wide) ** 2 + ((position[1] - north) / high) ** 2
         for _, east, north, wide, high, _ in facts
     ]
     return np.asarray(np.argmin(away, axis=0))

@@ -96,10 +96,10 @@ def _guarded(name: str, check: Callable[[], Check], todo: str) -> Check:
 
 
 def _python() -> Check:
-    found = ".".join(map(str, sys.version_info[:3]))
+    running = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info < _OLDEST:
-        return Check("python", State.FAIL, found, "install Python 3.11 or newer")
-    return Check("python", State.OK, found)
+        return Check("python", State.FAIL, running, "install Python 3.11 or newer")
+    return Check("python", State.OK, running)
 
 
 def _packages() -> Check:
@@ -129,8 +129,8 @@ def _numba() -> Check:
             "numba", State.FAIL, "compiled code gives wrong results", "pip install --force-reinstall numba"
         )
     folder = Path(__file__).parent.parent / "mechanisms"
-    kept = os.environ.get("NUMBA_CACHE_DIR") or os.access(folder, os.W_OK) or os.access(Path.home(), os.W_OK)
-    if not kept:
+    folders = (folder, Path.home())
+    if not (os.environ.get("NUMBA_CACHE_DIR") or any(os.access(each, os.W_OK) for each in folders)):
         todo = "set NUMBA_CACHE_DIR to a folder that can be written"
         return Check("numba", State.WARN, f"{numba.__version__}, but compiled code cannot be kept", todo)
     return Check("numba", State.OK, f"{numba.__version__}, compiles")
@@ -209,24 +209,24 @@ def _optional() -> Iterator[Check]:
 
 
 def _tool(name: str, package: str | None, programs: tuple[str, ...], todo: str) -> Check:
-    place = next((found for program in programs if (found := shutil.which(program))), None)
+    runnable = any(shutil.which(program) for program in programs)
     absent = [package] if package is not None and importlib.util.find_spec(package) is None else []
-    absent += [programs[0]] if programs and place is None else []
+    absent += [programs[0]] if programs and not runnable else []
     if absent:
         return Check(name, State.WARN, f"optional, not here: {', '.join(absent)}", todo)
     return Check(name, State.OK, "available")
 
 
-def _is_here(place: str) -> bool:
-    """Whether a place is a workspace that can be opened from here."""
-    return not place.startswith(("http://", "https://")) and ("://" in place or Path(place).exists())
+def _is_here(address: str) -> bool:
+    """Whether a workspace can be opened from here."""
+    return not address.startswith(("http://", "https://")) and ("://" in address or Path(address).exists())
 
 
-def _rows(place: str, repair: bool) -> Check:
+def _rows(address: str, repair: bool) -> Check:
     """Datasets are whole, their copies are those that were taken, and nobody else can read them."""
     from blowfishdb.workspace.embedded import Workspace
 
-    with Workspace(place) as workspace:
+    with Workspace(address) as workspace:
         mended = workspace.repair() if repair else []
         problems = workspace.check_rows()
     done = "".join(f" {words}" for words in mended)
@@ -238,21 +238,21 @@ def _rows(place: str, repair: bool) -> Check:
     return Check("rows", State.OK, f"every dataset is whole, and every copy has its hash.{done}")
 
 
-def _workspace(place: str, witness: Path | None) -> Check:
-    if place.startswith(("http://", "https://")):
+def _workspace(address: str, witness: Path | None) -> Check:
+    if address.startswith(("http://", "https://")):
         return Check("workspace", State.WARN, "it is behind a server", "run doctor where the workspace is")
-    if "://" not in place and not Path(place).exists():
+    if "://" not in address and not Path(address).exists():
         return Check(
-            "workspace", State.WARN, f"there is none at '{place}'", "blowfishdb import SOURCE --name NAME"
+            "workspace", State.WARN, f"there is none at '{address}'", "blowfishdb import SOURCE --name NAME"
         )
     from blowfishdb.workspace.embedded import Workspace
 
-    with Workspace(place) as workspace:
+    with Workspace(address) as workspace:
         audited, count = workspace.audit(witness=witness), len(workspace.datasets())
     if audited.problems:
         todo = "restore a backup: blowfishdb restore PATH INTO"
         return Check("workspace", State.FAIL, audited.problems[0], todo)
-    found = f"{count} dataset{'' if count == 1 else 's'}; every hash adds up"
+    words = f"{count} dataset{'' if count == 1 else 's'}; every hash adds up"
     if audited.witnessed is not None:
-        found += f", and extends {audited.witnessed:,} heads of the witness file"
-    return Check("workspace", State.OK, found)
+        words += f", and extends {audited.witnessed:,} heads of the witness file"
+    return Check("workspace", State.OK, words)

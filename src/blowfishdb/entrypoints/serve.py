@@ -151,14 +151,14 @@ def serve(
 
     if workers < 1:
         raise InvalidInput("A server needs at least one worker.")
-    place = str(workspace) if "://" in str(workspace) else str(Path(workspace).resolve())
-    Workspace(place).close()  # made or migrated once, before workers race to; and a wrong path is told here
-    sources = settings.sources or usual_places(place)
+    address = str(workspace) if "://" in str(workspace) else str(Path(workspace).resolve())
+    Workspace(address).close()  # made or migrated once, before workers race to; and a wrong path is told here
+    sources = settings.sources or usual_places(address)
     settings = replace(settings, https=settings.https or doors.https, sources=sources)
     _warn_if_open(host, settings)
     if open_browser:
         threading.Thread(target=_open_browser, args=(host, port, doors), daemon=True).start()
-    told = {_WORKSPACE: place, _SETTINGS: settings.to_text()}
+    told = {_WORKSPACE: address, _SETTINGS: settings.to_text()}
     with _metrics_folder(workers) as shared, _environment({**told, **shared}):
         uvicorn.run(
             "blowfishdb.entrypoints.serve:worker",

@@ -282,11 +282,11 @@ def aggregate(node: exp.Expr, source: SelectContext) -> QuestionForm:
             return QuestionForm("quantiles", (key(node.this, source),), where, shares=(0.5,))
         case exp.Filter():
             raise _filtered(node, source)
-    found = _quantile(node)
-    if found is None or not is_key(found[0]):
+    quantile = _quantile(node)
+    if quantile is None or not is_key(quantile[0]):
         raise refuse_aggregate(node, source)
-    shares = tuple(map(_share, found[1]))
-    return QuestionForm("quantiles", (key(found[0], source),), where, shares=shares)
+    shares = tuple(map(_share, quantile[1]))
+    return QuestionForm("quantiles", (key(quantile[0], source),), where, shares=shares)
 
 
 def _filtered(node: exp.Filter, source: SelectContext) -> UnsupportedSql:

@@ -46,21 +46,21 @@ def read_column(typed: Mapping[str, Any], now: Attribute | None = None) -> Attri
     Besides a ``kind`` and its fields (values are on lines): ``missing``, ``outside``, and ``limits``, which
     are both ends in one text (``0:200000``, ``0..200000``) or all values with commas between them.
     """
-    said = {name: text for name, text in typed.items() if text is not None}
+    given = {name: text for name, text in typed.items() if text is not None}
     before: dict[str, Any] = {} if now is None else codec.plain(now)
-    kind: str = said.setdefault("kind", before.get("kind", ""))
-    if "values" in said:
-        said["values"] = _lines(said["values"])
-    if "limits" in said:
-        said |= _limits(said.pop("limits"), kind)
+    kind: str = given.setdefault("kind", before.get("kind", ""))
+    if "values" in given:
+        given["values"] = _lines(given["values"])
+    if "limits" in given:
+        given |= _limits(given.pop("limits"), kind)
     read = _whole if kind == "integer" else str.strip if kind == "date" else _amount
-    said |= {name: read(said[name]) for name in ("lo", "hi", "step") if name in said}
-    if kind == "real" and "step" in said:
-        said["grid"] = said.pop("step")
-    if "ordered" in said:
-        said["ordered"] = bool(said["ordered"])
+    given |= {name: read(given[name]) for name in ("lo", "hi", "step") if name in given}
+    if kind == "real" and "step" in given:
+        given["grid"] = given.pop("step")
+    if "ordered" in given:
+        given["ordered"] = bool(given["ordered"])
     try:
-        return codec.attribute(before | said if before.get("kind") == kind else said)
+        return codec.attribute(before | given if before.get("kind") == kind else given)
     except InvalidInput:
         raise
     except (TypeError, ValueError, KeyError):  # a field too many for this kind, or one too few
@@ -72,22 +72,22 @@ def read_column(typed: Mapping[str, Any], now: Attribute | None = None) -> Attri
 def _limits(typed: str, kind: str) -> dict[str, Any]:
     if kind == "category":
         return {"values": [value.strip() for value in typed.split(",")]}
-    low, found, high = typed.partition(".." if ".." in typed else ":")
-    if not found:
+    low, separator, high = typed.partition(".." if ".." in typed else ":")
+    if not separator:
         raise InvalidInput(f"'{typed}' is not a lowest and a highest value.", fixes=("0:200000", "0..200000"))
     return {"lo": low, "hi": high}
 
 
 def written_column(attribute: Attribute) -> dict[str, str]:
     """What ``read_column`` reads as this column, all in texts; ``"1"`` where values have an order."""
-    said: dict[str, str] = codec.plain(attribute)
-    if "grid" in said:
-        said["step"] = said.pop("grid")
-    said |= {name: _decimal(str(said[name])) for name in ("lo", "hi", "step") if name in said}
-    if "values" in said:
-        said["values"] = "\n".join(map(str, said["values"]))
-        said["ordered"] = "1" if said["ordered"] else ""
-    return said
+    texts: dict[str, str] = codec.plain(attribute)
+    if "grid" in texts:
+        texts["step"] = texts.pop("grid")
+    texts |= {name: _decimal(str(texts[name])) for name in ("lo", "hi", "step") if name in texts}
+    if "values" in texts:
+        texts["values"] = "\n".join(map(str, texts["values"]))
+        texts["ordered"] = "1" if texts["ordered"] else ""
+    return texts
 
 
 def _whole(typed: str) -> int:

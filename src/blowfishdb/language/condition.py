@@ -66,9 +66,9 @@ def condition(text: str, domain: Domain) -> Predicate:
 
 def condition_of(tree: exp.Expr, domain: Domain) -> Predicate:
     """The same for a condition that is already a tree."""
-    found = _Reader(domain).predicate(tree, 0)
-    found.check(domain)
-    return found
+    predicate = _Reader(domain).predicate(tree, 0)
+    predicate.check(domain)
+    return predicate
 
 
 def condition_text(predicate: Predicate) -> str:
@@ -173,10 +173,10 @@ class _Reader:
         raise self._refusal(node)
 
     def _number(self, node: exp.Expr, whole: exp.Expr) -> int | float | Decimal | Fraction:
-        found = self._constant(node) if isinstance(node, exp.Literal | exp.Neg | exp.Paren) else None
-        if isinstance(found, bool) or not isinstance(found, int | float | Decimal | Fraction):
+        number = self._constant(node) if isinstance(node, exp.Literal | exp.Neg | exp.Paren) else None
+        if isinstance(number, bool) or not isinstance(number, int | float | Decimal | Fraction):
             raise self._refusal(whole)
-        return found
+        return number
 
     def _ratio(self, node: exp.Div) -> Fraction:
         """1/3 is a number that no decimal says exactly."""
@@ -213,8 +213,8 @@ class _Reader:
         if node.find(exp.Query) is not None:
             reason = _NO_SUBQUERY
         around = (node, node.parent) if isinstance(node.parent, exp.Condition) else (node,)
-        found = (column.name for part in around for column in part.find_all(exp.Column))
-        names = [name for name in found if name in self.domain]
+        columns = (column.name for part in around for column in part.find_all(exp.Column))
+        names = [name for name in columns if name in self.domain]
         return UnsupportedSql(
             f"{shown(node)}: {reason or 'a condition compares a column with constants.'}",
             fixes=(example_condition(self.domain, names[0] if names else None),),
@@ -238,15 +238,15 @@ def _dated(node: exp.Cast) -> date:
     """DATE '…' and TIMESTAMP '…'."""
     kind, written = node.to.this, str(node.this.this)
     if kind == exp.DataType.Type.DATE:
-        found = moment(written, "DATE '…'", InvalidQuestion)
-        if isinstance(found, datetime):
+        value = moment(written, "DATE '…'", InvalidQuestion)
+        if isinstance(value, datetime):
             raise InvalidQuestion(
                 "DATE '…' has no time of day.", fixes=(f"TIMESTAMP {quoted_text(written)}",)
             )
-        return found
+        return value
     if kind in (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.DATETIME, exp.DataType.Type.TIMESTAMPNTZ):
-        found = moment(written, "TIMESTAMP '…'", InvalidQuestion)
-        return found if isinstance(found, datetime) else datetime(found.year, found.month, found.day)
+        value = moment(written, "TIMESTAMP '…'", InvalidQuestion)
+        return value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
     raise UnsupportedSql(
         f"{shown(node)}: only dates and moments are written with their type.",
         fixes=("DATE '2024-12-31'", "TIMESTAMP '2024-12-31 23:59:59'"),

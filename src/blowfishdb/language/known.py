@@ -196,11 +196,11 @@ def read_table(text: str, domain: Domain, *, columns: Sequence[str] | None = Non
     counts = np.zeros(shape, dtype=np.int64)
     seen: set[tuple[int, ...]] = set()
     for number, row in enumerate(rows, start=2):
-        place = tuple(_place(domain, bins, name, typed) for name, typed in zip(names, row, strict=False))
-        if place in seen:
+        cell = tuple(_place(domain, bins, name, typed) for name, typed in zip(names, row, strict=False))
+        if cell in seen:
             raise InvalidInput(f"Line {number}: this combination is listed twice.")
-        seen.add(place)
-        counts[place] = _typed_count(row[-1], number)
+        seen.add(cell)
+        counts[cell] = _typed_count(row[-1], number)
     return Marginal(table.columns, table.bins, tuple(counts.ravel().tolist()))
 
 

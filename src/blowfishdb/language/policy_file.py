@@ -93,19 +93,19 @@ def _factors(
             starts[names[0]] = names, _area_graph(domain, names, area)
             taken |= set(names)
     within = {name for names, _ in starts.values() for name in names}
-    found = []
+    factors = []
     for name in domain.names:
         if name in starts:
-            found.append(starts[name][1])
+            factors.append(starts[name][1])
         elif name not in within:
             with _at(document, ("columns", name)):
-                found.append(_column(domain[name], columns.get(name, {"hide": "everything"})))
-    return tuple(found)
+                factors.append(_column(domain[name], columns.get(name, {"hide": "everything"})))
+    return tuple(factors)
 
 
 def _column(attribute: Attribute, rule: Mapping[str, Any]) -> PolicyGraph:
-    ((word, said),) = rule.items()
-    graph = column_graph(attribute, **{said if word == "hide" else _RULES[word].value: said})
+    ((word, value),) = rule.items()
+    graph = column_graph(attribute, **{value if word == "hide" else _RULES[word].value: value})
     return with_missing(attribute, graph)
 
 

@@ -110,10 +110,10 @@ class _Words:
         self._tokens = list(tokens)
 
     def takes(self, word: str) -> bool:
-        found = bool(self._tokens) and self._tokens[0].text.upper() == word
-        if found:
+        taken = bool(self._tokens) and self._tokens[0].text.upper() == word
+        if taken:
             self._tokens.pop(0)
-        return found
+        return taken
 
     def number(self) -> Decimal:
         """A number, or a percentage as the share that it is."""
@@ -122,18 +122,18 @@ class _Words:
         digits = self._tokens.pop(0).text
         if digits == "." and self._tokens and self._tokens[0].token_type == TokenType.NUMBER:
             digits += self._tokens.pop(0).text
-        found = Decimal(str(number_from(digits)))
-        return found / 100 if self.takes("%") else found
+        number = Decimal(str(number_from(digits)))
+        return number / 100 if self.takes("%") else number
 
     def end(self) -> None:
         if self._tokens:
             self.wrong()
 
     def wrong(self) -> NoReturn:
-        found = repr(self._tokens[0].text[:40]) if self._tokens else "the end"
+        word = repr(self._tokens[0].text[:40]) if self._tokens else "the end"
         raise InvalidQuestion(
             "After WITH comes once ERROR, a number of rows and a confidence, or EPSILON and a number; "
-            f"found {found}.",
+            f"found {word}.",
             fixes=_EXAMPLES,
         )
 
@@ -267,11 +267,11 @@ class _Select:
         """The expression of the select list that a position or an alias stands for."""
         items = self._items
         if isinstance(node, exp.Literal) and not node.is_string:
-            place = number_from(node.this)
-            if not isinstance(place, int) or not 1 <= place <= len(items):
+            position = number_from(node.this)
+            if not isinstance(position, int) or not 1 <= position <= len(items):
                 fix = self._counted_first(self.tree)
                 raise InvalidQuestion(f"There is no column {shown(node)} in the select list.", fixes=(fix,))
-            return items[place - 1]
+            return items[position - 1]
         if isinstance(node, exp.Column) and not node.table and node.name not in self.source.domain:
             for item in self.tree.expressions:
                 if isinstance(item, exp.Alias) and item.alias.casefold() == node.name.casefold():
@@ -352,10 +352,10 @@ class _Select:
 
     def _check_order(self, order: exp.Expr, keys: list[ColumnForm]) -> None:
         """Bins come in the order of their columns; any other order is refused."""
-        for place, wanted in enumerate(order.expressions):
+        for position, wanted in enumerate(order.expressions):
             node = self._meant(wanted.this)
-            same = place < len(keys) and is_key(node) and key(node, self.source) == keys[place]
-            if not same or wanted.args.get("desc") or not self.source.domain[keys[place].name].ordered:
+            same = position < len(keys) and is_key(node) and key(node, self.source) == keys[position]
+            if not same or wanted.args.get("desc") or not self.source.domain[keys[position].name].ordered:
                 fix = self.source.counted(*map(key_text, keys))
                 raise self.source.refuse("Groups come in the declared order of their columns.", fix)
 

@@ -85,10 +85,10 @@ class Words:
 
     def takes(self, mark: str) -> bool:
         """Whether the next word is ``mark``; if so it is taken."""
-        found = self.next.kind == "mark" and self.next.text == mark
-        if found:
+        taken = self.next.kind == "mark" and self.next.text == mark
+        if taken:
             self.take()
-        return found
+        return taken
 
     def is_name(self, name: str) -> bool:
         """Whether the next word is a given bare name."""
@@ -103,13 +103,13 @@ class Words:
         start = space.end() if space else at
         if start == len(self.typed):
             return Word("end", "", start, start)
-        found = _WORD.match(self.typed, start)
-        if found is None or found.lastgroup == "name":
-            found = _NAME.match(self.typed, start) or found
-        if found is None:
+        word = _WORD.match(self.typed, start)
+        if word is None or word.lastgroup == "name":
+            word = _NAME.match(self.typed, start) or word
+        if word is None:
             return Word("unknown", self.typed[start], start, start + 1)
-        kind = "name" if found.re is _NAME else str(found.lastgroup)
-        return Word(kind, _unquoted(kind, found.group()), start, found.end())
+        kind = "name" if word.re is _NAME else str(word.lastgroup)
+        return Word(kind, _unquoted(kind, word.group()), start, word.end())
 
 
 def _unquoted(kind: str, written: str) -> str:
@@ -129,17 +129,18 @@ def question_text(form: QuestionForm) -> str:
     details += [f"{name}={value_text(number)}" for name, number in _numbers(form)]
     if len(form.columns) == 1:
         (column,) = form.columns
-        said = [name_text(column.name), *details, *_cut_text(column)]
+        parts = [name_text(column.name), *details, *_cut_text(column)]
     else:
-        said = [*map(column_text, form.columns), *details]
+        parts = [*map(column_text, form.columns), *details]
     where = "" if isinstance(form.where, Everything) else f" where {condition_text(form.where)}"
-    return f"{name}({', '.join(said)}){where}"
+    return f"{name}({', '.join(parts)}){where}"
 
 
 def _numbers(form: QuestionForm) -> list[tuple[str, object]]:
     """What clusters need; how many rounds there are only where it is not as usual."""
-    said = [("k", form.k), ("iterations", None if form.iterations == USUAL_ITERATIONS else form.iterations)]
-    return [(name, number) for name, number in said if number is not None]
+    iterations = None if form.iterations == USUAL_ITERATIONS else form.iterations
+    numbers = [("k", form.k), ("iterations", iterations)]
+    return [(name, number) for name, number in numbers if number is not None]
 
 
 def column_text(column: ColumnForm) -> str:
@@ -149,16 +150,16 @@ def column_text(column: ColumnForm) -> str:
 
 
 def _cut_text(column: ColumnForm) -> list[str]:
-    said: list[str] = []
+    parts: list[str] = []
     if column.bins is not None:
-        said.append(f"bins={value_text(column.bins)}")
+        parts.append(f"bins={value_text(column.bins)}")
     if column.width is not None:
-        said.append(f"width={value_text(column.width)}")
+        parts.append(f"width={value_text(column.width)}")
     if column.edges is not None:
-        said.append(f"edges={_list_text(column.edges)}")
+        parts.append(f"edges={_list_text(column.edges)}")
     if column.groups is not None:
-        said.append(f"groups={_groups_text(column.groups)}")
-    return said
+        parts.append(f"groups={_groups_text(column.groups)}")
+    return parts
 
 
 def _list_text(values: tuple[Any, ...]) -> str:
@@ -172,19 +173,20 @@ def _groups_text(groups: Mapping[str, tuple[Any, ...]]) -> str:
 
 def value_text(value: object) -> str:
     """A value as it is typed."""
-    found = plain(value)
-    if isinstance(found, bool):
-        return "true" if found else "false"
-    if isinstance(found, str):
-        return quoted_text(found)
-    if isinstance(found, date):
-        return found.isoformat()
-    if isinstance(found, timedelta):
-        return duration_text(found)
-    number = number_text(found)
-    if number is None:
+    match plain(value):
+        case bool() as answer:
+            return "true" if answer else "false"
+        case str() as text:
+            return quoted_text(text)
+        case date() as day:
+            return day.isoformat()
+        case timedelta() as duration:
+            return duration_text(duration)
+        case other:
+            written = number_text(other)
+    if written is None:
         raise InvalidInput(f"A {type(value).__name__} cannot be written in a question.")
-    return number
+    return written
 
 
 _NAMES = (*KINDS[:4], "median", *KINDS[4:])
@@ -219,7 +221,7 @@ def parse_question(text: str, domain: Domain) -> QuestionForm:
 
 @final
 @dataclass
-class _Said:
+class _Arguments:
     """What stood between the parentheses."""
 
     columns: list[ColumnForm] = field(default_factory=list)
@@ -245,44 +247,44 @@ class _Reader:
                 f"A question begins with one of {', '.join(_NAMES)}; found {word}.",
                 fixes=(_example("histogram", self.domain),),
             )
-        said = self._arguments(name)
+        arguments = self._arguments(name)
         where: Predicate = Everything()
         if self.words.is_name("where"):
             where = condition(self.words.rest(), self.domain)
         elif self.words.next.kind != "end":
             self._wrong(name, "'where' or the end")
-        return self._form(name, said, where)
+        return self._form(name, arguments, where)
 
-    def _arguments(self, kind: str) -> _Said:
-        said = _Said()
+    def _arguments(self, kind: str) -> _Arguments:
+        arguments = _Arguments()
         self._expect("(", kind)
         while not self.words.takes(")"):
-            self._argument(kind, said)
+            self._argument(kind, arguments)
             if self.words.next.text != ")" and not self.words.takes(","):
                 self._wrong(kind, "',' or ')'")
-        return said
+        return arguments
 
-    def _argument(self, kind: str, said: _Said) -> None:
+    def _argument(self, kind: str, arguments: _Arguments) -> None:
         if self.words.next.kind in ("name", "quoted"):
             word = self.words.take()
             if word.kind == "name" and self.words.takes("="):
                 if kind == "clusters":
-                    self._numbered(kind, word.text, said.numbers)
+                    self._numbered(kind, word.text, arguments.numbers)
                 else:
-                    self._cut(kind, word.text, said.cuts)
+                    self._cut(kind, word.text, arguments.cuts)
             elif word.kind == "name" and word.text.casefold() in ("true", "false"):
-                self._constant_argument(kind, said, word.text.casefold() == "true")
+                self._constant_argument(kind, arguments, word.text.casefold() == "true")
             else:
                 name = column_name(word.text, self.domain, quoted=word.kind == "quoted")
-                said.columns.append(ColumnForm(name, **self._own_cuts(kind)))
+                arguments.columns.append(ColumnForm(name, **self._own_cuts(kind)))
         else:
-            self._constant_argument(kind, said, self._value(kind))
+            self._constant_argument(kind, arguments, self._value(kind))
 
-    def _constant_argument(self, kind: str, said: _Said, low: Any) -> None:
+    def _constant_argument(self, kind: str, arguments: _Arguments, low: Any) -> None:
         if self.words.takes(".."):
-            said.ranges.append((low, self._value(kind)))
+            arguments.ranges.append((low, self._value(kind)))
         else:
-            said.plain.append(low)
+            arguments.plain.append(low)
 
     def _own_cuts(self, kind: str) -> dict[str, Any]:
         """``age(width=10)``: bins of one column among several."""
@@ -323,12 +325,12 @@ class _Reader:
 
     def _list(self, kind: str) -> tuple[Any, ...]:
         self._expect("[", kind)
-        found: list[Any] = []
+        values: list[Any] = []
         while not self.words.takes("]"):
-            found.append(self._value(kind))
+            values.append(self._value(kind))
             if self.words.next.text != "]" and not self.words.takes(","):
                 self._wrong(kind, "',' or ']'")
-        return tuple(found)
+        return tuple(values)
 
     def _groups(self, kind: str) -> dict[str, tuple[Any, ...]]:
         self._expect("{", kind)
@@ -366,69 +368,71 @@ class _Reader:
 
     def _number(self, kind: str, sign: int) -> Any:
         """``50_000``, ``0.5``, ``1/3``, ``7 days``."""
-        found: Any = number_from(self.words.take().text)
+        number: Any = number_from(self.words.take().text)
         if self.words.takes("/"):
             below = number_from(self.words.take().text) if self.words.next.kind == "number" else 0
-            if not isinstance(found, int) or not isinstance(below, int) or below == 0:
+            if not isinstance(number, int) or not isinstance(below, int) or below == 0:
                 self._wrong(kind, "a fraction of two whole numbers such as 1/3")
-            found = Fraction(found, below)
-        found = found.copy_negate() if sign < 0 and isinstance(found, Decimal) else sign * found
+            number = Fraction(number, below)
+        number = number.copy_negate() if sign < 0 and isinstance(number, Decimal) else sign * number
         if self.words.next.kind == "name":
-            length = duration(found, self.words.next.text)
+            length = duration(number, self.words.next.text)
             if length is not None:
                 self.words.take()
                 return length
-        return found
+        return number
 
     # --- from what was said to a form -------------------------------------------------------------
 
-    def _form(self, name: str, said: _Said, where: Predicate) -> QuestionForm:
+    def _form(self, name: str, arguments: _Arguments, where: Predicate) -> QuestionForm:
         kind = "quantiles" if name == "median" else name
-        if not said.columns and kind != "count":
+        if not arguments.columns and kind != "count":
             raise InvalidQuestion(f"{name}(…) needs a column.", fixes=(_example(name, self.domain),))
-        self._check_details(name, said)
-        shares = (0.5,) if name == "median" else tuple(float(v) for v in said.plain if kind == "quantiles")
+        self._check_details(name, arguments)
+        shares = (
+            (0.5,) if name == "median" else tuple(float(v) for v in arguments.plain if kind == "quantiles")
+        )
         return QuestionForm(
             kind,
-            self._cut_columns(name, said),
+            self._cut_columns(name, arguments),
             where,
-            bounds=tuple(said.ranges),
+            bounds=tuple(arguments.ranges),
             shares=shares,
-            count=said.plain[0] if kind == "top" else None,
-            limit=said.plain[0] if kind == "above" else None,
-            **said.numbers,
+            count=arguments.plain[0] if kind == "top" else None,
+            limit=arguments.plain[0] if kind == "above" else None,
+            **arguments.numbers,
         )
 
-    def _check_details(self, name: str, said: _Said) -> None:
+    def _check_details(self, name: str, arguments: _Arguments) -> None:
         wanted = _AFTER_COLUMN.get(name)
-        given = said.ranges if name == "ranges" else said.plain
-        stray = said.plain if name == "ranges" else said.ranges
-        numbers = name == "ranges" or all(_is_number(value) for value in said.plain)
+        given = arguments.ranges if name == "ranges" else arguments.plain
+        stray = arguments.plain if name == "ranges" else arguments.ranges
+        numbers = name == "ranges" or all(_is_number(value) for value in arguments.plain)
         single = name not in ("top", "above") or len(given) == 1
-        whole = name != "clusters" or "k" in said.numbers
+        whole = name != "clusters" or "k" in arguments.numbers
         if bool(given) == bool(wanted) and not stray and numbers and single and whole:
             return
         need = f"needs {wanted} after the column" if wanted else "takes only columns and bins"
         if name == "clusters":
             need = "takes columns, k= and perhaps iterations="
-        example = _example(name, self.domain, said.columns[0].name if said.columns else None)
+        example = _example(name, self.domain, arguments.columns[0].name if arguments.columns else None)
         raise InvalidQuestion(f"{name}(…) {need}.", fixes=(example,))
 
-    def _cut_columns(self, name: str, said: _Said) -> tuple[ColumnForm, ...]:
-        if not said.cuts:
-            return tuple(said.columns)
-        if len(said.columns) != 1:
-            columns = [ColumnForm(c.name, **said.cuts) for c in said.columns[:1] if not c.cut]
-            parts = [column_text(column) for column in (*columns, *said.columns[len(columns) :])]
+    def _cut_columns(self, name: str, arguments: _Arguments) -> tuple[ColumnForm, ...]:
+        if not arguments.cuts:
+            return tuple(arguments.columns)
+        if len(arguments.columns) != 1:
+            columns = [ColumnForm(c.name, **arguments.cuts) for c in arguments.columns[:1] if not c.cut]
+            parts = [column_text(column) for column in (*columns, *arguments.columns[len(columns) :])]
             example = f"{name}({', '.join(parts)})" if parts else _example(name, self.domain)
             raise InvalidQuestion(
-                f"In {name}(…): '{next(iter(said.cuts))}=' does not say which column it is about.",
+                f"In {name}(…): '{next(iter(arguments.cuts))}=' does not say which column it is about.",
                 fixes=(example,),
             )
-        (column,) = said.columns
+        (column,) = arguments.columns
         if column.cut:
             raise InvalidBins(f"In {name}(…): the bins of {column.name} are given twice.")
-        return (ColumnForm(column.name, **said.cuts),)
+        return (ColumnForm(column.name, **arguments.cuts),)
 
     def _expect(self, mark: str, kind: str) -> None:
         if not self.words.takes(mark):

@@ -153,16 +153,16 @@ def number_text(value: object) -> str | None:
 
 def sql_value(value: object) -> str:
     """A constant as SQL."""
-    found: Any = plain(value)
-    if isinstance(found, bool):
-        return "TRUE" if found else "FALSE"
-    if isinstance(found, str):
-        return quoted_text(found)
-    if isinstance(found, datetime):
-        return f"TIMESTAMP '{found.isoformat(sep=' ')}'"
-    if isinstance(found, date):
-        return f"DATE '{found.isoformat()}'"
-    number = number_text(found)
+    plain_value: Any = plain(value)
+    if isinstance(plain_value, bool):
+        return "TRUE" if plain_value else "FALSE"
+    if isinstance(plain_value, str):
+        return quoted_text(plain_value)
+    if isinstance(plain_value, datetime):
+        return f"TIMESTAMP '{plain_value.isoformat(sep=' ')}'"
+    if isinstance(plain_value, date):
+        return f"DATE '{plain_value.isoformat()}'"
+    number = number_text(plain_value)
     if number is None:
         raise InvalidInput(f"A {type(value).__name__} cannot be written in SQL.")
     return number

@@ -43,9 +43,9 @@ class Document:
         known = path
         while known and known not in self.lines:
             known = known[:-1]
-        place = " › ".join(f"entry {step + 1}" if isinstance(step, int) else step for step in path)
+        steps = " › ".join(f"entry {step + 1}" if isinstance(step, int) else step for step in path)
         line = self.lines.get(known)
-        return ", ".join(part for part in (f"Line {line}" if line else "", place) if part)
+        return ", ".join(part for part in (f"Line {line}" if line else "", steps) if part)
 
 
 def read_yaml(text: str) -> Document:
@@ -103,16 +103,16 @@ class _Reader:
     def _mapping(self, path: Path) -> dict[str, Any]:
         from yaml import events
 
-        found: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         for key in self._until_end():
             name = self._value(key, (*path, "a key")) if isinstance(key, events.ScalarEvent) else None
             if not isinstance(name, str):
                 raise InvalidInput(f"Line {_line(key)}: a key must be a plain text.")
-            if name in found:
+            if name in mapping:
                 raise InvalidInput(f"Line {_line(key)}: '{name}' is written twice.")
             self.lines[*path, name] = _line(key)
-            found[name] = self._value(next(self.events), (*path, name))
-        return found
+            mapping[name] = self._value(next(self.events), (*path, name))
+        return mapping
 
     def _until_end(self) -> Iterator[Event]:
         from yaml import events
@@ -166,8 +166,8 @@ def check(document: Document) -> None:
     if errors:
         first = min(errors, key=lambda error: document.lines.get(_path(error), 0))
         message, fixes = _words(first)
-        place = document.where(_path(first))
-        raise InvalidInput(f"{place}: {message}" if place else message, fixes=fixes)
+        where = document.where(_path(first))
+        raise InvalidInput(f"{where}: {message}" if where else message, fixes=fixes)
 
 
 def _path(error: ValidationError) -> Path:
@@ -178,8 +178,8 @@ def _path(error: ValidationError) -> Path:
 
 
 def _unknown(error: ValidationError) -> list[str]:
-    found: Any = error.instance
-    return [key for key in found if key not in _properties(error)]
+    instance: Any = error.instance
+    return [key for key in instance if key not in _properties(error)]
 
 
 def _properties(error: ValidationError) -> dict[str, Any]:
@@ -189,14 +189,14 @@ def _properties(error: ValidationError) -> dict[str, Any]:
 def _words(error: ValidationError) -> tuple[str, tuple[str, ...]]:
     """What is wrong, and what to write."""
     wanted: Any = error.validator_value
-    found: Any = error.instance
+    instance: Any = error.instance
     match error.validator:
         case "additionalProperties":
             known = list(_properties(error))
             close = difflib.get_close_matches(_unknown(error)[0], known, n=1)
             return f"this is not known here; known are {', '.join(known)}.", tuple(close)
         case "required":
-            missing = next(key for key in wanted if key not in found)
+            missing = next(key for key in wanted if key not in instance)
             example = {"blowfishdb": "blowfishdb: policy/1", "columns": "columns: [x, y]"}
             return f"'{missing}' is missing.", (example.get(missing, missing),)
         case "const":
@@ -209,7 +209,7 @@ def _words(error: ValidationError) -> tuple[str, tuple[str, ...]]:
             return f"this must be {' or '.join(shown)}.", _example(error)
         case "minProperties" | "maxProperties":
             return "say exactly one thing here.", _example(error)
-        case "minItems" if wanted == 1 or found == []:
+        case "minItems" if wanted == 1 or instance == []:
             return "this list is empty.", _example(error)
         case "minItems" | "maxItems":
             return "this must be two values.", ("[low, high]",)

@@ -199,11 +199,13 @@ def from_this_machine(request: Request) -> bool:
 
 def check_gates(app: FastAPI) -> None:
     """Refuse to serve a route that nobody decided about."""
-    for found in iter_route_contexts(app.routes):
-        route = found.original_route
+    for context in iter_route_contexts(app.routes):
+        route = context.original_route
         guarded = isinstance(route, APIRoute) and any(isinstance(g, Gate) for g in _calls(route.dependant))
         if not guarded:
-            raise NotAllowed(f"Nobody said who may use {found.path}.", fixes=("give it a gate of access.py",))
+            raise NotAllowed(
+                f"Nobody said who may use {context.path}.", fixes=("give it a gate of access.py",)
+            )
 
 
 def _calls(dependant: Dependant) -> Iterator[object]:

@@ -45,9 +45,9 @@ class Field:
 
 def body_fields(schema: Mapping[str, Any], described: Mapping[str, Any]) -> tuple[Field, ...]:
     """The fields of a body; of each form it may take, if there are several."""
-    found = resolved(schema, described)
+    body = resolved(schema, described)
     fields: list[Field] = []
-    for form in found.get("anyOf", found.get("oneOf", [found])):
+    for form in body.get("anyOf", body.get("oneOf", [body])):
         shape = resolved(form, described)
         needed = shape.get("required", ())
         for name, inner in shape.get("properties", {}).items():
@@ -59,41 +59,41 @@ def body_fields(schema: Mapping[str, Any], described: Mapping[str, Any]) -> tupl
 
 def kind(schema: Mapping[str, Any], described: Mapping[str, Any]) -> str:
     """What a value is, in words."""
-    found = resolved(schema, described)
-    if "enum" in found:
-        return " or ".join(str(value) for value in found["enum"])
-    if "const" in found:
-        return str(found["const"])
-    forms = found.get("anyOf", found.get("oneOf"))
+    shape = resolved(schema, described)
+    if "enum" in shape:
+        return " or ".join(map(str, shape["enum"]))
+    if "const" in shape:
+        return str(shape["const"])
+    forms = shape.get("anyOf", shape.get("oneOf"))
     if forms:
         words = [kind(form, described) for form in forms if form.get("type") != "null"]
         return ", or ".join(dict.fromkeys(words))
-    if found.get("type") == "array":
-        return f"list of {kind(found.get('items', {}), described)}"
-    if found.get("type") == "object":
-        inner = found.get("properties")
+    if shape.get("type") == "array":
+        return f"list of {kind(shape.get('items', {}), described)}"
+    if shape.get("type") == "object":
+        inner = shape.get("properties")
         return f"object ({', '.join(inner)})" if inner else "object"
-    return _NAMES.get(str(found.get("type")), "any value")
+    return _NAMES.get(str(shape.get("type")), "any value")
 
 
 def example(schema: Mapping[str, Any], described: Mapping[str, Any], depth: int = 0) -> Any:
     """A value that fits: the first example given, else the fields that are needed."""
     if schema.get("examples"):
         return schema["examples"][0]
-    found = resolved(schema, described)
-    if found.get("examples"):
-        return found["examples"][0]
-    forms = found.get("anyOf", found.get("oneOf"))
+    shape = resolved(schema, described)
+    if shape.get("examples"):
+        return shape["examples"][0]
+    forms = shape.get("anyOf", shape.get("oneOf"))
     if forms:
         return example(forms[0], described, depth + 1)
-    if "enum" in found:
-        return found["enum"][0]
-    if found.get("type") == "array" or depth > 6:
+    if "enum" in shape:
+        return shape["enum"][0]
+    if shape.get("type") == "array" or depth > 6:
         return []
-    if found.get("type") != "object":
-        return _SAMPLES.get(str(found.get("type")))
-    fields: Mapping[str, Any] = found.get("properties", {})
-    shown = found.get("required") or [name for name, inner in fields.items() if inner.get("examples")][:1]
+    if shape.get("type") != "object":
+        return _SAMPLES.get(str(shape.get("type")))
+    fields: Mapping[str, Any] = shape.get("properties", {})
+    shown = shape.get("required") or [name for name, inner in fields.items() if inner.get("examples")][:1]
     return {name: example(fields[name], described, depth + 1) for name in shown}
 
 
@@ -186,26 +186,26 @@ def operations(schema: dict[str, Any]) -> Iterator[tuple[str, Operation]]:
     for path, methods in schema["paths"].items():
         for method in _METHODS:
             if method in methods:
-                found = methods[method]
-                yield found.get("tags", ["Other"])[0], _operation(method, path, found, schema)
+                route = methods[method]
+                yield route.get("tags", ["Other"])[0], _operation(method, path, route, schema)
 
 
-def _operation(method: str, path: str, found: dict[str, Any], described: dict[str, Any]) -> Operation:
-    content = found.get("requestBody", {}).get("content", {})
+def _operation(method: str, path: str, route: dict[str, Any], described: dict[str, Any]) -> Operation:
+    content = route.get("requestBody", {}).get("content", {})
     schema = content.get("application/json", {}).get("schema")
     parameters = tuple(
         Field.of(f"{each['name']} ({each['in']})", each["schema"], described, each.get("required", False))
-        for each in found.get("parameters", ())
+        for each in route.get("parameters", ())
     )
     return Operation(
         method=method.upper(),
         path=path,
-        anchor=found["operationId"],
-        summary=found.get("summary", path),
-        paragraphs=tuple(re.split(r"\n\s*\n", found.get("description", ""))),
+        anchor=route["operationId"],
+        summary=route.get("summary", path),
+        paragraphs=tuple(re.split(r"\n\s*\n", route.get("description", ""))),
         parameters=parameters,
         body=() if schema is None else body_fields(schema, described),
-        responses=tuple((status, each["description"]) for status, each in found["responses"].items()),
+        responses=tuple((status, each["description"]) for status, each in route["responses"].items()),
         curl=_curl(method, path, None if schema is None else example(schema, described)),
     )
 

@@ -259,7 +259,9 @@ class RequestLog:
 
 def templates_of(app: FastAPI) -> dict[int, str]:
     """The whole path of each route; a route by itself knows only the part after its router's prefix."""
-    return {id(found.original_route): str(found.path_format) for found in iter_route_contexts(app.routes)}
+    return {
+        id(context.original_route): str(context.path_format) for context in iter_route_contexts(app.routes)
+    }
 
 
 def _id(scope: Scope) -> str:

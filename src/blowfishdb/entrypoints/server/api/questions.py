@@ -84,16 +84,16 @@ class QuestionBody(Body):
             raise InvalidInput(
                 "Send a question or sql, one of the two.", fixes=('{"question": "count()", "error": 50}',)
             )
-        asked, said = self._form(dataset, explaining=explaining)
+        asked, stated = self._form(dataset, explaining=explaining)
         terms = Terms.from_plain(
             self.model_dump(include={"error", "confidence", "each", "epsilon", "mechanism"})
         )
-        if said.accuracy is not None or said.epsilon is not None:
+        if stated.accuracy is not None or stated.epsilon is not None:
             if terms.accuracy is not None or terms.epsilon is not None:
                 raise InvalidInput(
                     "The SQL states its terms, so the request must not.", fixes=("one of the two",)
                 )
-            terms = replace(said, mechanism=terms.mechanism)
+            terms = replace(stated, mechanism=terms.mechanism)
         if terms.accuracy is None and terms.epsilon is None:
             raise InvalidInput(
                 "This question does not say how accurate the answer must be.",
@@ -118,13 +118,13 @@ class QuestionBody(Body):
         return dataset.question(read("question", lambda: _object(question, dataset))), Terms()
 
 
-def _object(said: Plain, dataset: Dataset) -> QuestionForm:
+def _object(sent: Plain, dataset: Dataset) -> QuestionForm:
     """A question as an object; its condition may be a text."""
-    where = said.get("where")
+    where = sent.get("where")
     if not isinstance(where, str):
-        form = QuestionForm.from_plain(said)
+        form = QuestionForm.from_plain(sent)
     else:
-        bare = QuestionForm.from_plain({name: value for name, value in said.items() if name != "where"})
+        bare = QuestionForm.from_plain({name: value for name, value in sent.items() if name != "where"})
         form = bare.only(condition(where, dataset.schema))
     form.check(dataset.schema)
     return form
@@ -349,20 +349,20 @@ def preview(dataset: str, body: PreviewOf, caller: Curator) -> dict[str, Any]:
     return source.preview(body.asking(source), policy=policy, stand_in=body.stand_in).to_plain()
 
 
-def _policies(said: Mapping[str, Plain], published: Policy) -> dict[str, Policy]:
-    return {name: _policy(policy, published) for name, policy in said.items()}
+def _policies(sent: Mapping[str, Plain], published: Policy) -> dict[str, Policy]:
+    return {name: _policy(policy, published) for name, policy in sent.items()}
 
 
-def _policy(said: Plain, published: Policy) -> Policy:
+def _policy(sent: Plain, published: Policy) -> Policy:
     """A graph with what is known, or a graph alone: then the same is known as today."""
-    if "graph" not in said:
-        return read("policy", lambda: Policy(published.domain, codec.graph(said), published.constraints))
-    known = said.get("known")
+    if "graph" not in sent:
+        return read("policy", lambda: Policy(published.domain, codec.graph(sent), published.constraints))
+    known = sent.get("known")
     return read(
         "policy",
         lambda: Policy(
             published.domain,
-            codec.graph(said["graph"]),
+            codec.graph(sent["graph"]),
             published.constraints if known is None else codec.constraints(known),
         ),
     )
@@ -389,16 +389,16 @@ def answers(
     """
     if dataset is not None:
         caller.gateway.facts(dataset)
-    found = [
+    listed = [
         answer
         for answer in caller.gateway.answers(dataset)
         if not after or _behind(answer.number, after, newest)
     ]
     if newest:
-        found.reverse()
-    more = found[limit - 1].number if len(found) > limit else None
+        listed.reverse()
+    more = listed[limit - 1].number if len(listed) > limit else None
     body = answer_body if full else summary_body
-    return {"answers": [body(answer, caller) for answer in found[:limit]], "next": more}
+    return {"answers": [body(answer, caller) for answer in listed[:limit]], "next": more}
 
 
 def _behind(number: int, after: int, newest: bool) -> bool:

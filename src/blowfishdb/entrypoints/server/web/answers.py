@@ -49,22 +49,22 @@ def log_page(
         caller.gateway.facts(dataset)
     everything = caller.gateway.answers(dataset or None)
     rows = [_line(answer, caller) for answer in reversed(everything)]
-    found = [row for row in rows if all(word in row["searched"] for word in q.casefold().split())]
+    matching = [row for row in rows if all(word in row["searched"] for word in q.casefold().split())]
     names = caller.gateway.datasets()
     start = (page - 1) * _ON_A_PAGE
     return render(
         request,
         "analyst/answers.html",
         caller=caller,
-        answers=found[start : start + _ON_A_PAGE],
-        found=len(found),
+        answers=matching[start : start + _ON_A_PAGE],
+        found=len(matching),
         known=len(everything),
         names=names,
         meters=[meter(caller, name) for name in ([dataset] if dataset else names)],
         chosen=dataset,
         q=q,
         page=page,
-        pages=-(-len(found) // _ON_A_PAGE),
+        pages=-(-len(matching) // _ON_A_PAGE),
         formats=tuple(FORMATS),
         named=not caller.analyst,
         asks=not caller.auditor,
@@ -170,8 +170,8 @@ def _under(caller: Caller, answer: Answer) -> Backdrop | None:
     name = answer.receipt.dataset
     domain = caller.gateway.facts(name).domain
     stored = reversed(caller.gateway.answers(name))
-    found = (Backdrop.of(other, answer, domain) for other in stored)
-    return next((backdrop for backdrop in found if backdrop is not None), None)
+    backdrops = (Backdrop.of(other, answer, domain) for other in stored)
+    return next((backdrop for backdrop in backdrops if backdrop is not None), None)
 
 
 def _file(body: bytes, media_type: str, name: str) -> Response:

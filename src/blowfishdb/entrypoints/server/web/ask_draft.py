@@ -96,8 +96,10 @@ class Draft:
     @classmethod
     def read(cls, typed: Mapping[str, str], domain: Domain) -> Self:
         """What the address of the page says; the rest is a question that can be asked of these columns."""
-        said = {field.name: typed.get(field.name, "").strip()[:_LONGEST] for field in dataclasses.fields(cls)}
-        given = replace(cls(), **{name: text for name, text in said.items() if name in typed})
+        texts = {
+            field.name: typed.get(field.name, "").strip()[:_LONGEST] for field in dataclasses.fields(cls)
+        }
+        given = replace(cls(), **{name: text for name, text in texts.items() if name in typed})
         return replace(given, **given._missing(domain))
 
     def _missing(self, domain: Domain) -> dict[str, str]:
@@ -115,12 +117,12 @@ class Draft:
         """The query of the page with some fields changed; what is not said there is as it is by default."""
         asked = replace(self, **changes)
         usual = Draft()
-        said = {
+        query = {
             field.name: getattr(asked, field.name)
             for field in dataclasses.fields(self)
             if getattr(asked, field.name) != getattr(usual, field.name)
         }
-        return "?" + urlencode(said)
+        return "?" + urlencode(query)
 
     def fitted(self, fit: Fit) -> str | None:
         """The query with what the budget still allows; None where that is no question of this form."""
@@ -160,9 +162,9 @@ class Draft:
         statement = _EXPLAIN.sub("", typed, count=1) if _EXPLAIN.match(typed) else typed
         read = select or partial(parse_select, domain=domain, dataset=dataset)
         parsed = read(statement)
-        said = parsed.accuracy is not None or parsed.epsilon is not None
+        stated = parsed.accuracy is not None or parsed.epsilon is not None
         explaining = bool(self.explain) or statement != typed
-        return QuestionBody(sql=statement, **({} if said else self._terms())), explaining
+        return QuestionBody(sql=statement, **({} if stated else self._terms())), explaining
 
     def question(self, domain: Domain) -> str:
         """The short form of the question."""
@@ -232,15 +234,15 @@ class Draft:
         two = len(form.columns) == 2
         if two and form.kind != "histogram":
             return None
-        said: dict[str, str] = {"column": form.columns[0].name, "shape": "two" if two else form.kind}
-        said |= _cut_fields(form.columns[0], "cut", "size")
+        filled: dict[str, str] = {"column": form.columns[0].name, "shape": "two" if two else form.kind}
+        filled |= _cut_fields(form.columns[0], "cut", "size")
         if two:
-            said |= {"second": form.columns[1].name, **_cut_fields(form.columns[1], "cut2", "size2")}
+            filled |= {"second": form.columns[1].name, **_cut_fields(form.columns[1], "cut2", "size2")}
         if not isinstance(form.where, Everything):
-            said["where"] = condition_text(form.where)
-        said |= {"error": f"{answer.alpha / 2:.6g}", "confidence": f"{100 * (1 - answer.beta):.6g}"}
-        said["every"] = "all" if answer.simultaneous else "each"
-        return replace(cls(), **said, **_detail_fields(form))
+            filled["where"] = condition_text(form.where)
+        filled |= {"error": f"{answer.alpha / 2:.6g}", "confidence": f"{100 * (1 - answer.beta):.6g}"}
+        filled["every"] = "all" if answer.simultaneous else "each"
+        return replace(cls(), **filled, **_detail_fields(form))
 
 
 def example_ranges(domain: Domain, column: str) -> str:
@@ -286,16 +288,16 @@ def _inside(cut: str, typed: str) -> str:
 
 
 def _detail_fields(form: QuestionForm) -> dict[str, str]:
-    said: dict[str, str] = {}
+    fields: dict[str, str] = {}
     if form.bounds:
-        said["ranges"] = ", ".join(f"{value_text(lo)}..{value_text(hi)}" for lo, hi in form.bounds)
+        fields["ranges"] = ", ".join(f"{value_text(lo)}..{value_text(hi)}" for lo, hi in form.bounds)
     if form.shares:
-        said["shares"] = ", ".join(map(value_text, form.shares))
+        fields["shares"] = ", ".join(map(value_text, form.shares))
     if form.count is not None:
-        said["most"] = str(form.count)
+        fields["most"] = str(form.count)
     if form.limit is not None:
-        said["limit"] = value_text(form.limit)
-    return said
+        fields["limit"] = value_text(form.limit)
+    return fields
 
 
 def _plain(typed: str) -> str:
@@ -305,9 +307,9 @@ def _plain(typed: str) -> str:
 
 def _number(typed: str, words: str, example: str, error: type[InvalidAlpha | InvalidBeta]) -> Decimal:
     try:
-        found = Decimal(_plain(typed))
+        number = Decimal(_plain(typed))
     except InvalidOperation:
         raise error(f"{words} It cannot be read.", fixes=(example,)) from None
-    if not found.is_finite() or not math.isfinite(float(found)):
+    if not number.is_finite() or not math.isfinite(float(number)):
         raise error(f"{words} It must be finite.", fixes=(example,))
-    return found
+    return number

@@ -122,8 +122,8 @@ def _specification(chart: Any) -> dict[str, Any]:
 
 
 def _lines(title: object, part: str) -> str:
-    said = title.get(part, "") if isinstance(title, dict) else title
-    return " ".join(said) if isinstance(said, list) else str(said)
+    lines = title.get(part, "") if isinstance(title, dict) else title
+    return " ".join(lines) if isinstance(lines, list) else str(lines)
 
 
 def _embedded(spec: dict[str, Any]) -> str:

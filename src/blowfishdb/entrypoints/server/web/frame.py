@@ -161,8 +161,8 @@ Open = Annotated[Caller | None, Depends(_NobodyInParticular())]
 @static_files.get("/static/{digest}/{name}")
 def static_file(request: Request, digest: str, name: str, _: Open) -> Response:
     """One of our files. Under the address of another release it is sent too, but not kept."""
-    found = vega() if name == _VEGA else _assets().get(name)
-    if found is None:
+    asset = vega() if name == _VEGA else _assets().get(name)
+    if asset is None:
         raise NotFound("There is no such file.")
     headers = {
         "Cache-Control": _FOREVER if digest == release() else "no-cache",
@@ -170,8 +170,8 @@ def static_file(request: Request, digest: str, name: str, _: Open) -> Response:
     }
     if "gzip" in request.headers.get("Accept-Encoding", ""):
         headers["Content-Encoding"] = "gzip"
-        return Response(found.compressed, media_type=found.kind, headers=headers)
-    return Response(found.body, media_type=found.kind, headers=headers)
+        return Response(asset.compressed, media_type=asset.kind, headers=headers)
+    return Response(asset.body, media_type=asset.kind, headers=headers)
 
 
 def static_address(name: str) -> str:
@@ -208,15 +208,15 @@ def vega() -> Asset:
 
 @cache
 def _vega() -> Asset:
-    kept = _cache_folder() / f"vega-embed-{version('vl-convert-python')}.js.gz"
+    file = _cache_folder() / f"vega-embed-{version('vl-convert-python')}.js.gz"
     try:
-        compressed = kept.read_bytes()
+        compressed = file.read_bytes()
         return Asset(_KINDS[".js"], gzip.decompress(compressed), compressed)
     except (OSError, EOFError):
         import vl_convert
 
         made = Asset.of(_VEGA, vl_convert.javascript_bundle(_EXPORT).encode())
-        _keep(kept, made.compressed)
+        _keep(file, made.compressed)
         return made
 
 

@@ -75,10 +75,10 @@ class ColumnRuleForm:
             offered.append((KEPT, f"as drafted ({self.kept})"))
         return [*offered, ("nothing", "never: hide nothing")]
 
-    def changed(self, said: Mapping[str, str]) -> ColumnRuleForm:
+    def changed(self, fields: Mapping[str, str]) -> ColumnRuleForm:
         """The form after someone filled it in; a choice that was not offered hides everything."""
-        hides = said.get(f"hide.{self.column}", self.hides)
-        sent = {name: said.get(f"{name}.{self.column}") for name in OPERANDS}
+        hides = fields.get(f"hide.{self.column}", self.hides)
+        sent = {name: fields.get(f"{name}.{self.column}") for name in OPERANDS}
         typed = {**self.typed, **{name: text.strip() for name, text in sent.items() if text is not None}}
         return replace(self, hides=hides if hides in dict(self.choices) else "everything", typed=typed)
 
@@ -112,14 +112,14 @@ class PolicyForm:
         records = TOGETHER if policy.joint else SINGLE
         return cls(columns, records, policy.hides_presence, whole=not policy.separable)
 
-    def changed(self, said: Mapping[str, str]) -> PolicyForm:
+    def changed(self, fields: Mapping[str, str]) -> PolicyForm:
         """The form after someone filled it in; what was not sent stays."""
-        if "records" not in said:
+        if "records" not in fields:
             return self
-        columns = tuple(column.changed(said) for column in self.columns)
-        records = SINGLE if said["records"] == SINGLE else TOGETHER
-        whole = self.whole and said["records"] == KEPT
-        return replace(self, columns=columns, records=records, presence="presence" in said, whole=whole)
+        columns = tuple(column.changed(fields) for column in self.columns)
+        records = SINGLE if fields["records"] == SINGLE else TOGETHER
+        whole = self.whole and fields["records"] == KEPT
+        return replace(self, columns=columns, records=records, presence="presence" in fields, whole=whole)
 
     def policy(self, draft: Policy) -> tuple[Policy | None, dict[str, BlowfishError]]:
         """The policy, or what is wrong about which column."""
@@ -143,12 +143,12 @@ class PolicyForm:
         """The form as it stands in an address: only what matters."""
         if self.whole:
             return {"records": KEPT}
-        said = {"records": self.records}
+        query = {"records": self.records}
         for column in self.columns:
-            said[f"hide.{column.column}"] = column.hides
+            query[f"hide.{column.column}"] = column.hides
             if column.hides in OPERANDS:
-                said[f"{column.hides}.{column.column}"] = column.typed.get(column.hides, "")
-        return {**said, "presence": "1"} if self.presence else said
+                query[f"{column.hides}.{column.column}"] = column.typed.get(column.hides, "")
+        return {**query, "presence": "1"} if self.presence else query
 
 
 SHAPES: Final = (
@@ -179,13 +179,13 @@ class TemplateForm:
     epsilon: str = "0.1"
 
     @classmethod
-    def of(cls, domain: Domain, said: Mapping[str, str]) -> TemplateForm:
+    def of(cls, domain: Domain, fields: Mapping[str, str]) -> TemplateForm:
         """What was sent, or a question about the column with the most values that have an order."""
         ordered = [name for name, attribute in domain.columns if attribute.ordered]
         usual = max(ordered or list(domain.names), key=lambda name: domain[name].value_count)
-        given = {name: said[name].strip() for name in _FIELDS if said.get(name, "").strip()}
-        if "ask" in said and "bins" in said:
-            given["bins"] = said["bins"].strip()  # emptied on purpose: every value alone
+        given = {name: fields[name].strip() for name in _FIELDS if fields.get(name, "").strip()}
+        if "ask" in fields and "bins" in fields:
+            given["bins"] = fields["bins"].strip()  # emptied on purpose: every value alone
         if given.get("column") not in domain.names:
             given["column"] = usual
         if given.get("second") not in domain.names or given.get("second") == given["column"]:
@@ -304,8 +304,8 @@ def _on_noise(policy: Policy, asking: Asking | None) -> tuple[str, ...]:
 
 def changed(before: Constraints, form: FormData, domain: Domain) -> Constraints:
     """What is known after someone added to it, took something back or chose the other reading."""
-    if place := text(form, "remove"):
-        return before.without(int(place) if place.isdecimal() and len(place) < 9 else -1)
+    if number := text(form, "remove"):
+        return before.without(int(number) if number.isdecimal() and len(number) < 9 else -1)
     do = text(form, "do")
     if do == READING:
         return before.read_as(text(form, "reading"))
