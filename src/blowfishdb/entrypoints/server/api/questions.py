@@ -9,7 +9,6 @@ Stored answers: listed, shown, exported, compared. Reading them costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Annotated, Any, Final, final
@@ -319,7 +318,9 @@ def tradeoff(
     """Cost and error under each policy, or for each distance within which values are hidden."""
     source = caller.gateway[dataset]
     asking = body.asking(source)
-    policies = None if body.policies is None else _policies(body.policies, source.policy)
+    policies = None
+    if body.policies is not None:
+        policies = {name: _policy(sent, source.policy) for name, sent in body.policies.items()}
     if (policies is None) == (not body.thresholds):
         raise InvalidInput(
             "Send policies or thresholds, one of the two.", fixes=('"thresholds": [1000, 10000, 50000]',)
@@ -349,23 +350,15 @@ def preview(dataset: str, body: PreviewOf, caller: Curator) -> dict[str, Any]:
     return source.preview(body.asking(source), policy=policy, stand_in=body.stand_in).to_plain()
 
 
-def _policies(sent: Mapping[str, Plain], published: Policy) -> dict[str, Policy]:
-    return {name: _policy(policy, published) for name, policy in sent.items()}
-
-
 def _policy(sent: Plain, published: Policy) -> Policy:
     """A graph with what is known, or a graph alone: then the same is known as today."""
-    if "graph" not in sent:
-        return read("policy", lambda: Policy(published.domain, codec.graph(sent), published.constraints))
-    known = sent.get("known")
-    return read(
-        "policy",
-        lambda: Policy(
-            published.domain,
-            codec.graph(sent["graph"]),
-            published.constraints if known is None else codec.constraints(known),
-        ),
-    )
+
+    def policy() -> Policy:
+        known = sent.get("known") if "graph" in sent else None
+        constraints = published.constraints if known is None else codec.constraints(known)
+        return Policy(published.domain, codec.graph(sent.get("graph", sent)), constraints)
+
+    return read("policy", policy)
 
 
 stored_answers: Final = APIRouter(tags=["Answers"])
@@ -389,20 +382,14 @@ def answers(
     """
     if dataset is not None:
         caller.gateway.facts(dataset)
-    listed = [
-        answer
-        for answer in caller.gateway.answers(dataset)
-        if not after or _behind(answer.number, after, newest)
-    ]
+    listed = caller.gateway.answers(dataset)
+    if after:
+        listed = [each for each in listed if (each.number < after if newest else each.number > after)]
     if newest:
-        listed.reverse()
+        listed = listed[::-1]
     more = listed[limit - 1].number if len(listed) > limit else None
     body = answer_body if full else summary_body
     return {"answers": [body(answer, caller) for answer in listed[:limit]], "next": more}
-
-
-def _behind(number: int, after: int, newest: bool) -> bool:
-    return number < after if newest else number > after
 
 
 @stored_answers.get("/answers/{number:int}", summary="One answer")

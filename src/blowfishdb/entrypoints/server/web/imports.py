@@ -304,7 +304,7 @@ def _columns_page(
         some_missing=SOME_MISSING,
         outside=OUTSIDE,
         signs=_signs(source.dialect),
-        encodings=_encodings(source.dialect),
+        encodings=list(dict.fromkeys([*_ENCODINGS, *([source.dialect.encoding] if source.dialect else [])])),
     )
 
 
@@ -314,10 +314,6 @@ def _signs(dialect: DialectSaid | None) -> list[tuple[str, str]]:
     if dialect is not None and dialect.delimiter not in SEPARATORS:
         signs[dialect.delimiter] = dialect.delimiter
     return list(signs.items())
-
-
-def _encodings(dialect: DialectSaid | None) -> list[str]:
-    return list(dict.fromkeys([*_ENCODINGS, *([] if dialect is None else [dialect.encoding])]))
 
 
 def _name_of(source: str) -> str:
