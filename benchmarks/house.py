@@ -93,6 +93,44 @@ def cycles() -> list[list[str]]:
     return [each for each in together if len(each) > 1]
 
 
+def kind_tests(base: str) -> int:
+    """How often code asks of which kind a value is: ``isinstance`` or ``match`` on classes below ``base``."""
+    trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in modules().items()}
+    classes = {
+        (name, node.name): {_last_name(parent) for parent in node.bases}
+        for name, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    kinds = {tuple(base.rsplit(".", 1))}
+    while below := {each for each, bases in classes.items() if bases & {kind for _, kind in kinds}} - kinds:
+        kinds |= below
+    homes, names = ({each[side] for each in kinds} for side in (0, 1))
+    return sum(_tests(tree, name, homes, names) for name, tree in trees.items())
+
+
+def _last_name(node: ast.expr) -> str:
+    return ast.unparse(node).rpartition(".")[2]
+
+
+def _tests(tree: ast.Module, name: str, homes: set[str], kinds: set[str]) -> int:
+    """The tests of one file, by the names under which it has the kinds: two may be called ``Product``."""
+    packages = {home.rpartition(".")[0] for home in homes}
+    own = {kind for kind in kinds if name in homes}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            within = (node.module or "").removeprefix("blowfishdb.")
+            if within in homes | packages:
+                own |= {alias.asname or alias.name for alias in node.names if alias.name in kinds}
+    tested = 0
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _last_name(node.func) == "isinstance":
+            tested += bool(own & {each.id for each in ast.walk(node.args[1]) if isinstance(each, ast.Name)})
+        elif isinstance(node, ast.MatchClass):
+            tested += _last_name(node.cls) in own
+    return tested
+
+
 # --- one question ---------------------------------------------------------------------------------
 
 
@@ -169,6 +207,8 @@ def measures() -> Iterator[tuple[str, str]]:
         made = sorted(name for module, name in types if _on_the_path(module) == where)
         yield f"files of one ask, {what}", f"{len(passed)}: {', '.join(passed)}"
         yield f"types of one ask, {what}", f"{len(made)}: {', '.join(made)}"
+    yield "tests of a policy graph's kind", f"{kind_tests('core.graphs.base.PolicyGraph')}"
+    yield "tests of a workload's kind", f"{kind_tests('core.workloads.base.Workload')}"
     yield "our modules that connect loads", f"{ours}, and {', '.join(heavy) or 'nothing heavy'}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import reduce
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -34,9 +35,39 @@ def check_graph(graph: PolicyGraph, table: np.ndarray, rng: np.random.Generator)
     assert graph.reach is None or spans == set(range(1, graph.reach + 1))
     assert graph.span is None or graph.span == max(spans, default=0)
     assert graph.describe()
+    _check_structure(graph, table)
     _check_projection(graph, table, rng)
     _check_plain_form(graph, table)
     _check_sensitivity(graph, table)
+
+
+def _check_structure(graph: PolicyGraph, table: np.ndarray) -> None:
+    """What a graph says of its structure is so; a graph may say nothing."""
+    size = len(table)
+    cells = np.arange(size)
+    apart = np.abs(cells[:, None] - cells)
+    assert not graph.complete or (table == (apart > 0)).all()
+    assert graph.edgeless == (not table.any())
+    assert not graph.axes or np.prod(graph.axes) == size
+    assert graph.line_reach is None or (table == ((apart > 0) & (apart <= graph.line_reach))).all()
+    if graph.cliques is not None:
+        part = graph.cliques.assignment()
+        assert (table == ((part[:, None] == part) & (apart > 0))).all()
+    ends = graph.right_ends()
+    assert graph.reach is None or ends is not None
+    if ends is not None:
+        low, high = np.minimum.outer(cells, cells), np.maximum.outer(cells, cells)
+        assert (table == ((low < high) & (high <= ends[low]))).all() and (np.diff(ends) >= 0).all()
+    split = graph.without_last()
+    if split is not None:
+        assert (oracle.adjacency(split[0]) == table[:-1, :-1]).all()
+        assert (table[-1, :-1] == split[1]).all()
+    if graph.factors:
+        pairs = [np.eye(len(own), dtype=bool) | own for own in map(oracle.adjacency, graph.factors)]
+        allowed = reduce(np.kron, pairs)  # every attribute stays or moves along an edge
+        here = np.stack(np.unravel_index(cells, [factor.size for factor in graph.factors]))
+        moved = (here[:, :, None] != here[:, None, :]).sum(axis=0)
+        assert (table == (allowed & (moved > 0 if graph.joint else moved == 1))).all()
 
 
 def _check_projection(graph: PolicyGraph, table: np.ndarray, rng: np.random.Generator) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -24,6 +22,7 @@ from blowfishdb.core.errors import (
 from blowfishdb.core.graphs import Full, Product, Threshold
 from blowfishdb.core.sensitivity import sensitivity
 from tests.core import oracle
+from tests.core.workload_contract import check_workload
 
 
 def random_workload(seed: int) -> tuple[workloads.Workload, np.random.Generator]:
@@ -33,40 +32,10 @@ def random_workload(seed: int) -> tuple[workloads.Workload, np.random.Generator]
     return oracle.boxes_workload(rng, oracle.random_shape(rng)), rng
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(350))
 def test_every_shortcut_equals_the_matrix(seed: int) -> None:
     workload, rng = random_workload(seed)
-    matrix = oracle.dense(workload)
-    assert (len(workload), workload.size) == matrix.shape
-    written = workload.matrix()
-    assert all(Fraction(a) == b for a, b in zip(written.flat, matrix.flat, strict=True))
-    scaled = matrix * workload.denominator
-    assert (workload.sparse().toarray() == scaled).all()
-    x = rng.integers(0, 50, size=(3, workload.size))
-    y = rng.integers(-5, 6, size=(2, workload.count))
-    for row in range(3):
-        assert list(workload.answer(x)[row]) == pytest.approx(list((matrix @ x[row]).astype(float)))
-    for row in range(2):
-        assert list(workload.transpose(y)[row]) == pytest.approx(list((matrix.T @ y[row]).astype(float)))
-    assert (workload.gram() == scaled.T @ scaled).all()
-    cells = np.arange(workload.size)
-    assert (workload.norms(cells) == abs(scaled).sum(axis=0)).all()
-    assert workload.largest_norm == abs(scaled).sum(axis=0).max()
-    u, v = (grid.ravel() for grid in np.meshgrid(cells, cells))
-    assert (workload.moves(u, v) == abs(scaled[:, u] - scaled[:, v]).sum(axis=0)).all()
-    assert not workload.binary or np.isin(matrix, (0, 1)).all()
-    assert workload.describe()
-
-
-@pytest.mark.parametrize("seed", range(150))
-def test_merged_cells_ask_the_same_questions(seed: int) -> None:
-    workload, rng = random_workload(7_000 + seed)
-    bins, merged = workload.cells(), workload.merged()
-    assert merged.size == bins.count or merged is workload
-    x = rng.integers(0, 50, size=workload.size)
-    if merged is not workload:
-        onto = np.bincount(bins.assignment(), weights=x, minlength=bins.count).astype(np.int64)
-        assert list(merged.answer(onto)) == pytest.approx(list(workload.answer(x)))
+    check_workload(workload, oracle.dense(workload), rng)
 
 
 def test_answers_on_whole_numbers_stay_whole() -> None:

@@ -41,11 +41,10 @@ from scipy.linalg import eigh
 
 from blowfishdb.core.arrays import FloatArray, IntArray
 from blowfishdb.core.errors import InvalidGraph, InvalidWorkload, SizeMismatch, TooLarge
-from blowfishdb.core.graphs import Full, PolicyGraph, Threshold
+from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.graphs.grid_moves import GridMoves, Move, grid_shape
 from blowfishdb.core.sensitivity import check_sizes
-from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Workload
-from blowfishdb.core.workloads import Product as ProductWorkload
+from blowfishdb.core.workloads import Histogram, Workload
 
 _ROUNDS = 60
 _WORK = 4 * 10**7  # cells × displacements × rounds
@@ -73,9 +72,9 @@ def grid_bound(workload: Workload, graph: PolicyGraph) -> float | None:
 
 
 def _factors(workload: Workload, shape: tuple[int, ...]) -> tuple[Workload, ...] | None:
-    if isinstance(workload, ProductWorkload) and workload.shape == shape:
+    if workload.factors and workload.axes == shape:
         return workload.factors
-    if isinstance(workload, Histogram):
+    if workload.one_per_cell:
         return tuple(Histogram(n) for n in shape)
     return (workload,) if len(shape) == 1 else None
 
@@ -143,7 +142,7 @@ def lower_bound(workload: Workload, graph: PolicyGraph) -> float:
     if graph.edge_count == 0:
         return 0.0
     closed = _on_the_unit_line(workload, graph)
-    if closed is not None and (isinstance(workload, Cumulative) or graph.size > _TIGHTENED_UP_TO):
+    if closed is not None and (workload.prefixes or graph.size > _TIGHTENED_UP_TO):
         return closed
     on_grid = grid_bound(workload, graph) if graph.size > _TIGHTENED_UP_TO else None
     if on_grid is not None and graph.size > _MOST_CELLS:
@@ -218,17 +217,13 @@ def ordered_identity_bound(k: int) -> float:
 
 def _on_the_unit_line(workload: Workload, graph: PolicyGraph) -> float | None:
     """The closed form for a line on which people move one cell at a time."""
-    if not (isinstance(graph, Threshold | Full) and graph.reach == 1):
+    if graph.line_reach != 1:
         return None
-    match workload:
-        case Cumulative():
-            return ordered_prefix_bound(workload.size)
-        case AllRanges():
-            return ordered_ranges_bound(workload.size)
-        case Histogram():
-            return ordered_identity_bound(workload.size)
-        case _:
-            return None
+    if workload.prefixes:
+        return ordered_prefix_bound(workload.size)
+    if workload.every_range:
+        return ordered_ranges_bound(workload.size)
+    return ordered_identity_bound(workload.size) if workload.one_per_cell else None
 
 
 # --- linear algebra ---------------------------------------------------------------------------------

@@ -27,20 +27,8 @@ import numpy as np
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.domain.bins import LIMIT, ProductBins
 from blowfishdb.core.errors import SizeMismatch, TooLarge
-from blowfishdb.core.graphs import (
-    Apart,
-    Apex,
-    Cone,
-    Full,
-    Grid,
-    Partitioned,
-    PolicyGraph,
-    Product,
-    Threshold,
-)
-from blowfishdb.core.graphs import Product as ProductGraph
-from blowfishdb.core.workloads import Cumulative, Histogram, Marginals, Workload
-from blowfishdb.core.workloads import Product as ProductWorkload
+from blowfishdb.core.graphs import Full, Grid, Partitioned, PolicyGraph, Product
+from blowfishdb.core.workloads import Marginals, Workload
 from blowfishdb.core.workloads.base import Numbers, exact
 
 _MOST_CELLS = 2 * 10**7
@@ -57,19 +45,17 @@ def one_answer(workload: Workload, graph: PolicyGraph) -> int | None:
     line = _line(graph)
     if line is not None:
         return line.spread(weights, weights)
-    if not isinstance(graph, Product):
-        return None
-    return _product(weights, graph)
+    return _product(weights, graph) if graph.factors else None
 
 
-def _product(weights: IntArray, graph: Product) -> int | None:
+def _product(weights: IntArray, graph: PolicyGraph) -> int | None:
     """The longest column as a line; the others as groups of cells with equal weights along it."""
-    axis = int(np.argmax(graph.shape))
+    axis = int(np.argmax(graph.axes))
     line = _line(graph.factors[axis])
-    others = [factor for place, factor in enumerate(graph.factors) if place != axis]
+    others = [*graph.factors[:axis], *graph.factors[axis + 1 :]]
     if line is None or not others:
         return None
-    rows = np.moveaxis(weights.reshape(graph.shape), axis, -1).reshape(-1, graph.shape[axis])
+    rows = np.moveaxis(weights.reshape(graph.axes), axis, -1).reshape(-1, graph.axes[axis])
     kinds, groups = _alike(rows)
     beside = others[0] if len(others) == 1 else Product(*others, joint=graph.joint)
     if len(kinds) ** 2 * rows.shape[1] > _MOST_WORK:
@@ -119,32 +105,27 @@ class _Line:
 
 def _line(graph: PolicyGraph) -> _Line | None:
     """The graph as intervals, where it is made of them."""
-    if isinstance(graph, Cone) and graph.apex is Apex.MISSING:
-        inner = _line(graph.base)
-        plain = inner is not None and inner.left.size == graph.base.size
-        return _Line(inner.left, inner.right, True) if inner is not None and plain else None
-    if isinstance(graph, Apart):
-        inner = _line(graph.base)
-        plain = inner is not None and inner.left.size == graph.base.size
-        return inner if plain else None
-    right = graph.right_ends()
+    right, last = graph.right_ends(), False
+    if right is None:
+        split = graph.without_last()
+        right, last = (None, False) if split is None else (split[0].right_ends(), split[1])
     if right is None:
         return None
-    return _Line(np.searchsorted(right, np.arange(graph.size)).astype(np.int64), right, False)
+    return _Line(np.searchsorted(right, np.arange(right.size)).astype(np.int64), right, last)
 
 
 def _over(values: Numbers, left: IntArray, right: IntArray, pick: np.ufunc) -> Numbers:
     """``pick`` over values[left … right] of each cell: two overlapping stretches of a power of two."""
-    found = values.copy()
+    picked = values.copy()
     level = np.frexp((right - left + 1).astype(np.float64))[1] - 1
     window, width = values, 1
     for power in range(int(level.max(initial=0)) + 1):
         chosen = np.flatnonzero(level == power)
-        found[chosen] = pick(window[left[chosen]], window[right[chosen] - width + 1])
+        picked[chosen] = pick(window[left[chosen]], window[right[chosen] - width + 1])
         if window.size <= width:
             break
         window, width = pick(window[:-width], window[width:]), 2 * width
-    return found
+    return picked
 
 
 STREAM_LIMIT = 10**8
@@ -191,7 +172,7 @@ def _without_edges(_: Workload, graph: PolicyGraph) -> int | None:
 
 def _histogram(workload: Workload, graph: PolicyGraph) -> int | None:
     """Every move empties one cell and fills another."""
-    return 2 if isinstance(workload, Histogram) and not graph.absent else None
+    return 2 if workload.one_per_cell and not graph.absent else None
 
 
 def _within_reach(workload: Workload, graph: PolicyGraph) -> int | None:
@@ -224,9 +205,7 @@ def _marginals(workload: Workload, graph: PolicyGraph) -> int | None:
 
 def _one_attribute_moves(workload: Workload, graph: PolicyGraph) -> int | None:
     """‖(a − a′) ⊗ b‖₁ = ‖a − a′‖₁·‖b‖₁, so the Cartesian product separates."""
-    if not (isinstance(workload, ProductWorkload) and isinstance(graph, ProductGraph)):
-        return None
-    if graph.joint or graph.shape != workload.shape:
+    if graph.joint or not (graph.factors and workload.factors) or graph.axes != workload.axes:
         return None
     return max(
         scaled_sensitivity(factor, policy) * (workload.largest_norm // factor.largest_norm)
@@ -237,9 +216,9 @@ def _one_attribute_moves(workload: Workload, graph: PolicyGraph) -> int | None:
 
 def _attributes_move_jointly(workload: Workload, graph: PolicyGraph) -> int | None:
     """Fold the best (‖a_u‖, ‖a_v‖, ‖a_u − a_v‖) of each attribute; see ``_frontier``."""
-    if not (isinstance(workload, ProductWorkload) and workload.binary):
+    if not (workload.factors and workload.binary):
         return None
-    structured = _as_product(graph, workload.shape)
+    structured = _as_product(graph, workload.axes)
     if structured is None or not structured.joint:
         return None
     best = np.array([[1, 1, 0]], dtype=object)
@@ -253,12 +232,10 @@ def _attributes_move_jointly(workload: Workload, graph: PolicyGraph) -> int | No
 
 def _l1_moves(workload: Workload, graph: PolicyGraph) -> int | None:
     """As above, but the attributes share one L1 budget: fold per amount used."""
-    if not (isinstance(workload, ProductWorkload) and workload.binary and isinstance(graph, Grid)):
+    if not (workload.factors and workload.binary and isinstance(graph, Grid)):
         return None
-    if (
-        graph.shape != workload.shape
-        or sum(n * graph.axis_reach(a) for a, n in enumerate(graph.shape)) > LIMIT
-    ):
+    steps_listed = sum(n * graph.axis_reach(a) for a, n in enumerate(graph.shape))
+    if graph.shape != workload.axes or steps_listed > LIMIT:
         return None
     best: dict[int, Numbers] = {0: np.array([[1, 1, 0]], dtype=object)}
     for axis, factor in enumerate(workload.factors):
@@ -309,24 +286,23 @@ _RULES: tuple[Callable[[Workload, PolicyGraph], int | None], ...] = (
 # --- moves of one attribute ---------------------------------------------------------------------
 
 
-def _as_product(graph: PolicyGraph, shape: tuple[int, ...]) -> ProductGraph | None:
+def _as_product(graph: PolicyGraph, shape: tuple[int, ...]) -> PolicyGraph | None:
     """The same graph as a product over ``shape``, where it is one."""
-    if isinstance(graph, Full):
-        return ProductGraph(*(Full(n) for n in shape))
-    if isinstance(graph, Partitioned) and isinstance(graph.parts, ProductBins):
-        graph = ProductGraph(*(Partitioned(factor) for factor in graph.parts.factors))
-    return graph if isinstance(graph, ProductGraph) and graph.shape == shape else None
+    if graph.complete:
+        return Product(*(Full(n) for n in shape))
+    if isinstance(graph.cliques, ProductBins):
+        graph = Product(*(Partitioned(factor) for factor in graph.cliques.factors))
+    return graph if graph.factors and graph.axes == shape else None
 
 
 def _axis_moves(workload: Workload, graph: PolicyGraph) -> Numbers | None:
     """The frontier of (‖a_u‖, ‖a_v‖, ‖a_u − a_v‖) over staying and over every edge, either way."""
     if workload.merged() is not workload:
         return _axis_moves(workload.merged(), graph.project(workload.cells()))
-    if isinstance(workload, Histogram):
+    if workload.one_per_cell:
         return np.array([[1, 1, 2 if graph.edge_count else 0]], dtype=object)
-    if isinstance(workload, Cumulative) and isinstance(graph, Full | Threshold):
-        assert graph.reach is not None
-        u, v = np.zeros(graph.reach + 1, dtype=np.int64), np.arange(graph.reach + 1)
+    if workload.prefixes and graph.line_reach is not None:
+        u, v = np.zeros(graph.line_reach + 1, dtype=np.int64), np.arange(graph.line_reach + 1)
     elif graph.edge_count + graph.size > LIMIT:
         return None
     else:

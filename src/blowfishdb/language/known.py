@@ -29,7 +29,8 @@ from blowfishdb.core.errors import (
     SourceMissing,
     TooLarge,
 )
-from blowfishdb.core.graphs import Explicit, Partitioned
+from blowfishdb.core.graphs import Explicit
+from blowfishdb.core.graphs.general import with_last_apart
 from blowfishdb.core.policy.columns import column_graph, group_members, typed_cell, written_cell
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.language.yaml import written_text
@@ -69,10 +70,9 @@ def _bins(attribute: Attribute, groups: Any) -> Bins:
         if isinstance(groups, dict | list)
         else column_graph(attribute, groups_of=groups)
     )
-    assert isinstance(graph, Partitioned)
-    if not attribute.has_missing_cell:
-        return graph.parts
-    return Bins.labels([*graph.parts.assignment().tolist(), graph.parts.count])
+    parts = graph.cliques
+    assert parts is not None  # groups are what was asked for
+    return with_last_apart(parts) if attribute.has_missing_cell else parts
 
 
 def _range(entry: Mapping[str, Any], domain: Domain) -> Range:

@@ -27,7 +27,7 @@ from blowfishdb.core.constraints.under_policy import Refined
 from blowfishdb.core.domain.bins import LIMIT
 from blowfishdb.core.errors import NotProven, TooLarge
 from blowfishdb.core.graphs import Explicit, Full, PolicyGraph
-from blowfishdb.core.workloads import Histogram, Workload
+from blowfishdb.core.workloads import Workload
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.edge_noise import EdgeNoise
 from blowfishdb.mechanisms.hierarchical import Hierarchical
@@ -290,7 +290,7 @@ class ConstrainedChoice:
         """Noise for what neighbours really differ by; why there is none goes to ``refusals``."""
         found: list[Plan] = []
         for on in _DIRECT.get(self.name, ()):
-            if on == "cells" and isinstance(self.workload, Histogram) and found:
+            if on == "cells" and self.workload.one_per_cell and found:
                 continue  # the same noise under another name
             try:
                 plan = _laplace(self.workload, self.refined, on)

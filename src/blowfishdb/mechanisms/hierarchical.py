@@ -19,7 +19,7 @@ from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray, ceil_div, wh
 from blowfishdb.core.budget import AnyEpsilon, positive
 from blowfishdb.core.errors import InvalidWorkload, SizeMismatch
 from blowfishdb.core.graphs import PolicyGraph
-from blowfishdb.core.workloads import AllRanges, Cumulative, Workload
+from blowfishdb.core.workloads import Cumulative, Workload
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.linear.cost import unchanging_rows
 from blowfishdb.mechanisms.linear.cuts import CutLeastSquares
@@ -121,20 +121,20 @@ class LeastSquaresPlan(Plan):
 
     def largest_variance(self, of_noise: FloatArray) -> float:
         """Two ends of a range err by at most four times the worst prefix: all ranges need not be listed."""
-        if isinstance(self.workload, AllRanges) and self.workload.count > _LISTED:
+        if self.workload.every_range and self.workload.count > _LISTED:
             prefixes = self.estimator.variances(Cumulative(self.workload.size), of_noise)
             return 4.0 * float(prefixes.max())
         return float(self.variances(of_noise).max())
 
     def largest_errors(self, noise: Numbers) -> FloatArray:
         """Of all ranges: the largest prefix error less the smallest."""
-        if isinstance(self.workload, AllRanges):
+        if self.workload.every_range:
             return range_errors(self.estimator.spread(noise))
         return np.asarray(np.abs(self.spread(noise)).max(axis=-1))
 
     @property
     def width(self) -> int:
-        asked = self.workload.size if isinstance(self.workload, AllRanges) else self.workload.count
+        asked = self.workload.size if self.workload.every_range else self.workload.count
         return max(len(self.scales), self.workload.size, asked)
 
     @cached_property

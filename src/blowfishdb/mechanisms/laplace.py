@@ -40,7 +40,7 @@ class Laplace(Mechanism):
     on: Literal["workload", "cells"] | None = None
 
     def plan(self, workload: Workload, graph: PolicyGraph) -> Plan:
-        if self.on == "workload" or isinstance(workload, Histogram):
+        if self.on == "workload" or workload.one_per_cell:
             return LaplaceOnWorkload(workload, graph)
         if self.on == "cells":
             return LaplaceOnCells(workload, graph)

@@ -20,7 +20,7 @@ from blowfishdb.core.budget import AnyEpsilon, positive
 from blowfishdb.core.errors import InvalidInput, NotProven
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.sensitivity import check_sizes
-from blowfishdb.core.workloads import AllRanges, Cumulative, Workload
+from blowfishdb.core.workloads import Workload
 from blowfishdb.core.workloads.base import Numbers, interval_rows
 from blowfishdb.mechanisms.hierarchical import (
     LeastSquaresPlan,
@@ -91,7 +91,7 @@ class OrderedPlan(Plan):
 
     @property
     def one_to_one(self) -> bool:
-        return isinstance(self.workload, Cumulative)
+        return self.workload.prefixes
 
     def measure(self, x: IntArray) -> Numbers:
         return np.cumsum(x)
@@ -120,23 +120,23 @@ class OrderedPlan(Plan):
 
     def total_variance(self, of_noise: FloatArray) -> float:
         """Of all ranges: each of the k + 1 cut points is an end of k of them."""
-        if isinstance(self.workload, AllRanges):
+        if self.workload.every_range:
             return self.workload.size * float(of_noise.sum())
         return float(self.variances(of_noise).sum())
 
     def largest_variance(self, of_noise: FloatArray) -> float:
-        if isinstance(self.workload, AllRanges):
+        if self.workload.every_range:
             return float(np.sort(np.append(of_noise, 0.0))[-2:].sum())
         return float(self.variances(of_noise).max())
 
     def largest_errors(self, noise: Numbers) -> FloatArray:
-        if isinstance(self.workload, AllRanges):
+        if self.workload.every_range:
             return range_errors(np.diff(noise, axis=-1, prepend=0))
         return np.asarray(np.abs(self.spread(noise)).max(axis=-1), dtype=np.float64)
 
     @property
     def width(self) -> int:
-        asked = self.workload.size if isinstance(self.workload, AllRanges) else self.workload.count
+        asked = self.workload.size if self.workload.every_range else self.workload.count
         return max(self.workload.size, asked)
 
     @cached_property

@@ -27,7 +27,7 @@ from blowfishdb.core.arrays import BoolArray, IntArray
 from blowfishdb.core.domain.bins import Bins, common_bins
 from blowfishdb.core.domain.domain import Axis
 from blowfishdb.core.graphs import Explicit, PolicyGraph, Product
-from blowfishdb.core.policy.policy import Policy, parts_of, without_presence
+from blowfishdb.core.policy.policy import Policy, parts_of
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.linear.strategy import WeightedRows
 from blowfishdb.mechanisms.losses import ByRows, Kernel, Loss, Tightest
@@ -134,7 +134,7 @@ class _Common:
         """
         graph = self.policy.project({name: self.boxes[name] for name in declared})
         if some_dropped:
-            graph = without_presence(graph)
+            graph = graph.counted
         if graph.edge_count > _MOST_EDGES:
             return None
         edges = graph.edges()

@@ -37,7 +37,7 @@ from blowfishdb.core.constraints.declared import Reading
 from blowfishdb.core.constraints.known_cells import KnownCells, free_direction
 from blowfishdb.core.domain.bins import LIMIT
 from blowfishdb.core.errors import NotProven, SizeMismatch, TooLarge
-from blowfishdb.core.graphs import Full, PolicyGraph
+from blowfishdb.core.graphs import PolicyGraph
 
 _MOST_EDGES = 10**6
 _AT_ONCE = 10**6
@@ -67,7 +67,7 @@ class Spread:
 
     def around(self, graph: PolicyGraph) -> int:
         """The same when one of the moves from class to class is along an edge of the policy."""
-        if self.farthest is None or isinstance(graph, Full) or graph.edge_count > _MOST_EDGES:
+        if self.farthest is None or graph.complete or graph.edge_count > _MOST_EDGES:
             return self.total
         u, v = graph.edges().T
         across = self.classes[u] != self.classes[v]

@@ -29,10 +29,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from blowfishdb.core.arrays import BoolArray, IntArray
+from blowfishdb.core.arrays import BoolArray, IntArray, ceil_div
 from blowfishdb.core.constraints.known_cells import KnownCells
 from blowfishdb.core.errors import NotProven, TooLarge
-from blowfishdb.core.graphs import Apex, Cone, Full, PolicyGraph, Threshold
+from blowfishdb.core.graphs import Apex, Cone, Full, PolicyGraph
 from blowfishdb.core.graphs.general import unique_edges
 from blowfishdb.core.sensitivity import scaled_sensitivity
 from blowfishdb.core.workloads import Workload
@@ -336,16 +336,16 @@ class PolicySteps(Moves):
 
     @cached_property
     def anywhere(self) -> int:
-        if isinstance(self.asked, Full | Threshold):
-            return self.asked.steps(0, self.asked.size - 1) if self.asked.size > 1 else 0
+        if self.asked.line_reach is not None:
+            return ceil_div(self.asked.size - 1, max(1, self.asked.line_reach))
         return _whole(float(self._table.max()))
 
     def between(self, u: IntArray, v: IntArray) -> NDArray[Any]:
-        if isinstance(self.asked, Full | Threshold):
-            return np.asarray(-(-np.abs(u - v) // max(1, self.asked.reach)))
-        found = self._table[u, v]
-        _whole(float(found.max(initial=0.0)))
-        return np.asarray(found.astype(np.int64))
+        if self.asked.line_reach is not None:
+            return np.asarray(-(-np.abs(u - v) // max(1, self.asked.line_reach)))
+        steps = self._table[u, v]
+        _whole(float(steps.max(initial=0.0)))
+        return np.asarray(steps.astype(np.int64))
 
     def together(self, shift: IntArray) -> int:
         return int(np.abs(shift).sum()) // 2 * self.anywhere

@@ -45,9 +45,9 @@ from blowfishdb.core.constraints.known_cells import (
 from blowfishdb.core.domain.bins import LIMIT, Bins, ProductBins, single_cells
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidInput, NotFinite, SizeMismatch, TooLarge
-from blowfishdb.core.graphs import Apex, Cone, Explicit, Full, Grid, PolicyGraph, Product
+from blowfishdb.core.graphs import Apex, Cone, Explicit, Full, PolicyGraph
 from blowfishdb.core.graphs.general import unique_edges
-from blowfishdb.core.policy.policy import Policy, without_presence
+from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.sensitivity import scaled_sensitivity
 from blowfishdb.core.workloads import Histogram, Predicates, Selected, Workload
 from blowfishdb.core.workloads.base import exact
@@ -174,11 +174,11 @@ def _with_outside(graph: PolicyGraph, boxes: Mapping[str, Bins], outside: tuple[
     """The graph over boxes with those for rows outside, which are joined to everything."""
     if not outside:
         return graph
-    base = without_presence(graph)
+    base = graph.counted
     declared = np.all([cells >= 0 for cells in box_cells(boxes, outside).values()], axis=0)
     size = declared.size
     beyond = np.flatnonzero(~declared)
-    if isinstance(base, Full) or base.edge_count + beyond.size * size > LIMIT:
+    if base.complete or base.edge_count + beyond.size * size > LIMIT:
         wider: PolicyGraph = Full(size)  # more edges than there are: a larger bound, never a smaller one
     else:
         inner = np.flatnonzero(declared)[base.edges()]
@@ -243,10 +243,10 @@ def _constrained(
     workload: Workload, graph: PolicyGraph, constraints: Constraints, domain: Domain | None
 ) -> int | Fraction:
     """A proven upper bound of the change of the answers between neighbours under ``constraints``."""
-    if domain is None and isinstance(workload, Predicates):
-        domain = workload.domain
-    if isinstance(workload, Predicates) and domain is not None and domain.size > LIMIT:
-        return _conditions(workload, Policy(domain, graph, constraints))
+    if isinstance(workload, Predicates):
+        domain = domain or workload.domain
+        if domain.size > LIMIT:
+            return _conditions(workload, Policy(domain, graph, constraints))
     known = known_cells(constraints, graph, domain)
     if workload.size != known.size:
         raise SizeMismatch(
@@ -262,8 +262,7 @@ def known_cells(constraints: Constraints, graph: PolicyGraph, domain: Domain | N
         constraints.check(domain)
         return known_on_boxes(constraints, domain, {name: single_cells(domain[name].size) for name in domain})
     inner = graph.counted
-    shape = inner.shape if isinstance(inner, Product | Grid) else (inner.size,)
-    return known_on_cells(constraints, shape)
+    return known_on_cells(constraints, inner.axes or (inner.size,))
 
 
 def _conditions(workload: Predicates, policy: Policy) -> int | Fraction:

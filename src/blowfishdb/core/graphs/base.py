@@ -34,6 +34,10 @@ class PolicyGraph(ByContent, ABC):
     kind: ClassVar[str]
     """The name of its form as plain data."""
     size: int
+    factors: tuple[PolicyGraph, ...] = ()
+    """The graphs of its attributes, last fastest, where it is composed of such; else none."""
+    joint: bool = True
+    """Whether the attributes of a record may all move at once, or one at a time."""
     _KINDS: ClassVar[dict[str, type[PolicyGraph]]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -63,6 +67,40 @@ class PolicyGraph(ByContent, ABC):
 
     def right_ends(self) -> IntArray | None:
         """The last cell that each cell adjoins (itself if none), if it adjoins every cell up to there."""
+        return None
+
+    # --- structure: each kind says what it is, and everybody else asks here --------------------
+    #
+    # An answer is exact, and the default of each ("no", "none") is right for every graph: who gets it goes
+    # the long way round. A new kind answers what it knows.
+
+    @property
+    def complete(self) -> bool:
+        """Whether it is known by kind that every two cells adjoin."""
+        return False
+
+    @property
+    def edgeless(self) -> bool:
+        """Whether it hides nothing."""
+        return self.size == 1 or self.edge_count == 0
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """How many cells there are along each axis, where cells are those of a box, row-major; else none."""
+        return ()
+
+    @property
+    def line_reach(self) -> int | None:
+        """d, if cells adjoin iff they are 1 … d apart; None if they do not, or if it is unknown."""
+        return None
+
+    @property
+    def cliques(self) -> Bins | None:
+        """The parts, if cells adjoin iff they are in the same part; None if unknown."""
+        return None
+
+    def without_last(self) -> tuple[PolicyGraph, bool] | None:
+        """The graph without its last cell, and whether that adjoins all others or none; None if some."""
         return None
 
     @property

@@ -30,7 +30,7 @@ from blowfishdb.core.arrays import BoolArray, IntArray, integers
 from blowfishdb.core.domain.bins import LIMIT, Bins, EqualBins, ProductBins, as_bins, single_cells, whole_bin
 from blowfishdb.core.errors import InvalidBins, InvalidGraph, TooLarge
 from blowfishdb.core.graphs.base import PolicyGraph, check_size
-from blowfishdb.core.graphs.line import BLOCK, Banded, Full, Threshold, interval_edges
+from blowfishdb.core.graphs.line import BLOCK, Banded, interval_edges
 
 
 def unique_edges(pairs: IntArray) -> IntArray:
@@ -169,6 +169,10 @@ class Partitioned(PolicyGraph):
         every = np.arange(self.parts.count)
         return int((self.parts.last(every) - self.parts.first(every)).max())
 
+    @property
+    def cliques(self) -> Bins:
+        return self.parts
+
     def right_ends(self) -> IntArray | None:
         return self.parts.last(self.parts.assignment()) if self.parts.contiguous else None
 
@@ -249,6 +253,9 @@ class Cone(PolicyGraph):
     @property
     def size(self) -> int:  # type: ignore[override]
         return self.base.size + 1
+
+    def without_last(self) -> tuple[PolicyGraph, bool]:
+        return self.base, True
 
     @property
     def counted(self) -> PolicyGraph:
@@ -344,6 +351,13 @@ class Apart(PolicyGraph):
     def span(self) -> int | None:
         return self.base.span
 
+    def right_ends(self) -> IntArray | None:
+        ends = self.base.right_ends()
+        return None if ends is None else np.append(ends, self.base.size)
+
+    def without_last(self) -> tuple[PolicyGraph, bool]:
+        return self.base, False
+
     def components(self) -> Bins:
         return with_last_apart(self.base.components())
 
@@ -391,10 +405,8 @@ def _listed(base: PolicyGraph) -> PolicyGraph:
         return Apart(base)
     if isinstance(base, Explicit):
         return Explicit(base.size + 1, base.pairs)
-    if isinstance(base, Partitioned):
-        return Partitioned(with_last_apart(base.parts))
-    if isinstance(base, Full):
-        return Partitioned(Bins.edges(base.size + 1, [0, base.size]))
-    if isinstance(base, Threshold | Banded):
-        return Banded(np.append(base.right_ends(), base.size))
-    return Apart(base)
+    parts = whole_bin(base.size) if base.complete else base.cliques
+    if parts is not None:
+        return Partitioned(with_last_apart(parts))
+    ends = base.right_ends()
+    return Apart(base) if ends is None else Banded(np.append(ends, base.size))

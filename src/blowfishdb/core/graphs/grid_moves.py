@@ -14,10 +14,8 @@ from functools import cached_property
 from typing import final
 
 from blowfishdb.core.graphs.base import PolicyGraph
-from blowfishdb.core.graphs.line import Full, Threshold
-from blowfishdb.core.graphs.product import Grid, Product
-from blowfishdb.core.workloads import Marginals, Rectangles, Workload
-from blowfishdb.core.workloads import Product as ProductWorkload
+from blowfishdb.core.graphs.product import Grid
+from blowfishdb.core.workloads import Workload
 
 Move = tuple[int, ...]
 _MANY = 20_000
@@ -39,15 +37,15 @@ class GridMoves:
         """The same policy over a grid of ``shape``; None if it is not of this form."""
         if math.prod(shape) != graph.size or graph.absent:
             return None
-        if isinstance(graph, Full):
+        if graph.complete:
             return GridMoves._from(shape, [tuple(n - 1 for n in shape)])
-        if isinstance(graph, Threshold) and len(shape) == 1:
-            return GridMoves._from(shape, [(graph.reach,)])
-        if isinstance(graph, Product) and graph.shape == shape:
+        if graph.line_reach is not None and len(shape) == 1:
+            return GridMoves._from(shape, [(graph.line_reach,)])
+        if graph.axes != shape:
+            return None
+        if graph.factors:
             return GridMoves._of_product(graph)
-        if isinstance(graph, Grid) and graph.shape == shape:
-            return GridMoves._of_grid(graph)
-        return None
+        return GridMoves._of_grid(graph) if isinstance(graph, Grid) else None
 
     @staticmethod
     def _from(shape: tuple[int, ...], moves: list[Move]) -> GridMoves:
@@ -56,14 +54,14 @@ class GridMoves:
         return GridMoves(shape, tuple(move for move, covered in zip(some, below, strict=True) if not covered))
 
     @staticmethod
-    def _of_product(graph: Product) -> GridMoves | None:
-        reaches = [factor.reach for factor in graph.factors if isinstance(factor, Full | Threshold)]
+    def _of_product(graph: PolicyGraph) -> GridMoves | None:
+        reaches = [factor.line_reach for factor in graph.factors if factor.line_reach is not None]
         if len(reaches) < len(graph.factors):
             return None
         if graph.joint:
-            return GridMoves._from(graph.shape, [tuple(reaches)])
+            return GridMoves._from(graph.axes, [tuple(reaches)])
         alone = (tuple(r if i == axis else 0 for i, r in enumerate(reaches)) for axis in range(len(reaches)))
-        return GridMoves._from(graph.shape, list(alone))
+        return GridMoves._from(graph.axes, list(alone))
 
     @staticmethod
     def _of_grid(graph: Grid) -> GridMoves | None:
@@ -101,8 +99,4 @@ def _below(move: Move, other: Move) -> bool:
 
 def grid_shape(workload: Workload, graph: PolicyGraph) -> tuple[int, ...]:
     """The axes of a question under a policy: those of the policy, else of the workload, else one line."""
-    if isinstance(graph, Product | Grid):
-        return graph.shape
-    if isinstance(workload, ProductWorkload | Marginals | Rectangles):
-        return workload.shape
-    return (graph.size,)
+    return graph.axes or workload.axes or (graph.size,)

@@ -147,6 +147,10 @@ class Threshold(PolicyGraph):
     def reach(self) -> int:
         return min(self.theta, self.size - 1)
 
+    @property
+    def line_reach(self) -> int:
+        return self.reach
+
     def right_ends(self) -> IntArray:
         return ends_within(self.size, self.reach)
 
@@ -198,6 +202,17 @@ class Full(PolicyGraph):
     @property
     def reach(self) -> int:
         return self.size - 1
+
+    @property
+    def complete(self) -> bool:
+        return True
+
+    @property
+    def line_reach(self) -> int:
+        return self.reach
+
+    def without_last(self) -> tuple[PolicyGraph, bool] | None:
+        return (Full(self.size - 1), True) if self.size > 1 else None
 
     def right_ends(self) -> IntArray:
         return ends_within(self.size, self.reach)

@@ -63,6 +63,14 @@ class Product(PolicyGraph):
         return math.prod(self.shape)
 
     @property
+    def axes(self) -> tuple[int, ...]:
+        return self.shape
+
+    @property
+    def edgeless(self) -> bool:
+        return all(graph.edgeless for graph in self.factors)
+
+    @property
     def edge_count(self) -> int:
         if self.joint:
             stay_or_move = math.prod(graph.size + 2 * graph.edge_count for graph in self.factors)
@@ -72,6 +80,9 @@ class Product(PolicyGraph):
     @property
     def reach(self) -> int | None:
         return self.factors[0].reach if len(self.factors) == 1 else None
+
+    def right_ends(self) -> IntArray | None:
+        return self.factors[0].right_ends() if len(self.factors) == 1 else None
 
     def components(self) -> Bins:
         return ProductBins(tuple(graph.components() for graph in self.factors))
@@ -186,6 +197,18 @@ class Grid(PolicyGraph):
     @property
     def size(self) -> int:  # type: ignore[override]
         return math.prod(self.shape)
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        return self.shape
+
+    @property
+    def edgeless(self) -> bool:
+        return self.size == 1
+
+    @property
+    def line_reach(self) -> int | None:
+        return self.reach
 
     @property
     def reach(self) -> int | None:
@@ -342,6 +365,14 @@ class Ball(PolicyGraph):
     def size(self) -> int:  # type: ignore[override]
         return math.prod(self.shape)
 
+    @property
+    def axes(self) -> tuple[int, ...]:
+        return self.shape
+
+    @property
+    def edgeless(self) -> bool:
+        return self.size == 1 or self.theta < 1
+
     @cached_property
     def _most(self) -> int:
         """The largest whole Σ|d|^p that is hidden."""
@@ -355,6 +386,9 @@ class Ball(PolicyGraph):
     @property
     def reach(self) -> int | None:
         return self._reaches[0] if len(self.shape) == 1 else None
+
+    def right_ends(self) -> IntArray | None:
+        return None if self.reach is None else ends_within(self.size, self.reach)
 
     @cached_property
     def _displacements(self) -> list[tuple[int, ...]]:

@@ -28,8 +28,8 @@ from blowfishdb.core.domain.bins import LIMIT, Bins, EqualBins
 from blowfishdb.core.domain.dates import Date
 from blowfishdb.core.domain.values import number, text
 from blowfishdb.core.errors import InvalidBins, InvalidGraph, InvalidInput, InvalidValue, TooLarge
-from blowfishdb.core.graphs import Apart, Apex, Cone, Explicit, Full, Partitioned, PolicyGraph, Threshold
-from blowfishdb.core.policy.policy import own_graph, without_presence
+from blowfishdb.core.graphs import Explicit, Full, Partitioned, PolicyGraph, Threshold
+from blowfishdb.core.policy.policy import own_graph
 
 if TYPE_CHECKING:
     from blowfishdb.core.policy.policy import Policy
@@ -292,12 +292,12 @@ def current(policy: Policy, column: str, *, most: int = MOST_LISTED) -> ColumnRu
     """What ``policy`` says about a column, for an editor to begin with; ``most`` entries are listed."""
     attribute = policy.domain[column]
     graph, missing = values_graph(policy, column)
-    if isinstance(graph, Full):
+    if graph.complete:
         return ColumnRule(column, Hides.EVERYTHING, missing=missing)
     if isinstance(graph, Threshold) and attribute.ordered:
         return ColumnRule(column, Hides.WITHIN, written_distance(attribute, graph.theta), missing=missing)
-    if isinstance(graph, Partitioned):
-        parts = graph.parts
+    parts = graph.cliques
+    if parts is not None:
         if isinstance(parts, EqualBins) and attribute.ordered and parts.size == attribute.value_count:
             width = written_distance(attribute, parts.cells)
             return ColumnRule(column, Hides.WIDTH, width, parts.count, missing)
@@ -313,15 +313,9 @@ def current(policy: Policy, column: str, *, most: int = MOST_LISTED) -> ColumnRu
 
 def values_graph(policy: Policy, column: str) -> tuple[PolicyGraph, bool]:
     """The graph of a column without ⊥ and without the cell of missing values, and whether it was joined."""
-    graph = without_presence(own_graph(policy, column))
-    attribute = policy.domain[column]
-    if isinstance(graph, Apart) and attribute.has_missing_cell:
-        return graph.base, False
-    if isinstance(graph, Cone) and graph.apex is Apex.MISSING and attribute.has_missing_cell:
-        return graph.base, True
-    if isinstance(graph, Full) and attribute.has_missing_cell:
-        return Full(attribute.value_count), True
-    return graph, False
+    graph = own_graph(policy, column).counted
+    split = graph.without_last() if policy.domain[column].has_missing_cell else None
+    return split or (graph, False)
 
 
 def _written(attribute: Attribute, parts: Bins) -> int:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from blowfishdb.core.arrays import ceil_div
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.constraints.under_policy import keeps_component_totals
 from blowfishdb.core.errors import TooLarge
-from blowfishdb.core.graphs import Apart, Full, Grid, Partitioned, PolicyGraph, Threshold
+from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.policy.columns import shown_distance, values_graph
 from blowfishdb.core.policy.policy import Part, Parts, Policy, group_counts, own_graph, parts_of
 from blowfishdb.core.policy.protection import at_most, certainty_at, extent, percent
 from blowfishdb.core.policy.statements import Clause, Guarantee, Limit
-from blowfishdb.core.policy.words import area_distance, known_sentences, pair_words
+from blowfishdb.core.policy.words import area_distance, area_radius, known_sentences, pair_words
 
 _LOST = 0.975  # where the next step goes beyond this, "effectively not hidden" is fair
 _NEARLY_SURE = 0.99
@@ -70,7 +69,8 @@ def _clause(policy: Policy, parts: Parts, part: Part, budget: Epsilon) -> Clause
         f"one person. After every answer this budget allows, they can be {at_most(sure)} (was 50 %)."
     )
     limits, beyond = _limits(policy, part, parts.hides_presence, budget)
-    if isinstance(part.graph, Apart):
+    split = part.graph.without_last()
+    if split is not None and not split[1]:
         beyond = f"{beyond} Whether '{part.columns[0]}' is missing is not hidden.".strip()
     return Clause(part.columns, promise, sure, limits, beyond)
 
@@ -93,12 +93,12 @@ def _nothing(part: Part, presence: bool, budget: Epsilon) -> Clause:
 
 def _limits(policy: Policy, part: Part, presence: bool, budget: Epsilon) -> tuple[tuple[Limit, ...], str]:
     graph, missing = (part.graph, False) if len(part.columns) > 1 else values_graph(policy, part.columns[0])
-    farthest, split = _extent(graph)
+    farthest, split = extent(graph)
     if farthest <= 1 and not split:
         return (), ""
     if missing or presence:
         return _either_way(graph, missing, budget)
-    if isinstance(graph, Partitioned):
+    if graph.cliques is not None:
         return (), "In which group it is, is not hidden."
     limits = tuple(
         Limit(_apart(policy, part, graph, steps), steps, certainty_at(steps, budget))
@@ -110,27 +110,20 @@ def _limits(policy: Policy, part: Part, presence: bool, budget: Epsilon) -> tupl
 def _either_way(graph: PolicyGraph, missing: bool, budget: Epsilon) -> tuple[tuple[Limit, ...], str]:
     """A vertex that is joined to every value: no two are more than two edges apart."""
     why = "either could also be missing" if missing else "the person may also not be in the data"
-    apart = "in different groups" if isinstance(graph, Partitioned) else "any other two values"
-    if isinstance(graph, Threshold | Grid):
+    apart = "in different groups" if graph.cliques is not None else "any other two values"
+    if graph.line_reach is not None or area_radius(graph) is not None:
         apart = "farther apart"
     limit = Limit(apart, 2, certainty_at(2, budget))
     return (limit,), f"{apart.capitalize()}: {at_most(limit.certainty)}, because {why}."
 
 
-def _extent(graph: PolicyGraph) -> tuple[int, bool]:
-    if isinstance(graph, Grid):
-        longest = sum(int(graph.cost(axis, n - 1)) for axis, n in enumerate(graph.shape))
-        return ceil_div(longest, graph.theta), False
-    return extent(graph)
-
-
 def _apart(policy: Policy, part: Part, graph: PolicyGraph, steps: int) -> str:
     """``steps`` edges as a distance in data units, where there is one; not beyond the largest."""
-    if isinstance(graph, Grid):
+    if area_radius(graph) is not None:
         return area_distance(policy, part, steps)
     attribute = policy.domain[part.columns[0]]
-    if isinstance(graph, Threshold) and attribute.ordered:
-        return shown_distance(attribute, min(steps * graph.theta, graph.size - 1))
+    if graph.line_reach is not None and attribute.ordered:
+        return shown_distance(attribute, min(steps * graph.line_reach, graph.size - 1))
     return {2: "two steps", 3: "three steps"}.get(steps, f"{steps:,} steps")
 
 
@@ -206,19 +199,19 @@ def invariants(policy: Policy) -> list[str]:
 def _not_hidden(policy: Policy, parts: Parts) -> tuple[str, ...]:
     if parts.hides_presence:
         return ()
-    found = ["that the person is in the data", *invariants(policy)]
+    facts = ["that the person is in the data", *invariants(policy)]
     if not keeps_component_totals(policy):
-        return tuple(found)
-    if len(found) > 3:
-        found.append("how many are in every combination of these groups")
+        return tuple(facts)
+    if len(facts) > 3:
+        facts.append("how many are in every combination of these groups")
     for part in parts.parts:
-        if len(part.columns) > 1 and not isinstance(part.graph, Full | Grid):
+        if len(part.columns) > 1:
             count = _components(part.graph)
             names = ", ".join(f"'{name}'" for name in part.columns)
             if count is None or count > 1:
                 each = "group" if count is None else f"of the {count:,} groups"
-                found.append(f"how many rows are in each {each} of {names} that nothing joins")
-    return tuple(found)
+                facts.append(f"how many rows are in each {each} of {names} that nothing joins")
+    return tuple(facts)
 
 
 def _components(graph: PolicyGraph) -> int | None:

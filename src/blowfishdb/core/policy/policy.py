@@ -61,7 +61,7 @@ class Parts:
     @property
     def whole_record(self) -> bool:
         """Whether every two records are joined, whatever their columns."""
-        return len(self.parts) == 1 and isinstance(self.parts[0].graph, Full)
+        return len(self.parts) == 1 and self.parts[0].graph.complete
 
 
 def parts_of(policy: Policy) -> Parts:
@@ -69,9 +69,9 @@ def parts_of(policy: Policy) -> Parts:
     domain = policy.domain
     graph = policy.graph.counted
     columns = tuple((name, domain[name].size) for name in domain.names)
-    joint = not isinstance(graph, Product) or graph.joint or len(columns) == 1
-    found = _parts(graph, columns, joint) or (Part(domain.names, graph),)
-    return Parts(found, joint, policy.hides_presence)
+    joint = graph.joint or len(columns) == 1
+    parts = _parts(graph, columns, joint) or (Part(domain.names, graph),)
+    return Parts(parts, joint, policy.hides_presence)
 
 
 def _parts(graph: PolicyGraph, columns: tuple[tuple[str, int], ...], joint: bool) -> tuple[Part, ...] | None:
@@ -79,7 +79,7 @@ def _parts(graph: PolicyGraph, columns: tuple[tuple[str, int], ...], joint: bool
     factors = _factors(graph, tuple(size for _, size in columns), joint)
     if factors is None:
         return (Part(tuple(name for name, _ in columns), _joined(graph)),)
-    found: list[Part] = []
+    parts: list[Part] = []
     taken = 0
     for factor in factors:
         start = taken
@@ -88,27 +88,26 @@ def _parts(graph: PolicyGraph, columns: tuple[tuple[str, int], ...], joint: bool
         inner = _parts(factor, columns[start:taken], joint)
         if _size(columns[start:taken]) != factor.size or inner is None:
             return None
-        found += inner
+        parts += inner
     rest = columns[taken:]  # columns of a single cell, which no factor needs
-    return (*found, *(Part((name,), Full(size)) for name, size in rest)) if _size(rest) == 1 else None
+    return (*parts, *(Part((name,), Full(size)) for name, size in rest)) if _size(rest) == 1 else None
 
 
 def _factors(graph: PolicyGraph, shape: tuple[int, ...], joint: bool) -> tuple[PolicyGraph, ...] | None:
     """The factors of a graph that is composed in this way; None if it is one piece."""
-    if isinstance(graph, Product) and (graph.joint == joint or len(graph.factors) == 1):
+    if graph.factors and (graph.joint == joint or len(graph.factors) == 1):
         return graph.factors
     if len(shape) == 1:
         return None
-    if isinstance(graph, Partitioned) and isinstance(graph.parts, ProductBins) and joint:
-        return tuple(Partitioned(factor) for factor in graph.parts.factors)
-    if isinstance(graph, Explicit) and graph.edge_count == 0:
-        return tuple(Explicit(size, ()) for size in shape)
-    return None
+    if isinstance(graph.cliques, ProductBins) and joint:
+        return tuple(Partitioned(factor) for factor in graph.cliques.factors)
+    return tuple(Explicit(size, ()) for size in shape) if graph.edgeless else None
 
 
 def _joined(graph: PolicyGraph) -> PolicyGraph:
     """Where every two values are joined, and each to the missing one, everything is."""
-    complete = isinstance(graph, Cone) and graph.apex is Apex.MISSING and isinstance(graph.base, Full)
+    split = None if graph.absent else graph.without_last()
+    complete = split is not None and split[1] and split[0].complete
     return Full(graph.size) if complete or graph.size == 1 else graph
 
 
@@ -123,18 +122,16 @@ def own_graph(policy: Policy, column: str) -> PolicyGraph:
     presence the last vertex is ⊥.
     """
     _ = policy.domain[column]
-    found = parts_of(policy)
-    part = found.of(column)
-    sizes = {name: policy.domain[name].size for name in part.columns}
-    graph = _onto(part, column, sizes)
-    return graph.hide_presence() if found.hides_presence else graph
+    part = parts_of(policy).of(column)
+    graph = _onto(part, column, {name: policy.domain[name].size for name in part.columns})
+    return graph.hide_presence() if policy.hides_presence else graph
 
 
 def _onto(part: Part, column: str, sizes: dict[str, int]) -> PolicyGraph:
     graph, size = part.graph, sizes[column]
     if size == 1:
         return Full(1)
-    if isinstance(graph, Full):
+    if graph.complete:
         return Full(size)
     if isinstance(graph, Grid) and graph.shape == tuple(sizes.values()):
         axis = part.columns.index(column)
@@ -143,17 +140,7 @@ def _onto(part: Part, column: str, sizes: dict[str, int]) -> PolicyGraph:
         return graph
     boxes = (single_cells(n) if name == column else whole_bin(n) for name, n in sizes.items())
     projected = graph.project(Bins.product(*boxes))
-    return _moving(projected) if isinstance(projected, Product) else projected
-
-
-def _moving(graph: Product) -> PolicyGraph:
-    """The one factor that is not a single cell."""
-    return next((factor for factor in graph.factors if factor.size > 1), Full(1))
-
-
-def without_presence(graph: PolicyGraph) -> PolicyGraph:
-    """The graph of the values alone, without ⊥."""
-    return graph.base if isinstance(graph, Cone) and graph.apex is Apex.PRESENCE else graph
+    return without_trivial_factors(projected)
 
 
 @final
@@ -233,8 +220,8 @@ class Policy:
 
         ``graphs`` as in ``by_column``; columns that are not named keep theirs.
         """
-        given = {name: _column_graph(self.domain, name, graph) for name, graph in (graphs or {}).items()}
-        rest = [name for name in self.domain.names if name not in given]
+        columns = {name: _column_graph(self.domain, name, graph) for name, graph in (graphs or {}).items()}
+        rest = [name for name in self.domain.names if name not in columns]
         if rest and not self.separable:
             raise PolicyConflict(
                 "This policy hides areas that span several columns, so it is changed as a whole.",
@@ -243,9 +230,9 @@ class Policy:
                     "blowfishdb policy export, edit the file, and import it",
                 ),
             )
-        given |= {name: without_presence(own_graph(self, name)) for name in rest}
+        columns |= {name: own_graph(self, name).counted for name in rest}
         graph = combined(
-            [given[name] for name in self.domain.names],
+            [columns[name] for name in self.domain.names],
             joint=self.joint if joint is None else joint,
             hide_presence=self.hides_presence if hide_presence is None else hide_presence,
         )
@@ -269,8 +256,8 @@ class Policy:
     @property
     def separable(self) -> bool:
         """Whether the policy says one thing about each column, and nothing about several at once."""
-        found = parts_of(self)
-        return found.whole_record or all(len(part.columns) == 1 for part in found.parts)
+        parts = parts_of(self)
+        return parts.whole_record or all(len(part.columns) == 1 for part in parts.parts)
 
     @property
     def joint(self) -> bool:
@@ -325,8 +312,8 @@ def group_counts(column: str, graph: PolicyGraph) -> str | None:
 
     Only for columns that drop no rows: elsewhere one may always move in or out of a group unseen.
     """
-    groups = graph.components().count
-    if isinstance(graph, Apart) and groups == 2:
+    groups, split = graph.components().count, graph.without_last()
+    if split is not None and not split[1] and groups == 2:
         return f"how many values of '{column}' are missing"
     return f"how many rows are in each of the {groups:,} groups of '{column}'" if groups > 1 else None
 
@@ -337,14 +324,14 @@ def with_missing(attribute: Attribute, graph: PolicyGraph) -> PolicyGraph:
         return graph
     if attribute.missing_is_public:
         return Apart(graph)
-    return Full(graph.size + 1) if isinstance(graph, Full) else Cone(graph, Apex.MISSING)
+    return Full(graph.size + 1) if graph.complete else Cone(graph, Apex.MISSING)
 
 
 def without_trivial_factors(graph: PolicyGraph) -> PolicyGraph:
     """Attributes with a single cell cannot move; what is left reads as the graph it is."""
     if isinstance(graph, Cone):
         return Cone(without_trivial_factors(graph.base), graph.apex)
-    if not isinstance(graph, Product):
+    if not graph.factors:
         return graph
     moving = tuple(factor for factor in graph.factors if factor.size > 1)
     if not moving:
@@ -396,4 +383,4 @@ class RowRules:
 
 
 def _hides(policy: Policy, column: str) -> bool:
-    return without_presence(own_graph(policy, column)).edge_count > 0
+    return own_graph(policy, column).counted.edge_count > 0

@@ -19,7 +19,7 @@ from blowfishdb.core.arrays import FloatArray, IntArray, ceil_div
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.errors import NotFinite
-from blowfishdb.core.graphs import Banded, Explicit, Full, Partitioned, PolicyGraph, Threshold
+from blowfishdb.core.graphs import Explicit, Grid, PolicyGraph
 from blowfishdb.core.policy.columns import data_distance, shown_cell, shown_distance, typed_cell, values_graph
 from blowfishdb.core.policy.policy import Policy, own_graph
 
@@ -126,14 +126,10 @@ def curve(policy: Policy, column: str, budget: Epsilon) -> tuple[Step, ...]:
     if attribute.value_count == 1:
         return ()
     line = attribute.ordered and graph.size == attribute.value_count
-    if not line or isinstance(graph, Partitioned) or _unlisted(graph):
+    unlisted = graph.reach is None and graph.size > _ALL_PAIRS  # not all distances are computed
+    if not line or graph.cliques is not None or unlisted:
         return tuple(_by_kind(graph, budget, capped))
     return tuple(_along(attribute, _ladder(graph, budget, capped), budget))
-
-
-def _unlisted(graph: PolicyGraph) -> bool:
-    """Explicit edges on so many cells that not all distances are computed."""
-    return not isinstance(graph, Full | Threshold | Banded) and graph.size > _ALL_PAIRS
 
 
 Rung = tuple[float, int]
@@ -141,26 +137,22 @@ Rung = tuple[float, int]
 
 
 def _ladder(graph: PolicyGraph, budget: Epsilon, capped: bool) -> Iterator[Rung]:
-    last = graph.size - 1
-    if isinstance(graph, Full):
-        yield 1, last
-    elif isinstance(graph, Threshold | Banded):
-        rungs = _capped(graph) if capped else _greedy(graph, budget)
-        yield from rungs
-    else:
+    if graph.reach is None:
         yield from _worst_pairs(graph, capped)
+    elif not capped:
+        yield from _greedy(graph, budget)
+    else:
+        yield 1, _covered(graph, 1)
+        if not graph.complete:
+            yield 2, graph.size - 1
 
 
-def _capped(graph: Threshold | Banded) -> Iterator[Rung]:
-    yield 1, _covered(graph, 1)
-    yield 2, graph.size - 1
-
-
-def _greedy(graph: Threshold | Banded, budget: Epsilon) -> Iterator[Rung]:
+def _greedy(graph: PolicyGraph, budget: Epsilon) -> Iterator[Rung]:
     """At most 60 distances, evenly spread up to the one at which nothing is left to hide."""
     last = graph.size - 1
     enough = math.ceil(math.log(SURE / (1 - SURE)) / float(budget)) if budget else last
-    most = ceil_div(last, graph.theta) if isinstance(graph, Threshold) else last
+    most = ceil_div(last, graph.line_reach or 1)
+    connected = graph.components().count == 1
     stride = max(1, ceil_div(min(enough, most), MOST_STEPS))
     reached = 0
     for distance in range(stride, min(enough, most) + stride, stride):
@@ -169,28 +161,25 @@ def _greedy(graph: Threshold | Banded, budget: Epsilon) -> Iterator[Rung]:
             yield distance, here
         if here == last:
             return
-        if here == reached and not _connected(graph):
+        if here == reached and not connected:
             break
         reached = here
-    if not _connected(graph):
+    if not connected:
         yield math.inf, last
 
 
-def _connected(graph: Threshold | Banded) -> bool:
-    return isinstance(graph, Threshold) or graph.components().count == 1
-
-
-def _covered(graph: Threshold | Banded, distance: int) -> int:
+def _covered(graph: PolicyGraph, distance: int) -> int:
     """The largest k such that every two cells at most k apart are at most ``distance`` edges apart.
 
-    In a banded graph ``distance`` greedy jumps from i end at r(i), and jumping is repeated squaring of r.
-    Cells k apart need more jumps iff some r(i) falls short of both i + k and the last cell.
+    Where cells reach differently far, ``distance`` greedy jumps from i end at r(i), and jumping is repeated
+    squaring of r. Cells k apart need more jumps iff some r(i) falls short of both i + k and the last cell.
     """
     last = graph.size - 1
-    if isinstance(graph, Threshold):
-        return min(distance * graph.theta, last)
+    if graph.line_reach is not None:
+        return min(distance * graph.line_reach, last)
+    jump, left = graph.right_ends(), distance
+    assert jump is not None  # its edges are intervals: it has a reach
     ends: IntArray = np.arange(graph.size)
-    jump, left = graph.right, distance
     while left:
         if left & 1:
             ends = jump[ends]
@@ -235,9 +224,8 @@ def _along(attribute: Attribute, ladder: Iterator[Rung], budget: Epsilon) -> Ite
 def _by_kind(graph: PolicyGraph, budget: Epsilon, capped: bool) -> Iterator[Step]:
     """Where values have no distance: what joins two of them, and how many such steps it takes."""
     farthest, split = extent(graph)
-    names = (
-        {1: "in the same group", math.inf: "in different groups"} if isinstance(graph, Partitioned) else {}
-    )
+    grouped = graph.cliques is not None
+    names = {1: "in the same group", math.inf: "in different groups"} if grouped else {}
     if farthest == 1 and not split:
         names = {1: "any two values"}
     elif not farthest:
@@ -261,15 +249,18 @@ def _steps_apart(distance: float) -> str:
 
 
 def extent(graph: PolicyGraph) -> tuple[int, bool]:
-    """The largest finite distance of two cells (for long lists a bound), and whether some are infinite."""
+    """The largest finite distance of two cells (for long lists and grids at least), and whether some are
+    infinite.
+    """
     if graph.size == 1:
         return 0, False
-    if isinstance(graph, Full):
-        return 1, False
-    if isinstance(graph, Threshold):
-        return ceil_div(graph.size - 1, graph.theta), False
+    if graph.line_reach is not None:
+        return ceil_div(graph.size - 1, graph.line_reach), False
+    if isinstance(graph, Grid):
+        longest = sum(int(graph.cost(axis, n - 1)) for axis, n in enumerate(graph.shape))
+        return ceil_div(longest, graph.theta), False
     split = graph.components().count > 1
-    if isinstance(graph, Partitioned):
+    if graph.cliques is not None:
         return int(graph.edge_count > 0), split
     if graph.edge_count == 0:
         return 0, True

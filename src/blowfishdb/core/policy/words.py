@@ -11,7 +11,7 @@ from blowfishdb.core.constraints.under_policy import keeps_component_totals, ove
 from blowfishdb.core.domain.dates import Date
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidInput, TooLarge
-from blowfishdb.core.graphs import Full, Grid, Partitioned
+from blowfishdb.core.graphs import Grid, Partitioned, PolicyGraph
 from blowfishdb.core.graphs.inclusion import includes
 from blowfishdb.core.policy.columns import (
     ColumnRule,
@@ -21,7 +21,7 @@ from blowfishdb.core.policy.columns import (
     shown_distance,
     typed_distance,
 )
-from blowfishdb.core.policy.policy import Part, Policy, group_counts, own_graph, parts_of, without_presence
+from blowfishdb.core.policy.policy import Part, Policy, group_counts, own_graph, parts_of
 from blowfishdb.core.policy.statements import ColumnChange, PolicyDifference
 
 _FEW = 6  # how many known counts are listed one by one
@@ -101,7 +101,7 @@ def sentence(policy: Policy, column: str) -> str:
     part = parts_of(policy).of(column)
     if len(part.columns) == 1:
         return _column_sentence(policy.domain, current(policy, column, most=_FEW**2))
-    if isinstance(part.graph, Full):
+    if part.graph.complete:
         return f"Hide which value of '{column}' someone has."
     return _shared_sentence(policy, part)
 
@@ -174,28 +174,28 @@ def _column_sentence(domain: Domain, rule: ColumnRule) -> str:
 
 def _shared_sentence(policy: Policy, part: Part) -> str:
     names = _listed(part.columns)
-    if isinstance(part.graph, Grid):
+    if area_radius(part.graph) is not None:
         far = area_distance(policy, part)
         return (
             f"Hide which of two places ({names}) someone has when they are within {far} of each other, "
             "the distances in all these columns added up."
         )
-    if isinstance(part.graph, Partitioned):
+    if part.graph.cliques is not None:
         return f"Hide which of two combinations of {names} someone has when they are in the same group."
     return f"Hide which of two combinations of {names} someone has when the policy joins them."
 
 
 def _shared_pairs(policy: Policy, part: Part) -> str | None:
     names = _listed(part.columns)
-    if isinstance(part.graph, Full):
+    if part.graph.complete:
         return (
             "any two records"
             if len(part.columns) == len(policy.domain)
             else f"any two combinations of {names}"
         )
-    if isinstance(part.graph, Grid):
+    if area_radius(part.graph) is not None:
         return f"two places ({names}) within {area_distance(policy, part)} of each other"
-    if isinstance(part.graph, Partitioned):
+    if part.graph.cliques is not None:
         return f"two combinations of {names} in the same group"
     return f"two combinations of {names} that the policy joins"
 
@@ -208,9 +208,14 @@ def area_unit(domain: Domain, columns: tuple[str, ...]) -> bool:
     return same and len(kinds) == 1 and all(attribute.ordered for attribute in attributes)
 
 
+def area_radius(graph: PolicyGraph) -> int | None:
+    """How far apart two places of an area may be, in cells, the distances of all axes added up."""
+    return graph.theta if isinstance(graph, Grid) else None
+
+
 def area_distance(policy: Policy, part: Part, times: int = 1) -> str:
     """How far apart two places of an area may be, in words; ``times`` that distance."""
-    theta = part.graph.theta * times if isinstance(part.graph, Grid) else times
+    theta = (area_radius(part.graph) or 1) * times
     if area_unit(policy.domain, part.columns):
         return shown_distance(policy.domain[part.columns[0]], theta)
     return f"{grouped(theta)} cell{'s' if theta > 1 else ''}"
@@ -244,7 +249,7 @@ def difference(old: Policy, new: Policy) -> PolicyDifference:
 
 
 def _column_change(old: Policy, new: Policy, column: str) -> ColumnChange:
-    before, after = (without_presence(own_graph(policy, column)) for policy in (old, new))
+    before, after = (own_graph(policy, column).counted for policy in (old, new))
     kept, hidden = includes(after, before), includes(before, after)
     tightens, loosens = (None if known is None else not known for known in (hidden, kept))
     return ColumnChange(column, sentence(old, column), sentence(new, column), tightens, loosens)

@@ -40,7 +40,6 @@ from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.domain.domain import Axis
 from blowfishdb.core.domain.values import Value
 from blowfishdb.core.errors import InvalidWorkload
-from blowfishdb.core.graphs import Threshold
 from blowfishdb.core.policy.columns import values_graph
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.workloads.base import Numbers
@@ -57,7 +56,7 @@ def usual_bins(policy: Policy, column: str) -> Bins:
     """
     attribute = policy.domain[column]
     graph, _ = values_graph(policy, column)
-    cells = graph.theta if isinstance(graph, Threshold) else 1
+    cells = 1 if graph.complete else graph.line_reach or 1
     return attribute.equal_bins(min(cells, max(1, attribute.value_count // _FEWEST_BINS)))
 
 

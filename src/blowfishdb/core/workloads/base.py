@@ -113,6 +113,31 @@ class Workload(ByContent, ABC):
         merged = self.merged()
         return int(merged.norms(np.arange(merged.size)).max())
 
+    # --- structure: each kind says what it is -------------------------------------------------
+
+    factors: tuple[Workload, ...] = ()
+    """The questions of each attribute, last fastest, where every combination of them is asked; else none."""
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """How many cells there are along each axis, where cells are those of a box, row-major; else none."""
+        return ()
+
+    @property
+    def one_per_cell(self) -> bool:
+        """Whether the questions are the cells themselves, in their order."""
+        return False
+
+    @property
+    def prefixes(self) -> bool:
+        """Whether the questions are the counts up to each cell, in their order."""
+        return False
+
+    @property
+    def every_range(self) -> bool:
+        """Whether the questions are all intervals of cells: differences of any two prefixes."""
+        return False
+
     def intervals(self) -> tuple[IntArray, IntArray] | None:
         """The questions as intervals [start, stop) of cells, where they are that."""
         return None

@@ -42,6 +42,14 @@ class Product(Workload):
         return math.prod(self.shape)
 
     @property
+    def axes(self) -> tuple[int, ...]:
+        return self.shape
+
+    @property
+    def one_per_cell(self) -> bool:
+        return all(factor.one_per_cell for factor in self.factors)
+
+    @property
     def count(self) -> int:
         return math.prod(factor.count for factor in self.factors)
 
@@ -133,6 +141,10 @@ class Rectangles(Workload):
         return math.prod(self.shape)
 
     @property
+    def axes(self) -> tuple[int, ...]:
+        return self.shape
+
+    @property
     def count(self) -> int:
         return int(self.lows.shape[0])
 
@@ -216,6 +228,10 @@ class Marginals(Workload):
         return math.prod(self.shape)
 
     @property
+    def axes(self) -> tuple[int, ...]:
+        return self.shape
+
+    @property
     def count(self) -> int:
         return sum(part.count for part in self.parts())
 
@@ -282,9 +298,7 @@ class Marginals(Workload):
 
 def one_per_cell(workload: Workload) -> bool:
     """Whether the questions are the cells themselves, in their order."""
-    if isinstance(workload, Product):
-        return all(one_per_cell(factor) for factor in workload.factors)
-    return isinstance(workload, Histogram)
+    return workload.one_per_cell
 
 
 def kronecker(matrices: Sequence[scipy.sparse.csr_array]) -> scipy.sparse.csr_array:

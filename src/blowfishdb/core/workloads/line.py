@@ -52,6 +52,10 @@ class Histogram(Workload):
         return np.where(np.equal(u, v), 0, 2)
 
     @property
+    def one_per_cell(self) -> bool:
+        return True
+
+    @property
     def largest_norm(self) -> int:
         return 1
 
@@ -102,6 +106,10 @@ class Cumulative(Workload):
 
     def moves(self, u: ArrayLike, v: ArrayLike) -> Numbers:
         return np.abs(np.subtract(u, v))
+
+    @property
+    def prefixes(self) -> bool:
+        return True
 
     @property
     def largest_norm(self) -> int:
@@ -166,6 +174,10 @@ class AllRanges(Workload):
     def moves(self, u: ArrayLike, v: ArrayLike) -> Numbers:
         distance = np.abs(np.subtract(u, v))
         return np.asarray(distance * (self.size + 1 - distance))
+
+    @property
+    def every_range(self) -> bool:
+        return True
 
     @property
     def largest_norm(self) -> int:

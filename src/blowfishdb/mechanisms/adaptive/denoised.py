@@ -170,7 +170,7 @@ class OrderedDenoisedPlan(DataDependentPlan):
 
     def estimate(self, counts: IntArray, *, epsilon: Epsilon, noise: Noise) -> FloatArray:
         released = np.asarray(self.inner.release(counts, epsilon=epsilon, noise=noise), dtype=np.float64)
-        if isinstance(self.inner.workload, Histogram):
+        if self.inner.workload.one_per_cell:
             return self._denoised_cells(released, self._cell_variance(epsilon))
         return self._denoised_prefixes(released, variance(1 / float(epsilon)))
 

@@ -22,7 +22,7 @@ from blowfishdb.core.errors import NotProven
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.sensitivity import check_sizes
-from blowfishdb.core.workloads import Histogram, Workload
+from blowfishdb.core.workloads import Workload
 from blowfishdb.mechanisms.adaptive.forest import Estimates, downwards, precisions, upwards
 from blowfishdb.mechanisms.adaptive.loops import chain
 from blowfishdb.mechanisms.adaptive.measuring import Measuring, Noisy
@@ -194,7 +194,7 @@ class PolicyTreePlan(DataDependentPlan):
     @cached_property
     def blocks(self) -> Blocks:
         """The public trees, one per block."""
-        make = Blocks.for_cells if isinstance(self.workload, Histogram) else Blocks.for_ranges
+        make = Blocks.for_cells if self.workload.one_per_cell else Blocks.for_ranges
         return make(self.workload.size, self.block)
 
     def estimate(self, counts: IntArray, *, epsilon: Epsilon, noise: Noise) -> FloatArray:
@@ -205,7 +205,7 @@ class PolicyTreePlan(DataDependentPlan):
         return self.blocks.estimate(measuring, total, check_divisible(epsilon, "a policy tree"))
 
     def explain(self) -> str:
-        inside = "cells" if isinstance(self.workload, Histogram) else "an adaptive tree"
+        inside = "cells" if self.workload.one_per_cell else "an adaptive tree"
         if self.blocks.count == 1:
             return (
                 f"Any move is hidden, so {inside} over the whole line, with ε/2 for every cell: a move "

@@ -28,11 +28,10 @@ import numpy as np
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray, ceil_div
 from blowfishdb.core.budget import NANO, Epsilon
 from blowfishdb.core.errors import InvalidEpsilon, NotProven
-from blowfishdb.core.graphs import Apex, Cone, Grid, PolicyGraph
-from blowfishdb.core.graphs import Product as ProductGraph
+from blowfishdb.core.graphs import Apex, Cone, PolicyGraph
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.sensitivity import check_sizes
-from blowfishdb.core.workloads import Marginals, Product, Rectangles, Workload
+from blowfishdb.core.workloads import Workload
 from blowfishdb.mechanisms.adaptive.forest import Forest, Nodes, downwards, upwards
 from blowfishdb.mechanisms.adaptive.loops import items
 from blowfishdb.mechanisms.adaptive.measuring import Measuring, Noisy
@@ -287,10 +286,7 @@ class AdaptiveTree(DataDependentMechanism):
 
 def ordered_shape(workload: Workload, graph: PolicyGraph) -> tuple[int, ...]:
     """The axes of the cells: those of the workload, else of the policy, else one line."""
-    for part in (workload, graph.counted):
-        if isinstance(part, Product | Rectangles | Marginals | ProductGraph | Grid):
-            return part.shape
-    return (workload.size,)
+    return workload.axes or graph.counted.axes or (workload.size,)
 
 
 def _add_remove(graph: PolicyGraph) -> bool:

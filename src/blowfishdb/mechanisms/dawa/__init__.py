@@ -227,7 +227,7 @@ def released_in_buckets(
     sums = np.zeros(sizes.size, dtype=np.int64)
     np.add.at(sums, labels, counts)
     projected = graph.project(Bins.labels(labels))
-    in_line = workload.intervals() is not None and not isinstance(workload, Histogram)
+    in_line = workload.intervals() is not None and not workload.one_per_cell
     asked: Workload = Cumulative(sizes.size) if in_line else Histogram(sizes.size)
     plan = Best().plan(asked, projected)
     released = np.asarray(plan.release(sums, epsilon=epsilon, noise=noise), dtype=np.float64)

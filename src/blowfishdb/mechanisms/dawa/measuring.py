@@ -23,7 +23,7 @@ import numpy as np
 
 from blowfishdb.core.arrays import FloatArray, IntArray
 from blowfishdb.core.noise import Noise
-from blowfishdb.core.workloads import AllRanges, Workload
+from blowfishdb.core.workloads import Workload
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.compiled import compiled
 
@@ -115,7 +115,7 @@ def coverage(workload: Workload, order: IntArray | None, buckets: IntArray) -> C
     is public, and only the accuracy depends on it.
     """
     size = workload.size
-    many = isinstance(workload, AllRanges) and workload.count > _LISTED
+    many = workload.every_range and workload.count > _LISTED
     if order is None and not many:
         ranges = workload.intervals()
         if ranges is not None:

@@ -28,7 +28,7 @@ import numpy as np
 from blowfishdb.core.arrays import FloatArray, IntArray, ceil_div
 from blowfishdb.core.errors import InvalidBins, TooLarge
 from blowfishdb.core.noise import Noise
-from blowfishdb.core.workloads import Marginals, Product, Rectangles, Workload
+from blowfishdb.core.workloads import Workload
 from blowfishdb.mechanisms.adaptive.tree import hilbert_order
 from blowfishdb.mechanisms.compiled import compiled
 
@@ -264,9 +264,7 @@ def row_order(workload: Workload) -> IntArray | None:
 
     Two axes: the Hilbert curve. More: the bits of the coordinates in turn.
     """
-    if not isinstance(workload, Marginals | Product | Rectangles):
-        return None
-    shape = tuple(length for length in workload.shape if length > 1)
+    shape = tuple(length for length in workload.axes if length > 1)
     if len(shape) < 2:
         return None
     return hilbert_order(*shape) if len(shape) == 2 else _interleaved(shape)

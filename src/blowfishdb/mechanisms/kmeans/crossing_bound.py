@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -23,7 +23,7 @@ import numpy as np
 from blowfishdb.core.arrays import FloatArray, IntArray
 from blowfishdb.core.domain.bins import LIMIT, Bins, ProductBins
 from blowfishdb.core.errors import TooLarge
-from blowfishdb.core.graphs import Banded, Cone, Full, Grid, Partitioned, PolicyGraph, Product, Threshold
+from blowfishdb.core.graphs import Grid, Partitioned, PolicyGraph
 from blowfishdb.core.graphs.grid_moves import GridMoves
 from blowfishdb.core.questions.clusters import Centroids, PointSpace
 
@@ -47,7 +47,7 @@ class Reach:
 
 def reaches(graph: PolicyGraph, shape: tuple[int, ...]) -> tuple[Reach, ...]:
     """A few reaches that together cover every edge of ``graph`` over a box of ``shape``."""
-    if isinstance(graph, Product) and tuple(n for f in graph.factors for n in _shape(f)) == shape:
+    if graph.factors and tuple(n for f in graph.factors for n in _shape(f)) == shape:
         each = [reaches(factor, _shape(factor)) for factor in graph.factors]
         if graph.joint:
             return tuple(Reach(tuple(s for r in some for s in r.box)) for some in itertools.product(*each))
@@ -55,17 +55,17 @@ def reaches(graph: PolicyGraph, shape: tuple[int, ...]) -> tuple[Reach, ...]:
     if isinstance(graph, Grid) and graph.shape == shape:
         box = tuple(graph.axis_reach(axis) for axis in range(len(shape)))
         return (Reach(box, graph.theta if all(width == 1 for width in graph.widths) else None),)
-    if isinstance(graph, Partitioned):
-        parts = graph.parts.factors if isinstance(graph.parts, ProductBins) else (graph.parts,)
+    if graph.cliques is not None:
+        parts = graph.cliques.factors if isinstance(graph.cliques, ProductBins) else (graph.cliques,)
         if tuple(part.size for part in parts) == shape:
-            return (Reach(tuple(map(_widest, parts))),)
+            return (Reach(tuple(Partitioned(part).span for part in parts)),)
     if len(shape) == 1 and graph.span is not None:
         return (Reach((graph.span,)),)
     return (Reach(tuple(n - 1 for n in shape)),)
 
 
 def _shape(graph: PolicyGraph) -> tuple[int, ...]:
-    return graph.shape if isinstance(graph, Grid) else (graph.size,)
+    return graph.axes or (graph.size,)
 
 
 def _alone(each: Sequence[tuple[Reach, ...]], place: int, reach: Reach) -> Reach:
@@ -74,17 +74,12 @@ def _alone(each: Sequence[tuple[Reach, ...]], place: int, reach: Reach) -> Reach
     return Reach(tuple(itertools.chain.from_iterable(boxes)), reach.total)
 
 
-def _widest(part: Bins) -> int:
-    graph = Partitioned(part)
-    return graph.span
-
-
 def bounded_extents(centroids: Centroids) -> tuple[FloatArray, FloatArray]:
     """The box around every cluster."""
     axes = centroids.space.axes
     ways: FloatArray = np.concatenate((np.eye(axes), -np.eye(axes)))
-    found = _supports(centroids, ways)
-    return -found[:, axes:], found[:, :axes]
+    supports = _supports(centroids, ways)
+    return -supports[:, axes:], supports[:, :axes]
 
 
 def bounded_change(
@@ -249,18 +244,39 @@ MOST_WORK = 2**30
 
 def nearby_work(graph: PolicyGraph) -> int:
     """About how many comparisons ``largest_nearby`` makes."""
-    match graph:
-        case Full() | Threshold() | Partitioned():
-            return 4 * graph.size
-        case Banded():
-            return 2 * graph.size * max(1, graph.size.bit_length())
-        case Product():
-            return sum(graph.size // factor.size * nearby_work(factor) for factor in graph.factors)
-        case Cone():
-            return nearby_work(graph.base) + graph.size
-        case Grid():
-            return graph.size * _grid_passes(graph)
-    return 4 * graph.edge_count
+    return _way(graph).work
+
+
+@final
+@dataclass(frozen=True)
+class _Way:
+    """How the neighbourhoods of one kind of graph are looked through, and with how many comparisons."""
+
+    work: int
+    largest: Callable[[IntArray], IntArray]
+
+
+def _way(graph: PolicyGraph) -> _Way:
+    """By the structure of the graph, cheapest first; a graph that has none is gone through edge by edge."""
+    size = graph.size
+    if graph.line_reach is not None:
+        reach = graph.line_reach
+        return _Way(4 * size, lambda values: _window(values, reach))
+    if graph.cliques is not None:
+        parts = graph.cliques
+        return _Way(4 * size, lambda values: _within_parts(values, parts))
+    if graph.factors:
+        each = (size // factor.size * nearby_work(factor) for factor in graph.factors)
+        return _Way(sum(each), lambda values: _product(values, graph))
+    split = graph.without_last()
+    if split is not None and split[1]:
+        return _Way(nearby_work(split[0]) + size, lambda values: _cone(values, split[0]))
+    if isinstance(graph, Grid):
+        return _Way(size * _grid_passes(graph), lambda values: _grid(values, graph))
+    ends = graph.right_ends()
+    if ends is not None:
+        return _Way(2 * size * max(1, size.bit_length()), lambda values: _banded(values, ends))
+    return _Way(4 * graph.edge_count, lambda values: _edge_by_edge(values, graph))
 
 
 def largest_nearby(values: IntArray, graph: PolicyGraph) -> IntArray:
@@ -268,22 +284,7 @@ def largest_nearby(values: IntArray, graph: PolicyGraph) -> IntArray:
 
     Cells are along the last axis. Values below zero stand for cells that do not take part.
     """
-    match graph:
-        case Full():
-            return np.broadcast_to(values.max(axis=-1, keepdims=True), values.shape)
-        case Threshold():
-            return _window(values, graph.reach)
-        case Banded():
-            return _banded(values, graph)
-        case Partitioned():
-            return _within_parts(values, graph)
-        case Product():
-            return _product(values, graph)
-        case Cone():
-            return _cone(values, graph)
-        case Grid():
-            return _grid(values, graph)
-    return _edge_by_edge(values, graph)
+    return _way(graph).largest(values)
 
 
 def _window(values: IntArray, reach: int) -> IntArray:
@@ -294,43 +295,42 @@ def _window(values: IntArray, reach: int) -> IntArray:
     return np.asarray(maximum_filter1d(values, 2 * reach + 1, axis=-1, mode="constant", cval=-1))
 
 
-def _banded(values: IntArray, graph: Banded) -> IntArray:
+def _banded(values: IntArray, high: IntArray) -> IntArray:
     """Neighbours of a cell are an interval; the maxima of all intervals of length 2^j answer any of them."""
-    cells = np.arange(graph.size)
-    low, high = np.searchsorted(graph.right, cells), graph.right
+    low = np.searchsorted(high, np.arange(high.size))
     level = np.frexp((high - low + 1).astype(np.float64))[1] - 1
-    found = np.empty_like(values)
+    largest = np.empty_like(values)
     table = values
     for power in range(int(level.max()) + 1):
         at = level == power
         ends = high[at] - (1 << power) + 1
-        found[..., at] = np.maximum(table[..., low[at]], table[..., ends])
+        largest[..., at] = np.maximum(table[..., low[at]], table[..., ends])
         if power < level.max():
             table = np.maximum(table[..., : -(1 << power)], table[..., 1 << power :])
-    return found
+    return largest
 
 
-def _within_parts(values: IntArray, graph: Partitioned) -> IntArray:
-    labels = graph.parts.assignment()
-    most = np.full((graph.parts.count, *values.shape[:-1]), -1, dtype=values.dtype)
+def _within_parts(values: IntArray, parts: Bins) -> IntArray:
+    labels = parts.assignment()
+    most = np.full((parts.count, *values.shape[:-1]), -1, dtype=values.dtype)
     np.maximum.at(most, labels, np.moveaxis(values, -1, 0))
     return np.moveaxis(most[labels], 0, -1)
 
 
-def _product(values: IntArray, graph: Product) -> IntArray:
+def _product(values: IntArray, graph: PolicyGraph) -> IntArray:
     """Jointly, a neighbourhood is the product of those of the attributes; else it is their union."""
-    box = values.reshape(*values.shape[:-1], *graph.shape)
-    found = box
+    box = values.reshape(*values.shape[:-1], *graph.axes)
+    largest = box
     for axis, factor in enumerate(graph.factors, start=values.ndim - 1):
-        source = np.moveaxis(found if graph.joint else box, axis, -1)
+        source = np.moveaxis(largest if graph.joint else box, axis, -1)
         moved = np.moveaxis(largest_nearby(source, factor), -1, axis)
-        found = moved if graph.joint else np.maximum(found, moved)
-    return np.ascontiguousarray(found).reshape(values.shape)
+        largest = moved if graph.joint else np.maximum(largest, moved)
+    return np.ascontiguousarray(largest).reshape(values.shape)
 
 
-def _cone(values: IntArray, graph: Cone) -> IntArray:
+def _cone(values: IntArray, base: PolicyGraph) -> IntArray:
     apex = values[..., -1:]
-    rest = np.maximum(largest_nearby(values[..., :-1], graph.base), apex)
+    rest = np.maximum(largest_nearby(values[..., :-1], base), apex)
     return np.concatenate((rest, values.max(axis=-1, keepdims=True)), axis=-1)
 
 
@@ -348,8 +348,6 @@ def _grid(values: IntArray, graph: Grid) -> IntArray:
     box = values.reshape(*values.shape[:-1], *graph.shape)
     if any(width > 1 for width in graph.widths):
         return _boxes(box, graph).reshape(values.shape)
-    if len(graph.shape) == 1:
-        return _window(values, graph.axis_reach(0))
     if len(graph.shape) == 2:
         return _diamond(box, graph.theta).reshape(values.shape)
     for _ in range(min(graph.theta, sum(graph.shape) - len(graph.shape))):
@@ -382,21 +380,21 @@ def _boxes(box: IntArray, graph: Grid) -> IntArray:
     moves = GridMoves.of(graph, graph.shape)
     if moves is None:
         raise TooLarge("This L1 threshold has too many kinds of moves.", fixes=("a smaller threshold",))
-    found = box.copy()
+    largest = box.copy()
     for move in moves.extremes:
         grown = box
         for axis, reach in enumerate(move, start=box.ndim - len(move)):
             grown = np.moveaxis(_window(np.moveaxis(grown, axis, -1), reach), -1, axis)
-        np.maximum(found, grown, out=found)
-    return found
+        np.maximum(largest, grown, out=largest)
+    return largest
 
 
 def _edge_by_edge(values: IntArray, graph: PolicyGraph) -> IntArray:
     if graph.edge_count > LIMIT:
         raise TooLarge(f"The {graph.edge_count:,} edges of this policy cannot be listed.")
-    found = np.moveaxis(values, -1, 0).copy()
     source = np.moveaxis(values, -1, 0)
+    largest = source.copy()
     for block in graph.edge_blocks():
-        np.maximum.at(found, block[:, 0], source[block[:, 1]])
-        np.maximum.at(found, block[:, 1], source[block[:, 0]])
-    return np.moveaxis(found, 0, -1)
+        np.maximum.at(largest, block[:, 0], source[block[:, 1]])
+        np.maximum.at(largest, block[:, 1], source[block[:, 0]])
+    return np.moveaxis(largest, 0, -1)

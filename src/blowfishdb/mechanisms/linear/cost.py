@@ -24,7 +24,7 @@ from blowfishdb.core.arrays import BoolArray, IntArray
 from blowfishdb.core.domain.bins import LIMIT, Bins
 from blowfishdb.core.errors import TooLarge
 from blowfishdb.core.graphs import PolicyGraph
-from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Workload
+from blowfishdb.core.workloads import Workload
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.compiled import compiled
 
@@ -125,7 +125,7 @@ def unchanging_rows(workload: Workload, graph: PolicyGraph) -> BoolArray:
     components = graph.components()
     if components.count == 1:
         return _constant_rows(workload)
-    if isinstance(workload, Histogram):
+    if workload.one_per_cell:
         alone = np.bincount(components.assignment()) == 1
         return np.asarray(alone[components.assignment()])
     return _constant_on_parts(workload, components)
@@ -139,7 +139,8 @@ def _constant_rows(workload: Workload) -> BoolArray:
 def _row_extremes(workload: Workload) -> tuple[Numbers, Numbers]:
     """The smallest and the largest entry of every row."""
     if workload.binary:
-        if isinstance(workload, Histogram | Cumulative | AllRanges) or workload.size <= LIMIT:
+        implicit = workload.one_per_cell or workload.prefixes or workload.every_range
+        if implicit or workload.size <= LIMIT:
             ones = workload.answer(np.ones(workload.size, dtype=np.int64))
             return (ones == workload.size).astype(np.int64), (ones > 0).astype(np.int64)
         raise TooLarge(f"The questions span {workload.size:,} cells, above the limit of {LIMIT:,}.")

@@ -30,7 +30,7 @@ from scipy.sparse import csr_array
 
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
 from blowfishdb.core.errors import TooLarge
-from blowfishdb.core.workloads import AllRanges, Workload
+from blowfishdb.core.workloads import Workload
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.compiled import compiled
 from blowfishdb.mechanisms.linear.estimators import (
@@ -369,7 +369,7 @@ class CutLeastSquares(Estimator):
     def total_variance(self, workload: Workload, of_noise: FloatArray) -> float:
         """All ranges: Σ_{i<j} Var(p_j − p_i) = (k+1)·tr Σ − 1ᵀΣ1 over the cut points."""
         unknown = np.arange(np.count_nonzero(~self.public))
-        if not isinstance(workload, AllRanges) or not unknown.size:
+        if not workload.every_range or not unknown.size:
             return float(self.variances(workload, of_noise).sum())
         none = np.full_like(unknown, -1)
 

@@ -17,7 +17,7 @@ from blowfishdb.core.errors import NotProven
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.graphs.grid_moves import GridMoves, grid_shape
 from blowfishdb.core.sensitivity import check_sizes
-from blowfishdb.core.workloads import Histogram, Ranges, Workload
+from blowfishdb.core.workloads import Ranges, Workload
 from blowfishdb.mechanisms.optimized.boxes_questions import Questions, SeparablePlan
 from blowfishdb.mechanisms.optimized.boxes_tensor import TensorBoxes
 from blowfishdb.mechanisms.optimized.boxes_tree import Chain, Level, fine_chain, flat_chain
@@ -126,7 +126,7 @@ def _flat(factor: Workload) -> bool:
     """Whether the questions are about single cells, or about all of them together."""
     if isinstance(factor, Ranges):
         return bool((factor.starts == 0).all() and (factor.ends == factor.size - 1).all())
-    return isinstance(factor, Histogram)
+    return factor.one_per_cell
 
 
 def _nearest(chain: Chain, reach: int, *, above: bool) -> int:

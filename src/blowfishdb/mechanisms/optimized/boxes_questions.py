@@ -21,7 +21,7 @@ import numpy as np
 from blowfishdb.core.arrays import BoolArray, FloatArray
 from blowfishdb.core.domain.bins import LIMIT
 from blowfishdb.core.errors import TooLarge
-from blowfishdb.core.workloads import Histogram, Marginals, Product, Ranges, Rectangles, Workload
+from blowfishdb.core.workloads import Histogram, Marginals, Ranges, Rectangles, Workload
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.plan import Plan
 
@@ -108,11 +108,11 @@ class Questions:
     @staticmethod
     def of(workload: Workload, shape: tuple[int, ...]) -> Questions | None:
         """The workload over the axes ``shape``; None if it is not a sum of products."""
-        if isinstance(workload, Histogram) and workload.size == math.prod(shape):
+        if workload.one_per_cell and workload.size == math.prod(shape):
             return Questions(shape, (Term(tuple(Histogram(n) for n in shape)),))
-        if isinstance(workload, Product | Marginals | Rectangles) and workload.shape != shape:
+        if workload.axes and workload.axes != shape:
             return None
-        if isinstance(workload, Product):
+        if workload.factors:
             return Questions(shape, (Term(workload.factors),))
         if isinstance(workload, Marginals):
             return Questions(shape, tuple(Term(part.factors) for part in workload.parts()))

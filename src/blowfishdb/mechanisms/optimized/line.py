@@ -19,7 +19,7 @@ from blowfishdb.core.budget import AnyEpsilon, positive
 from blowfishdb.core.domain.bins import LIMIT
 from blowfishdb.core.errors import TooLarge
 from blowfishdb.core.graphs import PolicyGraph
-from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Ranges
+from blowfishdb.core.workloads import Ranges
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.linear.strategy import UnitScales
 from blowfishdb.mechanisms.optimized.line_design import LineQuestions, Piece
@@ -91,9 +91,9 @@ class OptimizedLine(Plan):
         return errors
 
     def _answers(self, cuts: FloatArray) -> FloatArray:
-        if isinstance(self.workload, Histogram):
+        if self.workload.one_per_cell:
             return np.asarray(np.diff(cuts))
-        if isinstance(self.workload, Cumulative):
+        if self.workload.prefixes:
             return np.asarray(cuts[..., 1:])
         first, last = self._ends
         return np.asarray(cuts[..., last + 1] - cuts[..., first])
@@ -101,13 +101,13 @@ class OptimizedLine(Plan):
     def largest_errors(self, noise: Numbers) -> FloatArray:
         """For all ranges, max − min of the errors of the cuts: never k² answers."""
         errors = self._cut_errors(noise)
-        if isinstance(self.workload, AllRanges):
+        if self.workload.every_range:
             return np.asarray(np.ptp(errors, axis=-1))
         return np.asarray(np.abs(self._answers(errors)).max(axis=-1))
 
     @property
     def width(self) -> int:
-        asked = self.workload.count if isinstance(self.workload, Ranges) else self.workload.size
+        asked = self.workload.size if self.workload.every_range else self.workload.count
         return max(len(self.scales), asked)
 
     @cached_property
@@ -149,7 +149,7 @@ class OptimizedLine(Plan):
     def one_to_one(self) -> bool:
         """Under θ = 1 the prefixes themselves are measured."""
         ordered = all(not piece.strategy.shape.hats for piece in self.pieces)
-        return ordered and isinstance(self.workload, Cumulative)
+        return ordered and self.workload.prefixes
 
     # --- errors ---------------------------------------------------------------------------------
 
@@ -181,10 +181,10 @@ class OptimizedLine(Plan):
 
     def _total(self, piece: Piece, noise: FloatArray) -> float:
         """All ranges: a cut of this stretch meets k other cuts, and errs together with those of its own."""
-        if isinstance(self.workload, Histogram):
+        if self.workload.one_per_cell:
             return float(piece.solver.cell_variances(noise).sum())
         trace = float(piece.solver.prefix_variances(noise).sum())
-        if isinstance(self.workload, Cumulative):
+        if self.workload.prefixes:
             return trace
         return (self.workload.size + 1) * trace - piece.solver.sum_variance(noise)
 
@@ -194,7 +194,7 @@ class OptimizedLine(Plan):
 
     def largest_variance(self, of_noise: FloatArray) -> float:
         """Many ranges are not gone through: the two ends of the worst one err by at most twice a prefix."""
-        if not isinstance(self.workload, AllRanges) or self.workload.count <= _FEW:
+        if not self.workload.every_range or self.workload.count <= _FEW:
             return float(self.variances(of_noise).max())
         cuts = [
             piece.solver.prefix_variances(noise).max() for piece, noise in self._first_stretches(of_noise)
@@ -204,7 +204,7 @@ class OptimizedLine(Plan):
     @cached_property
     def largest_deviation(self) -> float:
         unit = 2.0 * self.scales.floats() ** 2
-        if not isinstance(self.workload, AllRanges) or self.workload.size > _DENSE:
+        if not self.workload.every_range or self.workload.size > _DENSE:
             return float(np.sqrt(self.largest_variance(unit)))
         ends, within = [0.0, 0.0], 0.0
         for piece, noise in self._first_stretches(unit):

@@ -43,7 +43,7 @@ from scipy.sparse import csr_array
 from blowfishdb.core.arrays import FloatArray, IntArray
 from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.errors import EmptyDomain, InvalidThreshold, InvalidWorkload, TooLarge
-from blowfishdb.core.graphs import Banded, Full, Partitioned, PolicyGraph, Threshold
+from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Ranges
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.optimized.line_solver import LineSolver, System
@@ -353,13 +353,12 @@ class Piece:
 
 def pieces(workload: LineQuestions, graph: PolicyGraph) -> tuple[Piece, ...] | None:
     """A strategy for every component with more than one cell; None if the policy is not about a line."""
-    if isinstance(graph, Full | Threshold):
-        return tuple(_alike(workload, np.zeros(1, dtype=np.int64), graph.size, graph.reach, single=True))
-    if isinstance(graph, Partitioned) and graph.parts.contiguous:
-        return tuple(_partition(workload, graph.parts))
-    if isinstance(graph, Banded):
-        return tuple(_bands(workload, graph))
-    return None
+    if graph.line_reach is not None:
+        return tuple(_alike(workload, np.zeros(1, dtype=np.int64), graph.size, graph.line_reach, single=True))
+    if graph.cliques is not None and graph.cliques.contiguous:
+        return tuple(_partition(workload, graph.cliques))
+    ends = graph.right_ends()
+    return None if ends is None else tuple(_bands(workload, graph.components(), ends))
 
 
 def _partition(workload: LineQuestions, parts: Bins) -> Iterator[Piece]:
@@ -369,9 +368,8 @@ def _partition(workload: LineQuestions, parts: Bins) -> Iterator[Piece]:
         yield from _alike(workload, starts[sizes == size], size, size - 1, single=parts.count == 1)
 
 
-def _bands(workload: LineQuestions, graph: Banded) -> Iterator[Piece]:
-    components = graph.components()
-    reach = graph.right - np.arange(graph.size)
+def _bands(workload: LineQuestions, components: Bins, ends: IntArray) -> Iterator[Piece]:
+    reach = ends - np.arange(ends.size)
     for start, last in zip(
         *(f(np.arange(components.count)) for f in (components.first, components.last)), strict=True
     ):
@@ -400,9 +398,9 @@ def _alike(
 
 def _local(workload: LineQuestions, start: int, size: int, *, single: bool) -> LineWorkload:
     """What the questions ask of one stretch: beyond its ends, a range is a prefix or a suffix of it."""
-    if isinstance(workload, Histogram):
+    if workload.one_per_cell:
         return LineWorkload.identity()
-    if isinstance(workload, AllRanges) and single:
+    if workload.every_range and single:
         return LineWorkload.all_ranges()
     if isinstance(workload, Ranges):
         first = np.maximum(workload.starts - start, 0)

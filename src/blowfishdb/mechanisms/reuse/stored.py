@@ -30,7 +30,7 @@ from blowfishdb.core.domain.bins import LIMIT
 from blowfishdb.core.domain.domain import Axis
 from blowfishdb.core.errors import InvalidInput, InvalidScale, InvalidWorkload, SizeMismatch, TooLarge
 from blowfishdb.core.policy import codec
-from blowfishdb.core.workloads import AllRanges, Product, Workload
+from blowfishdb.core.workloads import AllRanges, Workload
 
 
 @final
@@ -141,7 +141,7 @@ def chosen(rows: Rows, some: IntArray) -> Rows:
 
 def _known(workload: Workload) -> Intervals | None:
     """The intervals of a workload whose shape is known without writing it out."""
-    if isinstance(workload, Product) and len(workload.factors) == 1:
+    if len(workload.factors) == 1:
         return _known(workload.factors[0])
     ends = workload.intervals()
     return None if ends is None else Intervals(workload.size, *ends)

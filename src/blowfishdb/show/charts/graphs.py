@@ -10,7 +10,6 @@ import numpy as np
 
 from blowfishdb.core.arrays import BoolArray
 from blowfishdb.core.domain.bins import Bins
-from blowfishdb.core.graphs import Grid, Product
 from blowfishdb.show.charts.frame import WIDTH, finished, label_axis
 from blowfishdb.show.tables import Table
 
@@ -207,9 +206,7 @@ def _runs(row: Any) -> Iterator[tuple[int, int]]:
 
 def _plane(graph: PolicyGraph) -> tuple[int, int] | None:
     """The sizes of two columns, if the graph is over both."""
-    if isinstance(graph, Grid | Product) and len(graph.shape) == 2:
-        return graph.shape[0], graph.shape[1]
-    return None
+    return (graph.axes[0], graph.axes[1]) if len(graph.axes) == 2 else None
 
 
 def _neighbourhood(
