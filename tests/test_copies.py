@@ -350,11 +350,14 @@ def test_columns_that_were_declared_anew_elsewhere(people: Dataset, tmp_path: Pa
         assert len(answer.raw) == 20
 
 
-def test_a_refresh_between_the_plan_and_the_charge(people: Dataset, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("owner", "step"), [(Ledger, "reserve"), (DuckDB, "_types")], ids=["before the charge", "before a look"]
+)
+def test_a_refresh_erases_the_copy(people: Dataset, tmp_path: Path, owner: type, step: str) -> None:
     question = people["v"].histogram().spend("0.1")
     with (
         Workspace(tmp_path / "w.blowfish", user="carla") as other,
-        just_before(Ledger, "reserve", other["people"].refresh),
+        just_before(owner, step, other["people"].refresh),
     ):
         assert question.ask().receipt.snapshot == 2
     assert people.budget.status.spent == bf.Epsilon("0.1")
@@ -395,16 +398,6 @@ def test_a_refresh_in_the_middle_of_a_batch(people: Dataset, tmp_path: Path) -> 
         answers = people.gateway.batch(low, high).ask()
     assert [answer.receipt.snapshot for answer in answers] == [2, 2]
     assert people.budget.status.spent == bf.Epsilon("0.2")
-
-
-def test_a_copy_that_is_erased_before_it_is_looked_at(people: Dataset, tmp_path: Path) -> None:
-    question = people["v"].histogram().spend("0.1")
-    with (
-        Workspace(tmp_path / "w.blowfish", user="carla") as other,
-        just_before(DuckDB, "_types", other["people"].refresh),
-    ):
-        assert question.ask().receipt.snapshot == 2
-    assert people.budget.status.spent == bf.Epsilon("0.1")
 
 
 def test_other_columns_between_the_plan_and_the_charge(people: Dataset, tmp_path: Path) -> None:

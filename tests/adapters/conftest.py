@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from blowfishdb.adapters.store.database import Store
 from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.core.budget import Epsilon
 from tests.adapters import places
+from tests.adapters.workspaces import HandClock
 
 _FILES: dict[str, Callable[[Path], places.Place]] = {
     "duckdb": places.DuckFile,
@@ -80,3 +83,24 @@ def ledger(path: Path) -> Iterator[Ledger]:
     opened.set_budget("people", Epsilon(1), "carla")
     yield opened
     opened.close()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a workspace may be kept."""
+    if request.param == "sqlite":
+        return str(tmp_path / "workspace.db")
+    return str(request.getfixturevalue("postgres").new_workspace())
+
+
+@pytest.fixture
+def store(address: str) -> Iterator[Store]:
+    """An empty workspace at that address."""
+    with closing(Store.open(address)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    """A clock that stands still until it is set."""
+    return HandClock()

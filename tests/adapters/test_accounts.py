@@ -6,7 +6,6 @@ import hashlib
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import timedelta
@@ -31,24 +30,6 @@ QUICK = PasswordHash((Argon2Hasher(time_cost=1, memory_cost=8, parallelism=1),))
 PASSWORD = "correct horse battery"
 WRONG = "incorrect horse battery"
 HOUR = timedelta(hours=1)
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return str(tmp_path / "workspace.db")
-    return str(request.getfixturevalue("postgres").new_workspace())
-
-
-@pytest.fixture
-def store(place: str) -> Iterator[Store]:
-    with closing(Store.open(place)) as opened:
-        yield opened
-
-
-@pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
 
 
 @pytest.fixture
@@ -223,12 +204,12 @@ def guess(
 
 @pytest.mark.parametrize("name", ["ana", "nobody", "a name\n"])
 def test_five_guesses_and_then_waits_that_grow(
-    accounts: Accounts, clock: HandClock, place: str, name: str
+    accounts: Accounts, clock: HandClock, address: str, name: str
 ) -> None:
     for _ in range(5):
         assert guess(accounts, name, "192.0.2.1") is None
     assert guess(accounts, name, "192.0.2.1") == 30
-    with closing(Store.open(place)) as other:  # as another process would
+    with closing(Store.open(address)) as other:  # as another process would
         again = Accounts(other, clock, hasher=QUICK)
         assert guess(again, name, "192.0.2.1", PASSWORD) == 30
         for wait in (30, 60, 120, 240, 480, 900, 900):
@@ -342,9 +323,9 @@ def test_addresses_that_one_person_has_count_as_one(one: str, other: str, same: 
     assert (network(one) == network(other)) is same
 
 
-def test_guesses_at_the_same_time_are_counted(accounts: Accounts, place: str, clock: HandClock) -> None:
+def test_guesses_at_the_same_time_are_counted(accounts: Accounts, address: str, clock: HandClock) -> None:
     def attempt(_: int) -> int | None:
-        with closing(Store.open(place)) as mine:
+        with closing(Store.open(address)) as mine:
             return guess(Accounts(mine, clock, hasher=QUICK), "ana")
 
     with ThreadPoolExecutor(8) as pool:
@@ -352,7 +333,7 @@ def test_guesses_at_the_same_time_are_counted(accounts: Accounts, place: str, cl
     assert sorted(outcomes, key=str) == [30] * 7 + [None] * 5
 
 
-def test_guesses_of_another_process_count(accounts: Accounts, place: str) -> None:
+def test_guesses_of_another_process_count(accounts: Accounts, address: str) -> None:
     script = """
 import sys
 from blowfishdb.adapters.accounts import Accounts
@@ -364,8 +345,8 @@ for _ in range(5):
     except NotSignedIn: pass
 store.close()
 """
-    subprocess.run([sys.executable, "-W", "error", "-c", script, place], check=True)
-    with closing(Store.open(place)) as mine, pytest.raises(TooManyAttempts):
+    subprocess.run([sys.executable, "-W", "error", "-c", script, address], check=True)
+    with closing(Store.open(address)) as mine, pytest.raises(TooManyAttempts):
         Accounts(mine, hasher=QUICK).check_password("ana", PASSWORD)
 
 
@@ -482,7 +463,7 @@ def test_secrets_are_neither_stored_nor_shown(accounts: Accounts, issued: Tokens
     for each in (secret, secret[3:], PASSWORD, WRONG, csrf(secret), typed_as_name, "192.0.2.7"):
         assert each not in kept
     digest = hashlib.sha256(secret.encode()).hexdigest()
-    assert digest in kept  # or the test above looks in the wrong place
+    assert digest in kept  # or the test above looks in the wrong address
     account = issued.who(secret)
     for each in (account, token, accounts, issued, issued.tokens("ana")):
         assert not any(hidden in repr(each) for hidden in (secret, digest, "argon2"))
@@ -518,9 +499,9 @@ def test_users_are_not_the_analysts_of_the_ledger(accounts: Accounts, store: Sto
     assert ledger.verify() == [] and ledger.charges() == []
 
 
-def test_a_workspace_of_format_1_is_upgraded(place: str, clock: HandClock) -> None:
-    before = make_format_1(place)
-    with closing(Store.open(place)) as store:
+def test_a_workspace_of_format_1_is_upgraded(address: str, clock: HandClock) -> None:
+    before = make_format_1(address)
+    with closing(Store.open(address)) as store:
         with store.reading() as connection:
             said = connection.execute(text("SELECT value FROM blowfish_meta")).scalar()
             present = set(inspect(connection).get_table_names())
@@ -532,7 +513,7 @@ def test_a_workspace_of_format_1_is_upgraded(place: str, clock: HandClock) -> No
         accounts = Accounts(store, clock, hasher=QUICK)
         ana = accounts.add("ana", Role.ANALYST, PASSWORD)
         secret, _ = Tokens(store, clock).issue("ana", purpose="api", lifetime=HOUR)
-    with closing(Store.open(place)) as store:
+    with closing(Store.open(address)) as store:
         assert Tokens(store, clock).who(secret) == ana
 
 

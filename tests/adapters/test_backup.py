@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -24,17 +23,10 @@ from tests.postgres import Server
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "workspace.db"
-
-
-@pytest.fixture
-def ledger(path: Path) -> Iterator[Ledger]:
-    opened = Ledger.open(path)
-    opened.set_budget("people", Epsilon(1), "carla")
-    spend(opened)
-    yield opened
-    opened.close()
+def ledger(ledger: Ledger) -> Ledger:
+    """One in which something was spent."""
+    spend(ledger)
+    return ledger
 
 
 def spend(ledger: Ledger, amount: str = "0.1", question: str = "q") -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from sqlalchemy import func, select
@@ -21,34 +19,18 @@ from tests.adapters.workspaces import HandClock, make_format_1
 ONE, TWO = digest({"question": 1}), digest({"question": 2})
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return str(tmp_path / "workspace.db")
-    return str(request.getfixturevalue("postgres").new_workspace())
-
-
-@pytest.fixture
-def store(place: str) -> Iterator[Store]:
-    with closing(Store.open(place)) as opened:
-        yield opened
-
-
-@pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
-
-
 @pytest.fixture
 def requests(store: Store, clock: HandClock) -> Idempotency:
     return Idempotency(store, clock)
 
 
-def test_the_same_request_gets_the_same_response(requests: Idempotency, place: str, clock: HandClock) -> None:
+def test_the_same_request_gets_the_same_response(
+    requests: Idempotency, address: str, clock: HandClock
+) -> None:
     assert requests.once("ana", "k", ONE) is None
     requests.keep("ana", "k", ONE, '{"answer": [1]}')
     assert requests.once("ana", "k", ONE) == '{"answer": [1]}'
-    with closing(Store.open(place)) as other:  # as another process would
+    with closing(Store.open(address)) as other:  # as another process would
         assert Idempotency(other, clock).once("ana", "k", ONE) == '{"answer": [1]}'
     requests.keep("ana", "k", ONE, "another")
     requests.give_up("ana", "k")
@@ -90,12 +72,12 @@ def test_a_request_under_way_is_not_begun_again(requests: Idempotency, clock: Ha
     assert requests.once("ana", "k", ONE) == "first"
 
 
-def test_one_of_many_does_the_work(place: str) -> None:
+def test_one_of_many_does_the_work(address: str) -> None:
     done, ready = [], threading.Barrier(6)
-    Store.open(place).close()
+    Store.open(address).close()
 
     def send(number: int) -> str:
-        with closing(Store.open(place)) as mine:
+        with closing(Store.open(address)) as mine:
             requests = Idempotency(mine)
             ready.wait()
             while True:
@@ -135,9 +117,9 @@ def test_keys_that_cannot_be(requests: Idempotency, user: str, key: str, request
         requests.keep(user, key, request_digest, "body")
 
 
-def test_a_workspace_of_format_1_keeps_responses_too(place: str) -> None:
-    make_format_1(place)
-    with closing(Store.open(place)) as store:
+def test_a_workspace_of_format_1_keeps_responses_too(address: str) -> None:
+    make_format_1(address)
+    with closing(Store.open(address)) as store:
         requests = Idempotency(store)
         assert requests.once("ana", "k", ONE) is None
         requests.keep("ana", "k", ONE, "body")

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.linalg import null_space
 from scipy.sparse import csr_array
 
 from blowfishdb.core.domain.attributes import Category, Integer
@@ -30,7 +31,6 @@ from blowfishdb.mechanisms.linear.estimators import per_release
 from blowfishdb.mechanisms.reuse import Partition, StoredRelease, combine
 from blowfishdb.mechanisms.reuse.combination import MOST_DENSE, BoxEstimator
 from blowfishdb.mechanisms.reuse.line import LineEstimator
-from tests.core.cut_graph_oracle import LineEstimator as Oracle
 
 Floats = NDArray[np.float64]
 VARIANCE_8 = Fraction(1 / (2 * math.asinh(0.25)))
@@ -296,19 +296,40 @@ def graphs_of_every_shape() -> dict[str, list[StoredRelease]]:
 
 @pytest.mark.parametrize("asked", [Histogram(120), Cumulative(120), AllRanges(120)], ids=["H", "C", "R"])
 @pytest.mark.parametrize("shape", graphs_of_every_shape())
-def test_the_shared_factor_agrees_with_chosen_entries_of_the_inverse(shape: str, asked: Workload) -> None:
-    found = combine(graphs_of_every_shape()[shape], [axis(120, 1)], asked)
-    assert found is not None
-    new = found.estimator
-    assert isinstance(new, LineEstimator)
-    old = Oracle(new.rows, new.noise, new.questions)
-    assert np.array_equal(new.determined, old.determined)
-    assert new.variances == pytest.approx(old.variances, rel=1e-9, abs=1e-9)
-    assert new.parts == pytest.approx(old.parts, rel=1e-9, abs=1e-9)
-    some = np.flatnonzero(new.determined)[::37]
-    assert new.weights(some) == pytest.approx(old.weights(some), rel=1e-9, abs=1e-10)
-    noise = np.random.default_rng(7).normal(size=(3, new.noise.scales.size)) * (new.noise.scales > 0)
-    assert new.apply(noise)[:, some] == pytest.approx(old.apply(noise)[:, some], rel=1e-9, abs=1e-9)
+def test_the_shared_factor_agrees_with_dense_algebra(shape: str, asked: Workload) -> None:
+    combination = combine(graphs_of_every_shape()[shape], [axis(120, 1)], asked)
+    assert combination is not None
+    line = combination.estimator
+    assert isinstance(line, LineEstimator)
+    weights, determined = best_weights(line)
+    assert np.array_equal(line.determined, determined)
+    assert np.isinf(line.variances[~determined]).all() and np.isinf(line.parts[:, ~determined]).all()
+    variances = weights**2 @ line.noise.variances
+    assert line.variances[determined] == pytest.approx(variances[determined], rel=1e-8, abs=1e-8)
+    parts = per_release(weights, line.noise)
+    assert line.parts[:, determined] == pytest.approx(parts[:, determined], rel=1e-8, abs=1e-8)
+    some = np.flatnonzero(determined)[::37]
+    assert line.weights(some) == pytest.approx(weights[some], rel=1e-8, abs=1e-9)
+    noise = np.random.default_rng(7).normal(size=(3, line.noise.scales.size)) * (line.noise.scales > 0)
+    assert line.apply(noise)[:, some] == pytest.approx(noise @ weights[some].T, rel=1e-8, abs=1e-8)
+
+
+def best_weights(line: LineEstimator) -> tuple[Floats, NDArray[np.bool_]]:
+    """The weights of noisy rows in the best linear unbiased answers by their definition, and which follow.
+
+    Over what exact rows leave open, W·(V^−½·A)⁺·V^−½ has the least variance of all T with T·A = W.
+    """
+    cuts = np.eye(line.rows.size + 1)
+    rows, asked = (
+        cuts[intervals.stops] - cuts[intervals.starts] for intervals in (line.rows, line.questions)
+    )
+    noisy = line.noise.noisy
+    open_ = null_space(rows[~noisy]) if (~noisy).any() else cuts
+    measured, wanted = rows[noisy] @ open_, asked @ open_
+    deviations = np.sqrt(line.noise.variances[noisy])
+    weights = np.zeros((line.count, noisy.size))
+    weights[:, noisy] = wanted @ np.linalg.pinv(measured / deviations[:, None]) / deviations
+    return weights, np.abs(wanted - weights[:, noisy] @ measured).max(axis=1) < 1e-8
 
 
 def test_a_pattern_that_fills_in_is_solved_as_well() -> None:

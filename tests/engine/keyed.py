@@ -18,6 +18,7 @@ from typing import Any
 from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.adapters.store.once import Idempotency
 from blowfishdb.entrypoints.server.app import create_app
+from tests.engine.stages import around
 from tests.entrypoints.server import CHEAP, SETTINGS, client_of
 
 
@@ -43,20 +44,9 @@ def _child(sent: Sent, report: Callable[[str], None]) -> None:
         if (stage, seen[stage]) == (sent.at, sent.nth):
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def around(owner: type, name: str, before: str, after: str) -> None:
-        inner = getattr(owner, name)
-
-        def wrapped(*args: Any, **options: Any) -> Any:
-            reach(before)
-            result = inner(*args, **options)
-            reach(after)
-            return result
-
-        setattr(owner, name, wrapped)
-
-    around(Ledger, "reserve", "reserve", "reading")
-    around(Ledger, "settle", "settle", "settled")
-    around(Idempotency, "keep", "keep", "kept")
+    around(reach, Ledger, "reserve", "reserve", "reading")
+    around(reach, Ledger, "settle", "settle", "settled")
+    around(reach, Idempotency, "keep", "keep", "kept")
     app = create_app(sent.workspace, settings=SETTINGS, hasher=CHEAP)
     client = client_of(app, sent.token)
     response = client.post(sent.path, json=sent.body, headers={"Idempotency-Key": sent.key})

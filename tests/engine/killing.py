@@ -17,12 +17,12 @@ import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from blowfishdb.adapters.backends.base import Prepared
 from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.workspace.embedded import Workspace
 from tests.engine.people import make_workspace, question
+from tests.engine.stages import around
 
 STAGES = ("ask", "reserve", "reading", "count", "counted", "settle", "settled")
 
@@ -54,20 +54,9 @@ def _child(job: Job, report: Callable[[object], None]) -> None:
         if stage == job.at:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def around(owner: type, name: str, before: str, after: str) -> None:
-        inner = getattr(owner, name)
-
-        def wrapped(*args: Any, **options: Any) -> Any:
-            reach(before)
-            result = inner(*args, **options)
-            reach(after)
-            return result
-
-        setattr(owner, name, wrapped)
-
-    around(Ledger, "reserve", "reserve", "reading")
-    around(Prepared, "count", "count", "counted")
-    around(Ledger, "settle", "settle", "settled")
+    around(reach, Ledger, "reserve", "reserve", "reading")
+    around(reach, Prepared, "count", "count", "counted")
+    around(reach, Ledger, "settle", "settle", "settled")
     with Workspace(job.workspace, user="ana") as workspace:
         asking = question(workspace["people"], job.number)
         workspace._rows.backend(workspace._records["people"])

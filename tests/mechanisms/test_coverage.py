@@ -8,7 +8,7 @@ import pytest
 from blowfishdb.core import graphs, workloads
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import NotProven
-from blowfishdb.mechanisms import CATALOGUE, Mechanism, Plan
+from blowfishdb.mechanisms import CATALOGUE, Plan
 from blowfishdb.noise import seeded
 
 RUNS = 10_000
@@ -35,14 +35,21 @@ def noise_of(plan: Plan, epsilon: Epsilon) -> np.ndarray:
     return drawn
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("mechanism", CATALOGUE, ids=lambda m: repr(m)[:40])
-def test_failures_stay_within_beta(mechanism: Mechanism, policy: str) -> None:
-    workload, graph = POLICIES[policy]
+@pytest.fixture(params=POLICIES)
+def policy(request: pytest.FixtureRequest) -> tuple[workloads.Workload, graphs.PolicyGraph]:
+    return POLICIES[request.param]
+
+
+@pytest.fixture(params=CATALOGUE, ids=lambda m: repr(m)[:40])
+def plan(request: pytest.FixtureRequest, policy: tuple[workloads.Workload, graphs.PolicyGraph]) -> Plan:
+    """Of every mechanism under every policy for which it is proven."""
     try:
-        plan = mechanism.plan(workload, graph)
+        return request.param.plan(*policy)
     except NotProven as refusal:
         pytest.skip(str(refusal))
+
+
+def test_failures_stay_within_beta(plan: Plan) -> None:
     for alpha, beta, simultaneous in ((25.7, 0.05, True), (9, 0.1, True), (25.7, 0.05, False)):
         epsilon = plan.epsilon_for(alpha=alpha, beta=beta, simultaneous=simultaneous)
         misses = np.abs(plan.spread(noise_of(plan, epsilon))) > alpha + 1e-9
@@ -51,15 +58,8 @@ def test_failures_stay_within_beta(mechanism: Mechanism, policy: str) -> None:
         assert rate >= beta / 8, "the promise is far too cautious: accuracy is being given away"
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("mechanism", CATALOGUE, ids=lambda m: repr(m)[:40])
-def test_what_is_published_is_whole_numbers(mechanism: Mechanism, policy: str) -> None:
+def test_what_is_published_is_whole_numbers(plan: Plan) -> None:
     """No output is finer than the grid of the noise, so no low bits can betray a value."""
-    workload, graph = POLICIES[policy]
-    try:
-        plan = mechanism.plan(workload, graph)
-    except NotProven as refusal:
-        pytest.skip(str(refusal))
     seen = plan.observe(np.arange(12) * 7, epsilon="0.3", noise=seeded(1))
     assert np.issubdtype(seen.measured.dtype, np.integer)
     assert seen.totals is None or np.issubdtype(seen.totals.dtype, np.integer)

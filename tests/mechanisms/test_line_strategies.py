@@ -125,14 +125,18 @@ def test_rows_answers_and_offsets_agree():
         assert len(strategy.weights) == len(answers) == strategy.rows().shape[0]
 
 
-def test_decoding_is_weighted_least_squares():
-    rng = np.random.default_rng(3)
+def random_strategies(rng):
+    """Strategies of random shape, and a variance for each of their rows."""
     for _ in range(60):
         shape = random_shape(rng)
-        if shape.cuts == 0:
-            continue
-        strategy = LineStrategy(shape, 5, (1,) * shape.groups)
-        variances = rng.uniform(0.1, 10.0, len(strategy.weights))
+        if shape.cuts:
+            strategy = LineStrategy(shape, 5, (1,) * shape.groups)
+            yield strategy, rng.uniform(0.1, 10.0, len(strategy.weights))
+
+
+def test_decoding_is_weighted_least_squares():
+    rng = np.random.default_rng(3)
+    for strategy, variances in random_strategies(rng):
         totals = rng.integers(0, 100, 4)
         noisy = rng.normal(size=(4, len(variances))) * 30
         scale = 1 / np.sqrt(variances)
@@ -154,16 +158,10 @@ def test_noiseless_answers_decode_to_the_data():
 
 
 def test_variances_equal_the_dense_formula():
-    rng = np.random.default_rng(5)
-    for _ in range(60):
-        shape = random_shape(rng)
-        if shape.cuts == 0:
-            continue
-        strategy = LineStrategy(shape, 5, (1,) * shape.groups)
-        variances = rng.uniform(0.1, 10.0, len(strategy.weights))
+    for strategy, variances in random_strategies(np.random.default_rng(5)):
         covariance = dense_covariance(strategy, variances)
         solver = LineSolver(strategy, variances)
-        i, j = np.triu_indices(shape.cells + 1, 1)
+        i, j = np.triu_indices(strategy.shape.cells + 1, 1)
         every = covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]
         assert np.allclose(solver.range_variances(i, j - 1), every, atol=1e-9)
         assert np.allclose(solver.prefix_variances(), np.diag(covariance)[1:-1])

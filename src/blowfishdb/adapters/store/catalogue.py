@@ -298,15 +298,7 @@ class Policies:
                     body=canonical({"version": version, "spent": used.nano}),
                 )
             if withdraw:
-                append(
-                    connection,
-                    at=at,
-                    kind="withdrawn",
-                    dataset=dataset,
-                    analyst=by,
-                    amount=0,
-                    body=canonical({"version": version}),
-                )
+                _enter_withdrawal(connection, dataset, by, version, at)
             carried = carried_by(facts) or Epsilon(0)
             if carried != budget.carried:
                 connection.execute(this.values(carried=carried.nano))
@@ -338,15 +330,12 @@ class Policies:
             this = (promises.c.dataset == dataset) & (promises.c.version == version)
             at = stamp(self._clock)
             connection.execute(promises.update().where(this).values(withdrawn=at))
-            append(
-                connection,
-                at=at,
-                kind="withdrawn",
-                dataset=dataset,
-                analyst=by,
-                amount=0,
-                body=canonical({"version": version}),
-            )
+            _enter_withdrawal(connection, dataset, by, version, at)
+
+
+def _enter_withdrawal(connection: Connection, dataset: str, by: str, version: int, at: str) -> None:
+    body = canonical({"version": version})
+    append(connection, at=at, kind="withdrawn", dataset=dataset, analyst=by, amount=0, body=body)
 
 
 def _under_way(dataset: str) -> PolicyConflict:

@@ -145,10 +145,9 @@ class Atom(Predicate):
         return of_atom(self)
 
 
-@final
 @dataclass(frozen=True, slots=True)
-class And(Predicate):
-    """Every part holds."""
+class _Parts(Predicate):
+    """Several predicates that become one."""
 
     parts: tuple[Predicate, ...]
     height: int = field(init=False, repr=False, compare=False)
@@ -158,6 +157,12 @@ class And(Predicate):
 
     def atoms(self) -> Iterator[Atom]:
         return (atom for part in self.parts for atom in part.atoms())
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class And(_Parts):
+    """Every part holds."""
 
     def truth(self, of_atom: Callable[[Atom], Truth]) -> Truth:
         true, false = zip(*(part.truth(of_atom) for part in self.parts), strict=True)
@@ -169,17 +174,8 @@ class And(Predicate):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Or(Predicate):
+class Or(_Parts):
     """At least one part holds."""
-
-    parts: tuple[Predicate, ...]
-    height: int = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "height", _checked_height(self.parts))
-
-    def atoms(self) -> Iterator[Atom]:
-        return (atom for part in self.parts for atom in part.atoms())
 
     def truth(self, of_atom: Callable[[Atom], Truth]) -> Truth:
         true, false = zip(*(part.truth(of_atom) for part in self.parts), strict=True)

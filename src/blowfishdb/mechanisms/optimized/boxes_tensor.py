@@ -27,9 +27,25 @@ from blowfishdb.mechanisms.optimized.boxes_tuning import BoxProblem, Weights
 _UNIT = 2**20
 
 
+class LevelPlan(SeparablePlan):
+    """A plan that counts all boxes of some levels of a tree."""
+
+    tree: Tree
+    weights: NDArray[Any]
+
+    @cached_property
+    def measured(self) -> tuple[Level, ...]:
+        """The levels with a positive weight."""
+        return tuple(tuple(int(i) for i in level) for level in np.argwhere(self.weights > 0))
+
+    @cached_property
+    def _sizes(self) -> list[int]:
+        return [math.prod(self.tree.boxes(level)) for level in self.measured]
+
+
 @final
 @dataclass(frozen=True, eq=False)
-class TensorBoxes(SeparablePlan):
+class TensorBoxes(LevelPlan):
     """Counts of boxes of level A at scale K/(w_A·ε) for every level of positive weight, then least squares.
 
     *Guarantee*: ε-Blowfish. A move changes two boxes of a level by one each, or none, and none of the levels
@@ -69,15 +85,6 @@ class TensorBoxes(SeparablePlan):
     def cost(self) -> int:
         """K, in whole numbers."""
         return max(2 * int(self.weights[kind].sum()) for kind in changed_levels(self.tree, self.moves))
-
-    @cached_property
-    def measured(self) -> tuple[Level, ...]:
-        """The levels with a positive weight."""
-        return tuple(tuple(int(i) for i in level) for level in np.argwhere(self.weights > 0))
-
-    @cached_property
-    def _sizes(self) -> list[int]:
-        return [math.prod(self.tree.boxes(level)) for level in self.measured]
 
     @cached_property
     def scales(self) -> UnitScales:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,8 +20,14 @@ from blowfishdb.core.graphs.grid_moves import GridMoves, Move
 from blowfishdb.core.workloads import Workload
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.linear.strategy import UnitScales
-from blowfishdb.mechanisms.optimized.boxes_questions import AxisForms, Questions, SeparablePlan
-from blowfishdb.mechanisms.optimized.boxes_tensor import changed_by, level_variances, rounded, split_levels
+from blowfishdb.mechanisms.optimized.boxes_questions import AxisForms, Questions
+from blowfishdb.mechanisms.optimized.boxes_tensor import (
+    LevelPlan,
+    changed_by,
+    level_variances,
+    rounded,
+    split_levels,
+)
 from blowfishdb.mechanisms.optimized.boxes_tree import Chain, Level, Tree, accumulate
 from blowfishdb.mechanisms.optimized.boxes_tuning import BoxProblem, Waves
 from blowfishdb.mechanisms.optimized.lattice import Lattice, not_rows
@@ -63,7 +68,7 @@ class WaveForms(AxisForms):
 
 @final
 @dataclass(frozen=True, eq=False)
-class BoxesOverEdges(SeparablePlan):
+class BoxesOverEdges(LevelPlan):
     """Counts of boxes at scale K/(w_A·ε), and block counts with edge noise of scale K/(w₁·ε).
 
     Boxes are shorter than a block along at least one axis, or blocks themselves.
@@ -121,15 +126,6 @@ class BoxesOverEdges(SeparablePlan):
         """K, in whole numbers."""
         kinds = _kinds(self.tree, self.moves, self.block, king=self.lattice.king)
         return max(2 * int(self.weights[changed].sum()) + n * self.edge_weight for changed, n in kinds)
-
-    @cached_property
-    def measured(self) -> tuple[Level, ...]:
-        """The levels with a positive weight."""
-        return tuple(tuple(int(i) for i in level) for level in np.argwhere(self.weights > 0))
-
-    @cached_property
-    def _sizes(self) -> list[int]:
-        return [math.prod(self.tree.boxes(level)) for level in self.measured]
 
     @cached_property
     def scales(self) -> UnitScales:
