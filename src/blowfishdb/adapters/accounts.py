@@ -218,12 +218,12 @@ class Attempts:
         someone = _digest("name", name)
         if browser is not None and _is_known(connection, name, browser):
             return (_Rule(someone + _digest("browser", browser), failures, _FIRST_WAIT, longest),)
-        place = _digest("address", network(address) if address is not None else "nowhere")
-        here = _Rule(someone + place, failures, _FIRST_WAIT, longest)
+        origin = _digest("address", network(address) if address is not None else "nowhere")
+        here = _Rule(someone + origin, failures, _FIRST_WAIT, longest)
         everywhere = _Rule(someone, _EVERYWHERE * failures, _SPACING, _LONGEST_SPACING)
         if address is None:
             return here, everywhere
-        return here, _Rule(f"from:{place}", _SHARED * failures, _FIRST_WAIT, longest), everywhere
+        return here, _Rule(f"from:{origin}", _SHARED * failures, _FIRST_WAIT, longest), everywhere
 
     def _forget_old(self, connection: Connection, now: datetime) -> None:
         known = login_attempts.c.subject.startswith("known:")
@@ -238,14 +238,14 @@ def network(address: str) -> str:
     Whoever has one IPv6 address has 2⁶⁴ of them, and could guess from each.
     """
     try:
-        found = ipaddress.ip_address(address)
+        ip = ipaddress.ip_address(address)
     except ValueError:
         return address
-    if isinstance(found, ipaddress.IPv4Address):
-        return str(found)
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return str(ipaddress.ip_network((int(found), _NETWORK_BITS), strict=False))
+    if isinstance(ip, ipaddress.IPv4Address):
+        return str(ip)
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    return str(ipaddress.ip_network((int(ip), _NETWORK_BITS), strict=False))
 
 
 def _check(connection: Connection, rule: _Rule, now: datetime) -> None:
@@ -336,16 +336,16 @@ class Accounts:
         ``address`` is where the request came from: wrong passwords make their sender wait, not the user.
         ``browser`` is the text that ``remember`` gave to the browser it came from, if it has one.
         """
-        known = known_name(name)
-        attempt = self._attempts.begin(known if known is not None else str(name), address, browser)
+        user = known_name(name)
+        attempt = self._attempts.begin(user if user is not None else str(name), address, browser)
         with self._store.reading() as connection:
-            row = _row(connection, known)
+            row = _row(connection, user)
         stored = None if row is None or row.ended is not None else row.password
         right, renewed = self._passwords.matches(password, stored)
         if not right:
             raise _not_signed_in()
         with self._store.writing() as connection:
-            row = _row(connection, known)
+            row = _row(connection, user)
             if row is None or row.ended is not None or row.password != stored:
                 raise _not_signed_in()  # revoked, or given another password, in this moment
             self._attempts.succeeded(connection, attempt)
@@ -376,32 +376,32 @@ class Accounts:
                 )
             sealed = insert(connection, users, row)
             self._tell(connection, new, by, f"added as {role.value}", sealed)
-            found = _row(connection, new)
-            assert found is not None
-            return account_of(found)
+            existing = _row(connection, new)
+            assert existing is not None
+            return account_of(existing)
 
     def revoke(self, name: str, *, by: str = "") -> None:
         """Let a user in no longer, neither by password nor by any token."""
         with self._store.writing() as connection:
-            known, at = _active(connection, name), stamp(self._clock)
-            self._change(connection, known, {"ended": at}, by, "revoked")
-            end_tokens(connection, known, at)
+            user, at = _active(connection, name), stamp(self._clock)
+            self._change(connection, user, {"ended": at}, by, "revoked")
+            end_tokens(connection, user, at)
 
     def set_password(self, name: str, password: str | None, *, by: str = "") -> None:
         """Another password, or none; whoever is signed in with the old one is signed out."""
         hashed = None if password is None else self._passwords.hash(password)
         with self._store.writing() as connection:
-            known = _active(connection, name)
-            self._change(connection, known, {"password": hashed}, by, "password set")
-            end_tokens(connection, known, stamp(self._clock), "session")
-            self._attempts.forgive(connection, known)
+            user = _active(connection, name)
+            self._change(connection, user, {"password": hashed}, by, "password set")
+            end_tokens(connection, user, stamp(self._clock), "session")
+            self._attempts.forgive(connection, user)
 
     def set_role(self, name: str, role: Role, *, by: str = "") -> None:
         """Another role, from the next request on."""
         _check_role(role)
         with self._store.writing() as connection:
-            known = _active(connection, name)
-            self._change(connection, known, {"role": role.value}, by, f"role set to {role.value}")
+            user = _active(connection, name)
+            self._change(connection, user, {"role": role.value}, by, f"role set to {role.value}")
 
     # --- on record ------------------------------------------------------------------------------
 

@@ -75,12 +75,12 @@ def known_name(name: object) -> str | None:
 
 def checked_name(name: object) -> str:
     """A name for a new user."""
-    found = known_name(name)
-    if found is None:
+    checked = known_name(name)
+    if checked is None:
         raise InvalidInput(
             f"A name has 1 to {LONGEST_NAME} printable characters, and no space at either end."
         )
-    return found
+    return checked
 
 
 def unknown_user(name: object) -> NotFound:
@@ -133,8 +133,8 @@ class Tokens:
         now = self._clock().astimezone(UTC)
         with self._store.writing() as connection:
             owner = known_name(name)
-            found = select(users.c.name).where(users.c.name == owner, users.c.ended.is_(None))
-            if owner is None or connection.execute(found).one_or_none() is None:
+            active = select(users.c.name).where(users.c.name == owner, users.c.ended.is_(None))
+            if owner is None or connection.execute(active).one_or_none() is None:
                 raise unknown_user(name)
             forgotten = stamp(lambda: now - _REMEMBERED)
             old = remove(connection, tokens, tokens.c.expires <= forgotten)
@@ -237,9 +237,9 @@ def csrf(text: str) -> str:
     return hmac.new(text.encode("utf-8", "surrogatepass"), b"blowfishdb csrf", hashlib.sha256).hexdigest()
 
 
-def csrf_matches(text: str, given: str) -> bool:
+def csrf_matches(text: str, sent: str) -> bool:
     """Whether a form sent what it was given."""
-    return hmac.compare_digest(csrf(text).encode(), given.encode("utf-8", "surrogatepass"))
+    return hmac.compare_digest(csrf(text).encode(), sent.encode("utf-8", "surrogatepass"))
 
 
 def _digest(text: str) -> str:

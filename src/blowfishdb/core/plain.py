@@ -112,29 +112,29 @@ def _reader(hint: Any) -> Read:
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         (some,) = (_reader(each) for each in inner if each is not type(None))
-        return lambda said: None if said is None else some(said)
+        return lambda value: None if value is None else some(value)
     if origin is tuple:
         return _tuple_reader(inner)
     if origin is np.ndarray:
         (number,) = get_args(inner[1])
-        return lambda said: np.array(said, dtype=number)
+        return lambda value: np.array(value, dtype=number)
     if not isinstance(hint, type):
-        return lambda said: said
+        return lambda value: value
     if hint in _FORMS:
         return _FORMS[hint][1]
     if issubclass(hint, Message):
         return hint.from_plain
     if issubclass(hint, datetime):
         return hint.fromisoformat
-    return hint if issubclass(hint, Epsilon | Enum) else lambda said: said
+    return hint if issubclass(hint, Epsilon | Enum) else lambda value: value
 
 
 def _tuple_reader(inner: tuple[Any, ...]) -> Read:
     if inner[-1] is Ellipsis:
         each = _reader(inner[0])
-        return lambda said: tuple(map(each, said))
+        return lambda values: tuple(map(each, values))
     readers = [_reader(hint) for hint in inner]
-    return lambda said: tuple(read(value) for read, value in zip(readers, said, strict=True))
+    return lambda values: tuple(read(value) for read, value in zip(readers, values, strict=True))
 
 
 def of_kind(table: Mapping[str, T], kind: object, what: str) -> T:

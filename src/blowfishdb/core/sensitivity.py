@@ -344,8 +344,8 @@ def _frontier(points: Numbers) -> Numbers:
     """
     values = points if points.dtype != object or int(points.max()) >= _SAFE else points.astype(np.int64)
     left = values[np.argsort(-values.sum(axis=1), kind="stable")]
-    kept = []
+    frontier = []
     while len(left):
-        kept.append(left[0])
+        frontier.append(left[0])
         left = left[~(left <= left[0]).all(axis=1)]
-    return np.stack(kept).astype(object)
+    return np.stack(frontier).astype(object)

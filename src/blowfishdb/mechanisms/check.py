@@ -316,9 +316,9 @@ def _errors(case: Case, plan: Plan) -> None:
 
 
 def _compare(case: Case, squares: FloatArray, promised: float, deviations: float) -> None:
-    found, error = float(squares.mean()), float(squares.std()) / math.sqrt(squares.size)
-    if abs(found - promised) > deviations * error + 1e-9 * promised:
-        case.fail("error as promised", f"{promised:.4g} was promised and {found:.4g} found.")
+    mean, error = float(squares.mean()), float(squares.std()) / math.sqrt(squares.size)
+    if abs(mean - promised) > deviations * error + 1e-9 * promised:
+        case.fail("error as promised", f"{promised:.4g} was promised and {mean:.4g} found.")
 
 
 def _accuracy(case: Case, plan: Plan) -> None:

@@ -64,11 +64,11 @@ class LeastSquaresPlan(Plan):
                 f"The questions are about {workload.size:,} cells, the rows about {strategy.size:,}, and the "
                 f"policy about {graph.counted.size:,}."
             )
-        kept = np.flatnonzero(~strategy.unchanging(graph))
+        changing = np.flatnonzero(~strategy.unchanging(graph))
         if estimator is None:
-            strategy = strategy if kept.size == len(strategy) else strategy.take(kept)
+            strategy = strategy if changing.size == len(strategy) else strategy.take(changing)
             estimator = least_squares(strategy, graph)
-        elif kept.size < len(strategy):
+        elif changing.size < len(strategy):
             raise SizeMismatch(
                 "An estimator of one's own needs rows that the policy hides, without exception."
             )

@@ -168,11 +168,11 @@ class ReleasedRows:
             return self._rows_of(groups), np.asarray(seen.totals)[self._totals_shown]
         exact = np.flatnonzero(self.plan.exact)
         rows = self._asked(exact)
-        kept = _not_implied(csr_array(rows[:, self._firsts]))
-        if kept.size > _MOST_ROWS:
-            raise TooLarge(f"{kept.size:,} exact answers are not written out.")
-        values = np.asarray(seen.answers)[exact[kept]] * self.plan.workload.denominator
-        return csr_array(rows[kept]), np.rint(values).astype(np.int64)
+        rows_shown = _not_implied(csr_array(rows[:, self._firsts]))
+        if rows_shown.size > _MOST_ROWS:
+            raise TooLarge(f"{rows_shown.size:,} exact answers are not written out.")
+        values = np.asarray(seen.answers)[exact[rows_shown]] * self.plan.workload.denominator
+        return csr_array(rows[rows_shown]), np.rint(values).astype(np.int64)
 
     @cached_property
     def _totals_shown(self) -> BoolArray:
@@ -302,8 +302,8 @@ class ByRows(Kernel):
     def _strategy(self, rows: IntArray, weights: IntArray) -> Contrasts | SparseRows:
         if isinstance(self.rows, Intervals):
             some = self.rows.starts[rows] < self.rows.stops[rows]
-            kept = rows[some]
-            return Contrasts(self.rows.size, self.rows.starts[kept], self.rows.stops[kept], weights[some])
+            chosen = rows[some]
+            return Contrasts(self.rows.size, self.rows.starts[chosen], self.rows.stops[chosen], weights[some])
         return SparseRows(self.rows.sparse()[rows], weights)
 
 
@@ -336,11 +336,11 @@ class Tightest(Kernel):
     views: tuple[Kernel, ...]
 
     def worst(self, policy: Policy) -> Loss:
-        found: list[Loss] = []
+        losses: list[Loss] = []
         for view in self.views:
             with suppress(TooLarge):
-                found.append(view.worst(policy))
-        return min(found, default=math.inf)
+                losses.append(view.worst(policy))
+        return min(losses, default=math.inf)
 
 
 def kernel_of(

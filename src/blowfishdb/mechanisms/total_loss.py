@@ -48,10 +48,10 @@ def pairwise_loss(kernels: Sequence[ByRows], policy: Policy) -> Loss | None:
         return None
     worst = 0
     for first, second in common.dropped():
-        found = common.most(first, second)
-        if found is None:
+        loss = common.most(first, second)
+        if loss is None:
             return None
-        noisy, exact = found
+        noisy, exact = loss
         if exact:
             return math.inf
         worst = max(worst, noisy)
@@ -223,16 +223,16 @@ def total_loss(kernels: Sequence[Kernel], policy: Policy) -> WorstLoss:
     policy, of one column at a time otherwise. Where edges can be listed, releases whose rows are known are
     added up edge by edge instead. So it is exact for one release, and never too small.
     """
-    found = []
+    losses = []
     for columns, moving in _moves(policy):
         apart = _added(kernel.worst(moving) for kernel in kernels)
-        known = [rows for kernel in kernels if (rows := known_rows(kernel)) is not None]
-        if len(known) > 1:
+        all_rows = [rows for kernel in kernels if (rows := known_rows(kernel)) is not None]
+        if len(all_rows) > 1:
             others = [kernel.worst(moving) for kernel in kernels if known_rows(kernel) is None]
-            together = pairwise_loss(known, moving)
+            together = pairwise_loss(all_rows, moving)
             apart = apart if together is None else min(apart, _added([together, *others]))
-        found.append(WorstLoss(apart, columns))
-    return max(found, key=lambda worst: worst.loss)
+        losses.append(WorstLoss(apart, columns))
+    return max(losses, key=lambda worst: worst.loss)
 
 
 def _added(losses: Iterable[Loss]) -> Loss:
@@ -249,14 +249,14 @@ def known_rows(kernel: Kernel) -> ByRows | None:
 
 def _moves(policy: Policy) -> list[tuple[tuple[str, ...], Policy]]:
     """The policy taken apart into what may move at once."""
-    found = parts_of(policy)
+    parts = parts_of(policy)
     tied = policy.constraints is not None  # records move together, across columns
-    if tied or found.joint or found.hides_presence or len(found.parts) == 1:
+    if tied or parts.joint or parts.hides_presence or len(parts.parts) == 1:
         return [(policy.domain.names, policy)]
-    still = [Explicit(part.graph.size, ()) for part in found.parts]
+    still = [Explicit(part.graph.size, ()) for part in parts.parts]
     moves = []
-    for place, part in enumerate(found.parts):
+    for moving, part in enumerate(parts.parts):
         factors: list[PolicyGraph] = [*still]
-        factors[place] = part.graph
+        factors[moving] = part.graph
         moves.append((part.columns, Policy(policy.domain, Product(*factors, joint=False))))
     return moves

@@ -38,8 +38,8 @@ def open_backend(
             "No file or database has such a name: it contains characters that cannot be shown.",
             fixes=("a path", "a database address"),
         )
-    scheme, found, rest = str(location).partition("://")
-    if isinstance(location, str) and found and not is_there(Path(location)):
+    scheme, separator, rest = str(location).partition("://")
+    if isinstance(location, str) and separator and not is_there(Path(location)):
         if scheme == "duckdb":
             return _at_path(Path(rest.removeprefix("/")), domain, source, timeout)
         return _at_address(scheme, location, domain, source, timeout)

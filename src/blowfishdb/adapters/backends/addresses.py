@@ -143,11 +143,11 @@ def sqlite_path(url: URL) -> Path:
 def check_no_secret(location: str) -> None:
     """An address to keep names its password; one that holds it would have it in the clear in the store."""
     url = parse_url(location)
-    said = [] if url.password is None else [str(url.password)]
+    secrets = [] if url.password is None else [str(url.password)]
     for name, value in url.query.items():
         if any(sign in name.lower() for sign in _SECRET):
-            said += [value] if isinstance(value, str) else value
-    if all(_REFERENCE.fullmatch(text) for text in said):
+            secrets += [value] if isinstance(value, str) else value
+    if all(_REFERENCE.fullmatch(text) for text in secrets):
         return
     raise InvalidInput(
         "This address holds a password, which would lie in the clear in the workspace.",
@@ -173,11 +173,11 @@ def is_own(location: str, store: str) -> bool:
     """Whether a place is the workspace itself, or one of the files beside it: the books are no rows."""
     if "://" in store:
         return file_of(location) is None and _server(location) == _server(store)
-    place, own = file_of(location), Path(store)
-    if place is None:
+    file, own = file_of(location), Path(store)
+    if file is None:
         return False
     beside = [own, *own.parent.glob(f"{glob.escape(own.name)}[-.]*")]
-    return any(_same_file(place, each) for each in beside) or own.resolve() in place.resolve().parents
+    return any(_same_file(file, each) for each in beside) or own.resolve() in file.resolve().parents
 
 
 def _same_tables(one: Source | None, other: Source | None) -> bool:

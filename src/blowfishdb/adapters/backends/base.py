@@ -160,8 +160,8 @@ class Prepared:
 
     def count(self, cancel: Cancellation | None = None) -> Secret[IntArray]:
         """How many rows fall into each box, flat and row-major; nothing else is read."""
-        given = Cancellation() if cancel is None else cancel
-        return counted(lambda brake: self.run(self.statement, brake), self.timeout, given)
+        until = Cancellation() if cancel is None else cancel
+        return counted(lambda brake: self.run(self.statement, brake), self.timeout, until)
 
 
 @final
@@ -266,7 +266,7 @@ class Declared:
         close = difflib.get_close_matches(name, self.types, n=1, cutoff=0.5)
         raise UnknownColumn(
             f"There is no column {name!r} in {self.source.name}; it has: {', '.join(self.types)}.",
-            fixes=tuple(f"declare {found!r}" for found in close),
+            fixes=tuple(f"declare {near!r}" for near in close),
         )
 
 
@@ -301,8 +301,8 @@ class DeclaredBackend(ABC):
     @final
     def computed(self) -> frozenset[str]:
         """Columns of its tables that the database computes from others, in lower case."""
-        found = (name for table in self._named_tables() for name in self._computed(table))
-        return frozenset(name.lower() for name in found)
+        names = (name for table in self._named_tables() for name in self._computed(table))
+        return frozenset(name.lower() for name in names)
 
     def _named_tables(self) -> Sequence[exp.Table]:
         if self.source.read is not None:
@@ -349,11 +349,11 @@ def listed(tables: Sequence[str]) -> str:
     return ", ".join(repr(table) for table in tables) or "none"
 
 
-def only_table(tables: Sequence[str], place: str) -> Source:
+def only_table(tables: Sequence[str], where: str) -> Source:
     """The one table of a place, for those who name none."""
     if len(tables) != 1:
         raise SourceMissing(
-            f"{place} has no single table to take; it has: {listed(tables)}.", fixes=("name the table",)
+            f"{where} has no single table to take; it has: {listed(tables)}.", fixes=("name the table",)
         )
     return Source.of_table(tables[0])
 

@@ -67,10 +67,10 @@ def holds_rows(path: Path) -> bool:
     return path.is_dir() or path.name.lower().endswith((*_PARQUET_ENDINGS, *TEXT_ENDINGS))
 
 
-def is_text_file(place: object) -> bool:
+def is_text_file(location: object) -> bool:
     """Whether a place is a path that names a file of texts."""
-    path = isinstance(place, str | Path) and "://" not in str(place)
-    return path and str(place).lower().endswith(TEXT_ENDINGS)
+    path = isinstance(location, str | Path) and "://" not in str(location)
+    return path and str(location).lower().endswith(TEXT_ENDINGS)
 
 
 def table_name(path: Path) -> str:
@@ -151,8 +151,8 @@ def _closed() -> Config:
 
 def _unreliable(connection: DuckDBPyConnection) -> str:
     """An optimisation that makes TRY_CAST fail on CSV files (duckdb issue 23818), if present."""
-    known = connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
-    return "type_pushdown" if ("type_pushdown",) in known else ""
+    optimizers = connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
+    return "type_pushdown" if ("type_pushdown",) in optimizers else ""
 
 
 def reliable(connection: DuckDBPyConnection) -> DuckDBPyConnection:
@@ -234,8 +234,8 @@ def _rows(path: Path, below: str = "") -> DuckDBPyConnection:
     name = exp.Table(this=exp.to_identifier(table_name(path), quoted=True))
     view = exp.Create(this=name, kind="VIEW", expression=exp.select("*").from_(_scan(path, below)))
     reachable = "allowed_directories" if path.is_dir() else "allowed_paths"
-    places = [f"{place}/" if path.is_dir() else place for place in (str(path), _literal(path))]
-    allow = exp.Array(expressions=[exp.Literal.string(place) for place in places])
+    places = [f"{text}/" if path.is_dir() else text for text in (str(path), _literal(path))]
+    allow = exp.Array(expressions=[exp.Literal.string(text) for text in places])
     connection = reliable(duckdb.connect(":memory:", config=SAFE))
     try:
         connection.execute(view.sql(dialect="duckdb"))
@@ -352,13 +352,13 @@ def _decoded(table: pa.Table) -> pa.Table:
     """Categories as the values that they stand for."""
     import pyarrow as pa
 
-    for place, column in enumerate(table.schema):
+    for index, column in enumerate(table.schema):
         if pa.types.is_dictionary(column.type):
             kind = column.type.value_type
             if pa.types.is_string_view(kind):  # as Polars has them; Arrow cannot look values up in these
                 kind = pa.large_string()
-            chunks = [part.dictionary.cast(kind).take(part.indices) for part in table.column(place).chunks]
-            table = table.set_column(place, column.name, pa.chunked_array(chunks, kind))
+            chunks = [part.dictionary.cast(kind).take(part.indices) for part in table.column(index).chunks]
+            table = table.set_column(index, column.name, pa.chunked_array(chunks, kind))
     return table
 
 
@@ -374,15 +374,15 @@ class DuckDB(DeclaredBackend):
     engine = DUCKDB
 
     def __init__(
-        self, place: object, domain: Domain, source: Source | None = None, *, timeout: float = 600.0
+        self, location: object, domain: Domain, source: Source | None = None, *, timeout: float = 600.0
     ) -> None:
         self.domain = domain
         self.timeout = timeout
-        self.path = Path(place) if isinstance(place, (str, Path)) else None
+        self.path = Path(location) if isinstance(location, (str, Path)) else None
         self._name = "the table in memory" if self.path is None else f"'{self.path.name}'"
         self._lock = threading.Lock()
         self._connection: DuckDBPyConnection | None = (
-            connect_to_table(place) if self.path is None else connect(self.path)
+            connect_to_table(location) if self.path is None else connect(self.path)
         )
         try:
             self.source = source if source is not None else only_table(self._tables(), self._name)

@@ -95,29 +95,29 @@ def _postgres_types(connection: Connection, description: Sequence[Any]) -> Types
     own: dict[int, str] = {}
     if numbers:
         listed = ", ".join(map(str, numbers))
-        found = connection.exec_driver_sql(
+        rows = connection.exec_driver_sql(
             f"SELECT oid::bigint, typtype::text, format_type(oid, NULL) FROM pg_type WHERE oid IN ({listed})"  # noqa: S608
         )
-        own = {number: "TEXT" if kind == "e" else name for number, kind, name in found}
+        own = {number: "TEXT" if kind == "e" else name for number, kind, name in rows}
     return {column.name: own.get(int(column.type_code), column.type_display) for column in description}
 
 
 def is_postgres_table(connection: Connection, table: exp.Table) -> bool:
     """A table that shows all of its rows to everyone who may read it: no view, and no row security."""
-    found = connection.exec_driver_sql(
+    relation = connection.exec_driver_sql(
         f"SELECT relkind::text, relrowsecurity FROM pg_class WHERE oid = {_regclass(table)}"  # noqa: S608
     ).first()
-    return found is not None and found[0] in ("r", "p") and not found[1]
+    return relation is not None and relation[0] in ("r", "p") and not relation[1]
 
 
 def postgres_computed(connection: Connection, table: exp.Table) -> dict[str, bool]:
     """The computed columns of a table, and whether their values are stored."""
     kind = "to_jsonb(a) ->> 'attgenerated'"  # older servers have no such column
-    found = connection.exec_driver_sql(
+    rows = connection.exec_driver_sql(
         f"SELECT attname::text, {kind} FROM pg_attribute a "  # noqa: S608
         f"WHERE attrelid = {_regclass(table)} AND {kind} <> ''"
     )
-    return {name: stored == "s" for name, stored in found}
+    return {name: stored == "s" for name, stored in rows}
 
 
 def _regclass(table: exp.Table) -> str:
@@ -228,10 +228,10 @@ def _mysql_begin(timeout: float, mariadb: bool) -> tuple[str, ...]:
 def _mysql_types(_: Connection, description: Sequence[Any]) -> Types:
     from pymysql.constants import FIELD_TYPE
 
-    known = {getattr(FIELD_TYPE, name): words for name, words in _MYSQL_TYPES.items()}
+    types = {getattr(FIELD_TYPE, name): words for name, words in _MYSQL_TYPES.items()}
     decimals = (FIELD_TYPE.DECIMAL, FIELD_TYPE.NEWDECIMAL)
     return {
-        str(name): f"DECIMAL(65, {scale})" if code in decimals else known.get(code, f"type {code}")
+        str(name): f"DECIMAL(65, {scale})" if code in decimals else types.get(code, f"type {code}")
         for name, code, _, _, _, scale, *_ in description
     }
 
@@ -300,8 +300,10 @@ def server_of(url: URL) -> Server:
         return _SERVERS[name]
     dialect = _OTHER_NAMES.get(name, name)
     if Dialect.get(dialect) is None:
-        known = ", ".join(f"{scheme}://" for scheme in _SERVERS)
-        raise InvalidInput(f"There is no way to ask a database called {name!r}.", fixes=(f"one of {known}",))
+        schemes = ", ".join(f"{scheme}://" for scheme in _SERVERS)
+        raise InvalidInput(
+            f"There is no way to ask a database called {name!r}.", fixes=(f"one of {schemes}",)
+        )
     return Server(Engine(name, dialect), url.drivername)
 
 

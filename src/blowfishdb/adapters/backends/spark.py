@@ -51,11 +51,11 @@ class Spark(DeclaredBackend):
     def __init__(
         self, location: str, domain: Domain, source: Source | None = None, *, timeout: float = 600.0
     ) -> None:
-        place = _place(location)
+        source_at = _place(location)
         self.domain = domain
         self.timeout = timeout
-        self.path = place.path
-        self._session: SparkSession | None = _session(place.master).newSession()
+        self.path = source_at.path
+        self._session: SparkSession | None = _session(source_at.master).newSession()
         for name, value in _SESSION_SETTINGS.items():
             self._session.conf.set(name, value)
         if self.path is not None:
@@ -100,8 +100,8 @@ class Spark(DeclaredBackend):
         if self.path is not None and table.name == table_name(Path(self.path)) and not table.db:
             return True
         try:
-            found = self._open().catalog.getTable(f"{table.db}.{table.name}" if table.db else table.name)
-            return found.tableType in ("MANAGED", "EXTERNAL")
+            entry = self._open().catalog.getTable(f"{table.db}.{table.name}" if table.db else table.name)
+            return entry.tableType in ("MANAGED", "EXTERNAL")
         except Exception as error:
             failure = type(error).__name__
         raise SourceMissing(f"Spark cannot read {self.source.name} ({failure}).", fixes=("another table",))

@@ -149,8 +149,8 @@ class SqlDatabase(DeclaredBackend):
     def _tables(self, schema: str | None) -> list[str]:
         try:
             with self._transaction() as connection:
-                found = inspect(connection)
-                return sorted(set(found.get_table_names(schema)) | set(found.get_view_names(schema)))
+                inspector = inspect(connection)
+                return sorted(set(inspector.get_table_names(schema)) | set(inspector.get_view_names(schema)))
         except (SourceError, InvalidInput):
             raise
         except Exception as error:
@@ -161,13 +161,13 @@ class SqlDatabase(DeclaredBackend):
         """What is computed while it is read can fail on some rows, as in a view."""
         with self._looking() as connection:
             if self._server is servers.POSTGRES_SERVER:
-                known = servers.is_postgres_table(connection, table)
+                is_table = servers.is_postgres_table(connection, table)
             elif self._server is servers.SQLITE_SERVER:
-                known = servers.is_sqlite_table(connection, table.name)
+                is_table = servers.is_sqlite_table(connection, table.name)
             else:
                 names = inspect(connection).get_table_names(table.db or self.source.schema)
-                known = table.name.lower() in {name.lower() for name in names}
-            return known and all(self._stored(connection, table).values())
+                is_table = table.name.lower() in {name.lower() for name in names}
+            return is_table and all(self._stored(connection, table).values())
 
     def _computed(self, table: exp.Table) -> list[str]:
         with self._looking() as connection:
@@ -179,8 +179,10 @@ class SqlDatabase(DeclaredBackend):
             return servers.postgres_computed(connection, table)
         if self._server is servers.SQLITE_SERVER:
             return servers.sqlite_computed(connection, table.name)
-        found = inspect(connection).get_columns(table.name, table.db or self.source.schema)
-        return {each["name"]: bool(each["computed"].get("persisted")) for each in found if "computed" in each}
+        columns = inspect(connection).get_columns(table.name, table.db or self.source.schema)
+        return {
+            each["name"]: bool(each["computed"].get("persisted")) for each in columns if "computed" in each
+        }
 
     @contextmanager
     def _looking(self) -> Iterator[Connection]:
@@ -222,8 +224,8 @@ class SqlDatabase(DeclaredBackend):
                     f"A view of {server.engine.title} must be made in the database.",
                     fixes=("CREATE VIEW there, and name it as the table",),
                 )
-            found = inspect(connection).get_columns(source.table, source.schema)
-            return {str(column["name"]): str(column["type"]) for column in found}
+            columns = inspect(connection).get_columns(source.table, source.schema)
+            return {str(column["name"]): str(column["type"]) for column in columns}
         if source.read is not None:
             check_types(source.read, lambda query: self._columns_of(connection, query))
         types = self._typed(connection, _everything(source, server.engine.dialect))

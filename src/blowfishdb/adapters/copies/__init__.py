@@ -23,11 +23,11 @@ _TIMES: Final = 100  # how often larger than itself a packed file may be; texts 
 _ALWAYS: Final = 1 << 30  # bytes to which any file may unpack
 
 
-def check_columns(count: int, place: object) -> None:
+def check_columns(count: int, where: object) -> None:
     """More columns than anyone declares are a mistake about the delimiter, or meant to keep us busy."""
     if count > _COLUMNS:
         raise SourceCorrupt(
-            f"'{place}' has {count:,} columns, and at most {_COLUMNS:,} are read.",
+            f"'{where}' has {count:,} columns, and at most {_COLUMNS:,} are read.",
             fixes=(
                 "a source with the columns that are asked about",
                 "another delimiter, for a file of texts",
@@ -58,13 +58,13 @@ class Patience:
     @property
     def left(self) -> float:
         """The seconds that are left; there are some, or the look is over."""
-        found = self._end - time.monotonic()
-        if found <= 0:
+        seconds = self._end - time.monotonic()
+        if seconds <= 0:
             raise TooLarge(
                 f"{self._doing} takes longer than {self._seconds:g} seconds.",
                 fixes=self._fixes,
             )
-        return found
+        return seconds
 
     def check(self) -> None:
         """Go on only while there is time."""

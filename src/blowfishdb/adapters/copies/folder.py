@@ -152,18 +152,18 @@ class Copies:
         """Bytes of everything in the folder."""
         if self._folder is None:
             return 0
-        found = os.walk(self._folder)  # which overlooks folders that go away or get their name meanwhile
-        return sum(_size(Path(folder) / name) for folder, _, names in found for name in names)
+        walk = os.walk(self._folder)  # which overlooks folders that go away or get their name meanwhile
+        return sum(_size(Path(folder) / name) for folder, _, names in walk for name in names)
 
     def sweep(self, mentioned: Iterable[str]) -> list[str]:
         """Remove what a process left behind that ended in between; what is being written stays."""
         if self._folder is None or not self._folder.is_dir():
             return []
-        known = {Path(file).parts[0] for file in mentioned}
-        left = [place for place in self._folder.iterdir() if place.name not in known and _is_old(place)]
-        for place in left:
-            self._remove(place)
-        return [place.name for place in left]
+        folders = {Path(file).parts[0] for file in mentioned}
+        left = [folder for folder in self._folder.iterdir() if folder.name not in folders and _is_old(folder)]
+        for folder in left:
+            self._remove(folder)
+        return [folder.name for folder in left]
 
     def open_to_others(self) -> list[Path]:
         """What others than its owner may read: the folder, what is in it, and the workspace beside it."""
@@ -171,7 +171,7 @@ class Copies:
             return []
         beside = self._folder.with_suffix("")
         places = [*self._folder.rglob("*"), *self._folder.parent.glob(f"{glob_escape(beside.name)}*")]
-        return [place for place in places if not is_private(place)]
+        return [path for path in places if not is_private(path)]
 
     @contextmanager
     def _part(self, identity: str) -> Iterator[Path]:
@@ -190,9 +190,9 @@ class Copies:
             self._remove(part)
 
     @staticmethod
-    def _remove(place: Path) -> None:
+    def _remove(folder: Path) -> None:
         with suppress(FileNotFoundError):
-            shutil.rmtree(place)
+            shutil.rmtree(folder)
 
 
 def copies_folder(workspace: Path) -> Path:
@@ -305,9 +305,9 @@ def _size(file: Path) -> int:
         return 0
 
 
-def _is_old(place: Path) -> bool:
+def _is_old(path: Path) -> bool:
     try:
-        newest = max(part.stat().st_mtime for part in (place, *place.rglob("*")))
+        newest = max(part.stat().st_mtime for part in (path, *path.rglob("*")))
     except OSError:  # it went away meanwhile
         return False
     return time.time() - newest > _YOUNG

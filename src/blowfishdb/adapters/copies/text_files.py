@@ -96,11 +96,11 @@ class _Unpacked(io.RawIOBase):
 
         into = memoryview(buffer).cast("B")
         try:
-            found = self._stream.read(len(into))
+            chunk = self._stream.read(len(into))
         except (OSError, EOFError, pa.ArrowException) as error:
             raise _unreadable(self._path, error) from None
-        into[: len(found)] = found
-        self._read += len(found)
+        into[: len(chunk)] = chunk
+        self._read += len(chunk)
         if self._patience is not None:
             self._patience.check()
         if self._believed is not None and self._read > self._believed:
@@ -113,7 +113,7 @@ class _Unpacked(io.RawIOBase):
                 f"'{self._path}' holds more than there is room for.",
                 fixes=("delete a dataset that is not needed", "raise BLOWFISHDB_COPIES_QUOTA"),
             )
-        return len(found)
+        return len(chunk)
 
 
 def _unreadable(path: Path, error: Exception) -> SourceError:
@@ -218,8 +218,8 @@ def _lacks_names(rows: Sequence[Sequence[str]]) -> bool:
     """A number on the first line, above numbers, and no text above numbers."""
     first, below = rows[0], [row for row in rows[1:200] if len(row) == len(rows[0])]
     kinds = []
-    for place, name in enumerate(first):
-        values = [row[place].strip() for row in below if row[place].strip()]
+    for index, name in enumerate(first):
+        values = [row[index].strip() for row in below if row[index].strip()]
         if values and all(map(_NUMBER.fullmatch, values)):
             kinds.append(bool(_NUMBER.fullmatch(name.strip())))
     return bool(kinds) and all(kinds)
@@ -372,9 +372,9 @@ def _short(text: IO[str]) -> Iterator[str]:
 
 def _names(first: Sequence[str] | None, dialect: Dialect, path: Path) -> list[str]:
     """What the columns are called; one without a name is called by its place."""
-    given = [name if dialect.header else "" for name in first or ()]
-    check_columns(len(given), path)
-    names = [name if name.strip() else f"column_{place}" for place, name in enumerate(given, start=1)]
+    written = [name if dialect.header else "" for name in first or ()]
+    check_columns(len(written), path)
+    names = [name if name.strip() else f"column_{number}" for number, name in enumerate(written, start=1)]
     if len({name.lower() for name in names}) < len(names):
         raise SourceCorrupt(
             f"Two columns of '{path}' have the same name on line 1.",

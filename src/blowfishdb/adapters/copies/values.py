@@ -68,19 +68,19 @@ class Dialect(Message):
         )
 
     @classmethod
-    def from_plain(cls, said: Mapping[str, Any]) -> Self:
+    def from_plain(cls, stored: Mapping[str, Any]) -> Self:
         """A dialect from its plain form; what is not said is as in most files."""
-        known = {field.name for field in fields(cls)}
-        unknown = sorted(set(said) - known)
+        names = {field.name for field in fields(cls)}
+        unknown = sorted(set(stored) - names)
         if unknown:
-            raise InvalidInput(f"A dialect has no '{unknown[0]}'.", fixes=tuple(sorted(known)))
-        return cls(**said)
+            raise InvalidInput(f"A dialect has no '{unknown[0]}'.", fixes=tuple(sorted(names)))
+        return cls(**stored)
 
 
 def _is_text_encoding(name: str) -> bool:
     try:
-        found = codecs.lookup(name)
-        return isinstance(" ".encode(found.name), bytes)
+        codec = codecs.lookup(name)
+        return isinstance(" ".encode(codec.name), bytes)
     except (LookupError, TypeError, ValueError, AttributeError):
         return False
 

@@ -141,14 +141,14 @@ def propose(
     not proposed by name. All of it takes at most ``timeout`` seconds, or is refused.
     """
     patience = Patience(timeout)
-    said = None if dialect is None else Dialect.from_plain(dialect)
-    if said is None and isinstance(location, str | Path) and is_text_file(location):
-        said = find_dialect(Path(location), patience)
-    with opened_rows(location, table=table, view=view, dialect=said, patience=patience) as rows:
+    declared = None if dialect is None else Dialect.from_plain(dialect)
+    if declared is None and isinstance(location, str | Path) and is_text_file(location):
+        declared = find_dialect(Path(location), patience)
+    with opened_rows(location, table=table, view=view, dialect=declared, patience=patience) as rows:
         columns = rows.columns.values()
         measured = measure(rows, columns) if rows.readable else {}
-        found = tuple(_column(rows, column, measured.get(column.name), rare) for column in columns)
-        return Proposal(found, rows.source.table, rows.source.view, said)
+        proposals = tuple(_column(rows, column, measured.get(column.name), rare) for column in columns)
+        return Proposal(proposals, rows.source.table, rows.source.view, declared)
 
 
 def _column(rows: Rows, column: SqlColumn, measured: Measured | None, rare: int) -> ProposedColumn:

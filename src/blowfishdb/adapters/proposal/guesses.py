@@ -72,17 +72,17 @@ class Measured:
 
 def measure(rows: Rows, columns: Iterable[SqlColumn]) -> dict[str, Measured]:
     """Every column that could be read, by name."""
-    found: dict[str, Measured] = {}
+    measures: dict[str, Measured] = {}
     for part in _parts(column for column in columns if column.kind is not ColumnKind.OTHER):
         try:
-            found |= _measured(rows, part)
+            measures |= _measured(rows, part)
         except SourceError:  # one of them cannot be read: each for itself
             for column in part:
                 try:
-                    found |= _measured(rows, [column])
+                    measures |= _measured(rows, [column])
                 except SourceError:
                     continue
-    return found
+    return measures
 
 
 def _parts(columns: Iterator[SqlColumn]) -> Iterator[list[SqlColumn]]:
@@ -93,10 +93,10 @@ def _parts(columns: Iterator[SqlColumn]) -> Iterator[list[SqlColumn]]:
 def _measured(rows: Rows, columns: list[SqlColumn]) -> dict[str, Measured]:
     asked = [(column.name, name, value) for column in columns for name, value in _aggregates(column).items()]
     (answers,) = rows.select(*(value for _, _, value in asked))
-    found: dict[str, dict[str, Any]] = {column.name: {} for column in columns}
+    measures: dict[str, dict[str, Any]] = {column.name: {} for column in columns}
     for (column, name, _), answer in zip(asked, answers, strict=True):
-        found[column][name] = answer
-    return {column: _measures(values) for column, values in found.items()}
+        measures[column][name] = answer
+    return {column: _measures(values) for column, values in measures.items()}
 
 
 def _measures(values: Mapping[str, Any]) -> Measured:
@@ -169,11 +169,11 @@ def as_number(column: SqlColumn) -> SqlExpr | None:
 
 def _as_day(column: SqlColumn) -> SqlExpr | None:
     """The day of a value, moved into the years that Python knows; NULL for one that is none."""
-    found = column.engine.to_date(column)
-    if found is None:
+    day = column.engine.to_date(column)
+    if day is None:
         return None
     ends = (column.engine.day_literal(date.min), column.engine.day_literal(date.max))
-    return sql.choose((found.missing, exp.Null()), otherwise=sql.clamp(found.value, *ends))
+    return sql.choose((day.missing, exp.Null()), otherwise=sql.clamp(day.value, *ends))
 
 
 def _extent(name: str, value: SqlExpr) -> dict[str, SqlExpr]:
@@ -352,24 +352,24 @@ def _booleans(measured: Measured) -> Guess:
 
 
 def _of_numbers(rows: Rows, column: SqlColumn, measured: Measured) -> Guess:
-    found = measured.numbers
-    if found is None or not found.count:
+    extent = measured.numbers
+    if extent is None or not extent.count:
         return Guess(None, _EMPTY)
     declared_broken = column.kind is ColumnKind.FLOAT or (
         column.kind is ColumnKind.DECIMAL and column.scale > 0
     )
     whole = not measured.fractions and not declared_broken
-    if "BOOL" in column.type.upper() and whole and found.low >= 0 and found.high <= 1:
+    if "BOOL" in column.type.upper() and whole and extent.low >= 0 and extent.high <= 1:
         return _booleans(measured)
-    return _numeric(rows, column, measured, found, whole)
+    return _numeric(rows, column, measured, extent, whole)
 
 
-def _numeric(rows: Rows, column: SqlColumn, measured: Measured, found: Extent, whole: bool) -> Guess:
-    low, high = _exact(found.low), _exact(found.high)
+def _numeric(rows: Rows, column: SqlColumn, measured: Measured, extent: Extent, whole: bool) -> Guess:
+    low, high = _exact(extent.low), _exact(extent.high)
     if not whole:
         reals = friendly_reals(low, high, _places(rows, column))
-        return _declared(reals, _CHECK, measured, found.count)
-    made = _declared(friendly_integers(int(low), int(high)), _CHECK, measured, found.count)
+        return _declared(reals, _CHECK, measured, extent.count)
+    made = _declared(friendly_integers(int(low), int(high)), _CHECK, measured, extent.count)
     return Guess(made.attribute, _ID, True) if _all_different(measured) else made
 
 
@@ -395,10 +395,10 @@ def _of_dates(column: SqlColumn, measured: Measured) -> Guess:
     return _dated(measured, measured.days, column.kind is not ColumnKind.DATE)
 
 
-def _dated(measured: Measured, found: Extent, timed: bool) -> Guess:
-    first, last = (date.fromisoformat(str(each)[:10]) for each in (found.low, found.high))
+def _dated(measured: Measured, extent: Extent, timed: bool) -> Guess:
+    first, last = (date.fromisoformat(str(each)[:10]) for each in (extent.low, extent.high))
     make = friendly_dates if timed else friendly_days
-    return _declared(make(first, last), _CHECK, measured, found.count)
+    return _declared(make(first, last), _CHECK, measured, extent.count)
 
 
 def _of_texts(rows: Rows, column: SqlColumn, measured: Measured, rare: int) -> Guess:
@@ -421,16 +421,16 @@ def _of_texts(rows: Rows, column: SqlColumn, measured: Measured, rare: int) -> G
 
 def _listed(rows: Rows, column: SqlColumn, measured: Measured, rare: int) -> Guess:
     """A category; what fewer than ``rare`` rows have counts as "other", which is listed last."""
-    found = rows.counts(column.engine.text(column), most=MOST_VALUES + 2)
-    values = {str(value): count for value, count in found if value is not None}
+    counts = rows.counts(column.engine.text(column), most=MOST_VALUES + 2)
+    values = {str(value): count for value, count in counts if value is not None}
     few = sorted(value for value, count in values.items() if count < rare and value != OTHER)
-    kept = sorted(value for value in values if value not in few and value != OTHER)
+    names = sorted(value for value in values if value not in few and value != OTHER)
     if not few:
         return _declared(Category(sorted(values)), _LISTED, measured, measured.present)
     note = f"{_LISTED} {_SOME_RARE.format(rare=rare)}"
-    folding = Category([*kept, OTHER], outside="clamp")
+    folding = Category([*names, OTHER], outside="clamp")
     return replace(_declared(folding, note, measured, measured.present), rare=tuple(few))
 
 
-def _enough(found: Extent, measured: Measured) -> bool:
-    return found.count > 0 and found.count >= _NEARLY_ALL * measured.present
+def _enough(extent: Extent, measured: Measured) -> bool:
+    return extent.count > 0 and extent.count >= _NEARLY_ALL * measured.present

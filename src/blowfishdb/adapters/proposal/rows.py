@@ -77,7 +77,7 @@ class Rows:
         """How many rows have each of the first ``most`` different values."""
         statement = self._statement(value, exp.Count(this=exp.Star()))
         grouped = statement.group_by(statement.expressions[0].this.copy(), copy=False)
-        return [(found, int(count)) for found, count in self._fetched(grouped, most)]
+        return [(each, int(count)) for each, count in self._fetched(grouped, most)]
 
     def _statement(self, *values: exp.Expr) -> exp.Select:
         named = [exp.alias_(value, f"v{i}", quoted=True) for i, value in enumerate(values)]
@@ -127,8 +127,8 @@ def opened_rows(
     if table is not None and view is not None:
         raise InvalidInput("The rows come from a table or from a view, not from both.")
     with (
-        _readable(_files_of_spark(location, table, view), dialect, patience) as place,
-        _looked_at(place, table, view, patience) as rows,
+        _readable(_files_of_spark(location, table, view), dialect, patience) as readable,
+        _looked_at(readable, table, view, patience) as rows,
     ):
         yield rows
 
@@ -146,28 +146,28 @@ def _readable(location: object, dialect: Dialect | None, patience: Patience) -> 
         return
     with TemporaryDirectory(prefix="blowfishdb-") as folder:
         copies = Copies(Path(folder))
-        said = dialect or find_dialect(Path(location), patience)
-        yield copies.path(copies.take(location, said, patience))
+        text_dialect = dialect or find_dialect(Path(location), patience)
+        yield copies.path(copies.take(location, text_dialect, patience))
 
 
 @contextmanager
-def _looked_at(place: object, table: str | None, view: str | None, patience: Patience) -> Iterator[Rows]:
+def _looked_at(location: object, table: str | None, view: str | None, patience: Patience) -> Iterator[Rows]:
     source = Source.of_table(table) if table is not None else None
     if view is not None:
-        source = Source.of_view(view, dialect_of(place))
-    with reading_rows(place, source, patience) as rows:
+        source = Source.of_view(view, dialect_of(location))
+    with reading_rows(location, source, patience) as rows:
         yield rows
 
 
 @contextmanager
-def reading_rows(place: object, source: Source | None, patience: Patience) -> Iterator[Rows]:
+def reading_rows(location: object, source: Source | None, patience: Patience) -> Iterator[Rows]:
     """Look at a source of the place, and let go of it in the end."""
-    backend = open_backend(place, _UNDECLARED, source=source, timeout=patience.left)
+    backend = open_backend(location, _UNDECLARED, source=source, timeout=patience.left)
     try:
         assert isinstance(backend, DeclaredBackend)
         types = columns(backend.columns(), backend.engine)
-        check_columns(len(types), place if isinstance(place, str | Path) else "the table in memory")
-        with _reading(place, backend, patience) as fetch:
+        check_columns(len(types), location if isinstance(location, str | Path) else "the table in memory")
+        with _reading(location, backend, patience) as fetch:
             yield Rows(backend.source, backend.engine, types, fetch, patience)
     finally:
         backend.close()
@@ -289,8 +289,8 @@ def _check_key(rows: Rows, unit: Unit) -> None:
     assert unit.key is not None
     both = [rows.engine.identity(rows.columns[name]) for name in (unit.person, unit.key)]
     named = [exp.alias_(each, f"i{i}", quoted=True) for i, each in enumerate(both) if each is not None]
-    known = [exp.Not(this=sql.is_null(sql.column(name, sql.SOURCE))) for name in (unit.person, unit.key)]
-    each = exp.Select(expressions=named).from_(rows.source.relation()).where(*known)
+    present = [exp.Not(this=sql.is_null(sql.column(name, sql.SOURCE))) for name in (unit.person, unit.key)]
+    each = exp.Select(expressions=named).from_(rows.source.relation()).where(*present)
     columns = [sql.column(f"i{i}", "each") for i in range(len(named))]
     again = exp.Select(expressions=[exp.alias_(sql.whole(1), "twice")]).from_(each.subquery("each"))
     again = again.group_by(*columns).having(exp.GT(this=exp.Count(this=exp.Star()), expression=sql.whole(1)))

@@ -168,8 +168,8 @@ def _kept(cells: Cells, engine: Engine, *more: exp.Alias) -> exp.Subquery:
 
 def _computed_once(select: exp.Select, engine: Engine) -> exp.Subquery:
     """A layer whose expressions are computed once for every row, however often they are used above it."""
-    kept = select.limit(_ALL_ROWS, copy=False) if engine.repeats else select
-    return exp.Subquery(this=kept, alias=table_alias(CELLS))
+    stored = select.limit(_ALL_ROWS, copy=False) if engine.repeats else select
+    return exp.Subquery(this=stored, alias=table_alias(CELLS))
 
 
 def _labelled(cells: Cells, names: Sequence[str], centroids: Centroids, engine: Engine) -> exp.Subquery:
@@ -180,9 +180,9 @@ def _labelled(cells: Cells, names: Sequence[str], centroids: Centroids, engine: 
         for i, (slopes, offset) in enumerate(zip(centroids.slopes, centroids.offsets, strict=True))
     ]
     scored = _computed_once(_kept(cells, engine, *scores).this, engine)
-    kept = [alias(cells.place(name), cells.place(name).name) for name in cells.attributes]
+    columns = [alias(cells.place(name), cells.place(name).name) for name in cells.attributes]
     label = alias(_first_least(len(centroids)), _LABEL)
-    return _computed_once(exp.Select(expressions=[*kept, label]).from_(scored, copy=False), engine)
+    return _computed_once(exp.Select(expressions=[*columns, label]).from_(scored, copy=False), engine)
 
 
 def _score(places: Sequence[SqlExpr], slopes: Sequence[int], offset: int) -> SqlExpr:

@@ -236,23 +236,23 @@ _UNITS: dict[ColumnKind, Callable[[SqlColumn, _Grid, Limits], Units]] = {
 
 def _date(column: SqlColumn, attribute: Date) -> SqlExpr:
     engine = column.engine
-    found = engine.to_date(column) if attribute.by_day else engine.to_moment(column)
-    if found is None and column.kind is ColumnKind.TEXT:
+    moment = engine.to_date(column) if attribute.by_day else engine.to_moment(column)
+    if moment is None and column.kind is ColumnKind.TEXT:
         raise _refuse_text(column, "dates")
-    if found is None:
+    if moment is None:
         raise _refuse(column, "dates", "a view with a date or a timestamp without time zone")
     if isinstance(attribute.lo, datetime) and isinstance(attribute.hi, datetime):
         first = engine.moment_literal(attribute.lo)
         end = engine.moment_literal(attribute.hi.replace(microsecond=999_999))
-        ticks = engine.seconds(found.value, first)
+        ticks = engine.seconds(moment.value, first)
     else:
         first, end = engine.day_literal(attribute.lo), engine.day_literal(attribute.hi)
-        ticks = engine.days(found.value, first)
+        ticks = engine.days(moment.value, first)
     below, above = _ends(attribute)
     return sql.choose(
-        (found.missing, _null_cell(attribute)),
-        (exp.LT(this=found.value.copy(), expression=first.copy()), below),
-        (exp.GT(this=found.value.copy(), expression=end), above),
+        (moment.missing, _null_cell(attribute)),
+        (exp.LT(this=moment.value.copy(), expression=first.copy()), below),
+        (exp.GT(this=moment.value.copy(), expression=end), above),
         otherwise=sql.floor_div(ticks, attribute.ticks_per_cell),
     )
 

@@ -91,15 +91,15 @@ class Unit:
         self.check(types)
         person = engine.identity(types[self.person])
         assert person is not None  # refused by the check
-        known: list[exp.Expr] = [exp.Not(this=sql.is_null(sql.column(self.person, sql.SOURCE)))]
-        place = exp.Window(this=exp.Count(this=exp.Star()), partition_by=[person])
+        present: list[exp.Expr] = [exp.Not(this=sql.is_null(sql.column(self.person, sql.SOURCE)))]
+        rows_of_person = exp.Window(this=exp.Count(this=exp.Star()), partition_by=[person])
         if self.key is not None:
-            place.set("order", self._order(self.key, engine))
-            known.append(exp.Not(this=sql.is_null(sql.column(self.key, sql.SOURCE))))
-        named = exp.Alias(this=place, alias=exp.to_identifier(_PLACE, quoted=True))
+            rows_of_person.set("order", self._order(self.key, engine))
+            present.append(exp.Not(this=sql.is_null(sql.column(self.key, sql.SOURCE))))
+        named = exp.Alias(this=rows_of_person, alias=exp.to_identifier(_PLACE, quoted=True))
         everything = exp.Column(this=exp.Star(), table=exp.to_identifier(sql.SOURCE, quoted=True))
         inner = exp.Select(expressions=[everything, named]).from_(relation, copy=False)
-        inner = inner.where(*known, copy=False)
+        inner = inner.where(*present, copy=False)
         few = exp.LTE(this=sql.column(_PLACE, _ALL), expression=sql.whole(self.rows))
         outer = exp.select("*").from_(exp.Subquery(this=inner, alias=_alias(_ALL)), copy=False)
         return exp.Subquery(this=outer.where(few, copy=False), alias=_alias(sql.SOURCE))
@@ -203,9 +203,9 @@ class Source:
 
         Whose row it is and its key are the same whatever a person hides; so is what is declared public.
         """
-        known = self._known()
-        kept = {name for name in domain if self._made_from(name) & known}
-        return RowRules(frozenset(kept), self._varies(known))
+        public = self._known()
+        unhidden = {name for name in domain if self._made_from(name) & public}
+        return RowRules(frozenset(unhidden), self._varies(public))
 
     def check_rules(self, domain: Domain) -> None:
         """Whose row it is, its key, and what leaves rows out must not be something that a policy may hide."""
@@ -223,14 +223,14 @@ class Source:
                     "where its value changes, other rows would count.",
                     fixes=(f"leave {hidden[0]!r} out of the columns", f"public=[{hidden[0]!r}]"),
                 )
-        view, known = self.read, self._known()
-        decided = Names() if view is None else view.conditions - known
+        view, public = self.read, self._known()
+        decided = Names() if view is None else view.conditions - public
         if self.rows_vary is False and decided:
             raise InvalidInput(
                 f"The view leaves out rows by {_listed(decided)}, so its rows do vary with hidden values.",
                 fixes=(f"public={sorted(decided)!r}, if nobody's value in it is a secret", "no WHERE"),
             )
-        if self.unit is not None and self._varies(known):
+        if self.unit is not None and self._varies(public):
             raise InvalidInput(
                 "At most so many rows of each person count, and they are chosen before anything is left out; "
                 "this source leaves out rows by values that may be hidden.",
@@ -262,13 +262,13 @@ class Source:
         ids = Names().union(*(self._made_from(column) for column, _ in self._ids()))
         return ids | Names(map(_plain_name, self.public))
 
-    def _varies(self, known: Names) -> bool:
+    def _varies(self, public: Names) -> bool:
         if self.rows_vary is not None:
             return self.rows_vary
         if self.read is None:
             return False
         several = self.read.lookups if self.unit is not None else Names()
-        return bool((self.read.conditions | self.read.matches | several) - known)
+        return bool((self.read.conditions | self.read.matches | several) - public)
 
 
 def _plain_name(name: str) -> str:

@@ -98,7 +98,7 @@ def flat_places(
 def as_columns(rows: Iterable[Iterable[Any]], width: int) -> list[IntArray]:
     """Rows as drivers return them, as columns of whole numbers."""
     table = np.array([tuple(map(int, row)) for row in rows], dtype=np.int64).reshape(-1, width)
-    return [table[:, place] for place in range(width)]
+    return [table[:, index] for index in range(width)]
 
 
 def cell_statement(

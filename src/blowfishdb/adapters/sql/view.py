@@ -238,8 +238,8 @@ class _Reader:
 
     def _join(self, join: exp.Join) -> Names:
         plain = not join.method and join.side in ("", "LEFT") and join.kind in ("", "INNER", "CROSS", "OUTER")
-        known = {"this", "side", "kind", "on", "using"}
-        if not plain or {name for name, value in join.args.items() if value} - known:
+        allowed = {"this", "side", "kind", "on", "using"}
+        if not plain or {name for name, value in join.args.items() if value} - allowed:
             raise _refused("joins other than JOIN and LEFT JOIN")
         if join.args.get("using"):
             return Names(column.name.lower() for column in join.args["using"])
@@ -405,12 +405,12 @@ def _is_star(node: SqlExpr) -> bool:
 
 def _expanded(names: Names, aliases: Mapping[str, Names]) -> Names:
     """With what a name stands for where it is a new one: some databases look there as well."""
-    found = names
+    columns = names
     while True:
-        more = found.union(*(aliases[name] for name in found if name in aliases))
-        if more == found:
-            return found
-        found = more
+        more = columns.union(*(aliases[name] for name in columns if name in aliases))
+        if more == columns:
+            return columns
+        columns = more
 
 
 def _words(node: SqlExpr) -> str:

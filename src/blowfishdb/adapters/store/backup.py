@@ -77,20 +77,20 @@ def restore(path: str | Path, into: str | Path) -> Copy:
 def delete(path: str | Path) -> None:
     """Remove a workspace for good, with the copies of its rows and everything that it knows to be spent."""
     _check_file(path, "dropdb")
-    place = Path(path)
-    with _opened(place, writable=True) as connection:
+    file = Path(path)
+    with _opened(file, writable=True) as connection:
         try:
             connection.execute("PRAGMA journal_mode = DELETE").close()
         except sqlite3.OperationalError as error:
             if "locked" not in str(error):
                 raise
             raise WorkspaceError(
-                f"'{place}' is open elsewhere, so it was not deleted.", fixes=("close it there",)
+                f"'{file}' is open elsewhere, so it was not deleted.", fixes=("close it there",)
             ) from None
-    place.unlink()
+    file.unlink()
     for ending in _SIDECARS:
-        place.with_name(place.name + ending).unlink(missing_ok=True)
-    folder = copies_folder(place.resolve())
+        file.with_name(file.name + ending).unlink(missing_ok=True)
+    folder = copies_folder(file.resolve())
     if folder.is_dir():
         shutil.rmtree(folder)
 
@@ -101,11 +101,11 @@ def delete(path: str | Path) -> None:
 @contextmanager
 def _new_file(path: Path) -> Iterator[Path]:
     """A file under another name, which gets its own when all went well and is removed otherwise."""
-    for place in (path, *(path.with_name(path.name + ending) for ending in _SIDECARS)):
-        if place.exists() or place.is_symlink():
+    for file in (path, *(path.with_name(path.name + ending) for ending in _SIDECARS)):
+        if file.exists() or file.is_symlink():
             raise WorkspaceError(
-                f"There is already a file '{place}', and nothing is overwritten.",
-                fixes=("another path", f"move '{place}' away"),
+                f"There is already a file '{file}', and nothing is overwritten.",
+                fixes=("another path", f"move '{file}' away"),
             )
     if not path.parent.is_dir():
         raise WorkspaceError(f"There is no folder '{path.parent}'.", fixes=("create it",))

@@ -319,13 +319,13 @@ class Policies:
     def withdraw(self, dataset: str, by: str, version: int) -> None:
         """Take an earlier promise back, for everyone to see: from now on answers need not fit under it."""
         with self._store.writing() as connection:
-            kept = {promise.version: promise for promise in active_promises(connection, dataset)}
-            if version not in kept:
+            active = {promise.version: promise for promise in active_promises(connection, dataset)}
+            if version not in active:
                 raise InvalidInput(
                     f"Version {version} of the policy of '{dataset}' is not an earlier promise that is kept.",
-                    fixes=tuple(f"version {number}" for number in sorted(kept)),
+                    fixes=tuple(f"version {number}" for number in sorted(active)),
                 )
-            if kept[version].held:
+            if active[version].held:
                 raise _under_way(dataset)
             this = (promises.c.dataset == dataset) & (promises.c.version == version)
             at = stamp(self._clock)

@@ -132,15 +132,15 @@ class Store:
         """A name that no other workspace has, given to it when it is first needed."""
         mine = select(meta.c.value).where(meta.c.name == _IDENTITY)
         with self.reading() as connection:
-            known = connection.execute(mine).scalar()
-        if known is not None:
-            return str(known)
+            identity = connection.execute(mine).scalar()
+        if identity is not None:
+            return str(identity)
         with self.writing() as connection:
-            known = connection.execute(mine).scalar()
-            if known is None:
-                known = uuid.uuid4().hex
-                connection.execute(meta.insert().values(name=_IDENTITY, value=known))
-            return str(known)
+            identity = connection.execute(mine).scalar()
+            if identity is None:
+                identity = uuid.uuid4().hex
+                connection.execute(meta.insert().values(name=_IDENTITY, value=identity))
+            return str(identity)
 
     @property
     def sqlite(self) -> bool:
@@ -182,28 +182,28 @@ class Store:
         if self.file is None:
             return None
         try:
-            found = self.file.stat()
+            status = self.file.stat()
         except OSError:
             return (0, 0)
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
     # --- formats --------------------------------------------------------------------------------
 
     def _prepare(self) -> None:
         """Make a new workspace, upgrade an older one, refuse a newer one; most are neither."""
         with self.reading() as connection:
-            found = self._format(connection)
-        if self.read_only and (found is None or found < SCHEMA_VERSION):
+            version = self._format(connection)
+        if self.read_only and (version is None or version < SCHEMA_VERSION):
             raise WorkspaceError(
                 f"'{self.name}' may only be read here, and it has an older format, which must be upgraded.",
                 fixes=("blowfishdb restore PATH INTO, where it can be written",),
             )
-        if found is None:
+        if version is None:
             with self._alone() as connection:
                 if self._format(connection) is None:
                     self._create(connection)
-                found = self._format(connection)
-        if found is not None and found < SCHEMA_VERSION:
+                version = self._format(connection)
+        if version is not None and version < SCHEMA_VERSION:
             self._upgrade()
 
     def _format(self, connection: Connection) -> int | None:
@@ -216,19 +216,19 @@ class Store:
                     fixes=("another path for the workspace",),
                 )
             return None
-        said = connection.execute(select(meta.c.value).where(meta.c.name == "schema")).scalar()
-        if said is None or not said.isdecimal() or int(said) < 1:
+        written = connection.execute(select(meta.c.value).where(meta.c.name == "schema")).scalar()
+        if written is None or not written.isdecimal() or int(written) < 1:
             raise WorkspaceError(
                 f"'{self.name}' does not say which format it has, so it is damaged or not a workspace.",
                 fixes=("restore it from a backup", "another path"),
             )
-        if int(said) > SCHEMA_VERSION:
+        if int(written) > SCHEMA_VERSION:
             raise WorkspaceError(
                 f"'{self.name}' was written by a newer version of BlowfishDB "
-                f"(format {said}, this one reads up to {SCHEMA_VERSION}). Nothing was changed.",
+                f"(format {written}, this one reads up to {SCHEMA_VERSION}). Nothing was changed.",
                 fixes=("pip install --upgrade blowfishdb",),
             )
-        return int(said)
+        return int(written)
 
     def _create(self, connection: Connection) -> None:
         metadata.create_all(connection)
@@ -242,11 +242,11 @@ class Store:
         from blowfishdb.adapters.store.migrations import upgrade
 
         with self._alone(rebuilding=True) as connection:
-            found = self._format(connection)
-            if found is None or found == SCHEMA_VERSION:
+            version = self._format(connection)
+            if version is None or version == SCHEMA_VERSION:
                 return  # another process was faster
-            with sealed_again(connection, found):
-                upgrade(connection, found, SCHEMA_VERSION)
+            with sealed_again(connection, version):
+                upgrade(connection, version, SCHEMA_VERSION)
             now = meta.update().where(meta.c.name == "schema").values(value=str(SCHEMA_VERSION))
             connection.execute(now)
             if self.sqlite and connection.exec_driver_sql("PRAGMA foreign_key_check").first() is not None:
@@ -394,9 +394,9 @@ _SQLITE_WORDS: Final[tuple[tuple[str, str, str], ...]] = (
 
 
 def _words(name: str, error: BaseException | None) -> WorkspaceError:
-    said = str(error).lower()
+    text = str(error).lower()
     for sign, what, fix in _SQLITE_WORDS:
-        if sign in said:
+        if sign in text:
             return WorkspaceError(f"'{name}' {what}.", fixes=(fix,))
     return WorkspaceError(
         f"The workspace '{name}' could not be used ({type(error).__name__}).",

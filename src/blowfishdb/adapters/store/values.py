@@ -199,13 +199,13 @@ class Head:
     @classmethod
     def of(cls, text: object) -> Self:
         """A head as it was printed; spaces around it do not matter."""
-        said = _TEXT.fullmatch(text.strip().lower()) if isinstance(text, str) else None
-        if said is None:
+        match = _TEXT.fullmatch(text.strip().lower()) if isinstance(text, str) else None
+        if match is None:
             raise InvalidInput(
                 "This is not a head: the number of an event, a colon, and 40 or more digits of its hash.",
                 fixes=("the whole line that audit --head printed",),
             )
-        return cls(int(said[1]), said[2])
+        return cls(int(match[1]), match[2])
 
     def is_of(self, hash_: str) -> bool:
         """Whether an event with this hash is meant."""
@@ -240,29 +240,29 @@ class Audited:
         }
 
     @classmethod
-    def from_plain(cls, said: Mapping[str, Any]) -> Self:
+    def from_plain(cls, stored: Mapping[str, Any]) -> Self:
         """From its plain form."""
         return cls(
-            tuple(said["problems"]),
-            dict(said["checked"]),
-            Head.of(said["head"]),
-            said["covered_since"],
-            said["witnessed"],
+            tuple(stored["problems"]),
+            dict(stored["checked"]),
+            Head.of(stored["head"]),
+            stored["covered_since"],
+            stored["witnessed"],
         )
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """What was looked at, in words."""
         counted = ", ".join(f"{number:,} {what}" for what, number in self.checked.items())
-        said = [f"Checked: {counted}."]
+        sentences = [f"Checked: {counted}."]
         if self.since is not None:
-            said.append(
+            sentences.append(
                 "Declarations, policies, accounts, tokens and kept responses are on record since "
                 f"{self.since}, when the workspace was upgraded; what was changed before that cannot be seen."
             )
         if self.witnessed is not None:
-            said.append(f"Compared with {self.witnessed:,} heads of the witness file.")
-        return tuple(said)
+            sentences.append(f"Compared with {self.witnessed:,} heads of the witness file.")
+        return tuple(sentences)
 
 
 Clock = Callable[[], datetime]

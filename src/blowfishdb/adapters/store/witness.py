@@ -42,15 +42,15 @@ class Witness:
                 f"There is no witness file '{self.path}'.", fixes=("blowfishdb serve --witness FILE",)
             ) from None
         except OSError as error:
-            said = f"The witness file '{self.path}' cannot be read ({error.strerror})."
-            raise WorkspaceError(said, fixes=("check its permissions",)) from None
+            reason = f"The witness file '{self.path}' cannot be read ({error.strerror})."
+            raise WorkspaceError(reason, fixes=("check its permissions",)) from None
         return list(self._parsed(text))
 
     def write(self, head: Head) -> None:
         """Write a head down, durably, unless that one or a later one is there."""
         with self._alone() as handle:
             text = os.pread(handle, os.fstat(handle).st_size, 0).decode("ascii", errors="replace")
-            last = max((known.number for known in self._parsed(text)), default=0)
+            last = max((earlier.number for earlier in self._parsed(text)), default=0)
             if head.number > last:
                 os.ftruncate(handle, text.rfind("\n") + 1)  # a line that a crash cut off
                 os.write(handle, f"{head.number}:{head.hash}\n".encode())
@@ -123,8 +123,10 @@ class Watch:
             try:
                 head = self._ledger.head()
                 if last is not None and head.number < last.number:
-                    said = "The books end before event %s, which the witness file has: they were rolled back."
-                    logging.getLogger("uvicorn").error(said, last.number)
+                    warning = (
+                        "The books end before event %s, which the witness file has: they were rolled back."
+                    )
+                    logging.getLogger("uvicorn").error(warning, last.number)
                 elif head != last:
                     self._witness.write(head)
                     last = head

@@ -92,9 +92,9 @@ def spread(classes: IntArray, moves: Moves) -> Spread:
     if sum(group.size**2 for group in sets.values()) > 10 * LIMIT:
         bounds = {key: _from_one(group, moves) for key, group in sets.items()}
         return Spread(classes, np.array([bounds[key] for key in keys], dtype=object), None)
-    found = {key: _farthest(group, moves) for key, group in sets.items()}
-    widths = np.array([max(found[key]) for key in keys], dtype=object)
-    each = np.concatenate([found[key] for key in keys])
+    farthest = {key: _farthest(group, moves) for key, group in sets.items()}
+    widths = np.array([max(farthest[key]) for key in keys], dtype=object)
+    each = np.concatenate([farthest[key] for key in keys])
     place = np.searchsorted(pairs, classes * moves.asked.size + moves.labels)
     return Spread(classes, widths, each[place])
 
@@ -111,13 +111,13 @@ def _farthest(labels: IntArray, moves: Moves) -> NDArray[Any]:
     if labels.size == 1:
         return np.zeros(1, dtype=object)
     rows = max(1, _AT_ONCE // labels.size)
-    found = []
+    largest = []
     for start in range(0, labels.size, rows):
         some = labels[start : start + rows]
         here, there = np.repeat(some, labels.size), np.tile(labels, some.size)
         costs = np.asarray(moves.between(here, there))
-        found.append(costs.reshape(some.size, -1).max(axis=1).astype(object))
-    return np.concatenate(found)
+        largest.append(costs.reshape(some.size, -1).max(axis=1).astype(object))
+    return np.concatenate(largest)
 
 
 MOST_SHIFTS = 40
@@ -137,8 +137,8 @@ def shifts(counts: BoolArray, pairs: IntArray | None) -> IntArray | None:
         u, v = (part.ravel() for part in np.meshgrid(every, every))
     else:
         u, v = np.concatenate((pairs, pairs[:, ::-1])).T
-    found = np.unique((counts[:, v].astype(np.int64) - counts[:, u]).T, axis=0)
-    moved = found[(found != 0).any(axis=1)]
+    changes = np.unique((counts[:, v].astype(np.int64) - counts[:, u]).T, axis=0)
+    moved = changes[(changes != 0).any(axis=1)]
     return moved if len(moved) <= MOST_SHIFTS else None
 
 
@@ -210,7 +210,7 @@ def most_change(known: KnownCells, moves: Moves, edges: IntArray | None = None) 
         return 0
     if case.crossing is not None and not len(case.crossing):
         return case.inside  # no edge lifts or lowers anything: neighbours differ in one record
-    found: list[int] = []
+    bounds: list[int] = []
     endless: NotProven | None = None
     for rule in _RULES:
         try:
@@ -218,10 +218,10 @@ def most_change(known: KnownCells, moves: Moves, edges: IntArray | None = None) 
         except NotProven as refusal:  # this rule has no bound here; another one may
             endless = refusal
         else:
-            found += [] if value is None else [value]
-    if not found:
+            bounds += [] if value is None else [value]
+    if not bounds:
         raise endless or _refusal(case)
-    return max(case.inside, min(found))
+    return max(case.inside, min(bounds))
 
 
 def most_records(known: KnownCells, graph: PolicyGraph, edges: IntArray | None = None) -> int | None:
@@ -230,14 +230,14 @@ def most_records(known: KnownCells, graph: PolicyGraph, edges: IntArray | None =
     edges = crossing(known, graph) if edges is None else edges
     if not len(edges):
         return 1
-    found = [known.class_count] if known.determines_classes else []
+    bounds = [known.class_count] if known.determines_classes else []
     counts = distinct_counts(known)
     if known.reading is Reading.EDGE and (sparse := constraint_graph(known, graph, edges)) is not None:
-        found.append(sparse.most_moves)
-    if not found and counts is not None and (moved := shifts(counts, None)) is not None:
+        bounds.append(sparse.most_moves)
+    if not bounds and counts is not None and (moved := shifts(counts, None)) is not None:
         longest = longest_exchange(moved)
-        found += [] if longest is None else [longest]
-    return min(found, default=None)
+        bounds += [] if longest is None else [longest]
+    return min(bounds, default=None)
 
 
 @final
@@ -289,8 +289,8 @@ class _Case:
         equations = self.known.equations
         if equations is None or self.known.class_count > _MOST_UNKNOWNS:
             return None
-        found = free_direction(equations)
-        return None if found is None else np.array(found, dtype=np.int64)
+        direction = free_direction(equations)
+        return None if direction is None else np.array(direction, dtype=np.int64)
 
 
 # --- rules ----------------------------------------------------------------------------------------

@@ -66,14 +66,14 @@ def longest_cycle(successors: Successors, work: int = WORK) -> Longest:
         if len(part) <= best:
             break
         inside = {vertex: successors[vertex] & part for vertex in part}
-        found = Longest(len(part), len(part)) if _complete(inside) else _cycle_within(inside, part, work)
-        best, bound = max(best, found.found), max(bound, found.at_most)
+        longest = Longest(len(part), len(part)) if _complete(inside) else _cycle_within(inside, part, work)
+        best, bound = max(best, longest.found), max(bound, longest.at_most)
     return Longest(best, max(best, bound))
 
 
 def _complete(inside: dict[int, AbstractSet[int]]) -> bool:
     """Where everything leads to everything, one cycle visits all."""
-    return all(len(found) == len(inside) - 1 for found in inside.values())
+    return all(len(neighbours) == len(inside) - 1 for neighbours in inside.values())
 
 
 def _cycle_within(inside: dict[int, AbstractSet[int]], part: frozenset[int], work: int) -> Longest:
@@ -131,7 +131,7 @@ def _walks(
 
 
 def _components(successors: Successors) -> list[frozenset[int]]:
-    ends = [(u, v) for u, found in enumerate(successors) for v in found]
+    ends = [(u, v) for u, following in enumerate(successors) for v in following]
     rows, columns = np.array(ends, dtype=np.int64).reshape(-1, 2).T
     shape = (len(successors), len(successors))
     table = scipy.sparse.csr_array((np.ones(len(ends), dtype=np.int8), (rows, columns)), shape=shape)
@@ -142,11 +142,11 @@ def _components(successors: Successors) -> list[frozenset[int]]:
 
 
 def _reversed(successors: Successors) -> list[set[int]]:
-    found: list[set[int]] = [set() for _ in successors]
+    predecessors: list[set[int]] = [set() for _ in successors]
     for u, after in enumerate(successors):
         for v in after:
-            found[v].add(u)
-    return found
+            predecessors[v].add(u)
+    return predecessors
 
 
 def _reachable(successors: Successors, start: int) -> set[int]:
@@ -249,7 +249,7 @@ def constraint_graph(
         pays = np.where(down.any(axis=0), down.argmax(axis=0), source) if len(counts) else gains
         for here, there in {*zip(pays.tolist(), gains.tolist(), strict=True)}:
             successors[here].add(there)
-    return ConstraintGraph(tuple(frozenset(found) for found in successors))
+    return ConstraintGraph(tuple(frozenset(following) for following in successors))
 
 
 MOST_VERTICES = 1_500

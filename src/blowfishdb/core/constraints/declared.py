@@ -66,8 +66,8 @@ class Marginal:
     answers: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        given: object = self.columns
-        columns = (given,) if isinstance(given, str | int) else tuple(self.columns)
+        names: object = self.columns
+        columns = (names,) if isinstance(names, str | int) else tuple(self.columns)
         object.__setattr__(self, "columns", columns)
         if not columns or len(set(columns)) < len(columns):
             raise InvalidInput("A known table is about one or more different columns.")
@@ -176,14 +176,14 @@ class Constraints:
     @property
     def columns(self) -> frozenset[Name]:
         """Every column that something is known about."""
-        found: set[Name] = set()
+        names: set[Name] = set()
         for count in self.counts:
-            found |= count.where.columns() if isinstance(count.where, Predicate) else set()
+            names |= count.where.columns() if isinstance(count.where, Predicate) else set()
         for marginal in self.marginals:
-            found |= set(marginal.columns)
+            names |= set(marginal.columns)
         for box in self.ranges:
-            found |= {name for name, _, _ in box.sides}
-        return frozenset(found)
+            names |= {name for name, _, _ in box.sides}
+        return frozenset(names)
 
     def describe(self) -> str:
         """How much is known, in short."""
@@ -219,14 +219,14 @@ def table_bins(marginal: Marginal, domain: Domain) -> dict[str, Bins]:
 
 
 def _table_shape(marginal: Marginal, domain: Domain) -> None:
-    found = table_bins(marginal, domain)
-    for name, bins in found.items():
+    table = table_bins(marginal, domain)
+    for name, bins in table.items():
         if bins.size != domain[name].size:
             raise SizeMismatch(
                 f"The bins of the known table divide {bins.size:,} cells, but '{name}' has "
                 f"{domain[name].size:,}."
             )
-    rows = int(np.prod([bins.count for bins in found.values()], dtype=object))
+    rows = int(np.prod([bins.count for bins in table.values()], dtype=object))
     if marginal.answers is not None and len(marginal.answers) != rows:
         raise SizeMismatch(
             f"The known table has {rows:,} rows, but {len(marginal.answers):,} counts are given."
@@ -236,46 +236,46 @@ def _table_shape(marginal: Marginal, domain: Domain) -> None:
 # --- what may be written for short ------------------------------------------------------------------
 
 
-def _several(given: object, what: str) -> Iterable[Any]:
-    if isinstance(given, str | Predicate) or not isinstance(given, Iterable):
+def _several(values: object, what: str) -> Iterable[Any]:
+    if isinstance(values, str | Predicate) or not isinstance(values, Iterable):
         raise InvalidInput(f"{what} is a list; write one thing in brackets too.")
-    return given
+    return values
 
 
-def _count(given: Any) -> Count:
-    if isinstance(given, Count):
-        return given
-    if isinstance(given, Predicate):
-        return Count(given)
-    if isinstance(given, Sequence) and len(given) == 2 and isinstance(given[0], Predicate | set | frozenset):
-        return Count(given[0] if isinstance(given[0], Predicate) else tuple(given[0]), given[1])
-    if isinstance(given, Iterable) and not isinstance(given, str | Mapping):
-        return Count(tuple(given))
+def _count(value: Any) -> Count:
+    if isinstance(value, Count):
+        return value
+    if isinstance(value, Predicate):
+        return Count(value)
+    if isinstance(value, Sequence) and len(value) == 2 and isinstance(value[0], Predicate | set | frozenset):
+        return Count(value[0] if isinstance(value[0], Predicate) else tuple(value[0]), value[1])
+    if isinstance(value, Iterable) and not isinstance(value, str | Mapping):
+        return Count(tuple(value))
     raise InvalidInput(
         "A known count is a condition, or a condition and how many rows satisfy it.",
         fixes=('(col("sex") == "f", 512)',),
     )
 
 
-def _marginal(given: Any) -> Marginal:
-    if isinstance(given, Marginal):
-        return given
-    if isinstance(given, str | int):
-        return Marginal((given,))
-    if isinstance(given, Sequence) and given and all(isinstance(name, str | int) for name in given):
-        return Marginal(tuple(given))
+def _marginal(value: Any) -> Marginal:
+    if isinstance(value, Marginal):
+        return value
+    if isinstance(value, str | int):
+        return Marginal((value,))
+    if isinstance(value, Sequence) and value and all(isinstance(name, str | int) for name in value):
+        return Marginal(tuple(value))
     raise InvalidInput("A known table is a column, or a tuple of columns.", fixes=('("sex", "region")',))
 
 
-def _range(given: Any) -> Range:
-    if isinstance(given, Range):
-        return given
-    if isinstance(given, Sequence) and len(given) == 2 and isinstance(given[0], Mapping):
-        return Range(tuple((name, *ends) for name, ends in given[0].items()), given[1])
-    if isinstance(given, Mapping):
-        return Range(tuple((name, *ends) for name, ends in given.items()))
-    if isinstance(given, Sequence) and len(given) == 2 and all(isinstance(end, int) for end in given):
-        return Range(((0, *given),))
-    if isinstance(given, Sequence) and not isinstance(given, str):
-        return Range(tuple((axis, *ends) for axis, ends in enumerate(given)))
+def _range(value: Any) -> Range:
+    if isinstance(value, Range):
+        return value
+    if isinstance(value, Sequence) and len(value) == 2 and isinstance(value[0], Mapping):
+        return Range(tuple((name, *ends) for name, ends in value[0].items()), value[1])
+    if isinstance(value, Mapping):
+        return Range(tuple((name, *ends) for name, ends in value.items()))
+    if isinstance(value, Sequence) and len(value) == 2 and all(isinstance(end, int) for end in value):
+        return Range(((0, *value),))
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return Range(tuple((axis, *ends) for axis, ends in enumerate(value)))
     raise InvalidInput("A known range names columns and their ends.", fixes=('{"age": (30, 39)}',))

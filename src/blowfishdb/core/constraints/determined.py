@@ -32,18 +32,18 @@ class Determined:
     @cached_property
     def rows(self) -> tuple[tuple[IntArray, int], ...]:
         """Each known answer with the classes that it counts."""
-        found = []
+        rows = []
         for labels, answers in zip(self.known.class_labels, self.known.answers, strict=True):
             order = np.argsort(labels, kind="stable")
             ends = np.searchsorted(labels[order], np.arange(len(answers) + 1))
-            found += [
+            rows += [
                 (order[ends[row] : ends[row + 1]], answer)
                 for row, answer in enumerate(answers)
                 if answer is not None
             ]
         if self.total is not None:
-            found.append((np.arange(self.known.class_count), self.total))
-        return tuple(found)
+            rows.append((np.arange(self.known.class_count), self.total))
+        return tuple(rows)
 
     @cached_property
     def _span(self) -> Span:
@@ -74,12 +74,12 @@ class Determined:
 
     def all_answers(self, workload: Workload) -> tuple[Fraction, ...] | None:
         """The values of all questions; None as soon as one of them is not determined."""
-        found = []
+        answers = []
         for answer in self._answers(workload):
             if answer is None:
                 return None
-            found.append(answer)
-        return tuple(found)
+            answers.append(answer)
+        return tuple(answers)
 
     def _answers(self, workload: Workload) -> Iterator[Fraction | None]:
         rows = workload.sparse()
@@ -91,16 +91,16 @@ class Determined:
         per_class = row[first]
         if (row != per_class[self.known.classes]).any():
             return None
-        found = self._span.answer(dict(enumerate(per_class.tolist())))
-        return None if found is None else found / denominator
+        answer = self._span.answer(dict(enumerate(per_class.tolist())))
+        return None if answer is None else answer / denominator
 
 
 def counted(known: KnownCells, cells: IntArray) -> tuple[IntArray, ...]:
     """What counts of the cells say of everything that is known, item by item and row by row."""
-    found = []
+    sums = []
     for labels, rows in zip(known.labels, known.rows, strict=True):
         inside = labels >= 0
         total = np.zeros(rows, dtype=np.int64)
         np.add.at(total, labels[inside], cells[inside])
-        found.append(total)
-    return tuple(found)
+        sums.append(total)
+    return tuple(sums)

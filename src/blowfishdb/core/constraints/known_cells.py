@@ -93,9 +93,9 @@ class Span:
             column = heapq.heappop(waiting)
             if column not in left:
                 continue
-            known, value = self.pivots[column]
+            pivot, value = self.pivots[column]
             times = left[column]
-            for at, entry in known.items():
+            for at, entry in pivot.items():
                 if at not in left and at in self.pivots:
                     heapq.heappush(waiting, at)
                 left[at] = left.get(at, Fraction(0)) - times * entry
@@ -121,15 +121,15 @@ class Span:
 
     def solved(self) -> dict[int, list[Fraction]]:
         """For every pivot column, its row with all other pivot columns eliminated."""
-        found: dict[int, list[Fraction]] = {}
+        solutions: dict[int, list[Fraction]] = {}
         for column in sorted(self.pivots, reverse=True):
             row = [self.pivots[column][0].get(at, Fraction(0)) for at in range(self.columns)]
-            for at, other in found.items():
+            for at, other in solutions.items():
                 if row[at]:
                     times = row[at]
                     row = [entry - times * more for entry, more in zip(row, other, strict=True)]
-            found[column] = row
-        return found
+            solutions[column] = row
+        return solutions
 
 
 MOST_ENTRIES = 4 * 10**6
@@ -160,8 +160,8 @@ class KnownCells:
     def _distinct(self) -> tuple[IntArray, IntArray]:
         combinations = math.prod(rows + 1 for rows in self.rows)
         if combinations > 2**62:
-            found, inverse = np.unique(self.labels, axis=1, return_inverse=True)
-            return found, np.asarray(inverse, dtype=np.int64).ravel()
+            columns, inverse = np.unique(self.labels, axis=1, return_inverse=True)
+            return columns, np.asarray(inverse, dtype=np.int64).ravel()
         keys = np.ravel_multi_index(tuple(self.labels + 1), tuple(rows + 1 for rows in self.rows))
         _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
         return self.labels[:, first], np.asarray(inverse, dtype=np.int64).ravel()
@@ -186,11 +186,11 @@ class KnownCells:
         """Which known count counts which class, one row each; None if that is too large to write out."""
         if sum(self.rows) * self.class_count > MOST_ENTRIES:
             return None
-        found = [
+        answered = [
             labels[None, :] == np.arange(rows)[:, None]
             for labels, rows in zip(self.class_labels, self.rows, strict=True)
         ]
-        return np.concatenate(found)
+        return np.concatenate(answered)
 
     @property
     def disjoint(self) -> bool:
@@ -230,8 +230,8 @@ def refined(constraints: Constraints, domain: Domain, asked: Mapping[str, Bins])
 
 def _cuts(constraints: Constraints, domain: Domain) -> list[dict[str, Bins]]:
     conditions = [count.where for count in constraints.counts] + [box.where for box in constraints.ranges]
-    found = [where.cuts(domain) for where in conditions if isinstance(where, Predicate)]
-    return found + [table_bins(marginal, domain) for marginal in constraints.marginals]
+    cuts = [where.cuts(domain) for where in conditions if isinstance(where, Predicate)]
+    return cuts + [table_bins(marginal, domain) for marginal in constraints.marginals]
 
 
 def known_on_boxes(
@@ -350,5 +350,5 @@ def _known(items: list[tuple[IntArray, int, tuple[int | None, ...] | None]], rea
     if not items:
         raise InvalidInput("Nothing is known, so there is nothing to compute with.")
     labels = np.stack([labels for labels, _, _ in items])
-    answers = tuple(given if given is not None else (None,) * rows for _, rows, given in items)
+    answers = tuple(counts if counts is not None else (None,) * rows for _, rows, counts in items)
     return KnownCells(labels, tuple(rows for _, rows, _ in items), answers, reading)

@@ -144,9 +144,9 @@ def _by_class(policy: Policy, boxes: Mapping[str, Bins], known: KnownCells) -> O
 
     Not where another column may drop rows: such a row is joined to every class.
     """
-    found = over_classes(policy)
-    same = _droppable(policy.domain, boxes) == found.dropping
-    return found if same and np.array_equal(found.known.class_labels, known.class_labels) else None
+    classes = over_classes(policy)
+    same = _droppable(policy.domain, boxes) == classes.dropping
+    return classes if same and np.array_equal(classes.known.class_labels, known.class_labels) else None
 
 
 def on_common_boxes(
@@ -190,13 +190,13 @@ def _with_outside(graph: PolicyGraph, boxes: Mapping[str, Bins], outside: tuple[
 def _asked(domain: Domain, boxes: Mapping[str, Bins], asked: Mapping[str, Bins]) -> IntArray:
     """The question's box of every common box; −1 where a row is outside of what is asked."""
     outside = _droppable(domain, boxes)
-    kept = [name for name in domain.names if name in asked]
-    if not kept:
+    names = [name for name in domain.names if name in asked]
+    if not names:
         return np.zeros(math.prod(box_shape(boxes, outside)), dtype=np.int64)
     first = box_cells(boxes, outside)
-    inside = np.all([first[name] >= 0 for name in kept], axis=0)
-    parts = tuple(asked[name].assign(np.maximum(first[name], 0)) for name in kept)
-    return np.where(inside, np.ravel_multi_index(parts, tuple(asked[name].count for name in kept)), -1)
+    inside = np.all([first[name] >= 0 for name in names], axis=0)
+    parts = tuple(asked[name].assign(np.maximum(first[name], 0)) for name in names)
+    return np.where(inside, np.ravel_multi_index(parts, tuple(asked[name].count for name in names)), -1)
 
 
 def keeps_component_totals(policy: Policy) -> bool:
@@ -315,7 +315,7 @@ def _matrix(determined: Determined) -> scipy.sparse.csr_array:
         np.concatenate([order[ends[c - 1] if c else 0 : ends[c]] for c in counted.tolist()] or [order[:0]])
         for counted, _ in determined.rows
     ]
-    pointers = np.concatenate(([0], np.cumsum([len(found) for found in members])))
+    pointers = np.concatenate(([0], np.cumsum([len(cells) for cells in members])))
     columns = np.concatenate(members)
     return scipy.sparse.csr_array(
         (np.ones(columns.size), columns, pointers), shape=(len(members), classes.size)
@@ -334,10 +334,10 @@ def given_answers(refined: Refined, workload: Workload) -> FloatArray | None:
     if not (refined.asked >= 0).any():
         return None
     try:
-        found = Determined(known).all_answers(Selected(workload, refined.asked))
+        answers = Determined(known).all_answers(Selected(workload, refined.asked))
     except TooLarge:
         return None
-    return None if found is None else np.array([float(answer) for answer in found])
+    return None if answers is None else np.array([float(answer) for answer in answers])
 
 
 def better_cells(refined: Refined, noisy: FloatArray, exact: BoolArray) -> FloatArray | None:
@@ -361,19 +361,19 @@ def _answered(known: KnownCells) -> bool:
 def _of_cells(refined: Refined, size: int) -> KnownCells | None:
     """The known counts that count whole cells of the question, and nothing beside them."""
     known, asked = refined.known, refined.asked
-    kept: list[tuple[IntArray, int, tuple[int | None, ...]]] = []
+    tables: list[tuple[IntArray, int, tuple[int | None, ...]]] = []
     inside = asked >= 0
     for labels, rows, answers in zip(known.labels, known.rows, known.answers, strict=True):
         per_cell = np.full(size, -1, dtype=np.int64)
         per_cell[asked[inside]] = labels[inside]
         whole_cells = (per_cell[asked[inside]] == labels[inside]).all()
         if whole_cells and (labels[~inside] < 0).all() and any(answer is not None for answer in answers):
-            kept.append((per_cell, rows, answers))
-    if not kept:
+            tables.append((per_cell, rows, answers))
+    if not tables:
         return None
     return KnownCells(
-        np.stack([labels for labels, _, _ in kept]),
-        tuple(rows for _, rows, _ in kept),
-        tuple(answers for _, _, answers in kept),
+        np.stack([labels for labels, _, _ in tables]),
+        tuple(rows for _, rows, _ in tables),
+        tuple(answers for _, _, answers in tables),
         known.reading,
     )

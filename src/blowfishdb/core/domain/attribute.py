@@ -157,8 +157,8 @@ class Attribute(ABC):
     def encode(self, values: Iterable[object]) -> IntArray:
         """The cell of every value of a column of data; -1 for rows that are dropped."""
         column = as_column(values)
-        found = self._array_ticks(column) if isinstance(column, np.ndarray) else None
-        ticks, null = found or self._scan(column)
+        array_ticks = self._array_ticks(column) if isinstance(column, np.ndarray) else None
+        ticks, null = array_ticks or self._scan(column)
         last = self.ticks - 1
         cells = np.clip(ticks, 0, last) // self.ticks_per_cell
         if self.outside == "drop":
@@ -251,8 +251,8 @@ class Attribute(ABC):
         None where every row counts as what it is. It follows from the declaration alone, and says nothing of
         whether there are such values.
         """
-        said = [*self._rounding_said(), *self._outside_said(), *self._missing_said()]
-        return f"{column}: {'; '.join(said)}." if said else None
+        sentences = [*self._rounding_said(), *self._outside_said(), *self._missing_said()]
+        return f"{column}: {'; '.join(sentences)}." if sentences else None
 
     def _rounding_said(self) -> list[str]:
         return []
@@ -423,9 +423,9 @@ def freeze(attribute: Attribute, **fields: object) -> None:
 
 def check_choices(missing: object, outside: object) -> None:
     """Both words are known."""
-    for name, value, known in (("missing", missing, Missing), ("outside", outside, Outside)):
-        if value not in get_args(known):
-            raise InvalidAttribute(f"{name} must be one of {', '.join(get_args(known))}, not {value!r}.")
+    for name, value, choices in (("missing", missing, Missing), ("outside", outside, Outside)):
+        if value not in get_args(choices):
+            raise InvalidAttribute(f"{name} must be one of {', '.join(get_args(choices))}, not {value!r}.")
 
 
 def check_cells(cells: int) -> None:

@@ -72,10 +72,10 @@ class Integer(Attribute):
         return number(distance, "A distance between whole numbers", InvalidValue) / self.step
 
     def _tick(self, value: object) -> int:
-        found = value if type(value) is int else data_number(value, "A column of whole numbers")
-        if isinstance(found, float):
-            return -1 if found < 0 else self.ticks
-        return math.floor(found) - self.lo
+        number = value if type(value) is int else data_number(value, "A column of whole numbers")
+        if isinstance(number, float):
+            return -1 if number < 0 else self.ticks
+        return math.floor(number) - self.lo
 
     def _array_ticks(self, column: NDArray[Any]) -> Ticks | None:
         if max(abs(self.lo), abs(self.hi)) >= _SAFE or column.dtype == np.uint64:
@@ -158,10 +158,10 @@ class Real(Attribute):
         return number(distance, "A distance between numbers", InvalidValue) / self.grid
 
     def _tick(self, value: object) -> int:
-        found = data_number(value, "A column of numbers")
-        if isinstance(found, float):
-            return -1 if found < 0 else self.ticks
-        return math.floor((found - self.lo) / self.grid + Fraction(1, 2))
+        number = data_number(value, "A column of numbers")
+        if isinstance(number, float):
+            return -1 if number < 0 else self.ticks
+        return math.floor((number - self.lo) / self.grid + Fraction(1, 2))
 
     def _array_ticks(self, column: NDArray[Any]) -> Ticks | None:
         """Floating point decides wherever its error cannot matter; the few values near a half go exactly."""
@@ -319,8 +319,8 @@ class Boolean(Attribute):
         return number(distance, "A distance between booleans", InvalidValue)
 
     def _tick(self, value: object) -> int:
-        found = plain(value)
-        bit = int(found) if isinstance(found, bool) else data_number(found, "A column of booleans")
+        answer = plain(value)
+        bit = int(answer) if isinstance(answer, bool) else data_number(answer, "A column of booleans")
         return int(bit) if bit in (0, 1) else (-1 if bit < 0 else 2)
 
     def _array_ticks(self, column: NDArray[Any]) -> Ticks | None:

@@ -44,17 +44,17 @@ def constant(value: object, column: str) -> Constant:
         raise InvalidPredicate(
             f"{column!r} cannot be compared with a missing value.", fixes=(f"col({column!r}).is_missing()",)
         )
-    found = plain(value)
-    if not isinstance(found, (bool, int, float, Fraction, Decimal, str, date)):
+    scalar = plain(value)
+    if not isinstance(scalar, (bool, int, float, Fraction, Decimal, str, date)):
         raise InvalidPredicate(
             f"{column!r} can be compared with a number, a text, a date or a boolean, "
             f"not with {type(value).__name__}."
         )
-    if isinstance(found, (float, Decimal)) and not math.isfinite(found):
-        raise InvalidPredicate(f"{column!r} cannot be compared with {found}, which is not finite.")
-    if isinstance(found, date):
-        return moment(found, f"The moment that {column!r} is compared with", InvalidPredicate)
-    return found
+    if isinstance(scalar, (float, Decimal)) and not math.isfinite(scalar):
+        raise InvalidPredicate(f"{column!r} cannot be compared with {scalar}, which is not finite.")
+    if isinstance(scalar, date):
+        return moment(scalar, f"The moment that {column!r} is compared with", InvalidPredicate)
+    return scalar
 
 
 def sign(value: object, other: Constant, attribute: Attribute | None, *, needs_order: bool) -> int:
@@ -199,8 +199,8 @@ class ValueAtom(Atom):
     def on_cells_of(self, attribute: Attribute, cells: IntArray) -> Truth:
         ends = np.array([end for span in self.cells(attribute) for end in span], dtype=np.int64)
         held = np.searchsorted(ends, cells, side="right") % 2 == 1
-        known = (cells >= 0) & (cells < attribute.value_count)
-        return held & known, ~held & known
+        present = (cells >= 0) & (cells < attribute.value_count)
+        return held & present, ~held & present
 
 
 @final

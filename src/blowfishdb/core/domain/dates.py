@@ -93,15 +93,15 @@ class Date(Attribute):
         return self.lo + tick * self._tick_length
 
     def span(self, value: object) -> tuple[int, int]:
-        found = moment(value, "A value in a column of dates", InvalidValue)
-        first = self._tick(found)
+        at = moment(value, "A value in a column of dates", InvalidValue)
+        first = self._tick(at)
         if self.by_day:
-            if isinstance(found, datetime) and found.time() != time():
-                raise InvalidValue(f"{found} is finer than the days of this column.")
-        elif not isinstance(found, datetime):
+            if isinstance(at, datetime) and at.time() != time():
+                raise InvalidValue(f"{at} is finer than the days of this column.")
+        elif not isinstance(at, datetime):
             return first, first + _SECONDS["day"]
-        elif found.microsecond:
-            raise InvalidValue(f"{found} is finer than the seconds of this column.")
+        elif at.microsecond:
+            raise InvalidValue(f"{at} is finer than the seconds of this column.")
         return first, first + 1
 
     def in_cells(self, distance: object) -> Fraction:
@@ -111,10 +111,10 @@ class Date(Attribute):
         return number(length, f"A distance between dates (a timedelta, or in {self.unit}s)", InvalidValue)
 
     def _tick(self, value: object) -> int:
-        found = moment(value, "A value in a column of dates", InvalidValue)
+        at = moment(value, "A value in a column of dates", InvalidValue)
         if self.by_day:
-            return found.toordinal() - self.lo.toordinal()
-        return (_as_datetime(found, time()) - _as_datetime(self.lo, time())) // self._tick_length
+            return at.toordinal() - self.lo.toordinal()
+        return (_as_datetime(at, time()) - _as_datetime(self.lo, time())) // self._tick_length
 
     def _array_ticks(self, column: NDArray[Any]) -> Ticks | None:
         if column.dtype.kind != "M":

@@ -73,8 +73,8 @@ class Domain:
         return math.prod(self.shape)
 
     def __getitem__(self, name: str) -> Attribute:
-        for known, attribute in self.columns:
-            if known == name:
+        for column, attribute in self.columns:
+            if column == name:
                 return attribute
         raise _unknown(name, self.names, "the domain declares")
 
@@ -112,10 +112,10 @@ class Domain:
         return cells
 
 
-def _unknown(name: object, known: tuple[str, ...], where: str) -> UnknownColumn:
-    close = difflib.get_close_matches(str(name), map(str, known), n=1)
+def _unknown(name: object, names: tuple[str, ...], where: str) -> UnknownColumn:
+    close = difflib.get_close_matches(str(name), map(str, names), n=1)
     return UnknownColumn(
-        f"There is no column {name!r}; {where}: {', '.join(str(column) for column in known)}.",
+        f"There is no column {name!r}; {where}: {', '.join(str(column) for column in names)}.",
         fixes=(repr(close[0]),) if close else (),
     )
 

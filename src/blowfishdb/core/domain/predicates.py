@@ -64,8 +64,8 @@ class Predicate(ABC):
         def of_atom(atom: Atom) -> Truth:
             if atom.column not in row:
                 raise UnknownColumn(f"The row has no column {atom.column!r}.")
-            known = None if domain is None else domain[atom.column]
-            return atom.on_value(row[atom.column], known)
+            attribute = None if domain is None else domain[atom.column]
+            return atom.on_value(row[atom.column], attribute)
 
         return bool(self.truth(of_atom)[0])
 
@@ -96,7 +96,7 @@ class Predicate(ABC):
         for atom in self.atoms():
             ends = {end for span in atom.cells(domain[atom.column]) for end in span}
             starts.setdefault(atom.column, {0}).update(ends)
-        return {column: _bins(domain[column], found) for column, found in starts.items()}
+        return {column: _bins(domain[column], edges) for column, edges in starts.items()}
 
     def __and__(self, other: Predicate) -> And:
         return And((*_parts(self, And), *_parts(other, And)))

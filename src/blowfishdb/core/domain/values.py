@@ -80,18 +80,18 @@ def _from_decimal(value: Decimal) -> Fraction | float:
 
 def data_number(value: object, column: str) -> Fraction | float:
     """A number in a column of data; infinities stay floats."""
-    found = exact(value)
-    if found is None:
+    number = exact(value)
+    if number is None:
         raise InvalidValue(f"{column} holds numbers, not {type(value).__name__}.")
-    return found
+    return number
 
 
 def finite(value: object, column: str) -> Fraction:
     """A number that a user compares a column with."""
-    found = data_number(value, column)
-    if isinstance(found, float):
-        raise InvalidValue(f"{column} holds finite numbers, not {found}.")
-    return found
+    number = data_number(value, column)
+    if isinstance(number, float):
+        raise InvalidValue(f"{column} holds finite numbers, not {number}.")
+    return number
 
 
 def number(value: object, what: str, error: type[InvalidInput]) -> Fraction:

@@ -180,8 +180,8 @@ class PolicyGraph(ByContent, ABC):
                 f"Projecting {self.edge_count:,} edges onto irregular bins is above the limit of {LIMIT:,}.",
                 fixes=("use contiguous bins", "use products of bins for several columns"),
             )
-        found = [unique_edges(bins.assign(block)) for block in self.edge_blocks()]
-        return Explicit(bins.count, np.concatenate([np.empty((0, 2), dtype=np.int64), *found]))
+        blocks = [unique_edges(bins.assign(block)) for block in self.edge_blocks()]
+        return Explicit(bins.count, np.concatenate([np.empty((0, 2), dtype=np.int64), *blocks]))
 
     # --- plain data ---------------------------------------------------------------------------
 

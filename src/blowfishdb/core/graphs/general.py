@@ -36,15 +36,15 @@ from blowfishdb.core.graphs.line import BLOCK, Banded, interval_edges
 def unique_edges(pairs: IntArray) -> IntArray:
     """Distinct rows (u, v) with u < v; loops vanish."""
     ordered = np.sort(pairs.reshape(-1, 2), axis=1)
-    kept = ordered[ordered[:, 0] != ordered[:, 1]]
-    if kept.size == 0:
-        return np.asarray(kept, dtype=np.int64)
-    span = int(kept.max()) + 1
+    edges = ordered[ordered[:, 0] != ordered[:, 1]]
+    if edges.size == 0:
+        return np.asarray(edges, dtype=np.int64)
+    span = int(edges.max()) + 1
     if span < 2**31:  # one integer per edge sorts several times faster than rows
-        keys = np.sort(kept[:, 0] * span + kept[:, 1])  # np.unique would hash them, which takes far longer
+        keys = np.sort(edges[:, 0] * span + edges[:, 1])  # np.unique would hash them, which takes far longer
         keys = keys[np.concatenate(([True], keys[1:] != keys[:-1]))]
         return np.column_stack((keys // span, keys % span))
-    return np.asarray(np.unique(kept, axis=0), dtype=np.int64)
+    return np.asarray(np.unique(edges, axis=0), dtype=np.int64)
 
 
 @final
@@ -95,15 +95,15 @@ class Explicit(PolicyGraph):
             return np.zeros(low.shape, dtype=np.bool_)
         named = self._named
         ranks = [np.minimum(np.searchsorted(named, end), named.size - 1) for end in (low, high)]
-        known = (named[ranks[0]] == low) & (named[ranks[1]] == high)
-        return np.asarray(known & np.isin(ranks[0] * named.size + ranks[1], self._keys))
+        named_both = (named[ranks[0]] == low) & (named[ranks[1]] == high)
+        return np.asarray(named_both & np.isin(ranks[0] * named.size + ranks[1], self._keys))
 
     def steps(self, u: int, v: int) -> int | float:
         if self.edge_count == 0:
             return math.inf
         table = self._adjacency
-        found = scipy.sparse.csgraph.dijkstra(table, directed=False, indices=[u], unweighted=True)[0, v]
-        return int(found) if np.isfinite(found) else math.inf
+        distance = scipy.sparse.csgraph.dijkstra(table, directed=False, indices=[u], unweighted=True)[0, v]
+        return int(distance) if np.isfinite(distance) else math.inf
 
     def edge_blocks(self) -> Iterator[IntArray]:
         if self.edge_count:
@@ -275,9 +275,9 @@ class Cone(PolicyGraph):
         u, v = np.broadcast_arrays(np.asarray(u), np.asarray(v))
         top = self.base.size
         inside = (u < top) & (v < top)
-        found = np.asarray((u == top) ^ (v == top))
-        found[inside] = self.base.adjacent(u[inside], v[inside])
-        return found
+        joined = np.asarray((u == top) ^ (v == top))
+        joined[inside] = self.base.adjacent(u[inside], v[inside])
+        return joined
 
     def steps(self, u: int, v: int) -> int:
         return 1 if self.adjacent(u, v) else 2
@@ -367,9 +367,9 @@ class Apart(PolicyGraph):
     def adjacent(self, u: ArrayLike, v: ArrayLike) -> BoolArray:
         u, v = np.broadcast_arrays(np.asarray(u), np.asarray(v))
         inside = (u < self.base.size) & (v < self.base.size)
-        found = np.zeros(u.shape, dtype=np.bool_)
-        found[inside] = self.base.adjacent(u[inside], v[inside])
-        return found
+        joined = np.zeros(u.shape, dtype=np.bool_)
+        joined[inside] = self.base.adjacent(u[inside], v[inside])
+        return joined
 
     def steps(self, u: int, v: int) -> int | float:
         return np.inf if self.base.size in (u, v) else self.base.steps(u, v)

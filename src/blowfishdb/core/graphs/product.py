@@ -268,9 +268,10 @@ class Grid(PolicyGraph):
             moves += 1
             frontier = {
                 left
-                for place in frontier
+                for left_over in frontier
                 for step in self._displacements
-                if (left := tuple(max(0, g - abs(s)) for g, s in zip(place, step, strict=True))) not in seen
+                if (left := tuple(max(0, g - abs(s)) for g, s in zip(left_over, step, strict=True)))
+                not in seen
             }
             seen |= frontier
         return moves
@@ -469,7 +470,7 @@ def Within(shape: Sequence[int], theta: int | str | Fraction, p: float = 1) -> P
             for n in reach.shape
         )
         return lines[0] if len(lines) == 1 else Product(*lines, joint=True)
-    found = Ball(shape, theta, int(p) if float(p).is_integer() else 0)
-    if found.power == 1 and found.theta >= 1:
-        return Grid(shape, math.floor(found.theta))
-    return found
+    ball = Ball(shape, theta, int(p) if float(p).is_integer() else 0)
+    if ball.power == 1 and ball.theta >= 1:
+        return Grid(shape, math.floor(ball.theta))
+    return ball

@@ -43,17 +43,17 @@ from blowfishdb.core.policy.policy import Policy
 
 def plain_value(value: object) -> Any:
     """A value that someone typed, as JSON-ready data."""
-    found = python_value(value)
-    if isinstance(found, date):
-        return {"date": found.isoformat()}
-    if isinstance(found, Fraction | Decimal):
-        return {"number": str(found)}
-    if isinstance(found, timedelta):
-        return {"seconds": str(Fraction(found // timedelta.resolution, 10**6))}
-    if isinstance(found, float) and not math.isfinite(found):
-        raise NotFinite(f"A value must be a finite number, not {found}.")
-    if found is None or isinstance(found, bool | int | float | str):
-        return found
+    scalar = python_value(value)
+    if isinstance(scalar, date):
+        return {"date": scalar.isoformat()}
+    if isinstance(scalar, Fraction | Decimal):
+        return {"number": str(scalar)}
+    if isinstance(scalar, timedelta):
+        return {"seconds": str(Fraction(scalar // timedelta.resolution, 10**6))}
+    if isinstance(scalar, float) and not math.isfinite(scalar):
+        raise NotFinite(f"A value must be a finite number, not {scalar}.")
+    if scalar is None or isinstance(scalar, bool | int | float | str):
+        return scalar
     raise InvalidInput(f"A value can be a number, a text, a date or a boolean, not {type(value).__name__}.")
 
 
@@ -124,8 +124,8 @@ def condition_from(stored: object, depth: int = 0) -> Predicate:
         **{o.value: lambda o=o: Comparison(_text(column), o, value_from(stored.get("value"))) for o in Op},  # type: ignore[misc]
     }
     if not isinstance(op, str) or op not in builders:
-        known = ", ".join(["everything", "and", "or", "not", *map(str, builders)])
-        raise InvalidPredicate(f"A condition's 'op' is one of {known}.")
+        kinds = ", ".join(["everything", "and", "or", "not", *map(str, builders)])
+        raise InvalidPredicate(f"A condition's 'op' is one of {kinds}.")
     return builders[op]()
 
 
@@ -138,10 +138,10 @@ def _combined(op: str, parts: Sequence[Predicate]) -> Predicate:
 
 
 def _listed(stored: Mapping[str, Any], name: str) -> Sequence[Any]:
-    found = stored.get(name)
-    if not isinstance(found, list | tuple):
+    entries = stored.get(name)
+    if not isinstance(entries, list | tuple):
         raise InvalidPredicate(f"A condition's '{name}' is a list.")
-    return found
+    return entries
 
 
 def _text(column: object) -> str:
@@ -170,7 +170,7 @@ def plain(value: Any) -> Any:
 
 @plain.register
 def _(value: Attribute) -> Plain:
-    kind = next(kind for kind, known in _ATTRIBUTES.items() if isinstance(value, known))
+    kind = next(kind for kind, cls in _ATTRIBUTES.items() if isinstance(value, cls))
     fields = {f.name: _scalar(getattr(value, f.name)) for f in dataclasses.fields(value) if f.init}  # type: ignore[arg-type]
     return {"kind": kind, **fields}
 
@@ -259,9 +259,11 @@ graph = graphs.PolicyGraph.from_plain
 
 def policy(stored: Mapping[str, Any]) -> Policy:
     """A policy from its plain form."""
-    known = stored.get("known")
+    stored_constraints = stored.get("known")
     return Policy(
-        domain(stored["domain"]), graph(stored["graph"]), None if known is None else constraints(known)
+        domain(stored["domain"]),
+        graph(stored["graph"]),
+        None if stored_constraints is None else constraints(stored_constraints),
     )
 
 

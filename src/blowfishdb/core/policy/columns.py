@@ -188,8 +188,8 @@ def column_graph(
     range); inside ``groups_of`` a width; ``between`` listed pairs; or ``everything``; or ``nothing``. A cell
     for missing values is not part of it: ``Policy.by_column`` joins that to every value, or sets it apart.
     """
-    given = (hide_within, groups, groups_of, between, everything or None, nothing or None)
-    if sum(word is not None for word in given) != 1:
+    rules = (hide_within, groups, groups_of, between, everything or None, nothing or None)
+    if sum(word is not None for word in rules) != 1:
         raise InvalidGraph(
             "Say exactly one thing about a column.",
             fixes=("hide within a distance", "hide within groups", "hide everything"),

@@ -32,20 +32,20 @@ def known_sentences(policy: Policy) -> tuple[str, ...]:
     if policy.constraints is None:
         return ()
     things = known_things(policy)
-    said = [f"Known to everyone: {thing}." for thing in things[:_FEW]]
+    listed = [f"Known to everyone: {thing}." for thing in things[:_FEW]]
     if len(things) > _FEW:
-        said.append(f"Known to everyone: {len(things) - _FEW:,} more counts or tables.")
-    return (*said, effect(policy))
+        listed.append(f"Known to everyone: {len(things) - _FEW:,} more counts or tables.")
+    return (*listed, effect(policy))
 
 
 def known_things(policy: Policy) -> tuple[str, ...]:
     """Everything that is known, one by one: tables, then counts, then ranges."""
-    known = policy.constraints
-    if known is None:
+    constraints = policy.constraints
+    if constraints is None:
         return ()
-    conditions = [(str(count.where), count.answer) for count in known.counts]
-    conditions += [(str(box.where), box.answer) for box in known.ranges]
-    tables = [_table(table, policy.domain) for table in known.marginals]
+    conditions = [(str(count.where), count.answer) for count in constraints.counts]
+    conditions += [(str(box.where), box.answer) for box in constraints.ranges]
+    tables = [_table(table, policy.domain) for table in constraints.marginals]
     return (*tables, *(_known_condition(condition, answer) for condition, answer in conditions))
 
 
@@ -59,8 +59,8 @@ def _table(table: Marginal, domain: Domain) -> str:
         rows *= bins.count
     names = ", ".join(f"'{name}'" for name in table.columns)
     each = "value" if len(table.columns) == 1 else "combination"
-    given = "" if table.answers is None else ", with their values"
-    return f"how many rows there are for each {each} of {names} ({rows:,} counts{given})"
+    values = "" if table.answers is None else ", with their values"
+    return f"how many rows there are for each {each} of {names} ({rows:,} counts{values})"
 
 
 def effect(policy: Policy) -> str:
@@ -87,10 +87,10 @@ def _records(policy: Policy) -> int | None:
     if policy.constraints is None:
         return 1
     try:
-        found = over_classes(policy)
+        classes = over_classes(policy)
     except TooLarge:
         return None
-    return None if found.edges is None else most_records(found.known, found.graph, found.edges)
+    return None if classes.edges is None else most_records(classes.known, classes.graph, classes.edges)
 
 
 # --- one policy ---------------------------------------------------------------------------------
@@ -111,14 +111,14 @@ def sentences(policy: Policy) -> tuple[str, ...]:
     parts = parts_of(policy)
     several = len(policy.domain) > 1
     if parts.whole_record and several:
-        said = ["Hide everything in a person's record."]
+        hidden = ["Hide everything in a person's record."]
     else:
-        said = [sentence(policy, part.columns[0]) for part in parts.parts]
+        hidden = [sentence(policy, part.columns[0]) for part in parts.parts]
     if len(parts.parts) > 1:
-        said.append(composition(parts.joint))
+        hidden.append(composition(parts.joint))
     if parts.hides_presence:
-        said.append("Hide also whether someone is in the data, and so how many rows there are.")
-    return (*said, *known_sentences(policy))
+        hidden.append("Hide also whether someone is in the data, and so how many rows there are.")
+    return (*hidden, *known_sentences(policy))
 
 
 def composition(joint: bool) -> str:
@@ -233,25 +233,25 @@ def difference(old: Policy, new: Policy) -> PolicyDifference:
     if old.domain != new.domain:
         raise InvalidInput("The two policies are about different columns, so they cannot be compared.")
     columns = tuple(_column_change(old, new, name) for name in old.domain)
-    kept, hidden = includes(new.graph, old.graph), includes(old.graph, new.graph)
-    tightens, loosens = (None if known is None else not known for known in (hidden, kept))
+    covered, hidden = includes(new.graph, old.graph), includes(old.graph, new.graph)
+    tightens, loosens = (None if included is None else not included for included in (hidden, covered))
     newly, no_longer = _newly_exact(old, new), _newly_exact(new, old)
-    said = _change_sentences(old, new, columns)
+    changes = _change_sentences(old, new, columns)
     if (
         old.constraints != new.constraints
     ):  # other records are tied together: neither hides all the other does
         tightens = loosens = True
-        said += _known_change(old, new)
-    said += _direction(tightens, loosens)
-    said += [f"From now on exact and free for everyone who may ask: {answer}." for answer in newly]
-    said += [f"No longer exact: {answer}." for answer in no_longer]
-    return PolicyDifference(columns, tightens, loosens, newly, no_longer, tuple(said))
+        changes += _known_change(old, new)
+    changes += _direction(tightens, loosens)
+    changes += [f"From now on exact and free for everyone who may ask: {answer}." for answer in newly]
+    changes += [f"No longer exact: {answer}." for answer in no_longer]
+    return PolicyDifference(columns, tightens, loosens, newly, no_longer, tuple(changes))
 
 
 def _column_change(old: Policy, new: Policy, column: str) -> ColumnChange:
     before, after = (own_graph(policy, column).counted for policy in (old, new))
-    kept, hidden = includes(after, before), includes(before, after)
-    tightens, loosens = (None if known is None else not known for known in (hidden, kept))
+    covered, hidden = includes(after, before), includes(before, after)
+    tightens, loosens = (None if included is None else not included for included in (hidden, covered))
     return ColumnChange(column, sentence(old, column), sentence(new, column), tightens, loosens)
 
 
@@ -259,9 +259,9 @@ def _newly_exact(old: Policy, new: Policy) -> tuple[str, ...]:
     """Counts that ``new`` gives exactly and ``old`` did not: groups that are no unions of old groups."""
     if new.hides_presence:
         return ()
-    found = ["how many rows there are"] if old.hides_presence else []
+    facts = ["how many rows there are"] if old.hides_presence else []
     if not keeps_component_totals(new):
-        return tuple(found)
+        return tuple(facts)
     for name in new.domain:
         if new.domain[name].may_drop:  # a row may always move in or out of a group unseen
             continue
@@ -270,19 +270,19 @@ def _newly_exact(old: Policy, new: Policy) -> tuple[str, ...]:
         before = own_graph(old, name).components() if exact else None
         counts = group_counts(name, graph)
         if counts and not (before and includes(Partitioned(graph.components()), Partitioned(before))):
-            found.append(counts)
-    return tuple(found)
+            facts.append(counts)
+    return tuple(facts)
 
 
 def _change_sentences(old: Policy, new: Policy, columns: tuple[ColumnChange, ...]) -> list[str]:
-    said = [f"'{c.column}' was: {c.before} Now: {c.after}" for c in columns if c.changed]
+    changes = [f"'{c.column}' was: {c.before} Now: {c.after}" for c in columns if c.changed]
     before, after = parts_of(old), parts_of(new)
     if before.joint != after.joint:
-        said.append(f"Was: {composition(before.joint)} Now: {composition(after.joint)}")
+        changes.append(f"Was: {composition(before.joint)} Now: {composition(after.joint)}")
     if before.hides_presence != after.hides_presence:
         now = "hidden" if after.hides_presence else "no longer hidden"
-        said.append(f"Whether someone is in the data, and how many rows there are, is {now}.")
-    return said
+        changes.append(f"Whether someone is in the data, and how many rows there are, is {now}.")
+    return changes
 
 
 def _known_change(old: Policy, new: Policy) -> list[str]:
@@ -297,13 +297,13 @@ def _known_change(old: Policy, new: Policy) -> list[str]:
 def _direction(tightens: bool | None, loosens: bool | None) -> list[str]:
     if tightens is False and loosens is False:
         return ["Both policies hide exactly the same."]
-    said = []
+    sentences = []
     if tightens:
-        said.append("This hides more: some values that could be told apart must now stay hidden.")
+        sentences.append("This hides more: some values that could be told apart must now stay hidden.")
     if loosens:
-        said.append("This hides less: some values that had to stay hidden may now be told apart.")
+        sentences.append("This hides less: some values that had to stay hidden may now be told apart.")
     if tightens is None:
-        said.append("Whether this hides more could not be computed for policies of this size.")
+        sentences.append("Whether this hides more could not be computed for policies of this size.")
     if loosens is None:
-        said.append("Whether this hides less could not be computed for policies of this size.")
-    return said
+        sentences.append("Whether this hides less could not be computed for policies of this size.")
+    return sentences

@@ -156,13 +156,13 @@ class Centroids(ByContent):
     def labels(self) -> IntArray:
         """The centroid of every cell of the box, in the shape of the box."""
         best = self.space.plane(self.slopes[0], int(self.offsets[0]))
-        found = np.zeros(self.space.shape, dtype=np.int64)
+        labels = np.zeros(self.space.shape, dtype=np.int64)
         for index in range(1, len(self)):
             score = self.space.plane(self.slopes[index], int(self.offsets[index]))
             nearer = score < best
-            found[nearer] = index
+            labels[nearer] = index
             np.minimum(best, score, out=best)
-        return found
+        return labels
 
 
 class RowTotals(Protocol):

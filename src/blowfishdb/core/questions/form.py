@@ -59,34 +59,36 @@ class ColumnForm:
     @property
     def cut(self) -> bool:
         """Whether bins were asked for."""
-        return any(given is not None for given in (self.bins, self.width, self.edges, self.groups))
+        return any(way is not None for way in (self.bins, self.width, self.edges, self.groups))
 
     def to_plain(self) -> dict[str, Any]:
         """JSON-ready data, without what was not said."""
-        said: dict[str, Any] = {"name": self.name}
+        fields: dict[str, Any] = {"name": self.name}
         if self.bins is not None:
-            said["bins"] = plain_value(self.bins)
+            fields["bins"] = plain_value(self.bins)
         if self.width is not None:
-            said["width"] = plain_value(self.width)
+            fields["width"] = plain_value(self.width)
         if self.edges is not None:
-            said["edges"] = [plain_value(edge) for edge in self.edges]
+            fields["edges"] = [plain_value(edge) for edge in self.edges]
         if self.groups is not None:
-            said["groups"] = {name: [plain_value(v) for v in values] for name, values in self.groups.items()}
-        return said
+            fields["groups"] = {
+                name: [plain_value(v) for v in values] for name, values in self.groups.items()
+            }
+        return fields
 
     @classmethod
     def from_plain(cls, stored: object) -> ColumnForm:
         """A column from its plain form; a text is a column without bins."""
         if isinstance(stored, str):
             return cls(stored)
-        said = _object(stored, "A column", ("name", "bins", "width", "edges", "groups"))
-        edges, groups = said.get("edges"), said.get("groups")
+        fields = _object(stored, "A column", ("name", "bins", "width", "edges", "groups"))
+        edges, groups = fields.get("edges"), fields.get("groups")
         if groups is not None and not isinstance(groups, Mapping):
             raise InvalidBins("Groups are an object: a name for each list of values.")
         return cls(
-            name=said.get("name", ""),
-            bins=said.get("bins"),
-            width=value_from(said.get("width")),
+            name=fields.get("name", ""),
+            bins=fields.get("bins"),
+            width=value_from(fields.get("width")),
             edges=None if edges is None else _values(edges, "edges"),
             groups=None if groups is None else {k: _values(v, "groups") for k, v in groups.items()},
         )
@@ -123,10 +125,10 @@ class QuestionForm:
         wanted = _DETAILS.get(self.kind)
         for name in ("bounds", "shares", "count", "limit", "k", "iterations"):
             value = getattr(self, name)
-            said = value is not None and value != ()
-            if said and name != wanted and (self.kind, name) != ("clusters", "iterations"):
+            present = value is not None and value != ()
+            if present and name != wanted and (self.kind, name) != ("clusters", "iterations"):
                 raise InvalidInput(f"A question for {self.kind} has no '{name}'.")
-            if not said and name == wanted:
+            if not present and name == wanted:
                 raise InvalidInput(f"A question for {self.kind} needs '{name}'.")
 
     def _tidy(self) -> None:
@@ -207,46 +209,48 @@ class QuestionForm:
 
     def to_plain(self) -> dict[str, Any]:
         """JSON-ready data, without what was not said."""
-        said: dict[str, Any] = {"kind": self.kind, "columns": [c.to_plain() for c in self.columns]}
+        fields: dict[str, Any] = {"kind": self.kind, "columns": [c.to_plain() for c in self.columns]}
         if not isinstance(self.where, Everything):
-            said["where"] = plain_condition(self.where)
+            fields["where"] = plain_condition(self.where)
         if self.bounds:
-            said["bounds"] = [[plain_value(lo), plain_value(hi)] for lo, hi in self.bounds]
+            fields["bounds"] = [[plain_value(lo), plain_value(hi)] for lo, hi in self.bounds]
         if self.shares:
-            said["shares"] = list(self.shares)
+            fields["shares"] = list(self.shares)
         if self.count is not None:
-            said["count"] = plain_value(self.count)
+            fields["count"] = plain_value(self.count)
         if self.limit is not None:
-            said["limit"] = plain_value(self.limit)
+            fields["limit"] = plain_value(self.limit)
         if self.k is not None:
-            said |= {"k": plain_value(self.k), "iterations": plain_value(self.iterations)}
-        return said
+            fields |= {"k": plain_value(self.k), "iterations": plain_value(self.iterations)}
+        return fields
 
     @classmethod
     def from_plain(cls, stored: object) -> QuestionForm:
         """A question from its plain form."""
-        known = ("kind", "columns", "where", "bounds", "shares", "count", "limit", "k", "iterations")
-        said = _object(stored, "A question", known)
-        where = said.get("where")
+        names = ("kind", "columns", "where", "bounds", "shares", "count", "limit", "k", "iterations")
+        fields = _object(stored, "A question", names)
+        where = fields.get("where")
         return cls(
-            kind=said.get("kind", ""),
-            columns=tuple(ColumnForm.from_plain(c) for c in _list(said.get("columns", []), "columns")),
+            kind=fields.get("kind", ""),
+            columns=tuple(ColumnForm.from_plain(c) for c in _list(fields.get("columns", []), "columns")),
             where=Everything() if where is None else condition_from(where),
-            bounds=tuple(tuple(_values(pair, "bounds")) for pair in _list(said.get("bounds", []), "bounds")),
-            shares=tuple(_list(said.get("shares", []), "shares")),
-            count=said.get("count"),
-            limit=said.get("limit"),
-            k=said.get("k"),
-            iterations=said.get("iterations"),
+            bounds=tuple(
+                tuple(_values(pair, "bounds")) for pair in _list(fields.get("bounds", []), "bounds")
+            ),
+            shares=tuple(_list(fields.get("shares", []), "shares")),
+            count=fields.get("count"),
+            limit=fields.get("limit"),
+            k=fields.get("k"),
+            iterations=fields.get("iterations"),
         )
 
 
-def _object(stored: object, what: str, known: tuple[str, ...]) -> Mapping[str, Any]:
+def _object(stored: object, what: str, names: tuple[str, ...]) -> Mapping[str, Any]:
     if not isinstance(stored, Mapping):
-        raise InvalidInput(f"{what} is an object with {', '.join(known)}.")
-    unknown = [str(name) for name in stored if name not in known]
+        raise InvalidInput(f"{what} is an object with {', '.join(names)}.")
+    unknown = [str(name) for name in stored if name not in names]
     if unknown:
-        raise InvalidInput(f"{what} has no '{unknown[0]}'; it has {', '.join(known)}.")
+        raise InvalidInput(f"{what} has no '{unknown[0]}'; it has {', '.join(names)}.")
     return stored
 
 
@@ -276,10 +280,10 @@ def _pair(stored: object) -> tuple[Any, Any]:
 
 
 def _share(stored: object) -> float:
-    found = plain(stored)
-    if isinstance(found, bool) or not isinstance(found, int | float | Fraction | Decimal):
+    scalar = plain(stored)
+    if isinstance(scalar, bool) or not isinstance(scalar, int | float | Fraction | Decimal):
         raise InvalidInput("Shares are numbers between 0 and 1.")
     try:
-        return float(found)
+        return float(scalar)
     except (OverflowError, ValueError):
         raise InvalidInput("Shares are numbers between 0 and 1.") from None

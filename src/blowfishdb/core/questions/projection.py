@@ -114,5 +114,5 @@ def _selection(axes: tuple[Axis, ...], cells: CellQuery, question: Question, dom
     members = {a.column: a.bins.first(box) for a, box in zip(cells.axes, boxes, strict=True)}
     inside = question.where.on_cells(domain, members)
     shape = tuple(axis.bins.count for axis in axes)
-    place = np.ravel_multi_index(tuple(axis.bins.assign(members[axis.column]) for axis in axes), shape)
-    return np.where(inside, place, -1)
+    label = np.ravel_multi_index(tuple(axis.bins.assign(members[axis.column]) for axis in axes), shape)
+    return np.where(inside, label, -1)

@@ -98,8 +98,8 @@ def _inside(curve: FloatArray, rank: float, axis: Axis) -> float:
     stop = min((int(axis.bins.last(index)) + 1) * attribute.ticks_per_cell, attribute.ticks)
     below = curve[index - 1] if index else 0.0
     rows = curve[index] - below
-    place = float(np.clip((rank - below) / rows, 0, 1)) if rows > 0 else 0.5
-    return in_units(attribute.at(min(first + int(place * (stop - first)), stop - 1)))
+    share = float(np.clip((rank - below) / rows, 0, 1)) if rows > 0 else 0.5
+    return in_units(attribute.at(min(first + int(share * (stop - first)), stop - 1)))
 
 
 EXACT: Final = "Exact: the policy does not hide this."

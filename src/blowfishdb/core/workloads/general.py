@@ -217,9 +217,9 @@ class Selected(Workload):
     def answer(self, x: ArrayLike) -> Numbers:
         cells = vector(x, self.size)
         inside = np.flatnonzero(self.labels >= 0)
-        kept = np.zeros((self.inner.size, *cells.shape[:-1]), dtype=cells.dtype)
-        np.add.at(kept, self.labels[inside], np.moveaxis(cells, -1, 0)[inside])
-        return self.inner.answer(np.moveaxis(kept, 0, -1))
+        inner = np.zeros((self.inner.size, *cells.shape[:-1]), dtype=cells.dtype)
+        np.add.at(inner, self.labels[inside], np.moveaxis(cells, -1, 0)[inside])
+        return self.inner.answer(np.moveaxis(inner, 0, -1))
 
     def transpose(self, y: ArrayLike) -> Numbers:
         return self._inside(np.asarray(self.inner.transpose(y)))

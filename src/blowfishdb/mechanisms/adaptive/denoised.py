@@ -185,9 +185,9 @@ class OrderedDenoisedPlan(DataDependentPlan):
         starts = self._line_starts()
         for start, stop in zip(starts, np.append(starts[1:], cells.size), strict=True):
             if stop - start > 1:
-                known = prefixes[start - 1] if start else 0.0
-                inner = prefixes[start : stop - 1] - known
-                cells[start:stop] = denoised_line(inner, float(prefixes[stop - 1] - known), of_noise)
+                before = prefixes[start - 1] if start else 0.0
+                inner = prefixes[start : stop - 1] - before
+                cells[start:stop] = denoised_line(inner, float(prefixes[stop - 1] - before), of_noise)
         return cells
 
     def _line_starts(self) -> IntArray:
@@ -198,12 +198,12 @@ class OrderedDenoisedPlan(DataDependentPlan):
         components = self.graph.components()
         if components.count == 1:
             return denoised_cells(cells, of_noise)
-        found = cells.copy()
+        denoised = cells.copy()
         order = np.argsort(components.assignment(), kind="stable")
         for members in np.split(order, np.cumsum(np.bincount(components.assignment()))[:-1]):
             if members.size > 1:
-                found[members] = denoised_cells(cells[members], of_noise)
-        return found
+                denoised[members] = denoised_cells(cells[members], of_noise)
+        return denoised
 
     def explain(self) -> str:
         return (
@@ -241,8 +241,8 @@ def _isotonic(values: FloatArray, total: float) -> tuple[FloatArray, FloatArray]
     """The nearest non-decreasing numbers within 0 … total, and the sizes of the blocks of equal ones."""
     from scipy.optimize import isotonic_regression
 
-    found = isotonic_regression(values)
-    return np.clip(found.x, 0.0, max(total, 0.0)), np.diff(found.blocks).astype(np.float64)
+    fit = isotonic_regression(values)
+    return np.clip(fit.x, 0.0, max(total, 0.0)), np.diff(fit.blocks).astype(np.float64)
 
 
 def _distance(fitted: FloatArray, noisy: FloatArray) -> float:
@@ -276,5 +276,5 @@ def nearest_non_negative(values: FloatArray) -> FloatArray:
     total = max(float(values.sum()), 0.0)
     falling = np.sort(values)[::-1]
     lowered = (np.cumsum(falling) - total) / np.arange(1, values.size + 1)
-    kept = int(np.flatnonzero(falling - lowered > 0).max(initial=0))
-    return np.asarray(np.maximum(values - lowered[kept], 0.0))
+    last = int(np.flatnonzero(falling - lowered > 0).max(initial=0))
+    return np.asarray(np.maximum(values - lowered[last], 0.0))

@@ -90,10 +90,10 @@ def _shrunk(estimates: Any, spread: Any, total: Any) -> Any:
     count = estimates.size
     mean = estimates.mean()
     differences = ((estimates - mean) ** 2).sum()
-    kept = 1.0
+    share = 1.0
     if count > 3:
-        kept = max(0.0, 1.0 - (count - 3) * spread / differences) if differences > 0 else 0.0
-    return _simplex(mean + kept * (estimates - mean), np.ones(count), total, np.ones(count, np.bool_))
+        share = max(0.0, 1.0 - (count - 3) * spread / differences) if differences > 0 else 0.0
+    return _simplex(mean + share * (estimates - mean), np.ones(count), total, np.ones(count, np.bool_))
 
 
 @compiled(_simplex, _drop_small, _shrunk)

@@ -216,12 +216,12 @@ def grid_tree(rows: int, columns: int) -> PublicTree:
 
 def _fanouts(length: int, levels: int) -> list[int]:
     """Powers of two that share out the length; what is left for the last level."""
-    found = []
+    fanouts = []
     for level in range(1, levels):
         bits = ceil_div((length - 1).bit_length(), levels - level + 1)
-        found.append(min(length, 1 << bits))
-        length = ceil_div(length, found[-1])
-    return [*found, length]
+        fanouts.append(min(length, 1 << bits))
+        length = ceil_div(length, fanouts[-1])
+    return [*fanouts, length]
 
 
 def _children(corners: IntArray, down: int, right: int) -> IntArray:

@@ -242,7 +242,7 @@ def _not_negative(totals: FloatArray, graph: PolicyGraph) -> FloatArray:
     nearest = rising_steps if joins_neighbours(graph) else nearest_non_negative
     component = graph.components().assignment()
     order = np.argsort(component, kind="stable")
-    found = np.empty_like(totals)
+    counts = np.empty_like(totals)
     for members in np.split(order, np.cumsum(np.bincount(component))[:-1]):
-        found[members] = nearest(totals[members])
-    return found
+        counts[members] = nearest(totals[members])
+    return counts

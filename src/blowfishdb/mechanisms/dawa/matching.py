@@ -131,12 +131,12 @@ def matched(
     while True:
         singles, pairs = noisy.costs(alone, sizes), noisy.costs(joined, sizes[one] + sizes[two])
         pairing = Pairing.of(singles, pairs, _tie_breakers(noise, pairs.size))
-        found = pairing.best()
+        matching = pairing.best()
         half_done()
-        if pairing.only(found):
+        if pairing.only(matching):
             break
     partner = np.arange(buckets)
-    for i, j in found:
+    for i, j in matching:
         partner[j] = i
     return np.unique(partner, return_inverse=True)[1][labels]
 
@@ -180,8 +180,8 @@ def _members(labels: IntArray, sizes: IntArray) -> IntArray:
     """The cells of every bucket, one row each; −1 where a bucket is smaller than the largest."""
     order = np.argsort(labels, kind="stable")
     table = np.full((sizes.size, int(sizes.max())), -1, dtype=np.int64)
-    place = np.arange(labels.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    table[labels[order], place] = order
+    rank = np.arange(labels.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    table[labels[order], rank] = order
     return table
 
 
@@ -236,17 +236,17 @@ class Pairing:
         graph.add_edges_from([(i, j, weight) for (i, j), weight in zip(self.ends, self.weights, strict=True)])
         return {(min(pair), max(pair)) for pair in matching(graph, weight_fn=int, verify_optimum=True)}
 
-    def only(self, found: set[tuple[int, int]]) -> bool:
-        """Whether no other matching is as good as ``found``, a best one.
+    def only(self, pairs: set[tuple[int, int]]) -> bool:
+        """Whether no other matching is as good as ``pairs``, a best one.
 
-        All weights times more than the number of pairs, less one for each pair of ``found``: another matching
+        All weights times more than the number of pairs, less one for each pair of ``pairs``: another matching
         of the same weight now wins, and none of less weight can.
         """
         apart = self.count // 2 + 1
         against = [
-            apart * weight - (pair in found) for pair, weight in zip(self.ends, self.weights, strict=True)
+            apart * weight - (pair in pairs) for pair, weight in zip(self.ends, self.weights, strict=True)
         ]
-        return Pairing(self.count, self.ends, against).best() == found
+        return Pairing(self.count, self.ends, against).best() == pairs
 
 
 def _matching_library() -> tuple[Any, Callable[..., set[tuple[int, int]]]]:

@@ -135,22 +135,22 @@ def over_buckets(workload: Workload, order: IntArray | None, buckets: IntArray) 
     size, count = workload.size, buckets.size
     lengths = np.diff(buckets, append=size)
     cells = np.arange(size) if order is None else order
-    found = np.empty((workload.count, count))
+    summed = np.empty((workload.count, count))
     step = max(1, _BATCH // size)
     if workload.count < count:
         for first in range(0, workload.count, step):
             asked = np.eye(min(step, workload.count - first), workload.count, first)
             rows = np.asarray(workload.transpose(asked), dtype=np.float64)[:, cells]
-            found[first : first + step] = np.add.reduceat(rows, buckets, axis=1) / lengths
-        return found
+            summed[first : first + step] = np.add.reduceat(rows, buckets, axis=1) / lengths
+        return summed
     bucket_of = np.repeat(np.arange(count), lengths)
     for first in range(0, count, step):
         last = min(first + step, count)
         inside = slice(buckets[first], size if last == count else buckets[last])
         spread = np.zeros((last - first, size))
         spread[bucket_of[inside] - first, cells[inside]] = 1.0 / lengths[bucket_of[inside]]
-        found[:, first:last] = np.asarray(workload.answer(spread), dtype=np.float64).T
-    return found
+        summed[:, first:last] = np.asarray(workload.answer(spread), dtype=np.float64).T
+    return summed
 
 
 _MOST = 0.98  # a node never takes everything: least squares needs its descendants
@@ -192,7 +192,7 @@ def _objective(share: float, trace: float, quadratic: float, mass: float) -> flo
 
 @compiled(_objective)
 def _best_shares(traces: FloatArray, quadratic: FloatArray, masses: FloatArray) -> FloatArray:
-    found = np.zeros(traces.size)
+    shares = np.zeros(traces.size)
     step = _MOST / (_GRID - 1)
     for node in range(traces.size):
         trace, square, mass = traces[node], quadratic[node], masses[node]
@@ -209,8 +209,8 @@ def _best_shares(traces: FloatArray, quadratic: FloatArray, masses: FloatArray) 
             else:
                 low = one
         middle = (low + high) / 2.0
-        found[node] = middle if _objective(middle, trace, square, mass) < least else best
-    return found
+        shares[node] = middle if _objective(middle, trace, square, mass) < least else best
+    return shares
 
 
 def _scales(shares: list[FloatArray], buckets: int) -> list[FloatArray]:
@@ -254,11 +254,11 @@ def noisy_sums(
     largest = cost(weights)
     scales = [largest / (int(value) * epsilon) for value in values]
     drawn[measured] = noise.discrete_laplace([scales[index] for index in which.tolist()])
-    found, place = [], 0
+    sums, start = [], 0
     for level in weights:
-        found.append((counts + drawn[place : place + level.size]).astype(np.float64))
-        counts, place = paired(counts), place + level.size
-    return found
+        sums.append((counts + drawn[start : start + level.size]).astype(np.float64))
+        counts, start = paired(counts), start + level.size
+    return sums
 
 
 def tree_least_squares(measured: list[FloatArray], weights: list[IntArray]) -> FloatArray:

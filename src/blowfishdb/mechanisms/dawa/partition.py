@@ -93,7 +93,7 @@ def _windows(ranked: Ranked, starts: IntArray, stops: IntArray, units: int, *, l
 
 @compiled()
 def _direct(x: IntArray, starts: IntArray, stops: IntArray, units: int) -> IntArray:
-    found = np.empty(starts.size, dtype=np.int64)
+    costs = np.empty(starts.size, dtype=np.int64)
     total, first, last = 0, 0, 0
     for i in range(starts.size):
         while last < stops[i]:
@@ -105,8 +105,8 @@ def _direct(x: IntArray, starts: IntArray, stops: IntArray, units: int) -> IntAr
         length, above = last - first, 0
         for j in range(first, last):
             above += max(x[j] * length - total, 0)
-        found[i] = 2 * above // length * units + 2 * above % length * units // length
-    return found
+        costs[i] = 2 * above // length * units + 2 * above % length * units // length
+    return costs
 
 
 @compiled()
@@ -118,7 +118,7 @@ def _by_rank(
     while 2 * top <= values.size:
         top *= 2
     counts, sums = np.zeros(values.size + 1, dtype=np.int64), np.zeros(values.size + 1, dtype=np.int64)
-    found = np.empty(starts.size, dtype=np.int64)
+    costs = np.empty(starts.size, dtype=np.int64)
     total, first, last = 0, 0, 0
     for i in range(starts.size):
         while last < stops[i]:
@@ -145,8 +145,8 @@ def _by_rank(
                 of_below += sums[place]
             step //= 2
         twice = 2 * (below * total - of_below * length)  # as much below the mean as above it
-        found[i] = twice // length * units + twice % length * units // length
-    return found
+        costs[i] = twice // length * units + twice % length * units // length
+    return costs
 
 
 ALL_UP_TO = 128
@@ -251,12 +251,12 @@ def _least_cost(costs: IntArray, lengths: IntArray) -> IntArray:
             if total < best[stop]:
                 best[stop], last[stop] = total, lengths[i]
     starts = np.zeros(size + 1, dtype=np.int64)
-    stop, found = size, 0
+    stop, count = size, 0
     while stop > 0:
         stop -= last[stop]
-        starts[found] = stop
-        found += 1
-    return starts[:found][::-1].copy()
+        starts[count] = stop
+        count += 1
+    return starts[:count][::-1].copy()
 
 
 def row_order(workload: Workload) -> IntArray | None:
@@ -274,9 +274,9 @@ def _interleaved(shape: tuple[int, ...]) -> IntArray:
     places = np.unravel_index(np.arange(math.prod(shape)), shape)
     keys = np.zeros(places[0].size, dtype=np.int64)
     for bit in range(max(length - 1 for length in shape).bit_length() - 1, -1, -1):
-        for place, length in zip(places, shape, strict=True):
+        for coordinate, length in zip(places, shape, strict=True):
             if bit < (length - 1).bit_length():
-                keys = keys << 1 | (place >> bit & 1)
+                keys = keys << 1 | (coordinate >> bit & 1)
     return np.argsort(keys, kind="stable").astype(np.int64)
 
 

@@ -60,7 +60,7 @@ class KMeans:
     ) -> ClusterPlan:
         """How points of ``space`` would be clustered under ``graph``; ``rows`` only if it is public."""
         check_policy(space, graph)
-        known, spend = NOMINAL_ROWS if rows is None else max(1, rows), positive(epsilon)
+        row_count, spend = NOMINAL_ROWS if rows is None else max(1, rows), positive(epsilon)
         in_rounds = RoundClusters(space, graph, self.clusters, self.iterations)
         if self.method == "rounds":
             in_rounds.check(spend)
@@ -72,8 +72,8 @@ class KMeans:
         plans: list[ClusterPlan] = []
         if self.method is None and in_rounds.affords(spend):
             plans.append(in_rounds)
-        plans += HistogramClusters.candidates(space, graph, self.clusters, epsilon=spend, rows=known)
-        return min(plans, key=lambda plan: plan.expected_excess(epsilon=spend, rows=known))
+        plans += HistogramClusters.candidates(space, graph, self.clusters, epsilon=spend, rows=row_count)
+        return min(plans, key=lambda plan: plan.expected_excess(epsilon=spend, rows=row_count))
 
 
 __all__ = [

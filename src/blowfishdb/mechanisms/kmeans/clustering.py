@@ -119,9 +119,9 @@ def spread_out(space: PointSpace, clusters: int) -> FloatArray:
     points = _halton(_SAMPLE, space.axes) * space.last
     lengths = space.lengths
     placed = lloyd(points * lengths, np.ones(_SAMPLE), points[:clusters] * lengths)
-    found = np.asarray(placed / lengths)
-    found.flags.writeable = False
-    return found
+    places = np.asarray(placed / lengths)
+    places.flags.writeable = False
+    return places
 
 
 def weighted_clusters(points: FloatArray, weights: FloatArray, starts: FloatArray) -> FloatArray:
@@ -192,13 +192,13 @@ def _halton(count: int, axes: int) -> FloatArray:
 
 
 def _primes(count: int) -> list[int]:
-    found: list[int] = []
+    primes: list[int] = []
     number = 2
-    while len(found) < count:
-        if all(number % prime for prime in found):
-            found.append(number)
+    while len(primes) < count:
+        if all(number % prime for prime in primes):
+            primes.append(number)
         number += 1
-    return found
+    return primes
 
 
 MOST_BOXES = 2**16
@@ -268,14 +268,14 @@ class HistogramClusters(ClusterPlan):
         weights = not_negative(np.asarray(answers, dtype=np.float64))
         points, lengths = self._middles * self.space.lengths, self.space.lengths
         start = spread_out(self.space, self.clusters) * lengths
-        found = weighted_clusters(points, weights, start)
-        held = np.bincount(nearest(points, found), weights, minlength=self.clusters)
+        centres = weighted_clusters(points, weights, start)
+        held = np.bincount(nearest(points, centres), weights, minlength=self.clusters)
         if progress is not None:
             progress(1, 1)
         change = 0 if self.free else scaled_sensitivity(self._workload, self.inner.graph)
         once = Round(paid, Epsilon(0), change, 0)
         return Clustering(
-            found / lengths,
+            centres / lengths,
             held.astype(np.float64),
             paid,
             (once,),

@@ -78,12 +78,12 @@ def round_change(
         return RoundChange(0, 0, exact=True)
     if not listable(centroids.space, graph):
         return RoundChange(*bounded_change(centroids, anchors, base, leaves=leaves), exact=False)
-    found = _Cells(centroids, anchors, centroids.labels() if labels is None else labels)
-    sizes, sums = found.crossings(base) if base.edge_count else (0, 0)
+    cells = _Cells(centroids, anchors, centroids.labels() if labels is None else labels)
+    sizes, sums = cells.crossings(base) if base.edge_count else (0, 0)
     if leaves:
-        sizes, sums = max(sizes, 1), max(sums, int(found.distances.max()))
+        sizes, sums = max(sizes, 1), max(sums, int(cells.distances.max()))
     if base.edge_count and sums < longest_move(centroids.space, base):
-        sums = max(sums, found.stays(base))
+        sums = max(sums, cells.stays(base))
     return RoundChange(sizes, sums, exact=True)
 
 

@@ -51,7 +51,7 @@ def reaches(graph: PolicyGraph, shape: tuple[int, ...]) -> tuple[Reach, ...]:
         each = [reaches(factor, _shape(factor)) for factor in graph.factors]
         if graph.joint:
             return tuple(Reach(tuple(s for r in some for s in r.box)) for some in itertools.product(*each))
-        return tuple(_alone(each, place, reach) for place, some in enumerate(each) for reach in some)
+        return tuple(_alone(each, moving, reach) for moving, some in enumerate(each) for reach in some)
     if isinstance(graph, Grid) and graph.shape == shape:
         box = tuple(graph.axis_reach(axis) for axis in range(len(shape)))
         return (Reach(box, graph.theta if all(width == 1 for width in graph.widths) else None),)
@@ -68,9 +68,9 @@ def _shape(graph: PolicyGraph) -> tuple[int, ...]:
     return graph.axes or (graph.size,)
 
 
-def _alone(each: Sequence[tuple[Reach, ...]], place: int, reach: Reach) -> Reach:
+def _alone(each: Sequence[tuple[Reach, ...]], moving: int, reach: Reach) -> Reach:
     """One factor moves and the others stay."""
-    boxes = (reach.box if index == place else (0,) * len(some[0].box) for index, some in enumerate(each))
+    boxes = (reach.box if index == moving else (0,) * len(some[0].box) for index, some in enumerate(each))
     return Reach(tuple(itertools.chain.from_iterable(boxes)), reach.total)
 
 
@@ -134,12 +134,12 @@ def _walls(centroids: Centroids, index: int) -> tuple[FloatArray, FloatArray]:
 def _supports(centroids: Centroids, ways: FloatArray) -> FloatArray:
     """max ways[r]·x over every cluster (a row each), as one program of independent parts."""
     last = centroids.space.last.astype(np.float64)
-    found = np.empty((len(centroids), len(ways)))
+    supports = np.empty((len(centroids), len(ways)))
     for index in range(len(centroids)):
         matrix, limits = _walls(centroids, index)
         best = _solve([matrix] * len(ways), [limits] * len(ways), list(ways), [(0.0, n) for n in last])
-        found[index] = best
-    return found
+        supports[index] = best
+    return supports
 
 
 def _solve(
@@ -199,12 +199,12 @@ class _Pairs:
 
     def _by_promise(self, floor: float) -> list[tuple[float, int, int, int, int]]:
         """(what it could reach at most, cluster, cluster, signs, signs), the most promising first."""
-        count, found = len(self.walls), []
+        count, pairs = len(self.walls), []
         for i, j in itertools.combinations(range(count), 2):
             most = np.add.outer(self.farthest[i], self.farthest[j])
             for s, t in np.argwhere(most > floor).tolist():
-                found.append((float(most[s, t]), i, j, s, t))
-        return sorted(found, reverse=True)
+                pairs.append((float(most[s, t]), i, j, s, t))
+        return sorted(pairs, reverse=True)
 
     def _solved(self, programs: list[tuple[int, int, int, int]]) -> FloatArray:
         matrices, limits, objectives, constants = [], [], [], []

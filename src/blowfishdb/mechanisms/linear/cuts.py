@@ -337,9 +337,9 @@ class CutLeastSquares(Estimator):
     # --- estimates ----------------------------------------------------------------------------
 
     def estimate(self, measured: Numbers, x: IntArray) -> FloatArray:
-        known = np.where(self.public, np.concatenate(([0], np.cumsum(x))), 0)
-        fixed = self.strategy.over_cuts @ known
-        return np.diff(self._cuts(measured - fixed) + known, axis=-1)
+        public = np.where(self.public, np.concatenate(([0], np.cumsum(x))), 0)
+        fixed = self.strategy.over_cuts @ public
+        return np.diff(self._cuts(measured - fixed) + public, axis=-1)
 
     def spread(self, noise: Numbers) -> FloatArray:
         return np.diff(self._cuts(noise), axis=-1)
@@ -385,12 +385,12 @@ class CutLeastSquares(Estimator):
         check_work(workload.count * len(self.strategy))
         over_cuts = csr_array((rows @ cells_over_cuts(workload.size))[:, np.flatnonzero(~self.public)])
         ordered = np.argsort(self._place[~self.public])
-        found = []
+        variances = []
         step = max(1, 10**7 // len(self.strategy))
         for start in range(0, workload.count, step):
             gains = self._system.gains(over_cuts[start : start + step][:, ordered].toarray())
-            found.append(of_noise @ gains**2)
-        return np.concatenate(found)
+            variances.append(of_noise @ gains**2)
+        return np.concatenate(variances)
 
 
 def _elimination_order(rows: csr_array) -> IntArray:

@@ -75,8 +75,8 @@ def variances_from_spread(workload: Workload, spread: FloatArray, of_noise: Floa
         covariance = cuts.T @ (of_noise[:, None] * cuts)
         diagonal = np.diagonal(covariance)
         starts, stops = ranges
-        found = diagonal[starts] + diagonal[stops] - 2 * covariance[starts, stops]
-        return np.asarray(np.maximum(found, 0.0))
+        variances = diagonal[starts] + diagonal[stops] - 2 * covariance[starts, stops]
+        return np.asarray(np.maximum(variances, 0.0))
     check_work(len(spread) * workload.count)
     total = np.zeros(workload.count)
     step = max(1, 10**7 // max(1, workload.count))
@@ -198,8 +198,8 @@ class PathEstimator(Estimator):
         return csr_array(gains)
 
     def estimate(self, measured: Numbers, x: IntArray) -> FloatArray:
-        known = np.where(self.public, np.concatenate(([0], np.cumsum(x))), 0)
-        return np.diff(self._gains @ (measured - self.strategy.over_cuts @ known) + known)
+        public = np.where(self.public, np.concatenate(([0], np.cumsum(x))), 0)
+        return np.diff(self._gains @ (measured - self.strategy.over_cuts @ public) + public)
 
     def spread(self, noise: Numbers) -> FloatArray:
         return np.diff(noise @ self._gains.T, axis=-1)
@@ -212,12 +212,12 @@ class PathEstimator(Estimator):
         path = int(np.diff(self._gains.indptr).max(initial=0))
         step = max(1, 10**7 // max(1, 2 * path))
         check_work(workload.count * path)
-        found = [np.zeros(0)]
+        variances = [np.zeros(0)]
         for first in range(0, workload.count, step):
             starts, stops = (end[first : first + step] for end in ranges)
             both = self._gains[stops] - self._gains[starts]
-            found.append(both.multiply(both) @ of_noise)
-        return np.concatenate(found)
+            variances.append(both.multiply(both) @ of_noise)
+        return np.concatenate(variances)
 
 
 @final

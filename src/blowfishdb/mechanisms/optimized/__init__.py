@@ -71,26 +71,26 @@ class GridProblem:
 
     def plans(self) -> Iterator[SeparablePlan]:
         """Every form that applies, tuned."""
-        given = (self.workload, self.graph, self.questions, self.moves)
+        problem = (self.workload, self.graph, self.questions, self.moves)
         together = any(sum(map(bool, move)) > 1 for move in self.moves.extremes)
         chains = self._chains()
-        yield LatticeNoise.grid(*given)
+        yield LatticeNoise.grid(*problem)
         if together:
-            yield LatticeNoise.kings(*given)
-        yield TensorBoxes.tuned(*given, chains)
+            yield LatticeNoise.kings(*problem)
+        yield TensorBoxes.tuned(*problem, chains)
         if any(chain.padded > chain.cells for chain in chains):
-            yield TensorBoxes.tuned(*given, [flat_chain(n) for n in self.moves.shape])
+            yield TensorBoxes.tuned(*problem, [flat_chain(n) for n in self.moves.shape])
         if len(chains) > 3:
             return
         if self._local():
             # where axes move together, boxes over edges make better use of blocks
             for blocks in (None, *(() if together else self._blocks(chains))):
-                flux = Flux.tuned(*given, chains, blocks=blocks)
+                flux = Flux.tuned(*problem, chains, blocks=blocks)
                 if flux is not None:
                     yield flux
         for block in self._blocks(chains):
             # diagonals pay as soon as two axes move at once
-            yield BoxesOverEdges.tuned(*given, chains, block, king=together and len(chains) == 2)
+            yield BoxesOverEdges.tuned(*problem, chains, block, king=together and len(chains) == 2)
 
     def _local(self) -> bool:
         """Whether moves are short: flows pay with the square of the reach."""
@@ -158,9 +158,9 @@ class Optimized(Mechanism):
                 fixes=("use Laplace(), which never uses it",),
             )
         if isinstance(workload, LineQuestions):
-            found = pieces(workload, graph)
-            if found is not None:
-                return OptimizedLine(workload, graph, found)
+            stretches = pieces(workload, graph)
+            if stretches is not None:
+                return OptimizedLine(workload, graph, stretches)
         boxes = design(workload, graph)
         if boxes is not None:
             return boxes

@@ -67,15 +67,15 @@ class Term:
         """For every axis the forms that are not zero, per question if paired, else over all of them."""
         if self.paired:
             return [_shares(features) > _ROUNDING for features in self.features(forms)]
-        found = []
+        masks = []
         for factor, form, sums in zip(self.factors, forms, self.sums(forms), strict=True):
             present = sums > _CLEARLY * sums.sum()
             if not present.all():
                 present = np.any(
                     [(_shares(form.of_rows(rows)) > _ROUNDING).any(axis=0) for rows in _rows(factor)], axis=0
                 )
-            found.append(np.asarray(present)[None])
-        return found
+            masks.append(np.asarray(present)[None])
+        return masks
 
     def sums(self, forms: Sequence[AxisForms]) -> list[FloatArray]:
         """The same, summed over all questions of an axis."""

@@ -76,8 +76,8 @@ class TensorBoxes(LevelPlan):
         moments = questions.moments(tree.chains)
         moments = np.where(questions.needed(tree.chains), np.maximum(moments, 1e-15 * moments.max()), 0.0)
         moments.flat[-1] = 0.0
-        found = BoxProblem(moments, tree.volumes, changed_levels(tree, moves)).solve()
-        tree, boxes = _without_idle_levels(tree, found)
+        solution = BoxProblem(moments, tree.volumes, changed_levels(tree, moves)).solve()
+        tree, boxes = _without_idle_levels(tree, solution)
         weights = rounded(boxes)
         return TensorBoxes(workload, graph, questions, moves, tree, weights)
 
@@ -191,9 +191,9 @@ def level_variances(
     return tensor
 
 
-def _without_idle_levels(tree: Tree, found: Weights) -> tuple[Tree, FloatArray]:
+def _without_idle_levels(tree: Tree, solution: Weights) -> tuple[Tree, FloatArray]:
     """Levels on which nothing is measured only slow decoding down; the coarsest stays, it holds the total."""
-    boxes = found.boxes[0]
+    boxes = solution.boxes[0]
     chains = []
     for axis, chain in enumerate(tree.chains):
         others = tuple(a for a in range(boxes.ndim) if a != axis)
@@ -201,7 +201,7 @@ def _without_idle_levels(tree: Tree, found: Weights) -> tuple[Tree, FloatArray]:
         used[-1] = True
         if chain.levels > 1:
             used[0] = True
-        kept = np.flatnonzero(used)
-        chains.append(chain.keep(tuple(int(at) for at in kept)))
-        boxes = np.take(boxes, kept, axis=axis)
+        levels = np.flatnonzero(used)
+        chains.append(chain.keep(tuple(int(at) for at in levels)))
+        boxes = np.take(boxes, levels, axis=axis)
     return Tree(tuple(chains)), boxes

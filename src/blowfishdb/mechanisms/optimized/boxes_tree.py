@@ -260,12 +260,12 @@ class Recovery:
         volumes = np.array(chain.widths, dtype=np.float64)
         every = np.ones(chain.levels, dtype=np.bool_)
         needed = np.where(moments > 1e-12 * moments.max(), moments, 0.0)  # R·A = I whatever is needed
-        found = BoxProblem(needed, volumes, (every,)).solve().boxes[0]
-        used = found > 1e-3 * found.max()
+        boxes = BoxProblem(needed, volumes, (every,)).solve().boxes[0]
+        used = boxes > 1e-3 * boxes.max()
         used[0] = True
-        weights = np.floor(np.maximum(found[used] / found.max(), 1e-3) * _UNIT).astype(np.int64)
-        kept = chain.keep(tuple(int(at) for at in np.flatnonzero(used)))
-        return Recovery(kept, tuple(int(weight) for weight in weights))
+        weights = np.floor(np.maximum(boxes[used] / boxes.max(), 1e-3) * _UNIT).astype(np.int64)
+        shorter = chain.keep(tuple(int(at) for at in np.flatnonzero(used)))
+        return Recovery(shorter, tuple(int(weight) for weight in weights))
 
     @property
     def cost(self) -> int:

@@ -106,22 +106,22 @@ class BoxProblem:
             cells[0].flat[0] = 1.0
             return Weights(cells, np.full(1, 0.1), np.zeros(1))
         starts = np.stack([np.where(self.allowed, start, 0.0) for start in self._starts()])
-        found = self._screened(starts, np.full(len(starts), 0.1))
+        screened = self._screened(starts, np.full(len(starts), 0.1))
         for _ in range(_PASSES):
-            changes = [self._changes(found[[at]]) for at in range(len(found.errors))]
+            changes = [self._changes(screened[[at]]) for at in range(len(screened.errors))]
             boxes = np.concatenate([change[0] for change in changes])
             edges = np.concatenate([change[1] for change in changes])
             if not len(boxes):
                 break
-            better = found.joined(self._screened(boxes, edges)).best(_KEPT)
-            if better.errors[0] > 0.9995 * found.errors[0]:
+            better = screened.joined(self._screened(boxes, edges)).best(_KEPT)
+            if better.errors[0] > 0.9995 * screened.errors[0]:
                 break
-            found = better
-        best = found.best(1)
+            screened = better
+        best = screened.best(1)
         for rounds in (_POLISH, 1):  # after the last cut only the scale has to be set again
-            kept = np.where(best.boxes > _NEGLIGIBLE * best.boxes.max(), best.boxes, 0.0)
-            if self._reaches(kept[0]):
-                best = self.tune(kept, best.edges, rounds)
+            some = np.where(best.boxes > _NEGLIGIBLE * best.boxes.max(), best.boxes, 0.0)
+            if self._reaches(some[0]):
+                best = self.tune(some, best.edges, rounds)
         return best
 
     def _screened(self, boxes: FloatArray, edges: FloatArray) -> Weights:
@@ -191,22 +191,22 @@ class BoxProblem:
 
     def _changes(self, weights: Weights) -> tuple[FloatArray, FloatArray]:
         """All changes of one level."""
-        kept = np.where(weights.boxes[0] > _NEGLIGIBLE * weights.boxes.max(), weights.boxes[0], 0.0)
-        usual = kept[kept > 0].mean() if kept.any() else 0.1
-        changes = [np.zeros((0, *kept.shape))]
+        some = np.where(weights.boxes[0] > _NEGLIGIBLE * weights.boxes.max(), weights.boxes[0], 0.0)
+        usual = some[some > 0].mean() if some.any() else 0.1
+        changes = [np.zeros((0, *some.shape))]
         for at in np.argwhere(self.allowed):
             level = tuple(at)
             refined = tuple(slice(place, None) for place in level)
-            changed = kept.copy()
-            changed[level] = 0.0 if kept[level] else usual / 2
+            changed = some.copy()
+            changed[level] = 0.0 if some[level] else usual / 2
             options = [changed]
-            if not kept[level] and kept[refined].any():
-                absorbed = kept.copy()
+            if not some[level] and some[refined].any():
+                absorbed = some.copy()
                 absorbed[refined] = 0.0
                 absorbed[level] = usual
                 options.append(absorbed)
             changes.extend(option[None] for option in options if self._reaches(option))
-        stride = max(1, len(changes) * kept.size // _ENTRIES)  # of very many levels only some
+        stride = max(1, len(changes) * some.size // _ENTRIES)  # of very many levels only some
         boxes = np.concatenate([changes[0], *changes[1::stride]])
         return boxes, np.full(len(boxes), max(float(weights.edges[0]), 1e-3))
 

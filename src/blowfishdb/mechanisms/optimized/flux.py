@@ -71,8 +71,8 @@ class Transport:
         between = 2 * float(moments[0]) * crossings**2
         every = np.ones(chain.levels - 1, dtype=np.bool_)
         volumes = np.array(chain.widths[:-1], dtype=np.float64)
-        found = BoxProblem(np.maximum(moments[1:], 1e-15 * moments.max()), volumes, (every,)).solve()
-        inside, boxes = float(found.errors[0]), found.boxes[0] / (2 * found.boxes[0].sum())
+        solution = BoxProblem(np.maximum(moments[1:], 1e-15 * moments.max()), volumes, (every,)).solve()
+        inside, boxes = float(solution.errors[0]), solution.boxes[0] / (2 * solution.boxes[0].sum())
         weights = np.append(boxes * np.cbrt(inside), np.cbrt(between) / crossings)
         whole = np.maximum(np.round(weights / max(weights.max(), 1e-300) * _UNIT), 1).astype(np.int64)
         return Transport(chain, tuple(int(w) for w in whole))
@@ -242,14 +242,14 @@ class Flux(SeparablePlan):
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """Every axis that moves, with every combination of its groups and of the levels of the others."""
-        found = []
+        groups = []
         for axis in (axis for axis, weight in enumerate(self.weights) if weight):
             levels = (
                 range(self.transports[a].groups if a == axis else recovery.chain.levels)
                 for a, recovery in enumerate(self.recoveries)
             )
-            found += [(axis, level) for level in itertools.product(*levels)]
-        return tuple(found)
+            groups += [(axis, level) for level in itertools.product(*levels)]
+        return tuple(groups)
 
     def _box(self, group: Group) -> tuple[int, ...]:
         axis, level = group

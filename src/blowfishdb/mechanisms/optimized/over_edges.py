@@ -112,8 +112,8 @@ class BoxesOverEdges(LevelPlan):
         spaces[tuple(slice(at, None) for at in block)] = 0.0
         kinds = _kinds(tree, moves, block, king=king)
         waves = Waves(block, *_bucketed(of_waves.ravel()[1:], gains.ravel()[1:]), tuple(n for _, n in kinds))
-        found = BoxProblem(spaces, tree.volumes, tuple(changed for changed, _ in kinds), waves).solve()
-        boxes = np.append(found.boxes[0].ravel(), found.edges[0])
+        solution = BoxProblem(spaces, tree.volumes, tuple(changed for changed, _ in kinds), waves).solve()
+        boxes = np.append(solution.boxes[0].ravel(), solution.edges[0])
         whole = rounded(np.append(boxes[:-1], max(boxes[-1], boxes.max() / 1000)))
         weights, edge_weight = whole[:-1].reshape(spaces.shape), int(whole[-1])
         weights[block] = max(int(weights[block]), int(not weights.any()) * edge_weight)
@@ -278,5 +278,5 @@ def _bucketed(moments: FloatArray, gains: FloatArray) -> tuple[FloatArray, Float
     mass = np.asarray(np.bincount(which, moments, minlength=_BUCKETS + 1), dtype=np.float64)
     # a small gain errs the most, so the harmonic mean is the representative one
     inverse = np.asarray(np.bincount(which, moments / gains, minlength=_BUCKETS + 1), dtype=np.float64)
-    kept = (mass > 0) & (inverse > 0)
-    return mass[kept], mass[kept] / inverse[kept]
+    present = (mass > 0) & (inverse > 0)
+    return mass[present], mass[present] / inverse[present]

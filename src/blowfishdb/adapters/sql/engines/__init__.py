@@ -102,8 +102,8 @@ def parsed_type(text: str, dialect: str) -> exp.DataType | None:
 def standard_kind(text: str, dialect: str) -> ColumnKind:
     """The kind of a type by its name."""
     parsed = parsed_type(text, dialect)
-    found = (kind for kind, types in _KINDS.items() if parsed is not None and parsed.this in types)
-    return next(found, ColumnKind.OTHER)
+    kinds = (kind for kind, types in _KINDS.items() if parsed is not None and parsed.this in types)
+    return next(kinds, ColumnKind.OTHER)
 
 
 @final

@@ -43,8 +43,8 @@ class _Written(SQLite):
 def _kind(text: str, _: str) -> ColumnKind:
     if not text:
         return ColumnKind.ANY
-    found = (kind for kind, parts in _AFFINITIES if any(part in text.upper() for part in parts))
-    return next(found, ColumnKind.NUMBER)
+    kinds = (kind for kind, parts in _AFFINITIES if any(part in text.upper() for part in parts))
+    return next(kinds, ColumnKind.NUMBER)
 
 
 # --- numbers ----------------------------------------------------------------------------------
@@ -54,8 +54,8 @@ def _number(column: SqlColumn) -> SqlExpr | None:
     if column.kind is ColumnKind.TEXT:
         return None
     types = [sql.string("integer"), sql.string("real")]
-    known = exp.In(this=sql.call("TYPEOF", column.ref), expressions=types)
-    return sql.choose((known, column.ref), otherwise=exp.Null())
+    numeric = exp.In(this=sql.call("TYPEOF", column.ref), expressions=types)
+    return sql.choose((numeric, column.ref), otherwise=exp.Null())
 
 
 def _floor(value: SqlExpr) -> SqlExpr:
