@@ -121,7 +121,7 @@ def test_any_removed_row_is_found(ledger: Ledger, path: Path, table: str) -> Non
 
 def forge(path: Path, seq: int, **changes: object) -> None:
     """Change an event, or add one, and seal it and all that follow as if nothing had happened."""
-    from blowfishdb.adapters.store.chain import Link
+    from blowfishdb.adapters.store.chain import ChainedEvent
 
     with sqlite3.connect(path) as connection:
         rows = connection.execute("SELECT * FROM events ORDER BY seq").fetchall()
@@ -134,7 +134,7 @@ def forge(path: Path, seq: int, **changes: object) -> None:
         previous = "0" * 64
         for row in known:
             row["previous"] = previous
-            link = Link(**{name: row[name] for name in names if name not in ("previous", "hash")})
+            link = ChainedEvent(**{name: row[name] for name in names if name not in ("previous", "hash")})
             row["hash"] = previous = link.seal(previous)
             connection.execute(
                 f"INSERT INTO events VALUES ({', '.join('?' for _ in names)})", [row[n] for n in names]

@@ -15,7 +15,7 @@ from blowfishdb.mechanisms import Laplace
 from blowfishdb.mechanisms.check import check_mechanism
 from blowfishdb.mechanisms.hierarchical import Hierarchical, Privelet
 from blowfishdb.mechanisms.ordered import Ordered
-from blowfishdb.mechanisms.transformed import EdgeQuestions, Forest, Transformed
+from blowfishdb.mechanisms.transformed import EdgeQuestions, SpanningForest, Transformed
 from tests.mechanisms.runs import draws
 
 TREES = [
@@ -105,7 +105,7 @@ def test_ranges_on_a_line_too():
 @pytest.mark.parametrize("graph", TREES + [graph for graph, _ in OTHERS])
 def test_edge_coordinates(graph):
     """A move along a tree edge changes one coordinate by one; cells and coordinates determine each other."""
-    forest = Forest.spanning(graph)
+    forest = SpanningForest.spanning(graph)
     count = graph.size - graph.absent
     x = np.random.default_rng(3).integers(0, 9, count)
     y = forest.subtree_sums(x)
@@ -128,7 +128,7 @@ def test_edge_coordinates(graph):
 
 def test_questions_over_edges_are_the_product():
     rng = np.random.default_rng(4)
-    forest = Forest.spanning(TREES[1])
+    forest = SpanningForest.spanning(TREES[1])
     workload = Matrix(rng.integers(-3, 4, (4, 9)))
     questions = EdgeQuestions(workload, forest)
     product = workload.matrix() @ forest.incidence.toarray()

@@ -145,7 +145,7 @@ def check_mechanism(mechanism: Mechanism) -> Checked:
 
 
 @final
-class _Words:
+class _SeededWords:
     """Uniform words from a seed; for checks only."""
 
     def __init__(self, seed: int) -> None:
@@ -160,7 +160,7 @@ class _Watched:
     """Noise that remembers which scales were asked for."""
 
     def __init__(self, seed: int) -> None:
-        self._noise = Noise(_Words(seed))
+        self._noise = Noise(_SeededWords(seed))
         self.drawn: Counter[Fraction] = Counter()
 
     def discrete_laplace(self, scale: Scale, size: int | None = None) -> object:
@@ -175,7 +175,7 @@ def _noisy(plan: Plan) -> IntArray:
 
 def _batch(plan: Plan, epsilon: Epsilon, runs: int, seed: int) -> IntArray:
     """``runs`` independent noise vectors, one per row."""
-    noise = Noise(_Words(seed))
+    noise = Noise(_SeededWords(seed))
     drawn = np.zeros((runs, len(plan.scales)), dtype=np.int64)
     for index, scale in enumerate(plan.scales.distinct):
         rows = np.flatnonzero(plan.scales.which == index)
@@ -204,7 +204,7 @@ def _refusals(case: Case, plan: Plan) -> None:
         attempts += [(x, value, InvalidEpsilon, f"ε = {value}") for value in (math.nan, 0.0, -1.0)]
     for counts, epsilon, expected, what in attempts:
         try:
-            plan.release(counts, epsilon=epsilon, noise=Noise(_Words(0)))
+            plan.release(counts, epsilon=epsilon, noise=Noise(_SeededWords(0)))
         except expected:
             continue
         except Exception as error:
@@ -214,7 +214,7 @@ def _refusals(case: Case, plan: Plan) -> None:
 
 def _determinism(case: Case, plan: Plan) -> None:
     x = case.histogram(np.random.default_rng(2))
-    first, second = (plan.release(x, epsilon="0.7", noise=Noise(_Words(5))) for _ in range(2))
+    first, second = (plan.release(x, epsilon="0.7", noise=Noise(_SeededWords(5))) for _ in range(2))
     if not np.array_equal(first, second):
         case.fail("deterministic given noise", "the same noise gave two answers.")
     if first.shape != (case.workload.count,):
@@ -277,7 +277,7 @@ def _exactness(case: Case, plan: Plan) -> None:
     stream = np.random.default_rng(7)
     for seed in range(5):
         x = case.histogram(stream)
-        wrong = plan.release(x, epsilon="0.2", noise=Noise(_Words(seed))) != case.workload.answer(x)
+        wrong = plan.release(x, epsilon="0.2", noise=Noise(_SeededWords(seed))) != case.workload.answer(x)
         if wrong[plan.exact].any():
             case.fail("exact answers are exact", "an answer that should carry no noise is off.")
     if ((plan.squared_errors(epsilon=1) == 0) != plan.exact).any():
@@ -294,7 +294,7 @@ def _grid(case: Case, plan: Plan) -> None:
         case.fail(
             "declared grid", "a plan that is one to one gives every noise variable an answer of its own."
         )
-    answers = plan.release(case.histogram(np.random.default_rng(8)), epsilon=1, noise=Noise(_Words(9)))
+    answers = plan.release(case.histogram(np.random.default_rng(8)), epsilon=1, noise=Noise(_SeededWords(9)))
     scaled = np.array([Fraction(value) * case.workload.denominator for value in answers.tolist()])
     if any(value.denominator != 1 for value in scaled):
         case.fail("declared grid", "an answer lies between the values that it can take.")

@@ -33,7 +33,7 @@ from blowfishdb.mechanisms.plan import Certificate, Mechanism, Plan
 
 @final
 @dataclass(frozen=True, eq=False)
-class Forest:
+class SpanningForest:
     """A spanning forest: ``parent[v]`` of every vertex, itself for roots; ``order`` lists parents first.
 
     Edge coordinate y_c of the edge from c to its parent is the number of records in the subtree below c, so
@@ -45,7 +45,7 @@ class Forest:
     order: IntArray
 
     @classmethod
-    def spanning(cls, graph: PolicyGraph) -> Forest:
+    def spanning(cls, graph: PolicyGraph) -> SpanningForest:
         """The graph itself if it is a forest; hubs on a line (paths of at most three); else breadth first."""
         right = graph.right_ends()
         if right is not None:
@@ -62,7 +62,7 @@ class Forest:
         return cls(parent, order[1:].astype(np.int64))
 
     @classmethod
-    def _of_hubs(cls, right: IntArray) -> Forest:
+    def _of_hubs(cls, right: IntArray) -> SpanningForest:
         """From the right end: a hub, everything that reaches it, the farthest of these as the next hub.
 
         An edge joins cells of the same hub or of hubs in a row: u → hub → next hub → v.
@@ -198,7 +198,7 @@ class Transformed(Mechanism):
                     "use EdgeNoise(), which is private on every graph",
                 ),
             )
-        forest = Forest.spanning(graph)
+        forest = SpanningForest.spanning(graph)
         questions = EdgeQuestions(workload, forest)
         inner = self.inner.plan(questions, AddRemove(questions.size))
         if (inner.exact & ~unchanging_questions(questions, inner.graph)).any():
@@ -212,7 +212,7 @@ class EdgeQuestions(Workload):
     """W·P: the questions over the edge coordinates of a forest."""
 
     base: Workload
-    forest: Forest
+    forest: SpanningForest
 
     @property
     def size(self) -> int:  # type: ignore[override]
@@ -260,7 +260,7 @@ class TransformedPlan(Plan):
 
     workload: Workload
     graph: PolicyGraph
-    forest: Forest
+    forest: SpanningForest
     inner: Plan
     stretch: int
 

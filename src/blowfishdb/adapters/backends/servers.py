@@ -59,7 +59,7 @@ def _hang_up(asked: RunningStatement) -> None:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Server:
+class ServerKind:
     """One kind of server; ``driver`` is SQLAlchemy's name for it, ``extra`` what pip calls its driver."""
 
     engine: Engine
@@ -125,7 +125,7 @@ def _regclass(table: exp.Table) -> str:
     return f"to_regclass({exp.Literal.string(name).sql(dialect='postgres')})"
 
 
-POSTGRES_SERVER = Server(
+POSTGRES_SERVER = ServerKind(
     POSTGRES,
     "postgresql+psycopg",
     "postgres",
@@ -192,7 +192,7 @@ def sqlite_computed(connection: Connection, table: str) -> dict[str, bool]:
         return {str(name): hidden == 3 for name, hidden in rows if hidden in (2, 3)}
 
 
-SQLITE_SERVER = Server(
+SQLITE_SERVER = ServerKind(
     SQLITE, "sqlite", describe=_sqlite_types, stop=lambda asked: asked.connection.interrupt()
 )
 
@@ -242,7 +242,7 @@ def _mysql_stop(asked: RunningStatement) -> None:
         cursor.execute(f"KILL QUERY {int(asked.connection.thread_id())}")
 
 
-MYSQL_SERVER = Server(
+MYSQL_SERVER = ServerKind(
     MYSQL,
     "mysql+pymysql",
     "mysql",
@@ -270,7 +270,7 @@ def _trino_types(_: Connection, description: Sequence[Any]) -> Types:
     return {str(column[0]): str(column[1]) for column in description}
 
 
-TRINO_SERVER = Server(
+TRINO_SERVER = ServerKind(
     TRINO,
     "trino",
     "trino",
@@ -293,7 +293,7 @@ _SERVERS = {
 _OTHER_NAMES = {"mssql": "tsql"}
 
 
-def server_of(url: URL) -> Server:
+def server_of(url: URL) -> ServerKind:
     """The kind of server that an address speaks of."""
     name = url.drivername.split("+")[0]
     if name in _SERVERS:
@@ -304,7 +304,7 @@ def server_of(url: URL) -> Server:
         raise InvalidInput(
             f"There is no way to ask a database called {name!r}.", fixes=(f"one of {schemes}",)
         )
-    return Server(Engine(name, dialect), url.drivername)
+    return ServerKind(Engine(name, dialect), url.drivername)
 
 
 def _milliseconds(seconds: float) -> int:

@@ -136,7 +136,7 @@ def statement(text: str, dialect: str) -> exp.Query:
 def read_view(text: str, dialect: str) -> View:
     """A view whose every part is allowed; anything else is refused with the reason."""
     query = statement(text, dialect)
-    reader = _Reader(_RULES.get(dialect))
+    reader = _SelectReader(_RULES.get(dialect))
     selects = list(_selects(query))
     read = [reader.select(select) for select in selects]
     tables = tuple(table for select in selects for table in select.find_all(exp.Table))
@@ -193,7 +193,7 @@ class _Read:
 
 
 @final
-class _Reader:
+class _SelectReader:
     """Goes through a SELECT and collects what is decided and compared in it."""
 
     def __init__(self, rules: Rules | None) -> None:

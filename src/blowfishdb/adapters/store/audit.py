@@ -19,7 +19,7 @@ from blowfishdb.adapters.store.chain import (
     COVERED,
     FACTS,
     NOTES,
-    Link,
+    ChainedEvent,
     digest,
     link_of,
     place_of,
@@ -57,7 +57,7 @@ class SealReplay:
     checked: dict[str, int] = field(default_factory=dict)
     _problems: list[str] = field(default_factory=list)
 
-    def read(self, event: Link) -> None:
+    def read(self, event: ChainedEvent) -> None:
         """One event more."""
         if event.kind == "covered" and self.since is None:
             self.since = event.at
@@ -200,7 +200,7 @@ class _Replay:
         ]
         return Head(number, previous)
 
-    def _apply(self, event: Link) -> None:
+    def _apply(self, event: ChainedEvent) -> None:
         self.facts.read(event)
         if event.kind in FACTS:
             self._note(event)
@@ -228,7 +228,7 @@ class _Replay:
             self._move(event, State(event.kind))
         self._check_limits(event)
 
-    def _note(self, event: Link) -> None:
+    def _note(self, event: ChainedEvent) -> None:
         """Its facts can be read, and it moves nothing; a policy says what was lost before it."""
         carried = carried_by(event.facts) if event.kind == "policy" else None
         if carried is not None:
@@ -236,7 +236,7 @@ class _Replay:
         if event.amount or event.charge is not None or not event.facts:
             self.problems.append(f"Event {event.seq} is a note that is not only a note.")
 
-    def _reserve(self, event: Link) -> None:
+    def _reserve(self, event: ChainedEvent) -> None:
         facts = event.facts
         needed = {int(version): amount for version, amount in facts.pop("losses", {}).items()}
         self.losses[event.seq] = needed
@@ -269,7 +269,7 @@ class _Replay:
         if event.dataset in self.granted and event.amount and mine.exceeded:
             self.problems.append(f"Event {event.seq}: '{event.analyst}' used more than was granted.")
 
-    def _move(self, event: Link, state: State) -> None:
+    def _move(self, event: ChainedEvent, state: State) -> None:
         known = self.charges[event.charge or 0]
         if not state.follows(State(known["state"]), known["amount"]):
             self.problems.append(
@@ -287,14 +287,14 @@ class _Replay:
             for version, amount in self.losses[event.charge or 0].items():
                 self.promises[event.dataset, version].add(-amount, amount if state.spent else 0)
 
-    def _book(self, event: Link, *, held: int, spent: int = 0) -> None:
+    def _book(self, event: ChainedEvent, *, held: int, spent: int = 0) -> None:
         for sums in (
             self.datasets[event.dataset],
             self.analysts.setdefault((event.dataset, event.analyst), _Sums()),
         ):
             sums.add(held, spent)
 
-    def _check_limits(self, event: Link) -> None:
+    def _check_limits(self, event: ChainedEvent) -> None:
         dataset = self.datasets[event.dataset]
         if dataset.exceeded:
             self.problems.append(f"Event {event.seq}: '{event.dataset}' used more than its budget.")
@@ -353,7 +353,7 @@ class _Replay:
         self.problems += [f"Charge {number} is missing." for number in expected]
 
 
-def _sealed(event: Link, previous: object) -> str | None:
+def _sealed(event: ChainedEvent, previous: object) -> str | None:
     """The hash that an event should have; None for one that cannot have been written here."""
     try:
         return event.seal(str(previous))

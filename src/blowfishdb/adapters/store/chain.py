@@ -67,7 +67,7 @@ def digest(text: str) -> str:
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Link:
+class ChainedEvent:
     """One event as it is chained: ``kind`` is budget, grant, a note, or the state that a charge entered."""
 
     seq: int
@@ -117,7 +117,7 @@ def append(
     """
     head = connection.execute(_HEAD).one()
     seq: int = head.seq + 1
-    link = Link(
+    link = ChainedEvent(
         seq=seq,
         at=at,
         kind=kind,
@@ -138,9 +138,9 @@ def _salted(body: str, sealed: Sequence[dict[str, Any]]) -> str:
     return canonical({**told, _SEALED: list(sealed)} if sealed else told)
 
 
-def link_of(row: Row[Any]) -> Link:
+def link_of(row: Row[Any]) -> ChainedEvent:
     """A row of events as it was sealed."""
-    return Link(
+    return ChainedEvent(
         seq=row.seq,
         at=row.at,
         kind=row.kind,
