@@ -20,10 +20,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.not_private_kmeans import Data, not_private_best, not_private_published
+from benchmarks.points import Points
 from benchmarks.tables import Row, show, write
 from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.graphs import Full, Grid, Partitioned, PolicyGraph, Product
-from blowfishdb.core.questions.clusters import Points, PointSpace
+from blowfishdb.core.questions.clusters import PointSpace
 from blowfishdb.mechanisms.kmeans import KMeans
 from blowfishdb.noise import seeded
 

@@ -9,6 +9,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 import sqlglot
+from benchmarks.points import Points
 from sqlglot import exp
 
 from blowfishdb import noise
@@ -23,7 +24,7 @@ from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.domain.predicates import Everything, Predicate
 from blowfishdb.core.errors import Cancelled, InvalidWorkload, SizeMismatch, UnknownColumn
 from blowfishdb.core.policy.policy import Policy
-from blowfishdb.core.questions.clusters import FINE, Centroids, ClusterProblem, Points, project_clusters
+from blowfishdb.core.questions.clusters import FINE, Centroids, ClusterProblem, project_clusters
 from blowfishdb.mechanisms.kmeans import RoundClusters
 from tests.adapters.places import Columns, DuckFile, Place
 

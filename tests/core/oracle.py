@@ -15,6 +15,7 @@ import numpy as np
 
 from blowfishdb.core import graphs, workloads
 from blowfishdb.core.domain.bins import Bins
+from blowfishdb.core.lower_bound import bound
 
 Adjacency = np.ndarray
 Case = tuple[graphs.PolicyGraph, Adjacency]
@@ -185,3 +186,8 @@ def random_bins(rng: np.random.Generator, size: int) -> Bins:
         cuts = np.unique(np.append(0, rng.integers(0, size, size=rng.integers(0, size))))
         return Bins.edges(size, cuts)
     return Bins.labels(random_partition(rng, size))
+
+
+def line_bound(gram: np.ndarray, theta: int, *, steps: int = 60) -> float:
+    """``bound`` for the θ-line: a record moves by at most θ cells."""
+    return bound(gram, graphs.Threshold(len(gram), theta).edges(), steps=steps)

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from benchmarks.points import Points
 
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.constraints.declared import Constraints
@@ -16,7 +17,7 @@ from blowfishdb.core.domain.predicates import Everything, Predicate
 from blowfishdb.core.errors import NotProven
 from blowfishdb.core.graphs import Cone, Explicit, Full, Partitioned, PolicyGraph, Product, Threshold
 from blowfishdb.core.policy.policy import Policy
-from blowfishdb.core.questions.clusters import FINE, Centroids, ClusterProblem, Points, project_clusters
+from blowfishdb.core.questions.clusters import FINE, Centroids, ClusterProblem, project_clusters
 from blowfishdb.mechanisms.kmeans.crossing import round_facts
 
 DOMAIN = Domain(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from benchmarks.points import Points
 
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.domain.bins import Bins
@@ -24,7 +25,7 @@ from blowfishdb.core.graphs import (
     Product,
     Threshold,
 )
-from blowfishdb.core.questions.clusters import FINE, Centroids, Points, PointSpace
+from blowfishdb.core.questions.clusters import FINE, Centroids, PointSpace
 from blowfishdb.mechanisms.kmeans import crossing
 from blowfishdb.mechanisms.kmeans.crossing import moves_inside, round_change, round_facts
 from blowfishdb.mechanisms.kmeans.crossing_bound import (

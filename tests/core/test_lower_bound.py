@@ -12,14 +12,13 @@ from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.errors import InvalidGraph, InvalidWorkload, SizeMismatch, TooLarge
 from blowfishdb.core.lower_bound import (
     bound,
-    line_bound,
-    line_edges,
     lower_bound,
     ordered_identity_bound,
     ordered_prefix_bound,
     ordered_ranges_bound,
 )
 from blowfishdb.mechanisms import Laplace
+from tests.core.oracle import line_bound
 
 
 def prefix_gram(k):
@@ -75,7 +74,7 @@ def test_ascent_never_falls_below_the_svd_bound_and_grows_with_the_policy():
 
 def test_no_linear_strategy_beats_it():
     rng = np.random.default_rng(1)
-    k, edges = 6, line_edges(6, 2)
+    k, edges = 6, graphs.Threshold(6, 2).edges()
     gram = ranges_gram(k)
     limit = bound(gram, edges)
     basis = np.linalg.svd(np.ones((1, k)))[2][1:]  # n is public: only differences matter
@@ -94,7 +93,7 @@ def test_general_graphs():
     gram = np.diag([0.0, 1, 1, 1, 1, 1])
     assert bound(gram, star) == pytest.approx(10.0)
     # Moves that the workload cannot see cost nothing.
-    assert bound(np.ones((4, 4)), line_edges(4, 3)) == pytest.approx(0.0, abs=1e-6)
+    assert bound(np.ones((4, 4)), graphs.Full(4).edges()) == pytest.approx(0.0, abs=1e-6)
     assert bound(np.eye(4), np.zeros((0, 2), dtype=int)) == 0.0
 
 
@@ -107,8 +106,6 @@ def test_what_is_refused():
         bound([[1.0, 2.0], [2.0, 1.0]], [(0, 1)])
     with pytest.raises(InvalidGraph):
         bound(np.eye(2), [(0, 2)])
-    with pytest.raises(InvalidGraph):
-        line_edges(4, 0)
     with pytest.raises(TooLarge):
         bound(np.zeros((2001, 2001)), [(0, 1)])
     with pytest.raises(TooLarge, match="wider bins"):

@@ -23,11 +23,19 @@ from blowfishdb.core.workloads import (
     Selected,
 )
 from blowfishdb.mechanisms.adaptive import tree as adaptive_tree
-from blowfishdb.mechanisms.adaptive.forest import Estimates, Forest, Nodes, downwards
-from blowfishdb.mechanisms.adaptive.measuring import Noisy, OffTranscript, Recorded, Replayed, spent
+from blowfishdb.mechanisms.adaptive.forest import Estimates, Forest, Nodes, Noisy, downwards
 from blowfishdb.mechanisms.adaptive.tree import AdaptiveTree, PublicTree, descend, line_levels
 from blowfishdb.mechanisms.hierarchical import Hierarchical
-from tests.mechanisms.transcripts import heavy_tailed, recorded, replayed, worst_log_ratio
+from tests.mechanisms.transcripts import (
+    OffTranscript,
+    Recorded,
+    Replayed,
+    heavy_tailed,
+    recorded,
+    replayed,
+    spent,
+    worst_log_ratio,
+)
 
 LINES = [1, 2, 3, 17, 100, 500, 4096]
 SHAPES = [(1, 1), (1, 9), (2, 3), (17, 5), (64, 64), (256, 3), (100, 100)]

@@ -85,7 +85,7 @@ def test_the_error_chooses_the_fan_out():
 
 def test_the_tuned_tree_has_the_known_error():
     """8.27 and 8.47 times the lower bound at k = 256 (fan-out 16)."""
-    from blowfishdb.core.lower_bound import line_bound
+    from tests.core.oracle import line_bound
 
     for workload, ratio in ((Cumulative(256), 8.47), (AllRanges(256), 8.27)):
         plan = Hierarchical().plan(workload, Full(256))

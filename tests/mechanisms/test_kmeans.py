@@ -8,13 +8,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from benchmarks.points import Points
 
 from blowfishdb import noise
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.errors import InvalidEpsilon, InvalidWorkload, NoGuarantee, SizeMismatch
 from blowfishdb.core.graphs import AddRemove, Explicit, Full, Grid, Partitioned, Product, Threshold
-from blowfishdb.core.questions.clusters import FINE, Centroids, Points, PointSpace
+from blowfishdb.core.questions.clusters import FINE, Centroids, PointSpace
 from blowfishdb.core.secret import Secret
 from blowfishdb.mechanisms.kmeans import HistogramClusters, KMeans, Round, RoundClusters
 from blowfishdb.mechanisms.kmeans import rounds as in_rounds

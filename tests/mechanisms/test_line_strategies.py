@@ -17,7 +17,6 @@ from blowfishdb.core.errors import (
     SizeMismatch,
     TooLarge,
 )
-from blowfishdb.core.lower_bound import line_bound
 from blowfishdb.mechanisms.linear import cuts as factor
 from blowfishdb.mechanisms.optimized.line_design import design
 from blowfishdb.mechanisms.optimized.line_solver import LineSolver
@@ -29,6 +28,7 @@ from blowfishdb.mechanisms.optimized.line_strategy import (
     Shape,
     sensitivity,
 )
+from tests.core.oracle import line_bound
 
 PREFIX, RANGES, IDENTITY = LineWorkload.prefix(), LineWorkload.all_ranges(), LineWorkload.identity()
 FAMILIES = [PREFIX, RANGES, IDENTITY]

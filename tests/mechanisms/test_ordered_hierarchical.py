@@ -12,13 +12,13 @@ from blowfishdb import noise
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidInput, NotProven, SizeMismatch
 from blowfishdb.core.graphs import AddRemove, Banded, Explicit, Full, Grid, Partitioned, Threshold
-from blowfishdb.core.lower_bound import line_bound
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram
 from blowfishdb.mechanisms.check import check_mechanism
 from blowfishdb.mechanisms.hierarchical import Hierarchical, blocks
 from blowfishdb.mechanisms.linear.strategy import Contrasts, tree_nodes
 from blowfishdb.mechanisms.ordered import OrderedHierarchical, OrderedPlan
 from blowfishdb.mechanisms.plan import Certificate
+from tests.core.oracle import line_bound
 from tests.mechanisms.runs import draws
 
 

@@ -13,8 +13,7 @@ from blowfishdb.core.errors import NoGuarantee, NotProven, SizeMismatch
 from blowfishdb.core.graphs import AddRemove, Banded, Explicit, Full, Grid, Partitioned, Threshold
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Ranges, Rectangles
 from blowfishdb.mechanisms.adaptive import policy_tree
-from blowfishdb.mechanisms.adaptive.loops import chain
-from blowfishdb.mechanisms.adaptive.policy_tree import Blocks, PolicyTree
+from blowfishdb.mechanisms.adaptive.policy_tree import Blocks, PolicyTree, chained
 from blowfishdb.mechanisms.optimized import Optimized
 from tests.mechanisms.transcripts import heavy_tailed, pair_costs, recorded, replayed, worst_log_ratio
 
@@ -131,7 +130,7 @@ def test_borders_are_the_least_squares_fit_where_that_is_monotone():
     matrix = np.concatenate((rows * np.sqrt(precision)[:, None], steps * np.sqrt(trust)[:, None]))
     right = np.concatenate((answers * np.sqrt(precision), sums * np.sqrt(trust)))
     free = np.linalg.lstsq(matrix[:, 1:-1], right - matrix[:, -1] * total, rcond=None)[0]
-    assert chain(answers, precision, sums, trust, total) == pytest.approx(np.array([0, *free, total]))
+    assert chained(answers, precision, sums, trust, total) == pytest.approx(np.array([0, *free, total]))
 
 
 def test_borders_never_go_back():
@@ -140,7 +139,7 @@ def test_borders_never_go_back():
         blocks = int(stream.integers(2, 30))
         answers, precision = stream.normal(50, 40, blocks + 1), np.ones(blocks + 1)
         trust = np.where(stream.random(blocks) < 0.5, 0.0, 2.0)
-        places = chain(answers, precision, stream.normal(0, 20, blocks), trust, 60.0)
+        places = chained(answers, precision, stream.normal(0, 20, blocks), trust, 60.0)
         assert (np.diff(places) >= 0).all()
         assert (places[0], places[-1]) == (0, 60)
 

@@ -4,11 +4,78 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import dataclass, field
+from typing import final
 
 import numpy as np
 
 from blowfishdb import noise
-from blowfishdb.mechanisms.adaptive.measuring import Noisy, Recorded, Replayed
+from blowfishdb.core.arrays import IntArray
+from blowfishdb.mechanisms.adaptive.forest import Measuring, Noisy
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Exchange:
+    """Questions that were asked together, and their answers."""
+
+    starts: IntArray
+    stops: IntArray
+    rates: IntArray
+    answers: IntArray
+
+    def asks_the_same(self, starts: IntArray, stops: IntArray, rates: IntArray) -> bool:
+        """Whether these are the same questions at the same rates."""
+        return (
+            np.array_equal(self.starts, starts)
+            and np.array_equal(self.stops, stops)
+            and np.array_equal(self.rates, rates)
+        )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Recorded(Measuring):
+    """Another way of measuring, with a transcript of everything that was asked."""
+
+    inner: Measuring
+    transcript: list[Exchange] = field(default_factory=list)
+
+    def ask(self, starts: IntArray, stops: IntArray, rates: IntArray) -> IntArray:
+        answers = self.inner.ask(starts, stops, rates)
+        self.transcript.append(Exchange(starts, stops, rates, answers))
+        return answers
+
+
+class OffTranscript(AssertionError):
+    """A replayed run asked something that its transcript does not hold."""
+
+
+@final
+class Replayed(Measuring):
+    """The answers of a transcript, given only to the questions of that transcript."""
+
+    def __init__(self, transcript: list[Exchange]) -> None:
+        self._left = list(reversed(transcript))
+
+    def ask(self, starts: IntArray, stops: IntArray, rates: IntArray) -> IntArray:
+        if not self._left or not self._left[-1].asks_the_same(starts, stops, rates):
+            raise OffTranscript("The questions depend on more than the answers before them.")
+        return self._left.pop().answers
+
+    @property
+    def finished(self) -> bool:
+        """Whether everything was asked."""
+        return not self._left
+
+
+def spent(transcript: list[Exchange], size: int) -> IntArray:
+    """What every cell paid, in nano-ε: the rates of the questions that counted it, added up."""
+    change = np.zeros(size + 1, dtype=np.int64)
+    for exchange in transcript:
+        np.add.at(change, exchange.starts, exchange.rates)
+        np.subtract.at(change, exchange.stops, exchange.rates)
+    return np.cumsum(change)[:-1]
 
 
 def recorded(module, monkeypatch, plan, x, epsilon, seed):

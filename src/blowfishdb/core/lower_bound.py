@@ -179,20 +179,6 @@ def bound(gram: ArrayLike, edges: ArrayLike, *, steps: int = 60) -> float:
     return 2.0 * best**2
 
 
-def line_bound(gram: ArrayLike, theta: int, *, steps: int = 60) -> float:
-    """:func:`bound` for the θ-line: a record moves by at most θ cells."""
-    return bound(gram, line_edges(len(np.asarray(gram)), theta), steps=steps)
-
-
-def line_edges(k: int, theta: int) -> IntArray:
-    """The edges of the θ-line on k cells, each once."""
-    if theta < 1:
-        raise InvalidGraph("A record must be able to move by at least one cell.")
-    first, second = np.triu_indices(k, 1)
-    near = second - first <= theta
-    return np.stack((first[near], second[near]), axis=1).astype(np.int64)
-
-
 # --- closed forms: θ = 1 with uniform edge weights, exact for every k -------------------------------
 
 

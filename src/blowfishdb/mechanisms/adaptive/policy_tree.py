@@ -23,9 +23,7 @@ from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.sensitivity import check_sizes
 from blowfishdb.core.workloads import Workload
-from blowfishdb.mechanisms.adaptive.forest import Estimates, downwards, precisions, upwards
-from blowfishdb.mechanisms.adaptive.loops import chain
-from blowfishdb.mechanisms.adaptive.measuring import Measuring, Noisy
+from blowfishdb.mechanisms.adaptive.forest import Estimates, Measuring, Noisy, downwards, precisions, upwards
 from blowfishdb.mechanisms.adaptive.tree import (
     STOP,
     PublicTree,
@@ -35,6 +33,7 @@ from blowfishdb.mechanisms.adaptive.tree import (
     line_levels,
     ordered_shape,
 )
+from blowfishdb.mechanisms.compiled import compiled
 from blowfishdb.mechanisms.plan import DataDependentMechanism, DataDependentPlan
 
 _FANOUT = 16
@@ -138,7 +137,7 @@ class _Borders:
         answers = np.pad(self._weighted / self._precision, 1)
         trust = 1 / estimates.variances[:blocks]
         values = estimates.values[:blocks]
-        return np.diff(chain(answers, np.pad(self._precision, 1), values, trust, float(total)))
+        return np.diff(chained(answers, np.pad(self._precision, 1), values, trust, float(total)))
 
 
 @final
@@ -216,3 +215,46 @@ class PolicyTreePlan(DataDependentPlan):
             "where there is something to see. A hidden move passes at most one border: whatever the data, "
             "moving into the next block costs exactly ε, moving inside a block at most ε."
         )
+
+
+@compiled()
+def chained(answers, precision, sums, trust, total):  # type: ignore[no-untyped-def]
+    """Places p_0 = 0 ≤ … ≤ p_b = total that minimise Σ precision·(p − answers)² + Σ trust·(Δp − sums)².
+
+    A tridiagonal system; blocks between which places would decrease are pooled, and it is solved again.
+    """
+    blocks = sums.size
+    pool = np.arange(blocks + 1)
+    while True:
+        last = pool[blocks]
+        weight, right = np.zeros(last + 1), np.zeros(last + 1)
+        link, step = np.zeros(last + 1), np.zeros(last + 1)  # between a pool and the one before it
+        for j in range(1, blocks):
+            weight[pool[j]] += precision[j]
+            right[pool[j]] += precision[j] * answers[j]
+        for j in range(blocks):
+            if pool[j + 1] != pool[j]:
+                link[pool[j + 1]] = trust[j]
+                step[pool[j + 1]] = sums[j]
+        places = np.zeros(last + 1)
+        places[last] = total
+        pivot = np.zeros(last + 1)
+        for g in range(1, last):
+            pivot[g] = weight[g] + link[g] + link[g + 1]
+            right[g] += link[g] * step[g] - link[g + 1] * step[g + 1]
+            if g + 1 == last:
+                right[g] += link[g + 1] * total
+            if g > 1:
+                factor = link[g] / pivot[g - 1]
+                pivot[g] -= factor * link[g]
+                right[g] += factor * right[g - 1]
+        for g in range(last - 1, 0, -1):
+            after = link[g + 1] * places[g + 1] if g + 1 < last else 0.0
+            places[g] = (right[g] + after) / pivot[g]
+        renamed = np.zeros(last + 1, np.int64)
+        for g in range(1, last + 1):
+            renamed[g] = renamed[g - 1] + (places[g] >= places[g - 1])
+        if renamed[last] == last:
+            return places[pool]
+        for j in range(blocks + 1):
+            pool[j] = renamed[pool[j]]

@@ -32,9 +32,8 @@ from blowfishdb.core.graphs import Apex, Cone, PolicyGraph
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.sensitivity import check_sizes
 from blowfishdb.core.workloads import Workload
-from blowfishdb.mechanisms.adaptive.forest import Forest, Nodes, downwards, upwards
-from blowfishdb.mechanisms.adaptive.loops import items
-from blowfishdb.mechanisms.adaptive.measuring import Measuring, Noisy
+from blowfishdb.mechanisms.adaptive.forest import Forest, Measuring, Nodes, Noisy, downwards, upwards
+from blowfishdb.mechanisms.compiled import compiled
 from blowfishdb.mechanisms.plan import DataDependentMechanism, DataDependentPlan
 
 STOP = 8  # units of noise that a count must exceed to be worth a closer look; 7 to 10 behave alike
@@ -146,8 +145,24 @@ def _group(
     Answers are whole, so thresholds rounded down decide as the exact ones would.
     """
     big = np.asarray((answers > above[family]) & (runs[1] - runs[0] > 1))
-    item: IntArray = items(answers, family, big, limit)
+    item: IntArray = _items(answers, family, big, limit)
     return item, big
+
+
+@compiled()
+def _items(answers, family, big, limit):  # type: ignore[no-untyped-def]
+    """The group of every answer: neighbours in a family join while they are small and the sum is too."""
+    item = np.empty(answers.size, np.int64)
+    current, total = -1, 0
+    for i in range(answers.size):
+        joins = i > 0 and family[i] == family[i - 1] and not big[i] and not big[i - 1]
+        if joins and total + answers[i] <= limit[family[i]]:
+            total += answers[i]
+        else:
+            current += 1
+            total = answers[i]
+        item[i] = current
+    return item
 
 
 _REMEMBERED = 64
