@@ -22,8 +22,16 @@ import pytest
 from benchmarks import house
 
 import blowfishdb as bf
+from blowfishdb import mechanisms
+from blowfishdb.core import graphs, workloads
 from blowfishdb.messages import answers, policies, quotes
 from blowfishdb.workspace import asking, datasets, embedded
+
+
+def is_kind(value: object, base: type) -> bool:
+    """Whether it is a class below ``base`` that can be made."""
+    return isinstance(value, type) and issubclass(value, base) and value is not base
+
 
 SHOWN: tuple[type, ...] = (
     embedded.Workspace,
@@ -40,6 +48,11 @@ SHOWN: tuple[type, ...] = (
     quotes.Quote,
     quotes.Explanation,
     quotes.Tradeoff,
+    *(bf.Integer, bf.Real, bf.Category, bf.Boolean, bf.Date, bf.Domain, bf.Bins, bf.Epsilon),
+    *(bf.Policy, bf.Constraints),
+    *(kind for kind in vars(graphs).values() if is_kind(kind, graphs.PolicyGraph)),
+    *(kind for kind in vars(workloads).values() if is_kind(kind, workloads.Workload)),
+    *(type(mechanism) for mechanism in (*mechanisms.NAMED.values(), *mechanisms.DATA_DEPENDENT.values())),
 )
 """Public classes: whoever reads ``help`` sees how one is used."""
 

@@ -49,6 +49,9 @@ class Epsilon:
     """A privacy loss ε ≥ 0, exact to one billionth.
 
     ``Epsilon("0.118")`` rounds down to whole nano-ε: it is what someone is willing to lose.
+
+    >>> bf.Epsilon("0.1") + bf.Epsilon("0.2")
+    Epsilon('0.3')
     """
 
     nano: int

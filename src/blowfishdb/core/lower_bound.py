@@ -137,6 +137,9 @@ def lower_bound(workload: Workload, graph: PolicyGraph) -> float:
     Any policy graph will do. A component's total is public, and the
     bound knows: only differences along edges count. Where presence is hidden, ⊥ is a cell that nobody asks
     about, so nothing is public.
+
+    >>> bf.lower_bound(bf.workloads.Cumulative(100), bf.graphs.Threshold(100, 1))
+    198.0
     """
     check_sizes(workload, graph)
     if graph.edge_count == 0:

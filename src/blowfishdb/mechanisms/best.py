@@ -95,6 +95,9 @@ class Best(Mechanism):
 
     *Guarantee*: that of the plan it takes. Policy and questions are public, and so is everything that the
     choice looks at, so choosing costs no privacy. *Error*: the least of the candidates'.
+
+    >>> bf.mechanisms.Best().plan(bf.workloads.Histogram(100), bf.graphs.Full(100)).name
+    'Optimized line strategy'
     """
 
     candidates: tuple[Mechanism, ...]

@@ -42,6 +42,9 @@ class EdgeNoise(Mechanism):
     *Guarantee*: ε-Blowfish for every graph, at a cost of exactly ε times the distance in the graph.
     *Error*: 2·(edges that a question separates)/ε² with the policy's own edges (in the continuous limit).
     *Theorem*: docs/proofs/edge_noise.md, Theorem 1. Component totals are kept, hence exact.
+
+    >>> bf.mechanisms.EdgeNoise().plan(bf.workloads.Histogram(16), bf.graphs.Grid((4, 4), 1)).name
+    'Edge noise on a grid'
     """
 
     on: Literal["policy", "grid", "king"] | None = None

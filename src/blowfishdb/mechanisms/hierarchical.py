@@ -201,6 +201,10 @@ class Hierarchical(Mechanism):
     *Guarantee*: ε-Blowfish for every graph. *Sensitivity*: K, the exact maximum over edges; 2h under the full
     policy for a tree of height h, h + 1 if records only come and go. *Error*: O(h²) nodes' worth, exact by
     least squares. *Theorem*: docs/proofs/hierarchical.md.
+
+    >>> questions, policy = bf.workloads.AllRanges(64), bf.graphs.Full(64)
+    >>> round(bf.mechanisms.Hierarchical().plan(questions, policy).squared_error(epsilon=1))
+    85
     """
 
     fanout: int | None = None
@@ -238,6 +242,10 @@ class Privelet(Mechanism):
     ⌈log₂ k⌉ if records only come and go (the paper's ρ). *Error*: O(log² k) coefficients' worth; k − 1 rows
     and n determine the cells, so least squares is the inverse transform. *Theorem*:
     docs/proofs/hierarchical.md.
+
+    >>> questions, policy = bf.workloads.AllRanges(64), bf.graphs.Full(64)
+    >>> round(bf.mechanisms.Privelet().plan(questions, policy).squared_error(epsilon=1))
+    250
     """
 
     def plan(self, workload: Workload, graph: PolicyGraph) -> Plan:

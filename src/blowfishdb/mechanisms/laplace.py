@@ -35,6 +35,10 @@ class Laplace(Mechanism):
     changes an answer, it is exact and free.
 
     Guarantee: ε-Blowfish for every graph. Error: 2S²/ε² per question (in the continuous limit).
+
+    >>> plan = bf.mechanisms.Laplace().plan(bf.workloads.Histogram(10), bf.graphs.Full(10))
+    >>> plan.epsilon_for(alpha=20, beta=0.05)
+    Epsilon('0.513864852')
     """
 
     on: Literal["workload", "cells"] | None = None

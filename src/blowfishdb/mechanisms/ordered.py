@@ -45,6 +45,10 @@ class Ordered(Mechanism):
     such a move changes one prefix count. *Error*: 2/ε² for a prefix, 4/ε² for a range, whatever its length
     (in the continuous limit); over all prefixes 2(k−1)/ε², which is optimal, over all ranges 2k(k−1)/ε²
     ([B14] Thm 7.1). *Theorem*: docs/proofs/ordered.md. Answers to whole-number questions are whole.
+
+    >>> plan = bf.mechanisms.Ordered().plan(bf.workloads.Cumulative(100), bf.graphs.Threshold(100, 1))
+    >>> plan.epsilon_for(alpha=20, beta=0.05)
+    Epsilon('0.368230237')
     """
 
     def plan(self, workload: Workload, graph: PolicyGraph) -> Plan:
@@ -180,6 +184,10 @@ class OrderedHierarchical(Mechanism):
     O(1/ε_S² + h³f/ε_H²). *Theorem*: docs/proofs/ordered_hierarchical.md. The published budget overspends by
     up to 50 %: here H_1 is treated like every H_i, s_1 like every s_i, block totals are never measured, and n
     is not either.
+
+    >>> questions, policy = bf.workloads.Cumulative(64), bf.graphs.Threshold(64, 4)
+    >>> round(bf.mechanisms.OrderedHierarchical().plan(questions, policy).squared_error(epsilon=1))
+    20
     """
 
     fanout: int | None = None

@@ -180,6 +180,11 @@ class Transformed(Mechanism):
     mechanism's on W·P_G. *Theorem*: transformational equivalence for trees ([H15]),
     docs/proofs/transformed.md. Other graphs need ``spanning=True``: the noise is then multiplied by the
     stretch, the longest way in the spanning tree between the ends of an edge.
+
+    >>> m = bf.mechanisms
+    >>> plan = m.Transformed(m.Laplace()).plan(bf.workloads.Cumulative(64), bf.graphs.Threshold(64, 1))
+    >>> plan.squared_error(epsilon=1) < 2
+    True
     """
 
     inner: Mechanism

@@ -120,6 +120,10 @@ class Constraints:
     ``counts``: conditions, alone or with their answer. ``marginals``: columns, alone or as ``Marginal``.
     ``ranges``: ``{"age": (30, 39)}``, alone, with an answer, or as ``Range``. ``reading``: "literal" is
     safe.
+
+    >>> census = bf.Constraints(counts=[(bf.col("age") >= 65, 120)])
+    >>> census.describe()
+    '1 known count'
     """
 
     counts: tuple[Count, ...]

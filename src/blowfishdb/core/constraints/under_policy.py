@@ -233,6 +233,11 @@ def sensitivity(
     A vertex that stands for "not counted" (⊥, *outside*) may be left out of the workload; its
     column is zero. With ``constraints`` it is a proven upper bound, or NotProven; they speak of the columns
     of ``domain``, and without one of bare cells and axes.
+
+    >>> bf.sensitivity(bf.workloads.Cumulative(100), bf.graphs.Full(100))
+    99
+    >>> bf.sensitivity(bf.workloads.Cumulative(100), bf.graphs.Threshold(100, 5))
+    5
     """
     if not constraints:
         return exact(scaled_sensitivity(workload, graph), workload.denominator)

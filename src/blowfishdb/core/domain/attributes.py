@@ -31,7 +31,14 @@ _SAFE = 2**50  # whole numbers up to here, and their neighbours, are exact in fl
 @final
 @dataclass(frozen=True, slots=True)
 class Integer(Attribute):
-    """Whole numbers from ``lo`` to ``hi``, both included, in cells of ``step`` numbers."""
+    """Whole numbers from ``lo`` to ``hi``, both included, in cells of ``step`` numbers.
+
+    >>> age = bf.Integer(0, 99)
+    >>> age.encode([7, 250])
+    array([ 7, 99])
+    >>> age.threshold(5)
+    5
+    """
 
     lo: int
     hi: int
@@ -109,6 +116,10 @@ class Real(Attribute):
 
     Bounds and grid are the decimals that were typed, and a value is rounded before it is compared with the
     bounds, so that 0.1 + 0.2 lies inside [0, 0.3].
+
+    >>> share = bf.Real(0, "0.3", grid="0.1")
+    >>> share.size, share.encode([0.1 + 0.2])
+    (4, array([3]))
     """
 
     lo: Fraction
@@ -203,6 +214,9 @@ class Category(Attribute):
 
     ``"clamp"`` counts a value that is not listed, or a missing one, as the *last listed* value, so list
     "other" last. The default drops such rows: an unlisted value has no nearest neighbour.
+
+    >>> bf.Category(["north", "south"]).encode(["south"])
+    array([1])
     """
 
     values: tuple[str, ...] | tuple[int, ...]
@@ -285,7 +299,11 @@ class Category(Attribute):
 @final
 @dataclass(frozen=True, slots=True)
 class Boolean(Attribute):
-    """False (cell 0) and True (cell 1); databases may write them as 0 and 1."""
+    """False (cell 0) and True (cell 1); databases may write them as 0 and 1.
+
+    >>> bf.Boolean().encode([True, False])
+    array([1, 0])
+    """
 
     _: KW_ONLY
     missing: Missing = "none"

@@ -27,7 +27,13 @@ _INDEXABLE = 2**63 - 1
 
 
 class Bins(ByContent, ABC):
-    """A partition of cells ``0 … size-1`` into bins ``0 … count-1``, none of them empty."""
+    """A partition of cells ``0 … size-1`` into bins ``0 … count-1``, none of them empty.
+
+    >>> bf.Bins.width(100, 10).assign([5, 42])
+    array([0, 4])
+    >>> bf.Bins.edges(100, [0, 18, 65]).assign([5, 42, 99])
+    array([0, 1, 2])
+    """
 
     size: int
 

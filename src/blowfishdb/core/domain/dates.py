@@ -36,6 +36,9 @@ class Date(Attribute):
 
     With dates as bounds and a unit of days or weeks the values are dates; otherwise they are datetimes, and
     a date given as the upper bound includes that whole day.
+
+    >>> bf.Date("2024-01-01", "2024-12-31", unit="week").size
+    53
     """
 
     lo: date

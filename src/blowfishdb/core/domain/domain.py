@@ -27,7 +27,12 @@ from blowfishdb.core.errors import EmptyDomain, InvalidAttribute, SizeMismatch, 
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Domain:
-    """Named attributes: ``Domain(age=Integer(0, 120), sex=Category(["F", "M"]))``."""
+    """Named attributes: ``Domain(age=Integer(0, 120), sex=Category(["F", "M"]))``.
+
+    >>> columns = bf.Domain(age=bf.Integer(18, 90), region=bf.Category(["north", "south"]))
+    >>> columns.names, columns.size
+    (('age', 'region'), 146)
+    """
 
     columns: tuple[tuple[str, Attribute], ...]
 

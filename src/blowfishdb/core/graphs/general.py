@@ -50,7 +50,11 @@ def unique_edges(pairs: IntArray) -> IntArray:
 @final
 @dataclass(frozen=True, eq=False, init=False)
 class Explicit(PolicyGraph):
-    """The graph with exactly the given edges; without edges nothing is hidden."""
+    """The graph with exactly the given edges; without edges nothing is hidden.
+
+    >>> bf.graphs.Explicit(4, [(0, 1), (1, 2)]).distance(0, 2)
+    2
+    """
 
     kind = "explicit"
 
@@ -142,7 +146,11 @@ class Explicit(PolicyGraph):
 @final
 @dataclass(frozen=True, eq=False, init=False)
 class Partitioned(PolicyGraph):
-    """Cells adjoin iff they are in the same part ([B14] S^P_pairs). Part totals are not hidden."""
+    """Cells adjoin iff they are in the same part ([B14] S^P_pairs). Part totals are not hidden.
+
+    >>> bf.graphs.Partitioned([0, 0, 1, 1]).distance(1, 2)
+    inf
+    """
 
     kind = "partitioned"
 
@@ -243,7 +251,11 @@ class Apex(Enum):
 @final
 @dataclass(frozen=True, eq=False)
 class Cone(PolicyGraph):
-    """``base`` and, as the last vertex, an apex joined to every cell of it."""
+    """``base`` and, as the last vertex, an apex joined to every cell of it.
+
+    >>> bf.graphs.Threshold(3, 1).hide_presence().edges().tolist()
+    [[0, 1], [0, 3], [1, 2], [1, 3], [2, 3]]
+    """
 
     kind = "cone"
 
@@ -322,7 +334,11 @@ def AddRemove(size: int) -> Cone:  # noqa: N802 - reads as the constructor of a 
 @final
 @dataclass(frozen=True, eq=False)
 class Apart(PolicyGraph):
-    """``base`` and, as the last vertex, one without edges."""
+    """``base`` and, as the last vertex, one without edges.
+
+    >>> bf.graphs.Apart(bf.graphs.Full(2)).edges().tolist()
+    [[0, 1]]
+    """
 
     kind = "apart"
 

@@ -45,7 +45,11 @@ def ends_within(size: int, reach: int) -> IntArray:
 @final
 @dataclass(frozen=True, eq=False)
 class Banded(PolicyGraph):
-    """Cells i < j adjoin iff j ≤ reach[i]; ``right`` never decreases and right[i] ≥ i."""
+    """Cells i < j adjoin iff j ≤ reach[i]; ``right`` never decreases and right[i] ≥ i.
+
+    >>> bf.graphs.Banded([1, 2, 2]).edges().tolist()
+    [[0, 1], [1, 2]]
+    """
 
     kind = "banded"
 
@@ -128,7 +132,14 @@ def check_theta(theta: object) -> int:
 @final
 @dataclass(frozen=True, eq=False)
 class Threshold(PolicyGraph):
-    """The θ-line: cells u, v adjoin iff 1 ≤ |u−v| ≤ θ ([B14] S^{d,θ}_pairs in one dimension)."""
+    """The θ-line: cells u, v adjoin iff 1 ≤ |u−v| ≤ θ ([B14] S^{d,θ}_pairs in one dimension).
+
+    >>> salaries = bf.graphs.Threshold(100, 10)
+    >>> salaries.has_edge(3, 13), salaries.distance(0, 25)
+    (True, 3)
+    >>> salaries.project(bf.Bins.width(100, 5))
+    Threshold(size=20, theta=2)
+    """
 
     kind = "threshold"
 
@@ -186,7 +197,11 @@ class Threshold(PolicyGraph):
 @final
 @dataclass(frozen=True, eq=False)
 class Full(PolicyGraph):
-    """The complete graph on ``size`` cells ([B14] S^full_pairs)."""
+    """The complete graph on ``size`` cells ([B14] S^full_pairs).
+
+    >>> bf.graphs.Full(10).distance(0, 9)
+    1
+    """
 
     kind = "full"
 

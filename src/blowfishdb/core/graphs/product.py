@@ -35,6 +35,10 @@ class Product(PolicyGraph):
     ``joint=True`` (strong product): every attribute stays or moves along an edge of its graph. With
     Full everywhere this is exactly differential privacy. ``joint=False`` (Cartesian, [BDB] Def. 3.2):
     exactly one attribute moves, which protects less.
+
+    >>> each = bf.graphs.Threshold(10, 2), bf.graphs.Full(3)
+    >>> bf.graphs.Product(*each).edge_count, bf.graphs.Product(*each, joint=False).edge_count
+    (183, 81)
     """
 
     kind = "product"
@@ -176,6 +180,9 @@ class Grid(PolicyGraph):
     ``widths`` is how many original cells one cell spans along each axis. Binning makes it larger
     than one: bins Δ apart are then (|Δ|−1)·w + 1 original cells apart, and the distances of the
     axes in which two bins differ add up.
+
+    >>> bf.graphs.Grid((50, 50), 10).has_edge(0, 5 * 50 + 5)
+    True
     """
 
     kind = "grid"
@@ -340,6 +347,9 @@ class Ball(PolicyGraph):
     """Cells of a box, row-major, that adjoin iff Σ|u_i − v_i|^p ≤ θ^p, in exact whole numbers.
 
     θ may be a fraction: 3/2 in two dimensions joins diagonal neighbours and nothing farther.
+
+    >>> bf.graphs.Ball((50, 50), "3/2").has_edge(0, 51)
+    True
     """
 
     kind = "ball"

@@ -150,6 +150,10 @@ class Policy:
 
     The graph has one vertex per record of the domain, and one more if it hides presence. Constraints that say
     nothing are none.
+
+    >>> domain = bf.Domain(age=bf.Integer(18, 90))
+    >>> bf.Policy.by_column(domain, {"age": bf.graphs.Threshold(73, 5)}).describe()
+    'values at most 5 cells apart'
     """
 
     domain: Domain

@@ -23,7 +23,12 @@ from blowfishdb.core.workloads.line import Histogram, Ranges
 @final
 @dataclass(frozen=True, eq=False, init=False)
 class Product(Workload):
-    """Every combination of one question per attribute: W₁ ⊗ W₂ ⊗ …, last attribute fastest."""
+    """Every combination of one question per attribute: W₁ ⊗ W₂ ⊗ …, last attribute fastest.
+
+    >>> w = bf.workloads
+    >>> w.Product(w.Histogram(2), w.Cumulative(3)).answer([1, 2, 3, 4, 5, 6])
+    array([ 1,  3,  6,  4,  9, 15])
+    """
 
     factors: tuple[Workload, ...]
 
@@ -118,7 +123,11 @@ class Product(Workload):
 @final
 @dataclass(frozen=True, eq=False, init=False)
 class Rectangles(Workload):
-    """Given boxes of a product domain; ``lows`` and ``highs`` have one row per box, ends included."""
+    """Given boxes of a product domain; ``lows`` and ``highs`` have one row per box, ends included.
+
+    >>> bf.workloads.Rectangles((2, 3), [[0, 0]], [[1, 1]]).answer([1, 2, 3, 4, 5, 6])
+    array([12])
+    """
 
     shape: tuple[int, ...]
     lows: IntArray
@@ -205,7 +214,11 @@ class Rectangles(Workload):
 @final
 @dataclass(frozen=True, eq=False, init=False)
 class Marginals(Workload):
-    """The histograms of several subsets of attributes, each summed over the others."""
+    """The histograms of several subsets of attributes, each summed over the others.
+
+    >>> bf.workloads.Marginals((2, 3), [[0], [1]]).answer([1, 2, 3, 4, 5, 6])
+    array([ 6, 15,  5,  7,  9])
+    """
 
     shape: tuple[int, ...]
     subsets: tuple[tuple[int, ...], ...]

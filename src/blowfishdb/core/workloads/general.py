@@ -29,7 +29,11 @@ _SAFE = 2**62
 @final
 @dataclass(frozen=True, eq=False, init=False)
 class Matrix(Workload):
-    """Any linear questions, one row each; every entry is kept as the exact rational that it is."""
+    """Any linear questions, one row each; every entry is kept as the exact rational that it is.
+
+    >>> bf.workloads.Matrix([[1, -1], [0.5, 0.5]]).answer([4, 2])
+    array([2., 3.])
+    """
 
     entries: Numbers
     scaled: Numbers = field(repr=False)
@@ -104,7 +108,12 @@ def _over_common_denominator(entries: Numbers) -> tuple[Numbers, int]:
 @final
 @dataclass(frozen=True, eq=False, init=False)
 class Predicates(Workload):
-    """How many records satisfy each condition. Conditions may overlap; the domain may be huge."""
+    """How many records satisfy each condition. Conditions may overlap; the domain may be huge.
+
+    >>> old = bf.workloads.Predicates(bf.Domain(age=bf.Integer(0, 99)), [bf.col("age") >= 65])
+    >>> old.size, old.merged().size
+    (100, 2)
+    """
 
     domain: Domain
     predicates: tuple[Predicate, ...]
@@ -186,6 +195,9 @@ class Selected(Workload):
 
     What a WHERE clause leaves: records can move in and out of the selection, so the cells outside stay,
     with columns of zero.
+
+    >>> bf.workloads.Selected(bf.workloads.Histogram(2), [0, 1, -1]).answer([4, 0, 2])
+    array([4, 0])
     """
 
     inner: Workload

@@ -18,7 +18,11 @@ from blowfishdb.core.workloads.base import Numbers, Workload, check_cells, inter
 @final
 @dataclass(frozen=True, eq=False)
 class Histogram(Workload):
-    """How many records are in each cell."""
+    """How many records are in each cell.
+
+    >>> bf.workloads.Histogram(3).answer([4, 0, 2])
+    array([4, 0, 2])
+    """
 
     size: int
 
@@ -70,7 +74,11 @@ class Histogram(Workload):
 @final
 @dataclass(frozen=True, eq=False)
 class Cumulative(Workload):
-    """How many records are in each cell or to its left."""
+    """How many records are in each cell or to its left.
+
+    >>> bf.workloads.Cumulative(3).answer([4, 0, 2])
+    array([4, 4, 6])
+    """
 
     size: int
 
@@ -126,7 +134,11 @@ class Cumulative(Workload):
 @final
 @dataclass(frozen=True, eq=False)
 class AllRanges(Workload):
-    """Every interval of cells, ordered by first and then by last cell."""
+    """Every interval of cells, ordered by first and then by last cell.
+
+    >>> bf.workloads.AllRanges(3).answer([4, 0, 2])
+    array([4, 4, 6, 0, 2, 2])
+    """
 
     size: int
 
@@ -192,7 +204,11 @@ class AllRanges(Workload):
 @final
 @dataclass(frozen=True, eq=False, init=False)
 class Ranges(Workload):
-    """Given intervals of cells, both ends included."""
+    """Given intervals of cells, both ends included.
+
+    >>> bf.workloads.Ranges(3, [0, 1], [1, 2]).answer([4, 0, 2])
+    array([4, 2])
+    """
 
     size: int
     starts: IntArray
@@ -248,6 +264,9 @@ class ValueSum(Workload):
     What a SUM needs, in whole units. A move changes it by its length times the stride, wherever it
     happens; a record that comes or goes changes it by its whole value. With ``missing`` the last cell has no
     value: its records add nothing, as in SQL.
+
+    >>> bf.workloads.ValueSum(3, first=10, stride=5).answer([4, 0, 2])
+    array([80])
     """
 
     size: int

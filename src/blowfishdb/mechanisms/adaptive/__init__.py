@@ -40,6 +40,9 @@ class Adaptive(DataDependentMechanism):
     - the cells themselves: OrderedDenoised;
     - ranges on two attributes, any two cells hidden from each other: AdaptiveTree;
     - everything else: Best.
+
+    >>> bf.mechanisms.Adaptive().plan(bf.workloads.Cumulative(64), bf.graphs.Threshold(64, 1)).name
+    'Ordered, denoised'
     """
 
     def plan(self, workload: Workload, graph: PolicyGraph) -> Plan | AdaptivePlan:

@@ -135,6 +135,10 @@ class OrderedDenoised(DataDependentMechanism):
     *Guarantee*: that of the release; what follows is post-processing (docs/proofs/ordered_denoised.md).
     *Error*: depends on the data, so nothing is promised. Cells are never negative and totals that the policy
     leaves public are exact.
+
+    >>> questions, policy = bf.workloads.Cumulative(64), bf.graphs.Threshold(64, 1)
+    >>> bf.mechanisms.OrderedDenoised().plan(questions, policy).name
+    'Ordered, denoised'
     """
 
     def plan(self, workload: Workload, graph: PolicyGraph) -> OrderedDenoisedPlan:

@@ -151,6 +151,9 @@ class PolicyTree(DataDependentMechanism):
     *Guarantee*: ε-Blowfish; a move into the next block pays exactly ε on every transcript, one inside a block
     at most that. *Error*: depends on the data, hence no (α, β); ranges of real histograms about half that of
     the best mechanism that does not look. *Theorem*: docs/proofs/policy_tree.md.
+
+    >>> bf.mechanisms.PolicyTree().plan(bf.workloads.AllRanges(64), bf.graphs.Threshold(64, 4)).name
+    'Policy tree'
     """
 
     def plan(self, workload: Workload, graph: PolicyGraph) -> PolicyTreePlan:

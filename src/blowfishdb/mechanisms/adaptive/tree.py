@@ -279,6 +279,9 @@ class AdaptiveTree(DataDependentMechanism):
     records is public, every cell pays ε/2, so that a move between any two cells costs at most ε. *Error*:
     depends on the data, hence no (α, β); ranges of real histograms 0.04–0.8 times a hierarchy's.
     *Theorem*: docs/proofs/adaptive_tree.md.
+
+    >>> bf.mechanisms.AdaptiveTree().plan(bf.workloads.AllRanges(64), bf.graphs.Full(64)).name
+    'Adaptive tree'
     """
 
     def plan(self, workload: Workload, graph: PolicyGraph) -> AdaptiveTreePlan:

@@ -123,6 +123,9 @@ class Dawa(TwoStages):
     *Guarantee*: ε-private under add/remove; under any other policy, where a move is one record less and one
     more, at twice the noise. *Error*: depends on the data. *Theorem*: docs/proofs/dawa.md. Grids are cut
     along the Hilbert curve.
+
+    >>> bf.mechanisms.Dawa().plan(bf.workloads.AllRanges(64), bf.graphs.AddRemove(64)).name
+    'DAWA'
     """
 
     split: float = 0.25
@@ -170,6 +173,10 @@ class DawaTransformed(TwoStages):
     *Guarantee*: ε-Blowfish for every graph: the partition pays twice where a move is one record less and one
     more; the counts are those of a plan that is private under the policy between the (by then public)
     buckets. *Error*: depends on the data. *Theorem*: docs/proofs/dawa_transformed.md.
+
+    >>> questions, policy = bf.workloads.AllRanges(64), bf.graphs.Threshold(64, 1)
+    >>> bf.mechanisms.DawaTransformed().plan(questions, policy).name
+    'DAWA, transformed'
     """
 
     split: float = 0.5

@@ -40,6 +40,10 @@ class MatchingTransformed(TwoStages):
     one, with noise (Δ + Δ_b)/ε₁ on every pair and every single cell (2/ε₁ and 1/ε₁ in the first round), twice
     that where a move is one record less and one more; then as DawaTransformed. *Error*: depends on the data;
     by small buckets mostly. *Theorem*: docs/proofs/matching.md.
+
+    >>> questions, policy = bf.workloads.AllRanges(64), bf.graphs.Threshold(64, 1)
+    >>> bf.mechanisms.MatchingTransformed().plan(questions, policy).name
+    'Matching, transformed'
     """
 
     split: float = 0.25

@@ -148,6 +148,10 @@ class Optimized(Mechanism):
     *Guarantee*: ε-Blowfish; the sensitivity is the exact maximum over the edges of the policy, computed
     after the weights are rounded. *Error*: exact before the data is read; on a line of 256 cells 1.0–7.7
     times the lower bound. Totals that the policy leaves public are used, so hidden presence is refused.
+
+    >>> plan = bf.mechanisms.Optimized().plan(bf.workloads.AllRanges(64), bf.graphs.Threshold(64, 4))
+    >>> plan.name
+    'Optimized line strategy'
     """
 
     def plan(self, workload: Workload, graph: PolicyGraph) -> Plan:
