@@ -42,7 +42,8 @@ class PolicyGraph(ByContent, ABC):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        PolicyGraph._KINDS[cls.kind] = cls
+        if "kind" in vars(cls):
+            PolicyGraph._KINDS[cls.kind] = cls
 
     # --- facts, exact at any size -------------------------------------------------------------
 

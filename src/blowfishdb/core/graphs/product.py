@@ -27,9 +27,24 @@ from blowfishdb.core.graphs.general import Explicit
 from blowfishdb.core.graphs.line import Threshold, check_theta, ends_within
 
 
+class BoxGraph(PolicyGraph):
+    """A policy over the cells of a box, row-major."""
+
+    shape: tuple[int, ...]
+    """The number of cells of each attribute."""
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return math.prod(self.shape)
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        return self.shape
+
+
 @final
 @dataclass(frozen=True, eq=False, init=False)
-class Product(PolicyGraph):
+class Product(BoxGraph):
     """Records adjoin when their attributes do.
 
     ``joint=True`` (strong product): every attribute stays or moves along an edge of its graph. With
@@ -58,17 +73,8 @@ class Product(PolicyGraph):
         object.__setattr__(self, "joint", joint)
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """The number of cells of each attribute."""
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
         return tuple(graph.size for graph in self.factors)
-
-    @property
-    def size(self) -> int:  # type: ignore[override]
-        return math.prod(self.shape)
-
-    @property
-    def axes(self) -> tuple[int, ...]:
-        return self.shape
 
     @property
     def edgeless(self) -> bool:
@@ -174,7 +180,7 @@ def _per_factor(bins: tuple[Bins, ...], shape: tuple[int, ...]) -> list[Bins] | 
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
-class Grid(PolicyGraph):
+class Grid(BoxGraph):
     """Cells of a box, row-major, that adjoin iff their L1 distance is at most θ.
 
     ``widths`` is how many original cells one cell spans along each axis. Binning makes it larger
@@ -200,14 +206,6 @@ class Grid(PolicyGraph):
         object.__setattr__(self, "shape", axes)
         object.__setattr__(self, "theta", check_theta(theta))
         object.__setattr__(self, "widths", spans)
-
-    @property
-    def size(self) -> int:  # type: ignore[override]
-        return math.prod(self.shape)
-
-    @property
-    def axes(self) -> tuple[int, ...]:
-        return self.shape
 
     @property
     def edgeless(self) -> bool:
@@ -343,7 +341,7 @@ _LARGEST_POWER = 8
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
-class Ball(PolicyGraph):
+class Ball(BoxGraph):
     """Cells of a box, row-major, that adjoin iff Σ|u_i − v_i|^p ≤ θ^p, in exact whole numbers.
 
     θ may be a fraction: 3/2 in two dimensions joins diagonal neighbours and nothing farther.
@@ -371,14 +369,6 @@ class Ball(PolicyGraph):
             raise InvalidGraph(f"L_p distances are known for p from 1 to {_LARGEST_POWER}, and for infinity.")
         for name, value in (("shape", axes), ("theta", reach), ("power", int(power))):
             object.__setattr__(self, name, value)
-
-    @property
-    def size(self) -> int:  # type: ignore[override]
-        return math.prod(self.shape)
-
-    @property
-    def axes(self) -> tuple[int, ...]:
-        return self.shape
 
     @property
     def edgeless(self) -> bool:

@@ -20,9 +20,24 @@ from blowfishdb.core.workloads.base import Numbers, Workload, check_cells, vecto
 from blowfishdb.core.workloads.line import Histogram, Ranges
 
 
+class BoxWorkload(Workload):
+    """Questions over the cells of a box, row-major."""
+
+    shape: tuple[int, ...]
+    """The number of cells of each attribute."""
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return math.prod(self.shape)
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        return self.shape
+
+
 @final
 @dataclass(frozen=True, eq=False, init=False)
-class Product(Workload):
+class Product(BoxWorkload):
     """Every combination of one question per attribute: W₁ ⊗ W₂ ⊗ …, last attribute fastest.
 
     >>> w = bf.workloads
@@ -38,17 +53,8 @@ class Product(Workload):
         object.__setattr__(self, "factors", workloads)
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """The number of cells of each attribute."""
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
         return tuple(factor.size for factor in self.factors)
-
-    @property
-    def size(self) -> int:  # type: ignore[override]
-        return math.prod(self.shape)
-
-    @property
-    def axes(self) -> tuple[int, ...]:
-        return self.shape
 
     @property
     def one_per_cell(self) -> bool:
@@ -122,7 +128,7 @@ class Product(Workload):
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
-class Rectangles(Workload):
+class Rectangles(BoxWorkload):
     """Given boxes of a product domain; ``lows`` and ``highs`` have one row per box, ends included.
 
     >>> bf.workloads.Rectangles((2, 3), [[0, 0]], [[1, 1]]).answer([1, 2, 3, 4, 5, 6])
@@ -144,14 +150,6 @@ class Rectangles(Workload):
         object.__setattr__(self, "shape", axes)
         object.__setattr__(self, "lows", low)
         object.__setattr__(self, "highs", high)
-
-    @property
-    def size(self) -> int:  # type: ignore[override]
-        return math.prod(self.shape)
-
-    @property
-    def axes(self) -> tuple[int, ...]:
-        return self.shape
 
     @property
     def count(self) -> int:
@@ -213,7 +211,7 @@ class Rectangles(Workload):
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
-class Marginals(Workload):
+class Marginals(BoxWorkload):
     """The histograms of several subsets of attributes, each summed over the others.
 
     >>> bf.workloads.Marginals((2, 3), [[0], [1]]).answer([1, 2, 3, 4, 5, 6])
@@ -235,14 +233,6 @@ class Marginals(Workload):
             )
         object.__setattr__(self, "shape", axes)
         object.__setattr__(self, "subsets", wanted)
-
-    @property
-    def size(self) -> int:  # type: ignore[override]
-        return math.prod(self.shape)
-
-    @property
-    def axes(self) -> tuple[int, ...]:
-        return self.shape
 
     @property
     def count(self) -> int:
