@@ -68,13 +68,13 @@ class Dialect(Message):
         )
 
     @classmethod
-    def from_plain(cls, stored: Mapping[str, Any]) -> Self:
+    def from_plain(cls, said: Mapping[str, Any]) -> Self:
         """A dialect from its plain form; what is not said is as in most files."""
         names = {field.name for field in fields(cls)}
-        unknown = sorted(set(stored) - names)
+        unknown = sorted(set(said) - names)
         if unknown:
             raise InvalidInput(f"A dialect has no '{unknown[0]}'.", fixes=tuple(sorted(names)))
-        return cls(**stored)
+        return cls(**said)
 
 
 def _is_text_encoding(name: str) -> bool:

@@ -240,14 +240,14 @@ class Audited:
         }
 
     @classmethod
-    def from_plain(cls, stored: Mapping[str, Any]) -> Self:
+    def from_plain(cls, said: Mapping[str, Any]) -> Self:
         """From its plain form."""
         return cls(
-            tuple(stored["problems"]),
-            dict(stored["checked"]),
-            Head.of(stored["head"]),
-            stored["covered_since"],
-            stored["witnessed"],
+            tuple(said["problems"]),
+            dict(said["checked"]),
+            Head.of(said["head"]),
+            said["covered_since"],
+            said["witnessed"],
         )
 
     @property
