@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.seeded import defects, known_faults, ledger_faults, pricing_faults, time_faults
+from tests.seeded import defects, known_faults, ledger_faults, meeting_faults, pricing_faults, time_faults
 from tests.seeded.planting import Fault
 
 ONCE_REAL: tuple[Fault, ...] = defects.FAULTS
@@ -11,6 +11,7 @@ INVENTED: tuple[Fault, ...] = (
     *time_faults.FAULTS,
     *ledger_faults.FAULTS,
     *known_faults.FAULTS,
+    *meeting_faults.FAULTS,
 )
 FAULTS = ONCE_REAL + INVENTED
 
