@@ -1,16 +1,25 @@
 """A server under load: 32 analysts at once, each with a dataset of their own, two workers.
 
-    python -m benchmarks.server [--clients N] [--seconds S] [--rows N] [--workers W]
+    python -m benchmarks.server [--clients N] [--seconds S] [--rows N] [--workers W] [--slow ROWS]
 
-*Quotes* ask for one accuracy after another, which plans nothing new. *Answers* are new questions: each is
-charged with two durable commits, counted, released and stored. *Again* asks for what is already owned. Every
-phase ends after ``--seconds``, so the whole takes less than a minute; the clients share the machine.
+*Quotes* ask for one accuracy after another, never the same one twice; *prices* the same without what plain
+privacy costs and what is cheaper (``more=false``); *new plans* for other bins each time; *pages* are the form
+with its price. *Answers* are new questions: each is charged with two durable commits, counted, released and
+stored. *Again* asks for what is already owned. With ``--slow``, quotes and pages are measured once more while
+one question reads that many rows again and again.
+
+Requests are written to sockets as bytes and read back by their length, by one thread: ``client ms`` is what
+that takes of a processor, ``server ms`` what all processes of the server take, each for one request. Every
+phase ends after ``--seconds``; the clients share the machine.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
+import os
+import selectors
 import socket
 import subprocess
 import sys
@@ -40,7 +49,9 @@ from blowfishdb.entrypoints.serve import serve
 fast = Settings(requests_per_second=1e6, burst=10**6)
 serve(sys.argv[1], port=int(sys.argv[2]), workers=int(sys.argv[3]), settings=fast)
 """
-Body = Callable[[int], dict[str, Any]]
+_TICKS = os.sysconf("SC_CLK_TCK")
+Ask = Callable[[int, int], tuple[str, str, dict[str, Any] | None]]
+"""The method, address and body of a client's next request."""
 
 
 def p99(times: list[float]) -> float:
@@ -48,41 +59,42 @@ def p99(times: list[float]) -> float:
     return 1e3 * sorted(times)[-(-99 * len(times) // 100) - 1]
 
 
-def workspace(folder: Path, clients: int, rows: int) -> tuple[Path, str]:
+def workspace(folder: Path, clients: int, rows: int, slow: int = 0) -> tuple[Path, str]:
     """A dataset for each client on the same rows, salaries hidden within $1,000, and a token."""
     write_salaries(folder / "salaries.duckdb", rows)
+    if slow:
+        write_salaries(folder / "slow.duckdb", slow)
     domain = salary_domain()
     hide = bf.graphs.Threshold(domain["salary"].size, domain["salary"].threshold(1_000))
     policy = bf.Policy.by_column(domain, {"salary": hide})
     place = folder / "load.blowfish"
     with Workspace(place, user="curator") as made:
-        for client in range(clients):
-            name = f"salaries-{client}"
-            made.add_dataset(
-                name, folder / "salaries.duckdb", domain=domain, table="salaries", same_rows=True
-            ).publish(policy)
+        names = {f"salaries-{client}": "salaries.duckdb" for client in range(clients)}
+        for name, file in {**names, **({"slow": "slow.duckdb"} if slow else {})}.items():
+            made.add_dataset(name, folder / file, domain=domain, table="salaries", same_rows=True).publish(
+                policy
+            )
             made[name].budget.set(10**6)
         Accounts(made.store).add("analyst", Role.ANALYST, None)
         return place, Tokens(made.store).issue("analyst", purpose="api", lifetime=timedelta(hours=1))[0]
 
 
 @contextmanager
-def served(place: Path, workers: int) -> Iterator[str]:
-    """A server as ``blowfishdb serve`` runs it, on a free port."""
+def served(place: Path, workers: int) -> Iterator[tuple[int, int]]:
+    """A server as ``blowfishdb serve`` runs it: its port and its process."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [sys.executable, "-c", _SERVE, str(place), str(port), str(workers)]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         try:
-            address = f"http://127.0.0.1:{port}/api/v1"
-            _wait_for(f"{address}/health", process)
-            yield address
+            _wait_for(f"http://127.0.0.1:{port}/api/v1/health", process)
+            yield port, process.pid
         finally:
             process.terminate()
 
 
 def _wait_for(address: str, process: subprocess.Popen[bytes]) -> None:
-    for _ in range(600):
+    for _ in range(1200):
         try:
             if httpx.get(address, timeout=5).is_success:
                 return
@@ -93,46 +105,132 @@ def _wait_for(address: str, process: subprocess.Popen[bytes]) -> None:
     raise SystemExit("The server did not start.")
 
 
-def load(address: str, token: str, clients: int, seconds: float, path: str, body: Body) -> dict[str, Any]:
+def processor_seconds(process: int) -> float:
+    """What a process and those that it started have taken of a processor."""
+    taken, children = 0, [process]
+    while children:
+        here = children.pop()
+        try:
+            said = Path(f"/proc/{here}/stat").read_text().rpartition(")")[2].split()
+            started = Path(f"/proc/{here}/task/{here}/children").read_text().split()
+        except OSError:
+            continue
+        taken += int(said[11]) + int(said[12])
+        children += [int(child) for child in started]
+    return taken / _TICKS
+
+
+class Connection:
+    """One client: a request at a time, as bytes."""
+
+    def __init__(self, port: int, token: str) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._head = f"Host: 127.0.0.1\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n"
+        self._got = b""
+
+    def send(self, method: str, path: str, body: dict[str, Any] | None) -> None:
+        """Write a request."""
+        self._got, text = b"", b"" if body is None else json.dumps(body).encode()
+        head = f"{method} {path} HTTP/1.1\r\n{self._head}Content-Length: {len(text)}\r\n\r\n"
+        self.socket.sendall(head.encode() + text)
+
+    def received(self) -> bytes | None:
+        """The response once it is all there; None before."""
+        got = self.socket.recv(1 << 20)
+        if not got:
+            raise SystemExit("The server closed a connection.")
+        self._got += got
+        head, found, body = self._got.partition(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0] or 0) if found else -1
+        return self._got if found and len(body) >= length else None
+
+
+def load(port: int, process: int, token: str, clients: int, seconds: float, ask: Ask) -> dict[str, Any]:
     """All clients at once, each one request after another, for so many seconds."""
-    times: list[list[float]] = [[] for _ in range(clients)]
-    failed: list[str] = []
-    ready = threading.Barrier(clients + 1)
-
-    def client(number: int) -> None:
-        with httpx.Client(headers={"Authorization": f"Bearer {token}"}, timeout=60) as http:
-            url = f"{address}/datasets/salaries-{number}/{path}"
-            http.post(url, json=body(0))  # plans are made and connections opened before the clock runs
-            ready.wait()
-            until = time.perf_counter() + seconds
-            for turn in itertools.count(1):
-                start = time.perf_counter()
-                if start > until:
-                    return
-                response = http.post(url, json=body(turn))
-                times[number].append(time.perf_counter() - start)
-                if not response.is_success:
-                    failed.append(response.text)
-                    return
-
-    threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
-    for thread in threads:
-        thread.start()
-    ready.wait()
+    chosen = selectors.DefaultSelector()
+    for number in range(clients):
+        one = Connection(port, token)
+        one.send(*ask(number, 0))  # connections are open before the clock runs
+        while (answered := one.received()) is None:
+            pass
+        _check(answered)
+        chosen.register(one.socket, selectors.EVENT_READ, (one, number, itertools.count(1)))
+    times: list[float] = []
+    before, own = processor_seconds(process), time.process_time()
+    begun: dict[int, float] = {}
     start = time.perf_counter()
-    for thread in threads:
-        thread.join()
+    for key in list(chosen.get_map().values()):
+        one, number, turns = key.data
+        begun[number] = time.perf_counter()
+        one.send(*ask(number, next(turns)))
+    while begun:
+        for key, _ in chosen.select():
+            one, number, turns = key.data
+            answered = one.received()
+            if answered is None:
+                continue
+            now = time.perf_counter()
+            times.append(now - begun.pop(number))
+            _check(answered)
+            if now - start < seconds:
+                begun[number] = now
+                one.send(*ask(number, next(turns)))
     took = time.perf_counter() - start
-    if failed:
-        raise SystemExit(f"{len(failed)} requests failed, the first with {failed[0][:300]}")
-    every = [each for one in times for each in one]
+    own, taken = time.process_time() - own, processor_seconds(process) - before
+    for key in list(chosen.get_map().values()):
+        key.data[0].socket.close()
     return {
-        "requests": len(every),
-        "per second": len(every) / took,
-        "p50 ms": p50(every),
-        "p95 ms": p95(every),
-        "p99 ms": p99(every),
+        "requests": len(times),
+        "per second": len(times) / took,
+        "p50 ms": p50(times),
+        "p95 ms": p95(times),
+        "p99 ms": p99(times),
+        "server ms": 1e3 * taken / len(times),
+        "client ms": 1e3 * own / len(times),
     }
+
+
+def _check(answered: bytes) -> None:
+    if not answered.startswith(b"HTTP/1.1 200"):
+        raise SystemExit(f"A request failed with {answered[-400:]!r}")
+
+
+@contextmanager
+def a_slow_question(port: int, token: str) -> Iterator[None]:
+    """Somebody asks about the large dataset again and again, each time more closely."""
+    over = threading.Event()
+
+    def ask() -> None:
+        one = Connection(port, token)
+        for turn in itertools.count():
+            if over.is_set():
+                return
+            one.send(*_post("slow", "answers", _cumulative(20, 1_000 * 0.97**turn)))
+            while one.received() is None:
+                pass
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        yield
+    finally:
+        over.set()
+        asking.join()
+
+
+def _cumulative(bins: int, error: float) -> dict[str, Any]:
+    return {"question": f"cumulative(salary, bins={bins})", "error": error}
+
+
+def _post(dataset: object, path: str, body: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
+    name = dataset if isinstance(dataset, str) else f"salaries-{dataset}"
+    return "POST", f"/api/v1/datasets/{name}/{path}", body
+
+
+def _page(client: int, turn: int) -> tuple[str, str, None]:
+    asked = f"column=salary&shape=cumulative&cut=bins&bins=20&error={50 + turn}"
+    return "GET", f"/datasets/salaries-{client}/ask?{asked}", None
 
 
 def main() -> None:
@@ -142,26 +240,33 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10, help="for each phase (default 10)")
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--slow", type=int, default=0, help="rows of one slow question (default: none)")
     args = parser.parse_args()
-
-    def asked(error: float) -> dict[str, Any]:
-        return {"question": "cumulative(salary, bins=20)", "error": error}
-
-    phases: dict[str, tuple[str, Body]] = {
-        "quotes": ("quotes", lambda turn: asked(50 + turn)),
-        "answers": ("answers", lambda turn: asked(1_000 * 0.97**turn)),  # closer than all that is owned
-        "again": ("answers", lambda _: asked(1_000)),
+    clients = args.clients
+    phases: dict[str, Ask] = {
+        "quotes": lambda c, turn: _post(c, "quotes", _cumulative(20, 50 + turn + c / clients)),
+        "prices": lambda c, turn: _post(c, "quotes?more=false", _cumulative(20, 50.5 + turn + c / clients)),
+        "new plans": lambda c, turn: _post(
+            c, "quotes?more=false", _cumulative(25 + c + clients * (turn % 25), 500 + turn)
+        ),
+        "pages": _page,
+        "answers": lambda c, turn: _post(c, "answers", _cumulative(20, 1_000 * 0.97**turn)),
+        "again": lambda c, _: _post(c, "answers", _cumulative(20, 1_000)),
     }
     with tempfile.TemporaryDirectory() as folder:
-        place, token = workspace(Path(folder), args.clients, args.rows)
-        with served(place, args.workers) as address:
-            rows = [
-                {"what": name, **load(address, token, args.clients, args.seconds, path, body)}
-                for name, (path, body) in phases.items()
-            ]
+        place, token = workspace(Path(folder), clients, args.rows, args.slow)
+        with served(place, args.workers) as (port, process):
+
+            def measured(name: str, ask: Ask) -> dict[str, Any]:
+                return {"what": name, **load(port, process, token, clients, args.seconds, ask)}
+
+            rows = [measured(name, ask) for name, ask in phases.items()]
+            if args.slow:
+                with a_slow_question(port, token):
+                    rows += [measured(f"{name}, one slow", phases[name]) for name in ("quotes", "pages")]
         with Workspace(place) as after:
             problems = after.verify()
-    print(f"{args.clients} clients, {args.workers} workers, {args.rows:,} rows in DuckDB")
+    print(f"{clients} clients, {args.workers} workers, {args.rows:,} rows in DuckDB")
     show(rows)
     print(f"the ledger {'verifies' if not problems else 'DOES NOT VERIFY: ' + problems[0]} afterwards")
 

@@ -37,7 +37,8 @@ from blowfishdb.entrypoints.server.app import warm_up
 from blowfishdb.entrypoints.serve import serve
 
 if __name__ == "__main__":
-    serve(sys.argv[1], port=int(sys.argv[2]), workers=int(sys.argv[3]), settings=Settings(warm_up=False))
+    settings = Settings(warm_up=False, ending_seconds=float(sys.argv[4]))
+    serve(sys.argv[1], port=int(sys.argv[2]), workers=int(sys.argv[3]), settings=settings)
 """
 SLOW = """
 SELECT CAST(a.range * 7 + b.range AS BIGINT) % 100 AS age
@@ -66,15 +67,15 @@ def token(place: Path) -> str:
 
 @contextmanager
 def serving(
-    place: Path, workers: int, token: str, log: Path
+    place: Path, workers: int, token: str, log: Path, *, ending_seconds: float = 60, first: str = ""
 ) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    """A server in a process of its own, once it answers."""
+    """A server in a process of its own, once it answers; ``first`` is run before it starts."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     program = log.with_suffix(".py")
-    program.write_text(PROGRAM)
-    command = [sys.executable, str(program), str(place), str(port), str(workers)]
+    program.write_text(first + PROGRAM)
+    command = [sys.executable, str(program), str(place), str(port), str(workers), str(ending_seconds)]
     with log.open("wb") as lines:
         process = subprocess.Popen(
             command, stderr=lines, env={**os.environ, "PYTHONWARNINGS": "error,ignore::ResourceWarning"}

@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any, Final, Literal, final, get_args
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, select, true
+from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, select, true
 
 from blowfishdb.adapters.store.chain import Sealed, append, canonical, change, insert, remove
 from blowfishdb.adapters.store.database import Store
@@ -113,6 +113,13 @@ class Token(Message):
     active: bool
 
 
+_WHO: Final = (
+    select(users, tokens.c.digest, tokens.c.purpose, tokens.c.expires)
+    .join(tokens, tokens.c.owner == users.c.name)
+    .where(tokens.c.digest == bindparam("of_digest"), tokens.c.ended.is_(None), users.c.ended.is_(None))
+)
+
+
 @final
 class Tokens:
     """The tokens of a workspace; safe to share between threads and processes."""
@@ -158,11 +165,9 @@ class Tokens:
         if not _looks_like_one(text):
             return None
         digest = _digest(text)
-        query = select(users, tokens.c.digest, tokens.c.purpose, tokens.c.expires)
-        query = query.join(tokens, tokens.c.owner == users.c.name)
-        query = query.where(tokens.c.digest == digest, tokens.c.ended.is_(None), users.c.ended.is_(None))
-        with self._store.reading() as connection:
-            row = connection.execute(query).one_or_none()
+        row = self._store.recalled(
+            ("token", digest), lambda read: read.execute(_WHO, {"of_digest": digest}).one_or_none()
+        )
         if row is None or not hmac.compare_digest(row.digest, digest):
             return None
         over = row.expires <= stamp(self._clock)

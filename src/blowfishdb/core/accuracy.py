@@ -24,7 +24,7 @@ import scipy
 from numpy.typing import NDArray
 
 from blowfishdb.core.arrays import FloatArray, IntArray
-from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.budget import NANO, Epsilon
 from blowfishdb.core.errors import Infeasible, InvalidAlpha, InvalidBeta, InvalidInput, InvalidScale
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -101,6 +101,8 @@ NO_PROMISE = "This mechanism promises no error beforehand: how far off it is dep
 """What is said wherever people look for an accuracy and none is promised."""
 
 _LARGEST_ALPHA = 1e300  # finite, also after a few multiplications
+_SECANTS = 6
+_WINDOW = 2  # nano-ε around a guess in which the least ε is looked for first
 _ROUNDING = 1e-12  # relative, against the analyst: far above float error, far below notice
 
 
@@ -181,7 +183,43 @@ def independent_epsilon(unit_scales: FloatArray, accuracy: Accuracy) -> Epsilon:
         )
         return fails <= allowed
 
-    return least_epsilon(holds)
+    near = _where_it_holds(scales, times, bound, accuracy)
+    return least_epsilon(holds, near=near)
+
+
+def _where_it_holds(scales: FloatArray, times: IntArray, bound: int, accuracy: Accuracy) -> float:
+    """About the ε at which independent noise meets ``accuracy``; 0 where no guess is at hand.
+
+    The fixed point of P(|Z| > m) = 2q^{m+1}/(1+q) for the largest scale, then a few secants for all of them.
+    """
+    sides = 2.0 if accuracy.one_sided else 1.0
+    rates: list[float] = [1 / scale for scale in scales.tolist()]
+    counts: list[int] = times.tolist()
+    target = math.log1p(-accuracy.beta) if accuracy.simultaneous else math.log(accuracy.beta)
+
+    def excess(epsilon: float) -> float:
+        """How much likelier than allowed a failure is; decreases, and changes its sign where it holds."""
+        each = [2 * math.exp(-(bound + 1) * r * epsilon) / (1 + math.exp(-r * epsilon)) for r in rates]
+        if not accuracy.simultaneous:
+            return math.log(max(each) / sides) - target
+        held = sum(k * math.log1p(-chance / sides) for chance, k in zip(each, counts, strict=True))
+        return math.log(held / target)
+
+    share = -math.expm1(target / counts[-1]) if accuracy.simultaneous else accuracy.beta
+    rate = 0.0
+    for _ in range(_SECANTS):
+        rate = max(0.0, (math.log(2 / (share * sides)) - math.log1p(math.exp(-rate))) / (bound + 1))
+    first, second = rate / rates[-1], 1.01 * rate / rates[-1]
+    try:
+        before, now = excess(first), excess(second)
+        for _ in range(_SECANTS):
+            if before == now or abs(now) < 1e-13:
+                break
+            first, second, before = second, second - now * (second - first) / (now - before), now
+            now = excess(second)
+    except (ValueError, OverflowError, ZeroDivisionError):  # so rare or so close that a float cannot tell
+        return 0.0
+    return second
 
 
 def independent_alpha(
@@ -197,8 +235,11 @@ def independent_alpha(
     )
 
 
-def least_epsilon(holds: Callable[[Epsilon], bool]) -> Epsilon:
-    """The least whole nano-ε at which a condition that is monotone in ε holds."""
+def least_epsilon(holds: Callable[[Epsilon], bool], near: float = 0.0) -> Epsilon:
+    """The least whole nano-ε at which a condition that is monotone in ε holds; ``near`` is a guess at it."""
+    found = _close_to(lambda nano: holds(Epsilon.from_nano(nano)), near)
+    if found is not None:
+        return Epsilon.from_nano(found)
     if not holds(LARGEST_EPSILON):
         raise Infeasible(
             "No reasonable privacy loss reaches this accuracy.",
@@ -207,6 +248,21 @@ def least_epsilon(holds: Callable[[Epsilon], bool]) -> Epsilon:
     return Epsilon.from_nano(
         least_integer(lambda nano: holds(Epsilon.from_nano(nano)), low=1, high=LARGEST_EPSILON.nano)
     )
+
+
+def _close_to(holds: Callable[[int], bool], near: float) -> int | None:
+    """The least whole number of nano-ε at which it holds, if that is within a few of a guess."""
+    if not 0 < near < float(LARGEST_EPSILON):
+        return None
+    middle = math.ceil(near * NANO)
+    below, above = max(0, middle - _WINDOW), min(LARGEST_EPSILON.nano, middle + _WINDOW)
+    if not holds(above) or (below and holds(below)):
+        return None
+    probe = middle
+    while above - below > 1:
+        below, above = (below, probe) if holds(probe) else (probe, above)
+        probe = (above + below) // 2
+    return above
 
 
 def least_integer(holds: Callable[[int], bool], low: int = 0, high: int | None = None) -> int:

@@ -72,7 +72,9 @@ class Epsilon:
         """From a stored whole number of nano-ε."""
         if isinstance(nano, bool) or not isinstance(nano, int):
             raise InvalidEpsilon(f"nano-ε must be a whole number, not {nano!r}.")
-        return cls(Fraction(nano, NANO))
+        made = cls.__new__(cls)
+        made._set(nano, Fraction(nano, NANO) if nano < 0 else nano)
+        return made
 
     @classmethod
     def at_least(cls, value: Epsilon | str | Fraction | Decimal | int | float) -> Self:

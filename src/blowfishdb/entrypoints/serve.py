@@ -1,7 +1,8 @@
 """Serving a workspace: one process or several on the same file or database, and a clean end.
 
 Every worker opens the workspace by itself; the ledger sees to it that they agree. On SIGTERM or Ctrl-C no new
-request is taken, questions under way are answered and settled, and only then the files are let go.
+request is taken, questions under way are answered and settled within ``ending_seconds`` or else given up, and
+only then the files are let go. Within ten seconds it is over, also where a source hangs.
 
 How people reach a server safely: by TLS of its own, or through a server in front that speaks it.
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import logging.config
+import math
 import os
 import socket
 import ssl
@@ -114,7 +116,10 @@ def _no_password() -> str:
 _WORKSPACE: Final = "BLOWFISHDB_WORKSPACE"
 _SETTINGS: Final = "BLOWFISHDB_SETTINGS"
 _SHARED_METRICS: Final = "PROMETHEUS_MULTIPROC_DIR"
+_LAWS: Final = "BLOWFISHDB_LAWS"
+_THREADS: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _PATIENCE: Final = 60  # seconds that a worker may be too busy to say that it is alive
+_LEAVING: Final = 3.0  # seconds in which a worker that has told everyone must have ended
 
 LOGS: Final[dict[str, Any]] = {
     "version": 1,
@@ -159,7 +164,7 @@ def serve(
     if open_browser:
         threading.Thread(target=_open_browser, args=(host, port, doors), daemon=True).start()
     told = {_WORKSPACE: address, _SETTINGS: settings.to_text()}
-    with _metrics_folder(workers) as shared, _environment({**told, **shared}):
+    with _shared_folders(workers) as shared, _environment({**told, **shared}):
         uvicorn.run(
             "blowfishdb.entrypoints.serve:worker",
             factory=True,
@@ -170,6 +175,7 @@ def serve(
             access_log=False,
             server_header=False,
             timeout_worker_healthcheck=_PATIENCE,
+            timeout_graceful_shutdown=math.ceil(settings.ending_seconds),
             ssl_certfile=doors.certificate,
             ssl_keyfile=doors.key,
             proxy_headers=bool(doors.proxies),
@@ -179,10 +185,16 @@ def serve(
 
 def worker() -> FastAPI:
     """The app of one worker, from what the server told it."""
+    from blowfishdb.adapters.laws import LawFolder
     from blowfishdb.entrypoints.server.app import create_app
+    from blowfishdb.mechanisms.linear.simulation import VERSION, share_laws
 
     settings = Settings.from_text(os.environ[_SETTINGS])
-    return create_app(os.environ[_WORKSPACE], settings=settings)
+    if _LAWS in os.environ:
+        share_laws(LawFolder(os.environ[_LAWS], VERSION))
+    app = create_app(os.environ[_WORKSPACE], settings=settings)
+    app.state.leaving = _LEAVING
+    return app
 
 
 def _warn_if_open(host: str, settings: Settings) -> None:
@@ -206,13 +218,19 @@ def _loopback(host: str) -> bool:
 
 
 @contextmanager
-def _metrics_folder(workers: int) -> Iterator[dict[str, str]]:
-    """Where several workers put their numbers together; one worker has its own."""
+def _shared_folders(workers: int) -> Iterator[dict[str, str]]:
+    """Where several workers put their numbers together, and tell each other laws of noise; one has its own.
+
+    Linear algebra is kept to one thread: as many as there are processors are at work already.
+    """
     if workers == 1:
         yield {}
         return
-    with tempfile.TemporaryDirectory(prefix="blowfishdb-metrics-") as folder:
-        yield {_SHARED_METRICS: folder}
+    with (
+        tempfile.TemporaryDirectory(prefix="blowfishdb-metrics-") as metrics,
+        tempfile.TemporaryDirectory(prefix="blowfishdb-laws-") as laws,
+    ):
+        yield {_SHARED_METRICS: metrics, _LAWS: laws, **dict.fromkeys(_THREADS, "1")}
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
 from blowfishdb.core.budget import AnyEpsilon, Epsilon, positive
 from blowfishdb.core.constraints.under_policy import Refined
 from blowfishdb.core.domain.bins import LIMIT
-from blowfishdb.core.errors import NotProven, TooLarge
+from blowfishdb.core.errors import Infeasible, NotProven, TooLarge
 from blowfishdb.core.graphs import Explicit, Full, PolicyGraph
 from blowfishdb.core.workloads import Workload
 from blowfishdb.core.workloads.base import Numbers
@@ -132,7 +132,7 @@ class Best(Mechanism):
         return Choice(plans[0], Epsilon(0) if plans[0].free else epsilon, plans)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=128)
 def _plans(candidates: tuple[Mechanism, ...], workload: Workload, graph: PolicyGraph) -> tuple[Plan, ...]:
     plans: dict[Mechanism, Plan] = {}
     refusals: list[NotProven | TooLarge] = []
@@ -162,9 +162,27 @@ def _cheapest(
     candidates: tuple[Mechanism, ...], workload: Workload, graph: PolicyGraph, accuracy: Accuracy
 ) -> Choice:
     plans = _plans(candidates, workload, graph)
-    priced = [(plan.epsilon_at(accuracy), plan) for plan in _hopeful(plans)]
-    epsilon, plan = min(priced, key=lambda entry: entry[0])
+    epsilon, plan = _least(list(_hopeful(plans)), accuracy)
     return Choice(plan, epsilon, plans)
+
+
+def _least(plans: list[Plan], accuracy: Accuracy) -> tuple[Epsilon, Plan]:
+    """The least price and its plan, the first of several; those that cannot win get no certificate."""
+    floors = {id(plan): plan.price_floor(accuracy) for plan in plans}
+    priced: list[tuple[Epsilon, Plan]] = []
+    infeasible: Infeasible | None = None
+    for plan in sorted(plans, key=lambda plan: floors[id(plan)]):
+        if priced and floors[id(plan)] > float(min(epsilon for epsilon, _ in priced)):
+            continue
+        try:
+            priced.append((plan.epsilon_at(accuracy), plan))
+        except Infeasible as refusal:
+            infeasible = refusal
+    if not priced:
+        assert infeasible is not None
+        raise infeasible
+    order = {id(plan): place for place, plan in enumerate(plans)}
+    return min(priced, key=lambda entry: (entry[0], order[id(entry[1])]))
 
 
 def _hopeful(plans: tuple[Plan, ...]) -> Iterator[Plan]:

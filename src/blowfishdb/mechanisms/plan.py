@@ -41,7 +41,7 @@ from blowfishdb.core.secret import Secret
 from blowfishdb.core.workloads import Workload
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.linear.cost import component_sums, invariant_components, unchanging_rows
-from blowfishdb.mechanisms.linear.law import Simulation
+from blowfishdb.mechanisms.linear.simulation import Simulation
 from blowfishdb.mechanisms.linear.strategy import UnitScales
 
 
@@ -227,6 +227,12 @@ class Plan(ABC):
         if self.one_to_one:
             return independent_epsilon(self._noisy_scales, accuracy)
         return self.simulation.epsilon(accuracy)
+
+    def price_floor(self, accuracy: Accuracy) -> float:
+        """What ``epsilon_at`` is going to be at least; found out in less time."""
+        if self.free or self.one_to_one:
+            return 0.0
+        return self.simulation.floor(accuracy)
 
     def alpha_for(self, *, epsilon: AnyEpsilon, beta: float, simultaneous: bool = True) -> float:
         """The least α known to hold with probability 1 − β at ``epsilon``."""

@@ -97,7 +97,8 @@ class Quote(Message):
     explanation: str
     policy: str
     policy_version: int
-    plain_epsilon: Epsilon
+    plain_epsilon: Epsilon | None
+    """What plain differential privacy would cost; None where only the price was asked for."""
     remaining: Epsilon
     owned: bool
     exact: bool = False
@@ -113,12 +114,15 @@ class Quote(Message):
     @property
     def dividend(self) -> float | None:
         """How many times more the best plain-DP plan would cost; None where this answer is free."""
-        return float(self.plain_epsilon) / float(self.epsilon) if self.epsilon else None
+        if self.plain_epsilon is None or not self.epsilon:
+            return None
+        return float(self.plain_epsilon) / float(self.epsilon)
 
     @property
     def at_least(self) -> str:
         """What is said before the price under plain differential privacy, if no ε reaches the accuracy."""
-        return "more than " if self.plain_epsilon >= LARGEST_EPSILON else ""
+        out_of_reach = self.plain_epsilon is not None and self.plain_epsilon >= LARGEST_EPSILON
+        return "more than " if out_of_reach else ""
 
     @property
     def affordable(self) -> int | None:

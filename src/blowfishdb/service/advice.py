@@ -174,7 +174,7 @@ class Suggestions:
             request = over_rows(request, domain, 1)
         if form.kind == "quantiles":
             request = in_usual_bins(request, self.policy)
-        planner.plan(request, self.policy, self.rows_per_person)
+        planner.check(request, self.policy, self.rows_per_person)
         return True
 
 

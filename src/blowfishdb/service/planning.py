@@ -55,6 +55,12 @@ class Planner:
         promise = _promise(choice, request, problem.axes)
         return CountTask(request, problem, choice, promise, choice.loss * rows_per_person)
 
+    def check(self, request: Request, policy: Policy, rows_per_person: int = 1) -> None:
+        """Refuse what has no price; which price it has takes longer to say."""
+        problem = project(request.counts, policy)
+        if self.given(problem, request) is None:
+            self._choose(problem, request, rows_per_person)
+
     def given(self, problem: Projected, request: Request) -> CountTask | None:
         """The answer that follows from what everyone knows, if it does."""
         values = None if problem.refined is None else given_answers(problem.refined, problem.workload)

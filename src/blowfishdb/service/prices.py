@@ -11,6 +11,7 @@ from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.adapters.store.values import StoredAnswer
 from blowfishdb.core.accuracy import LARGEST_EPSILON, Accuracy
 from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.cancellation import Cancellation
 from blowfishdb.core.domain.predicates import Everything
 from blowfishdb.core.errors import Infeasible, NotProven
 from blowfishdb.core.policy.policy import Policy
@@ -94,8 +95,14 @@ class Prices(ABC):
             fixes.append("ask the curator to declare steps of one")
         return NotProven(f"The number of these rows is not public, so {why}.", fixes=tuple(fixes))
 
-    def quote(self, request: Request) -> Quote:
-        """Steps 1 to 3: what the answer would cost. Free; the data is not touched, and nothing is written."""
+    def quote(self, request: Request, *, more: bool = True) -> Quote:
+        """Steps 1 to 3: what the answer would cost. Free; the data is not touched, and nothing is written.
+
+        Without ``more`` the price alone: not what plain differential privacy would cost, nor what is cheaper
+        and what fits. Given up between two steps where the request says so.
+        """
+        cancel = request.cancel or Cancellation()
+        cancel.check()
         dataset, request = self.datasets(request.dataset), self.resolved(request)
         task = self._task(request, dataset)
         stored = self._answered(request, dataset, task.problem)
@@ -104,7 +111,8 @@ class Prices(ABC):
         promise, left = task.promise, self.ledger.left(dataset.name, request.user)
         kept = () if owned or task.given else self._under_promises(dataset, task)
         room = room_for(task.cost, left, kept)
-        return Quote(
+        cancel.check()
+        quote = Quote(
             dataset=dataset.name,
             question=request.question.describe(),
             kind=request.form.kind,
@@ -116,14 +124,23 @@ class Prices(ABC):
             explanation=_explained(offer) if offer else _as_of(stored, dataset) or task.explanation,
             policy=dataset.policy.describe(),
             policy_version=dataset.policy_version,
-            plain_epsilon=self._plain_cost(request, dataset, promise),
+            plain_epsilon=None,
             remaining=left,
             owned=owned,
             exact=not owned and not task.cost and _told_by_counts(request.question),
-            alternatives=() if owned else cheaper(self.planner, task, dataset.rows_per_person),
-            fits=() if owned or task.cost <= room else self._fits(task, dataset, room),
             notes=task.problem.notes,
             promises=kept,
+        )
+        if not more:
+            return quote
+        quote = replace(quote, plain_epsilon=self._plain_cost(request, dataset, promise))
+        cancel.check()
+        if owned:
+            return quote
+        return replace(
+            quote,
+            alternatives=cheaper(self.planner, task, dataset.rows_per_person),
+            fits=() if task.cost <= room else self._fits(task, dataset, room),
         )
 
     # --- what there is already --------------------------------------------------------------------

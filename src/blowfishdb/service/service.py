@@ -111,7 +111,7 @@ class Service(Prices):
             for request, answer in zip(requests, before, strict=True)
         ]
         quotes = [
-            self.quote(request) if answer is None else None
+            self.quote(request, more=False) if answer is None else None
             for request, answer in zip(settled, before, strict=True)
         ]
         costs = [Epsilon(0) if quote is None else quote.epsilon for quote in quotes]

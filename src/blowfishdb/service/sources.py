@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, final
 
-from blowfishdb.adapters.backends import Backend, open_backend
+from blowfishdb.adapters.backends import TIMEOUT, Backend, open_backend
 from blowfishdb.adapters.backends.addresses import check_file, check_no_secret
 from blowfishdb.adapters.backends.duckdb import check_readable, is_text_file
 from blowfishdb.adapters.copies import Patience, make_private
@@ -44,8 +44,9 @@ _FASTER: Final = (
 class RowSources:
     """The rows of the datasets of one workspace."""
 
-    def __init__(self, records: Records, copies: Copies) -> None:
+    def __init__(self, records: Records, copies: Copies, statement_seconds: float = TIMEOUT) -> None:
         self._records = records
+        self._seconds = statement_seconds
         self.copies = copies
         self.seconds: float | None = None
         """How long a file may be copied that is declared or refreshed; None: as long as it takes."""
@@ -125,7 +126,7 @@ class RowSources:
     def _settled(self, record: DatasetEntry, rows: SourceRows) -> DatasetEntry:
         """With everything said about its rows that has to be, and the policy that it begins with."""
         place = self._place(record)
-        backend = open_backend(place, record.domain, source=record.source)
+        backend = open_backend(place, record.domain, source=record.source, timeout=self._seconds)
         try:  # a file of DuckDB that is open is opened again at once
             backend.check()
             where = declaring.settled_source(
@@ -134,7 +135,10 @@ class RowSources:
             _check_values(record)
             if where is not None:
                 check_rows(place, where)
-            check_none_missing(record.domain, lambda domain: open_backend(place, domain, source=where))
+            check_none_missing(
+                record.domain,
+                lambda domain: open_backend(place, domain, source=where, timeout=self._seconds),
+            )
         finally:
             backend.close()
         settled = replace(record, source=where)
@@ -304,7 +308,8 @@ class RowSources:
         return record.location if record.copy is None else self.copies.checked(record.copy)
 
     def _opened(self, record: DatasetEntry) -> Backend:
-        opened = open_backend(self._place(record), record.domain, source=record.source)
+        place = self._place(record)
+        opened = open_backend(place, record.domain, source=record.source, timeout=self._seconds)
         try:
             declaring.check_found_view(record, opened)
         except BaseException:
@@ -314,13 +319,16 @@ class RowSources:
 
     def _check(self, record: DatasetEntry) -> None:
         rows = self._place(record)
-        backend = open_backend(rows, record.domain, source=record.source)
+        backend = open_backend(rows, record.domain, source=record.source, timeout=self._seconds)
         try:
             backend.check()
         finally:
             backend.close()
         _check_values(record)
-        check_none_missing(record.domain, lambda domain: open_backend(rows, domain, source=record.source))
+        check_none_missing(
+            record.domain,
+            lambda domain: open_backend(rows, domain, source=record.source, timeout=self._seconds),
+        )
 
     def _enter_copy(
         self, record: DatasetEntry, copy: RowsCopy, dialect: Dialect | None, by: str, *, snapshot: int

@@ -165,6 +165,8 @@ def _affordable(times: int | None) -> str:
 
 def dividend(quote: Quote) -> str:
     """What the policy saves against the best plan without one; often something, sometimes nothing."""
+    if quote.plain_epsilon is None:
+        return "was not asked for"
     times = quote.dividend or 1.0
     if times < 1.05:
         return "would cost the same: no policy dividend here"

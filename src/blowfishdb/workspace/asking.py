@@ -158,9 +158,13 @@ class Asking:
         """
         return replace(self, terms=replace(self.terms, mechanism=mechanism))
 
-    def quote(self) -> Quote:
-        """What the answer costs; free."""
-        return self.answering.quote(self.request())
+    def quote(self, *, more: bool = True, cancel: Cancellation | None = None) -> Quote:
+        """What the answer costs; free.
+
+        Without ``more`` the price alone, which comes first: ``plain_epsilon`` is None, and neither what is
+        cheaper nor what fits is looked for.
+        """
+        return self.answering.quote(replace(self.request(), cancel=cancel), more=more)
 
     def ask(
         self,

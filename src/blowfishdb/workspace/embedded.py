@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import final
 
+from blowfishdb.adapters.backends import TIMEOUT
 from blowfishdb.adapters.copies.folder import copies_of
 from blowfishdb.adapters.copies.values import Holdings, SourceFacts, SourceRows
 from blowfishdb.adapters.store import backup as backups
@@ -61,13 +62,15 @@ class Workspace(Datasets):
     (['number of rows'], [])
     """
 
-    def __init__(self, path: str | Path, user: str | None = None) -> None:
+    def __init__(
+        self, path: str | Path, user: str | None = None, *, statement_seconds: float = TIMEOUT
+    ) -> None:
         self.store = Store.open(path)
         self.user = user or getpass.getuser()
         self._ledger = Ledger(self.store)
         self._ledger.recover(ABANDONED)
         self._records = Records(self.store)
-        self._rows = RowSources(self._records, copies_of(self.store))
+        self._rows = RowSources(self._records, copies_of(self.store), statement_seconds)
         self._policies = Policies(self.store)
         self._publishing = Publishing(self._ledger, self._policies, self._records)
         self._service = Service(
@@ -278,9 +281,9 @@ class Workspace(Datasets):
 
     # --- questions and answers ------------------------------------------------------------------
 
-    def quote(self, request: Request) -> Quote:
+    def quote(self, request: Request, *, more: bool = True) -> Quote:
         """What the answer costs; free."""
-        return self._service.quote(request)
+        return self._service.quote(request, more=more)
 
     def explain(self, request: Request) -> Explanation:
         """How the question would be answered; free."""

@@ -180,8 +180,8 @@ class Gateway(ABC):
     # --- questions and answers ------------------------------------------------------------------
 
     @abstractmethod
-    def quote(self, request: Request) -> Quote:
-        """What the answer costs; free."""
+    def quote(self, request: Request, *, more: bool = True) -> Quote:
+        """What the answer costs; free. Without ``more``, the price alone."""
 
     @abstractmethod
     def explain(self, request: Request) -> Explanation:

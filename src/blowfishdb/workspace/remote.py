@@ -198,9 +198,10 @@ class Remote(Datasets):
 
     # --- questions and answers ------------------------------------------------------------------
 
-    def quote(self, request: Request) -> Quote:
-        """What the answer costs; free."""
-        return Quote.from_plain(self._wire.look(_at(request.dataset, "quotes"), _body(request)))
+    def quote(self, request: Request, *, more: bool = True) -> Quote:
+        """What the answer costs; free. Without ``more``, the price alone."""
+        place = _at(request.dataset, "quotes") + ("" if more else "?more=false")
+        return Quote.from_plain(self._wire.look(place, _body(request)))
 
     def explain(self, request: Request) -> Explanation:
         """How the question would be answered; free."""

@@ -11,7 +11,7 @@ from blowfishdb.adapters.sql.source import Source
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidInput, SourceMissing
 
-__all__ = ["Backend", "open_backend"]
+__all__ = ["TIMEOUT", "Backend", "open_backend"]
 
 TIMEOUT = 600.0
 

@@ -63,6 +63,12 @@ class Catalogue:
                 return connection.execute(_BODIES, asked).scalar()
             return connection.execute(_BODY, {**asked, "of_version": version}).scalar()
 
+    def first(self, kind: str, name: str) -> str | None:
+        """The body of the first version; None if there is none."""
+        rows = select(catalogue.c.body).where(catalogue.c.kind == kind, catalogue.c.name == name)
+        first = rows.where(catalogue.c.version == 1)
+        return self._store.recalled(("first", kind, name), lambda read: read.execute(first).scalar())
+
     def version(self, kind: str, name: str) -> int:
         """The number of the newest version; 0 if there is none."""
         with self._store.reading() as connection:

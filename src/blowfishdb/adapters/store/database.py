@@ -28,6 +28,7 @@ from blowfishdb.core.errors import WorkspaceError
 T = TypeVar("T")
 
 _PATIENCE: Final = 60.0  # seconds that a writer waits for its turn
+_MOST_RECALLED: Final = 2_000  # things read of one state; whoever calls can name many that are not there
 _IDENTITY: Final = "identity"
 _LOCK: Final = (
     0x626C6F77  # the number under which PostgreSQL lets one process at a time make or upgrade tables
@@ -97,7 +98,7 @@ class Store:
             with self.reading() as connection:
                 return read(connection)
         since, values = self._known
-        if since != state:
+        if since != state or len(values) > _MOST_RECALLED:
             _, values = self._known = (state, {})
         if what not in values:
             with self.reading() as connection:

@@ -352,9 +352,12 @@ class Ledger:
 
     def answer(self, question: str) -> StoredAnswer | None:
         """The newest settled answer to an identical question."""
-        with self._store.reading() as connection:
+
+        def read(connection: Connection) -> StoredAnswer | None:
             row = connection.execute(_ANSWERED, {"asked": question}).one_or_none()
             return None if row is None else StoredAnswer(charge_of(row), row.answer)
+
+        return self._store.recalled(("answer", question), read)
 
     def answers(self, dataset: str | None = None) -> list[StoredAnswer]:
         """All settled answers, oldest first."""

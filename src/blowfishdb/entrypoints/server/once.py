@@ -151,7 +151,8 @@ def answered_once(
     ``recall`` makes the reply of one answer; of several, ``answer`` finds those that are there.
     """
     if key is None:
-        return answer(None, None)
+        with caller.server.underway.question() as alone:
+            return answer(alone, None)
     memory, sent = caller.server.idempotency, RequestKey(key, digest(asked))
     stored = memory.kept(caller.name, key, sent.asked)
     if stored is None:
@@ -165,7 +166,10 @@ def answered_once(
         return Reply.stored(stored)
     try:
         running = RunningQuestions(caller.server)
-        with running.running(caller.name, key, lambda: memory.renew(caller.name, key)) as cancel:
+        with (
+            running.running(caller.name, key, lambda: memory.renew(caller.name, key)) as cancel,
+            caller.server.underway.question(cancel),
+        ):
             reply = answer(cancel, sent)
     except BlowfishError as error:
         if not error.charged:

@@ -35,6 +35,7 @@ from blowfishdb.adapters.tokens import Tokens
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.policy.codec import canonical
 from blowfishdb.entrypoints.server.middleware import Rates
+from blowfishdb.entrypoints.server.waiting import Underway
 from blowfishdb.workspace.embedded import Workspace
 
 if TYPE_CHECKING:
@@ -69,6 +70,14 @@ class Settings:
     ``serve`` always names some."""
     proposal_seconds: float = 25
     """How long the rows of a source may be looked at to propose its columns, and a file be copied."""
+    statement_seconds: float = 600
+    """How long a database may take for one statement before it is interrupted."""
+    requests_at_once: int = 256
+    """How many requests a worker takes at a time; it refuses those beyond, for a moment."""
+    questions_at_once: int = 8
+    """How many of them may be questions that read rows."""
+    ending_seconds: float = 6
+    """How long questions under way may take when the server is told to end; then they are given up."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", tuple(self.sources))
@@ -81,6 +90,10 @@ class Settings:
             "wrong_passwords": self.wrong_passwords,
             "wrong_password_minutes": self.wrong_password_minutes,
             "proposal_seconds": self.proposal_seconds,
+            "statement_seconds": self.statement_seconds,
+            "requests_at_once": self.requests_at_once,
+            "questions_at_once": self.questions_at_once,
+            "ending_seconds": self.ending_seconds,
         }
         for name, value in positive.items():
             if not 0 < value < float("inf"):
@@ -139,7 +152,7 @@ def seal(store: Store, purpose: str) -> Fernet:
 def _secret(store: Store) -> bytes:
     """The first one that any worker entered; later ones do not count."""
     catalogue = Catalogue(store)
-    if (stored := catalogue.get(_KIND, _NAME, 1)) is None:
+    if (stored := catalogue.first(_KIND, _NAME)) is None:
         catalogue.put(_KIND, _NAME, secrets.token_hex(_BYTES))
         stored = catalogue.get(_KIND, _NAME, 1)
         assert stored is not None
@@ -220,12 +233,13 @@ class Server:
     quotes: QuoteIds
     rates: Rates
     settings: Settings
+    underway: Underway
     watch: Watch | None = None
 
     @classmethod
     def open(cls, place: str | Path, settings: Settings, hasher: PasswordHash | None = None) -> Server:
         """Open a workspace; what its last process left unfinished long ago is ended."""
-        workspace = Workspace(place, user=SYSTEM)
+        workspace = Workspace(place, user=SYSTEM, statement_seconds=settings.statement_seconds)
         workspace.limit_copies(settings.proposal_seconds)
         watch = workspace.watch(settings.witness) if settings.witness else None  # before anything is written
         _secret(workspace.store)  # made now, so that the first quote need not write
@@ -239,6 +253,7 @@ class Server:
             QuoteIds(workspace.store),
             Rates(settings.requests_per_second, settings.burst),
             settings,
+            Underway(),
             watch,
         )
 

@@ -38,6 +38,7 @@ from blowfishdb.entrypoints.server.api import books
 from blowfishdb.entrypoints.server.api.requests import Body, Plain
 from blowfishdb.entrypoints.server.once import Key, Reply, RunningQuestions, answered_once
 from blowfishdb.entrypoints.server.problems import Problem, read
+from blowfishdb.entrypoints.server.waiting import given_up
 from blowfishdb.language.condition import condition
 from blowfishdb.messages.answers import Answer, compare
 from blowfishdb.messages.questions import Terms
@@ -194,9 +195,16 @@ router: Final = APIRouter(tags=["Questions"])
 
 
 @router.post("/datasets/{dataset}/quotes", summary="What a question would cost")
-def quote(dataset: str, body: QuestionBody, caller: Asker) -> dict[str, Any]:
-    """What an answer would cost. Free, and computed without touching the data; valid for an hour."""
-    return offer(caller, body.asking(caller.gateway[dataset]), body).to_plain()
+def quote(
+    dataset: str, body: QuestionBody, caller: Asker, request: Request, more: bool = True
+) -> dict[str, Any]:
+    """What an answer would cost. Free, and computed without touching the data; valid for an hour.
+
+    With ``more=false`` the price alone, at once: ``plain_epsilon`` and ``dividend`` are null, and neither
+    ``alternatives`` nor ``fits`` are looked for. A quote is given up when its connection is closed.
+    """
+    asking = body.asking(caller.gateway[dataset])
+    return offer(caller, asking, body, more=more, cancel=given_up(request.scope)).to_plain()
 
 
 @router.post("/datasets/{dataset}/explain", summary="How a question would be answered")
@@ -254,9 +262,16 @@ class OfferedQuote:
         return {**self.quote.to_plain(), "quote_id": self.id, "expires": self.expires}
 
 
-def offer(caller: Caller, asking: Asking, body: QuestionBody) -> OfferedQuote:
+def offer(
+    caller: Caller,
+    asking: Asking,
+    body: QuestionBody,
+    *,
+    more: bool = True,
+    cancel: Cancellation | None = None,
+) -> OfferedQuote:
     """The price of a question; ``body`` is what it was asked by, and is asked again when it is taken up."""
-    quote = asking.quote()
+    quote = asking.quote(more=more, cancel=cancel)
     id_, expires = caller.server.quotes.sign(
         user=caller.name,
         dataset=asking.dataset,

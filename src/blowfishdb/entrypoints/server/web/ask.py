@@ -18,6 +18,7 @@ from blowfishdb.entrypoints.server.api import questions
 from blowfishdb.entrypoints.server.api.questions import AskBody, OfferedQuote
 from blowfishdb.entrypoints.server.once import Reply
 from blowfishdb.entrypoints.server.problems import Problem, told
+from blowfishdb.entrypoints.server.waiting import given_up
 from blowfishdb.entrypoints.server.web.ask_draft import (
     CUTS,
     MECHANISMS,
@@ -102,7 +103,7 @@ def _page(
         "change": change,
         "policy": sentences(facts.policy),
     }
-    if request.method == "GET" and request.headers.get("Part") == "quote":
+    if request.method == "GET" and request.headers.get("Part") in ("quote", "price"):
         return render_part(request, "analyst/quote_alone.html", caller=caller, **priced)
     return render(
         request,
@@ -130,7 +131,8 @@ def _priced(request: Request, draft: Draft, domain: Domain, caller: Caller, data
         source = caller.gateway[dataset]
         body, explaining = draft.asked(domain, dataset, source.select)
         asking = body.asking(source)
-        offered = questions.offer(caller, asking, body)
+        more = request.headers.get("Part") != "price"
+        offered = questions.offer(caller, asking, body, more=more, cancel=given_up(request.scope))
         priced["quote"] = _Price.of(offered, draft, caller.gateway.budget(dataset).total)
         priced["explanation"] = source.explain(asking) if explaining else None
     except BlowfishError as error:

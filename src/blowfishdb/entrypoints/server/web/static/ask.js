@@ -6,23 +6,33 @@ const PAUSE = 50; // between keys of one number; a quote is due 200 ms after the
 let timer = 0;
 let running = null;
 
+// The price comes first and alone; a second request fills in what plain privacy costs and what is cheaper. A new
+// change aborts both, and the server gives up what nobody waits for.
 async function refresh(address) {
   running?.abort();
   running = new AbortController();
+  const signal = running.signal;
   quote.setAttribute("aria-busy", "true");
   try {
-    const response = await fetch(address, { signal: running.signal, headers: { Accept: "text/html", Part: "quote" } });
-    if (response.redirected || !response.ok) {
-      location.assign(address);
-      return;
-    }
-    const page = new DOMParser().parseFromString(await response.text(), "text/html");
-    quote.replaceChildren(...page.body.childNodes);
+    if (!(await show(address, "price", signal))) return;
     quote.removeAttribute("aria-busy");
     history.replaceState(null, "", address);
+    if (quote.querySelector("[data-more]")) await show(address, "quote", signal);
   } catch (error) {
     if (error.name !== "AbortError") location.assign(address);
   }
+}
+
+async function show(address, part, signal) {
+  const response = await fetch(address, { signal, headers: { Accept: "text/html", Part: part } });
+  if (response.redirected || !response.ok) {
+    location.assign(address);
+    return false;
+  }
+  const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  if (signal.aborted || quote.querySelector("[data-sent]")) return false;
+  quote.replaceChildren(...page.body.childNodes);
+  return true;
 }
 
 const address = () => `${location.pathname}?${new URLSearchParams(new FormData(form))}`;
