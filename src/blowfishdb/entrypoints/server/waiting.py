@@ -16,11 +16,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final, final
 
-from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from blowfishdb.core.cancellation import Cancellation
-from blowfishdb.entrypoints.server.problems import problem, respond
+from blowfishdb.entrypoints.server.problems import problem
 
 _ALWAYS: Final = ("/api/v1/health", "/static/")
 """What a busy worker still answers: that it is alive, and what is quick."""
@@ -49,7 +48,7 @@ class Waiting:
             detail = "The server has as many requests as it can take. Nothing was charged."
             headers = {"Retry-After": str(_AGAIN)}
             busy = problem(503, "busy", detail, fixes=(f"again in {_AGAIN} second",), headers=headers)
-            await (await respond(Request(scope), busy))(scope, receive, send)
+            await busy.response()(scope, receive, send)  # a page would have to wait for a thread
             return
         self._inside += 1
         try:
