@@ -101,4 +101,4 @@ def test_without_candidates_it_refuses():
     with pytest.raises(NotProven):
         Best(()).plan(workloads.Histogram(2), graphs.Full(2))
     with pytest.raises(NotProven, match="hides"):
-        Best((Optimized(),)).plan(workloads.Histogram(2), graphs.AddRemove(2))
+        Best((Optimized(),)).plan(workloads.Marginals((2, 2), [[0], [1]]), graphs.AddRemove(4))

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
+
 from blowfishdb.core.domain.bins import LIMIT
 from blowfishdb.core.errors import NotProven
 from blowfishdb.core.graphs import PolicyGraph
@@ -25,6 +27,7 @@ from blowfishdb.mechanisms.optimized.flux import Flux
 from blowfishdb.mechanisms.optimized.lattice import LatticeNoise
 from blowfishdb.mechanisms.optimized.line import OptimizedLine
 from blowfishdb.mechanisms.optimized.line_design import LineQuestions, pieces
+from blowfishdb.mechanisms.optimized.line_presence import PresenceLine, design_with_total
 from blowfishdb.mechanisms.optimized.over_edges import BoxesOverEdges
 from blowfishdb.mechanisms.plan import Mechanism, Plan
 
@@ -147,7 +150,8 @@ class Optimized(Mechanism):
 
     *Guarantee*: ε-Blowfish; the sensitivity is the exact maximum over the edges of the policy, computed
     after the weights are rounded. *Error*: exact before the data is read; on a line of 256 cells 1.0–7.7
-    times the lower bound. Totals that the policy leaves public are used, so hidden presence is refused.
+    times the lower bound. Totals that the policy leaves public are used; where presence is hidden, hats and a
+    noisy total are measured, on a line only.
 
     >>> plan = bf.mechanisms.Optimized().plan(bf.workloads.AllRanges(64), bf.graphs.Threshold(64, 4))
     >>> plan.name
@@ -157,10 +161,7 @@ class Optimized(Mechanism):
     def plan(self, workload: Workload, graph: PolicyGraph) -> Plan:
         check_sizes(workload, graph)
         if graph.absent:
-            raise NotProven(
-                "Optimized strategies use the number of records, which this policy hides.",
-                fixes=("use Laplace(), which never uses it",),
-            )
+            return _without_total(workload, graph)
         if isinstance(workload, LineQuestions):
             stretches = pieces(workload, graph)
             if stretches is not None:
@@ -173,3 +174,15 @@ class Optimized(Mechanism):
             "policy of distances or of contiguous parts.",
             fixes=("use Best(), which knows what else is proven here",),
         )
+
+
+def _without_total(workload: Workload, graph: PolicyGraph) -> Plan:
+    """The plan where records come and go: no total is public."""
+    ends = graph.counted.right_ends()
+    if not isinstance(workload, LineQuestions) or ends is None or ends.size < 2:
+        raise NotProven(
+            "Optimized strategies use the number of records, which this policy hides.",
+            fixes=("use Laplace(), which never uses it",),
+        )
+    reach = ends - np.arange(ends.size)
+    return PresenceLine(workload, graph, design_with_total(workload, reach))

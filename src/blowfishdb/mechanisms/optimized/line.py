@@ -16,22 +16,19 @@ from scipy.sparse import csr_array, vstack
 
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
 from blowfishdb.core.budget import AnyEpsilon, positive
-from blowfishdb.core.domain.bins import LIMIT
-from blowfishdb.core.errors import TooLarge
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.workloads import Ranges
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.linear.strategy import UnitScales
 from blowfishdb.mechanisms.optimized.line_design import LineQuestions, Piece
-from blowfishdb.mechanisms.plan import Plan
+from blowfishdb.mechanisms.optimized.line_plan import LinePlan
 
 _DENSE = 12_000  # cells up to which the covariance of all prefixes is gone through, some rows at a time
-_FEW = 100_000
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class OptimizedLine(Plan):
+class OptimizedLine(LinePlan):
     """Hats and ramps with noise of scale K/(w·ε), then weighted least squares with the public totals.
 
     *Guarantee*: ε-Blowfish, exactly ε on the worst edge of every component
@@ -70,61 +67,21 @@ class OptimizedLine(Plan):
 
     def decode(self, measured: Numbers, x: IntArray) -> Numbers:
         """Of ``x`` only the totals of components are used: the cuts between them."""
-        self._check_listable()
+        self.check_listable()
         truth = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(x)))
         cuts = np.where(self._known, truth, 0).astype(np.float64)
         for piece, (begin, end) in zip(self.pieces, pairwise(self._begins), strict=True):
             left = truth[piece.starts]
             inner = piece.cuts(measured[begin:end], truth[piece.starts + piece.cells] - left)
             cuts[piece.inner] = inner + left[:, None]
-        return self._answers(cuts)
+        return self.answers(cuts)
 
-    def spread(self, noise: Numbers) -> Numbers:
-        self._check_listable()
-        return self._answers(self._cut_errors(noise))
-
-    def _cut_errors(self, noise: Numbers) -> FloatArray:
+    def cut_errors(self, noise: Numbers) -> FloatArray:
         """The errors of the cuts 0 … k, zero where the policy leaves them public."""
         errors = np.zeros((*noise.shape[:-1], self.workload.size + 1))
         for piece, (begin, end) in zip(self.pieces, pairwise(self._begins), strict=True):
             errors[..., piece.inner] = piece.cuts(noise[..., begin:end], 0)
         return errors
-
-    def _answers(self, cuts: FloatArray) -> FloatArray:
-        if self.workload.one_per_cell:
-            return np.asarray(np.diff(cuts))
-        if self.workload.prefixes:
-            return np.asarray(cuts[..., 1:])
-        first, last = self._ends
-        return np.asarray(cuts[..., last + 1] - cuts[..., first])
-
-    def largest_errors(self, noise: Numbers) -> FloatArray:
-        """For all ranges, max − min of the errors of the cuts: never k² answers."""
-        errors = self._cut_errors(noise)
-        if self.workload.every_range:
-            return np.asarray(np.ptp(errors, axis=-1))
-        return np.asarray(np.abs(self._answers(errors)).max(axis=-1))
-
-    @property
-    def width(self) -> int:
-        asked = self.workload.size if self.workload.every_range else self.workload.count
-        return max(len(self.scales), asked)
-
-    @cached_property
-    def _ends(self) -> tuple[IntArray, IntArray]:
-        """The first and the last cell of every question."""
-        self._check_listable()
-        starts, stops = self.workload.intervals()
-        return starts, stops - 1
-
-    def _check_listable(self) -> None:
-        if self.workload.count > LIMIT:
-            raise TooLarge(
-                f"{self.workload.count:,} answers are too many to list.",
-                fixes=(
-                    "ask for the cumulative histogram: every range is a difference of two of its answers",
-                ),
-            )
 
     # --- what is exact --------------------------------------------------------------------------
 
@@ -138,7 +95,7 @@ class OptimizedLine(Plan):
 
     @cached_property
     def exact(self) -> BoolArray:
-        first, last = self._ends
+        first, last = self.ends
         return np.asarray(self._known[first] & self._known[last + 1])
 
     @property
@@ -155,7 +112,7 @@ class OptimizedLine(Plan):
 
     def variances(self, of_noise: FloatArray) -> FloatArray:
         """Of every answer; all stretches of a piece carry the noise of its first one."""
-        first, last = self._ends
+        first, last = self.ends
         if len(self.pieces) == 1 and len(self.pieces[0].starts) == 1 and self._known.sum() == 2:
             return self.pieces[0].solver.range_variances(first, last, of_noise=of_noise)
         of_cuts = np.zeros(self.workload.size + 1)
@@ -194,7 +151,7 @@ class OptimizedLine(Plan):
 
     def largest_variance(self, of_noise: FloatArray) -> float:
         """Many ranges are not gone through: the two ends of the worst one err by at most twice a prefix."""
-        if not self.workload.every_range or self.workload.count <= _FEW:
+        if not self.many:
             return float(self.variances(of_noise).max())
         cuts = [
             piece.solver.prefix_variances(noise).max() for piece, noise in self._first_stretches(of_noise)

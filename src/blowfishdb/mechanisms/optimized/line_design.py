@@ -237,12 +237,12 @@ class _Search:
             return  # nothing beats the cells themselves once θ ≥ 2: 2.0 to 2.3 times the bound
         if self._whole:
             for levels in self._depths(self._cells):
-                yield Shape(self._cells, _strides(self._cells, levels)[:-1])
+                yield Shape(self._cells, nested_strides(self._cells, levels)[:-1])
         if self._theta < self._cells - 1:
             if self._theta <= 3:
                 yield Shape(self._cells, (), Ramp(1, 1))
             for levels in self._depths(self._theta):
-                *hats, stride = _strides(self._theta, levels)
+                *hats, stride = nested_strides(self._theta, levels)
                 window = hats[-1] * max(1, round(_RAMP_FRACTION * stride / hats[-1]))
                 yield Shape(self._cells, tuple(hats), Ramp(stride, window))
 
@@ -255,7 +255,7 @@ class _Search:
         return both[:1] if self._whole and self._cells > _SLOW else both
 
 
-def _strides(span: int, levels: int) -> tuple[int, ...]:
+def nested_strides(span: int, levels: int) -> tuple[int, ...]:
     """Nested strides 1 … ≈ span in ``levels`` about equal steps."""
     strides = [1]
     for level in range(levels, 0, -1):
