@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from blowfishdb.core.accuracy import Accuracy
+from blowfishdb.core.accuracy import Accuracy, independent_epsilon
 from blowfishdb.core.domain.attributes import Category, Integer, Real
 from blowfishdb.core.domain.domain import Axis
 from blowfishdb.core.errors import InvalidInput, InvalidWorkload
@@ -21,6 +23,7 @@ from blowfishdb.core.questions.kinds import (
     Sum,
     Top,
 )
+from blowfishdb.noise import seeded
 
 AGE = Integer(0, 99)
 TEN = Axis("age", AGE, AGE.bins(width=10))
@@ -106,6 +109,34 @@ class TestReading:
             names = TEN.labels()
             assert all(names[i] in chosen for i in range(10) if truth[i] > third + alpha)
             assert all(truth[i] >= third - alpha for i in range(10) if names[i] in chosen)
+
+    def test_a_bin_of_the_top_can_fail_on_one_side_only(self) -> None:
+        """Noise that is unbounded on the side that does not count, with ties at the last place."""
+        rng, alpha, names = np.random.default_rng(7), 6, TEN.labels()
+        for _ in range(2_000):
+            count = int(rng.integers(1, 10))
+            truth = rng.integers(0, int(rng.integers(2, 40)), size=10)
+            # the bins above the last place, and some at it
+            inside = np.argsort(-truth, kind="stable")[:count]
+            upper = np.where(np.isin(np.arange(10), inside), 1_000, alpha // 2)
+            lower = np.where(np.isin(np.arange(10), inside), -alpha // 2, -1_000)
+            noisy = truth + rng.choice([lower, upper, np.zeros(10, dtype=int)], axis=0)
+            noisy = np.where(rng.random(10) < 0.5, truth + lower, noisy)
+            chosen = set(Top(count).read(release(list(noisy), alpha / 2), (TEN,)).labels[0])
+            last = np.sort(truth)[-count]
+            assert all(names[i] in chosen for i in range(10) if truth[i] > last + alpha)
+            assert all(truth[i] >= last - alpha for i in range(10) if names[i] in chosen)
+        assert Top(3).requirement(Accuracy(6, 0.05), (TEN,)).one_sided
+
+    def test_the_price_of_a_top_keeps_its_promise(self) -> None:
+        """Data on which every bin can fail: one far below, one far above, the rest at the edge of ±α."""
+        truth, alpha, beta = np.array([60] * 5 + [60 - 9] * 5), 8, 0.2
+        needed = Top(5).requirement(Accuracy(alpha, beta), (TEN,))
+        epsilon = independent_epsilon(np.full(10, 2.0), needed)
+        assert epsilon < independent_epsilon(np.full(10, 2.0), replace(needed, one_sided=False))
+        noise = seeded(3).discrete_laplace(2 / epsilon.fraction, (20_000, 10))
+        fails = ((truth + noise)[:, 5:].max(axis=1) >= (truth + noise)[:, :5].min(axis=1)).mean()
+        assert 0.02 < fails <= beta
 
     def test_above_is_right_up_to_alpha(self) -> None:
         truth = np.array([10, 19, 20, 21, 30, 40, 0, 5, 25, 15])

@@ -386,7 +386,12 @@ class Top(Kind):
     """The ``count`` fullest bins ([APEx] TCQ).
 
     With c_k the k-th largest count: with probability 1−β no bin below c_k−α is returned and none above
-    c_k+α is missed. Counts within ±α/2 everywhere suffice.
+    c_k+α is missed. Each bin can fail on one side only: let T be the bins above c_k and as many of those
+    at c_k as make them k. If no bin of T is more than α/2 too low and no other more than α/2 too high, then
+
+    - a bin below c_k−α ends below c_k−α/2, so all k bins of T are in front of it;
+    - were a bin above c_k+α missed, k bins at or below c_k or in T would be in front of it: one of them is
+      not in T, and it ends at most at c_k+α/2, behind the one that was missed.
     """
 
     count: int
@@ -405,7 +410,7 @@ class Top(Kind):
         return HistogramRows(axes[0].bins.count)
 
     def requirement(self, accuracy: Accuracy, axes: tuple[Axis, ...]) -> Accuracy:
-        return replace(accuracy, alpha=accuracy.alpha / 2, simultaneous=True)
+        return replace(accuracy, alpha=accuracy.alpha / 2, one_sided=True, simultaneous=True)
 
     def promised(self, alpha: float, axes: tuple[Axis, ...]) -> float:
         return 2 * alpha
