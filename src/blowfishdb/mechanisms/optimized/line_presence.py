@@ -73,7 +73,7 @@ class HatsAndTotal:
     @property
     def column(self) -> int:
         """What a record adds to all rows together, times their weights: the same for every cell."""
-        return sum(map(mul, self.shape.hats, self.hats)) + self.total
+        return int(sum(map(mul, self.shape.hats, self.hats))) + self.total
 
     @cached_property
     def sensitivity(self) -> int:
