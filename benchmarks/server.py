@@ -142,19 +142,24 @@ class Connection:
             raise SystemExit("The server closed a connection.")
         self._got += got
         head, found, body = self._got.partition(b"\r\n\r\n")
-        length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0] or 0) if found else -1
-        return self._got if found and len(body) >= length else None
+        if not found:
+            return None
+        length = head.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0]
+        whole = len(body) >= int(length) if length else body.endswith(b"0\r\n\r\n")  # pages come in pieces
+        return self._got if whole else None
 
 
 def load(port: int, process: int, token: str, clients: int, seconds: float, ask: Ask) -> dict[str, Any]:
     """All clients at once, each one request after another, for so many seconds."""
     chosen = selectors.DefaultSelector()
-    for number in range(clients):
-        one = Connection(port, token)
-        one.send(*ask(number, 0))  # connections are open before the clock runs
-        while (answered := one.received()) is None:
+    first = Connection(port, token)
+    for number in range(clients):  # what has to be there for the first request is made before the clock runs
+        first.send(*ask(number, 0))
+        while (answered := first.received()) is None:
             pass
         _check(answered)
+    for number in range(clients):  # a server closes a connection on which nothing comes for some seconds
+        one = Connection(port, token)
         chosen.register(one.socket, selectors.EVENT_READ, (one, number, itertools.count(1)))
     times: list[float] = []
     before, own = processor_seconds(process), time.process_time()
