@@ -89,7 +89,8 @@ def test_what_was_asked_is_free_again(earlier: Earlier, workspace: Workspace) ->
         said = {name: terms.pop(name) for name in ("price", "stored")}
         now = price_of(workspace, Asked(**terms))
         assert now["stored"] == said["stored"], terms
-        assert float(now["price"]) == pytest.approx(float(said["price"]), rel=1e-6), terms
+        # a price by simulation was drawn once for each accuracy, and is now looked up on a grid
+        assert float(now["price"]) == pytest.approx(float(said["price"]), rel=0.035), terms
     assert {name: workspace.budget(name) for name in workspace.datasets()} == before
 
 

@@ -37,7 +37,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
         (("export", "9999", "--format", "csv"), 2),
         (("ask", *QUESTION, "--error", "2", "--yes", "--max-cost", "0.01"), 3),
         (("ask", *QUESTION, "--error", "2", "--yes", "--max-cost", "90"), 3),
-        (("quote", *QUESTION, "--error", "0.0000001"), 5),
+        (("quote", *QUESTION, "--error", "0.0000001", "--mechanism", "hierarchical"), 5),
     ],
 )
 def test_exit_codes_and_problems(shell: Shell, arguments: tuple[str, ...], code: int) -> None:

@@ -86,7 +86,7 @@ def difference(mine: str, theirs: str) -> str:
 
 _ITS_OWN = (
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?", "then"),
-    (r"quote_id\W+[\w.-]+", "signed"),
+    (r"quote_id\W+[\w.-]+=*", "signed"),
     (r"\b[0-9a-f]{32}\b|\b[0-9a-f]{64}\b", "numbered"),
     (r"\b\d+:[0-9a-f]{40}\b", "head"),
 )
