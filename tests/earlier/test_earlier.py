@@ -82,6 +82,10 @@ def test_its_answers_have_the_same_numbers(earlier: Earlier, workspace: Workspac
         assert json.loads(json.dumps(answer_facts(answer))) == facts, facts["receipt"]["question"]
 
 
+LOOKED_UP = {("histogram(age, bins=5)", 90)}
+"""Whose price came from draws for this accuracy alone, and is a little lower since it is looked up."""
+
+
 def test_what_was_asked_is_free_again(earlier: Earlier, workspace: Workspace) -> None:
     before = {name: workspace.budget(name) for name in workspace.datasets()}
     for facts in earlier.facts["again"]:
@@ -89,8 +93,11 @@ def test_what_was_asked_is_free_again(earlier: Earlier, workspace: Workspace) ->
         said = {name: terms.pop(name) for name in ("price", "stored")}
         now = price_of(workspace, Asked(**terms))
         assert now["stored"] == said["stored"], terms
-        # a price by simulation was drawn once for each accuracy, and is now looked up on a grid
-        assert float(now["price"]) == pytest.approx(float(said["price"]), rel=0.035), terms
+        price, before_it = float(now["price"]), float(said["price"])
+        if (terms["question"], terms.get("error")) in LOOKED_UP:
+            assert 0.97 * before_it < price < before_it, terms
+        else:
+            assert price == pytest.approx(before_it, rel=1e-6), terms
     assert {name: workspace.budget(name) for name in workspace.datasets()} == before
 
 
