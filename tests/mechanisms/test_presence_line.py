@@ -144,6 +144,17 @@ def test_the_choice_takes_it_where_it_is_better():
     )
 
 
+@pytest.mark.parametrize("k", [2, 3, 5, 8, 20, 50])
+def test_no_choice_is_worse_for_it(k):
+    """Trees and noise on the cells are not even planned where it is proven: they never win."""
+    others = Best(tuple(m for m in Best().candidates if not isinstance(m, Optimized)))
+    graphs = [AddRemove(k), *(Threshold(k, theta).hide_presence() for theta in (1, 2, 4, k - 1) if theta < k)]
+    for graph in graphs:
+        for workload in (Histogram(k), Cumulative(k), AllRanges(k)):
+            without = others.plan(workload, graph).unit_error
+            assert Best().plan(workload, graph).unit_error <= without * (1 + 1e-6)
+
+
 def test_long_lines_are_planned_with_few_tries():
     strategy = design_with_total(Cumulative(50_000), np.minimum(500, 49_999 - np.arange(50_000)))
     plan = PresenceLine(Cumulative(50_000), Threshold(50_000, 500).hide_presence(), strategy)
