@@ -50,6 +50,16 @@ def test_what_another_process_changes_is_seen_at_once(ledger: Ledger, place: str
     assert ledger.left("people", "ana") == Epsilon(3)
 
 
+def test_it_says_what_it_has_in_memory_as_it_is_now(ledger: Ledger, place: str) -> None:
+    store, left = ledger.store, ("left", "people", "ana")
+    assert not store.remembers(left)
+    ledger.left("people", "ana")
+    assert store.remembers(left) == store.sqlite  # elsewhere nothing tells whether it was changed
+    assert not store.remembers(("left", "people", "ben"))
+    subprocess.run([sys.executable, "-c", SET, place], check=True)
+    assert not store.remembers(left)
+
+
 def test_what_it_changes_itself_is_seen_at_once(ledger: Ledger) -> None:
     for total in (2, 3, 4):
         ledger.set_budget("people", Epsilon(total), "curator")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from blowfishdb.adapters.store.database import Store
 from blowfishdb.adapters.tokens import Tokens
 from blowfishdb.core.errors import InvalidInput, TooManyAttempts
 from blowfishdb.entrypoints.server.middleware import Rates
@@ -192,6 +194,15 @@ def test_revoked_users_are_out_at_once(here: Running) -> None:
     assert changed.json()["role"] == guest.get(ME).json()["role"] == "auditor"
     assert here.curator.delete("/api/v1/users/guest").status_code == 204
     assert guest.get(ME).status_code == 401
+
+
+def test_what_another_process_revokes_is_refused_at_the_next_request(here: Running) -> None:
+    text, token = Tokens(here.workspace.store).issue("analyst", purpose="api", lifetime=timedelta(hours=1))
+    known = client_of(here.app, text)
+    assert [known.get(ME).status_code for _ in range(3)] == [200, 200, 200]  # in memory from the second on
+    with closing(Store.open(here.workspace.place)) as elsewhere:
+        Tokens(elsewhere).revoke_token(token.id)
+    assert known.get(ME).status_code == 401
 
 
 def test_a_refused_change_changes_nothing_and_the_books_say_who_made_the_others(

@@ -9,6 +9,7 @@ import json
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, final
 
@@ -56,7 +57,7 @@ class DatasetEntry:
     shared: tuple[str, ...] = ()
     """Datasets that had the same rows when this one was declared; the curator confirmed that they add up."""
 
-    @property
+    @cached_property
     def rules(self) -> RowRules:
         """What the rows demand of every policy over them."""
         return _rules(self.source, self.domain)

@@ -65,9 +65,8 @@ class Catalogue:
 
     def first(self, kind: str, name: str) -> str | None:
         """The body of the first version; None if there is none."""
-        rows = select(catalogue.c.body).where(catalogue.c.kind == kind, catalogue.c.name == name)
-        first = rows.where(catalogue.c.version == 1)
-        return self._store.recalled(("first", kind, name), lambda read: read.execute(first).scalar())
+        asked = {"of_kind": kind, "of_name": name, "of_version": 1}
+        return self._store.recalled(("first", kind, name), lambda read: read.execute(_BODY, asked).scalar())
 
     def version(self, kind: str, name: str) -> int:
         """The number of the newest version; 0 if there is none."""

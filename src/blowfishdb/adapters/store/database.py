@@ -14,6 +14,7 @@ import time
 import uuid
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar, final
 from urllib.parse import quote
@@ -106,6 +107,11 @@ class Store:
         value: T = values[what]
         return value
 
+    def remembers(self, what: Hashable) -> bool:
+        """Whether ``recalled`` has it in memory as it is now, so that nobody waits for the database."""
+        since, values = self._known
+        return what in values and since == self._state()
+
     def _state(self) -> int | None:
         """A number that is another one after every change, whoever made it; None where there is none.
 
@@ -148,13 +154,17 @@ class Store:
         """Whether it is a file of its own."""
         return self._engine.dialect.name == "sqlite"
 
-    @property
+    @cached_property
     def file(self) -> Path | None:
-        """The file that it is, in full; None for a database elsewhere."""
+        """The file that it is, in full, as it was opened; None for a database elsewhere."""
+        path = self._path()
+        return path if path is None or self.read_only else path.resolve()
+
+    def _path(self) -> Path | None:
         if self.read_only:
             return Path(self.name)
         path = self._engine.url.database if self.sqlite else None
-        return Path(path).resolve() if path and path != ":memory:" else None
+        return Path(path) if path and path != ":memory:" else None
 
     def _leave_parent(self) -> None:
         """A connection must not be used on both sides of a fork: the child forgets those of its parent."""
@@ -180,10 +190,11 @@ class Store:
             )
 
     def _identity(self) -> tuple[int, int] | None:
-        if self.file is None:
+        path = self._path()  # which may lead to another file by now
+        if path is None:
             return None
         try:
-            status = self.file.stat()
+            status = path.stat()
         except OSError:
             return (0, 0)
         return status.st_dev, status.st_ino

@@ -20,7 +20,7 @@ from __future__ import annotations
 import ipaddress
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, final
 
@@ -30,7 +30,7 @@ from fastapi.routing import APIRoute, iter_route_contexts
 from starlette.concurrency import run_in_threadpool
 
 from blowfishdb.adapters.accounts import network
-from blowfishdb.adapters.tokens import Account, Role, csrf_matches
+from blowfishdb.adapters.tokens import Account, Purpose, Role, csrf_matches
 from blowfishdb.core.errors import NotAllowed, NotSignedIn
 from blowfishdb.entrypoints.server.server import Server, server_of
 from blowfishdb.messages.answers import Answer, answer_summary
@@ -85,7 +85,7 @@ class Gate(ABC):
     """What stands before a route; a route without one is refused when the server starts."""
 
     @abstractmethod
-    def __call__(self, request: Request) -> Caller | Awaitable[Caller | None] | None:
+    async def __call__(self, request: Request) -> Caller | None:
         """Let the request through, or raise."""
 
 
@@ -94,8 +94,8 @@ class _Allowed(Gate):
     def __init__(self, roles: tuple[Role, ...]) -> None:
         self.roles = roles
 
-    def __call__(self, request: Request) -> Caller:
-        caller = who(request)
+    async def __call__(self, request: Request) -> Caller:
+        caller = await who(request)
         if caller is None:
             raise _not_signed_in()
         caller.account.check_role(*self.roles)
@@ -104,15 +104,15 @@ class _Allowed(Gate):
 
 @final
 class _Public(Gate):
-    def __call__(self, request: Request) -> Caller | None:
-        return who(request)
+    async def __call__(self, request: Request) -> Caller | None:
+        return await who(request)
 
 
 @final
 class _Door(Gate):
     """Where people sign in: whoever they were before does not matter, only where they come from."""
 
-    def __call__(self, request: Request) -> Caller | None:
+    async def __call__(self, request: Request) -> Caller | None:
         server_of(request).rates.take(f"address:{network(address(request))}")
         return None
 
@@ -121,8 +121,8 @@ class _Door(Gate):
 class _Watching(Gate):
     """Whoever reads the books, and programs on this machine if the settings say so."""
 
-    def __call__(self, request: Request) -> Caller | None:
-        caller = who(request)
+    async def __call__(self, request: Request) -> Caller | None:
+        caller = await who(request)
         if caller is not None:
             caller.account.check_role(Role.CURATOR, Role.AUDITOR)
         elif not (server_of(request).settings.loopback_metrics and from_this_machine(request)):
@@ -149,7 +149,7 @@ BookReader = Annotated[Caller, Depends(allowed(Role.CURATOR, Role.AUDITOR))]
 Anyone = Annotated[Caller | None, Depends(public)]
 
 
-def who(request: Request, field: str | None = None) -> Caller | None:
+async def who(request: Request, field: str | None = None) -> Caller | None:
     """The one who sent a request, counted against what one caller may send; None for nobody.
 
     A token that is wrong or over is refused rather than overlooked, so that nobody works on signed out.
@@ -158,9 +158,9 @@ def who(request: Request, field: str | None = None) -> Caller | None:
     server = server_of(request)
     bearer, cookie = _bearer(request), request.cookies.get(server.settings.cookie)
     if bearer is not None:
-        account = server.tokens.who(bearer, purpose="api")
+        account = await _holder(server, bearer, "api")
     elif cookie:
-        account = server.tokens.who(cookie, purpose="session")
+        account = await _holder(server, cookie, "session")
     else:
         account = None
     server.rates.take(f"user:{account.user}" if account else f"address:{network(address(request))}")
@@ -173,6 +173,13 @@ def who(request: Request, field: str | None = None) -> Caller | None:
     request.state.user, request.state.role = account.user, account.role
     secret = cookie if bearer is None else None
     return Caller(account, server.workspace.as_user(account.user), server, secret)
+
+
+async def _holder(server: Server, text: str, purpose: Purpose) -> Account | None:
+    """Whose token it is, today; other requests go on while the database has to be asked."""
+    if server.tokens.at_hand(text):
+        return server.tokens.who(text, purpose=purpose)
+    return await run_in_threadpool(server.tokens.who, text, purpose=purpose)
 
 
 def address(request: Request) -> str:
@@ -247,7 +254,7 @@ class PageGate(Gate):
 
     async def __call__(self, request: Request) -> Caller | None:
         _check_origin(request)
-        caller = await run_in_threadpool(who, request, await _field(request))
+        caller = await who(request, await _field(request))
         request.state.caller, request.state.wanted = caller, self.roles
         if self.roles:
             if caller is None:

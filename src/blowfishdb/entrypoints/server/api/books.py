@@ -6,7 +6,6 @@ Budgets: what a dataset may lose, and who may spend how much of it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from importlib.metadata import version
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -62,7 +61,7 @@ def head(caller: BookReader) -> HeadShown:
 def health(request: Request, _: Anyone) -> Health:
     """Answers once the workspace can be read."""
     server_of(request).workspace.datasets()
-    return Health(status="ok", version=version("blowfishdb"))
+    return Health(status="ok", version=request.app.version)
 
 
 @router.get("/metrics", summary="Numbers for Prometheus", response_class=Response)

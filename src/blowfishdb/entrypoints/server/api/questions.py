@@ -194,17 +194,19 @@ class BatchOf(Body):
 router: Final = APIRouter(tags=["Questions"])
 
 
-@router.post("/datasets/{dataset}/quotes", summary="What a question would cost")
+@router.post(
+    "/datasets/{dataset}/quotes", summary="What a question would cost", response_model=dict[str, Any]
+)
 def quote(
     dataset: str, body: QuestionBody, caller: Asker, request: Request, more: bool = True
-) -> dict[str, Any]:
+) -> JSONResponse:
     """What an answer would cost. Free, and computed without touching the data; valid for an hour.
 
     With ``more=false`` the price alone, at once: ``plain_epsilon`` and ``dividend`` are null, and neither
     ``alternatives`` nor ``fits`` are looked for. A quote is given up when its connection is closed.
     """
     asking = body.asking(caller.gateway[dataset])
-    return offer(caller, asking, body, more=more, cancel=given_up(request.scope)).to_plain()
+    return JSONResponse(offer(caller, asking, body, more=more, cancel=given_up(request.scope)).to_plain())
 
 
 @router.post("/datasets/{dataset}/explain", summary="How a question would be answered")

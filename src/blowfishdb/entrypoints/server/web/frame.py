@@ -151,7 +151,7 @@ class Asset:
 class _NobodyInParticular(Gate):
     """Files without a secret in them: who asks is not looked up, so that a page costs one look, not six."""
 
-    def __call__(self, request: Request) -> Caller | None:
+    async def __call__(self, request: Request) -> Caller | None:
         return None
 
 
