@@ -203,11 +203,15 @@ def test_a_kept_promise_whose_past_is_above_its_total_has_nothing_left(ws: Works
 
 
 def test_an_older_workspace_gets_its_past_back(ws: Workspace, tmp_path: Path) -> None:
-    from blowfishdb.adapters.store.tables import budgets, meta
+    from blowfishdb.adapters.store.tables import budgets, events, grids, meta, releases
 
     dear_past(ws)
     ws["salaries"].publish(within(50), confirm=True)
     with ws.store.writing() as connection:  # as format 4 had it
+        releases.drop(connection)
+        grids.drop(connection)
+        for index in events.indexes:
+            index.drop(connection)
         connection.execute(budgets.update().values(carried=0))
         connection.execute(meta.update().where(meta.c.name == "schema").values(value="4"))
     with bf.open(tmp_path / "work.blowfish") as again:

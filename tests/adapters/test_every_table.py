@@ -47,6 +47,8 @@ NAMED = {
     "promises": r"The promise ",
     "losses": r"What charge .* costs under kept promises|The promise ",
     "events": "Event |The end of the events",
+    "releases": r"The index (of release .* is not|speaks of a release )",
+    "grids": "The boxes .* of the index are not",
     "seals": r"The seals are not those|The key under which|.* was changed outside of BlowfishDB",
     "catalogue": r"Version .* of the .* of ",
     "users": "The account ",

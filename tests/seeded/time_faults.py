@@ -239,7 +239,7 @@ FAULTS = (
         _dropped_at_no_distance,
         "dropping without edges",
     ),
-    Fault("dearest", "answers lose what the dearest does", "_added", _dearest, "farther lost together"),
+    Fault("dearest", "answers lose what the dearest does", "summed/added", _dearest, "farther lost together"),
     Fault(
         "refresh forgotten",
         "answers before and after a refresh are about the same values",

@@ -224,8 +224,8 @@ Loss = Fraction | float
 """A privacy loss: an exact fraction, or ``math.inf``."""
 
 _FINE = 2**40
-"""Where inverse scales have no smaller common unit they are rounded up to multiples of 1/2⁴⁰, so that a loss
-is never understated."""
+"""Where inverse scales have no small common unit they are rounded up to multiples of 1/2⁴⁰ or of less, so
+that a loss is never understated."""
 
 
 class Kernel(ABC):
@@ -285,13 +285,22 @@ class ByRows(Kernel):
 
     @cached_property
     def unit(self) -> int:
-        """A loss of one is this many units."""
-        common = 1
+        """A loss of one is this many units: so many that every loss is a whole number, if there is room."""
+        finest, common = self._finest, 1
         for scale in self.scales:
             common = math.lcm(common, scale.numerator) if scale else common
-            if common > _FINE:
-                return _FINE
+            if common > finest:
+                return finest
         return common
+
+    @property
+    def _finest(self) -> int:
+        """A power of two so that all weights together stay below 2⁵⁹."""
+        times: list[int] = np.bincount(self.which, minlength=len(self.scales)).tolist()
+        each = (n / scale for n, scale in zip(times, self.scales, strict=True) if scale)
+        weight = sum(each, Fraction(0))
+        entry = 1 if isinstance(self.rows, Intervals) else int(np.abs(self.rows.entries).max(initial=1))
+        return max(_FINE, 1 << max(0, 59 - math.ceil(weight * entry + 1).bit_length()))
 
     @cached_property
     def weights(self) -> IntArray:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -30,7 +30,8 @@ from blowfishdb.core.graphs import Explicit, PolicyGraph, Product
 from blowfishdb.core.policy.policy import Policy, parts_of
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.linear.strategy import WeightedRows
-from blowfishdb.mechanisms.losses import ByRows, Kernel, Loss, Tightest
+from blowfishdb.mechanisms.losses import ByRows, Kernel, Loss
+from blowfishdb.mechanisms.summed import added, known_rows, summed
 
 _MOST_BOXES = 20_000
 _MOST_EDGES = 10**6
@@ -115,12 +116,13 @@ class _Common:
         noisy, exact = np.zeros(len(pairs), dtype=object), np.zeros(len(pairs), dtype=np.bool_)
         for kernel in self._apart(neither=first | second):
             place = np.append(self._places(kernel, declared), kernel.rows.size)  # ⊥ comes last
-            ends, which = np.unique(np.sort(place[pairs], axis=1), axis=0, return_inverse=True)
-            if len(ends) * kernel.rows.count > _MOST_WORK:
+            low, high = np.sort(place[pairs], axis=1).T
+            names, which = np.unique(low * (kernel.rows.size + 1) + high, return_inverse=True)
+            if len(names) * kernel.rows.count > _MOST_WORK:
                 return None
-            more, told = self._losses(kernel, ends)
-            noisy += more[which.ravel()]
-            exact |= told[which.ravel()]
+            more, told = self._losses(kernel, np.column_stack(np.divmod(names, kernel.rows.size + 1)))
+            noisy += more[which]
+            exact |= told[which]
         for side, own, other in ((0, first, second), (1, second, first)) if first else ():
             more, told = self._uncounted(declared, own, other)
             noisy += more[pairs[:, side]]
@@ -219,32 +221,63 @@ class WorstLoss:
 def total_loss(kernels: Sequence[Kernel], policy: Policy) -> WorstLoss:
     """What all releases together lost under ``policy``.
 
-    Largest losses are added up over the moves that can happen together: of all columns at once under a joint
-    policy, of one column at a time otherwise. Where edges can be listed, releases whose rows are known are
-    added up edge by edge instead. So it is exact for one release, and never too small.
+    Releases are summed up first, to one kernel for the same columns. Of these the largest losses are added up
+    over the moves that can happen together: of all columns at once under a joint policy, of one column at a
+    time otherwise. Where edges can be listed they are added up edge by edge instead. So it is exact for
+    releases about the same columns, and never too small.
     """
-    losses = []
-    for columns, moving in _moves(policy):
-        apart = _added(kernel.worst(moving) for kernel in kernels)
-        all_rows = [rows for kernel in kernels if (rows := known_rows(kernel)) is not None]
-        if len(all_rows) > 1:
-            others = [kernel.worst(moving) for kernel in kernels if known_rows(kernel) is None]
-            together = pairwise_loss(all_rows, moving)
-            apart = apart if together is None else min(apart, _added([together, *others]))
-        losses.append(WorstLoss(apart, columns))
-    return max(losses, key=lambda worst: worst.loss)
+    sums = summed(kernels)
+    moves = [WorstLoss(_under(sums, moving), columns) for columns, moving in _moves(policy)]
+    return max(moves, key=lambda worst: worst.loss)
 
 
-def _added(losses: Iterable[Loss]) -> Loss:
-    listed = list(losses)
-    return math.inf if any(math.isinf(loss) for loss in listed) else sum(listed, Fraction(0))
+def _under(kernels: Sequence[Kernel], moving: Policy) -> Loss:
+    """The least that can be shown to be enough, of kernels whose columns may all move at once."""
+    known = [kernel for kernel in kernels if known_rows(kernel) is not None]
+    others = added(kernel.worst(moving) for kernel in kernels if known_rows(kernel) is None)
+    groups = _connected(known, moving)
+    apart = added([others, *(_of_group(group, moving) for group in groups)])
+    if len(groups) < 2 or _independent(moving):
+        return apart
+    together = pairwise_loss(_rows_of(known), moving)
+    return apart if together is None else min(apart, added([together, others]))
 
 
-def known_rows(kernel: Kernel) -> ByRows | None:
-    """The rows of a release, if they are known."""
-    if isinstance(kernel, Tightest):
-        return next((view for view in kernel.views if isinstance(view, ByRows)), None)
-    return kernel if isinstance(kernel, ByRows) else None
+def _of_group(kernels: Sequence[Kernel], moving: Policy) -> Loss:
+    """Releases whose columns depend on each other."""
+    apart = added(kernel.worst(moving) for kernel in kernels)
+    together = pairwise_loss(_rows_of(kernels), moving) if len(kernels) > 1 and apart else None
+    return apart if together is None else min(apart, together)
+
+
+def _rows_of(kernels: Sequence[Kernel]) -> list[ByRows]:
+    return [rows for kernel in kernels if (rows := known_rows(kernel)) is not None]
+
+
+def _connected(kernels: Sequence[Kernel], moving: Policy) -> list[list[Kernel]]:
+    """Groups that share no column, and no part of the policy: what moves in one says nothing of another."""
+    parts = [frozenset(part.columns) for part in parts_of(moving).parts]
+    groups: list[tuple[frozenset[str], list[Kernel]]] = []
+    for kernel in kernels:
+        rows = known_rows(kernel)
+        assert rows is not None
+        touched = _columns(rows).union(*(part for part in parts if part & _columns(rows)))
+        joined, own = [kernel], touched
+        apart = []
+        for columns, group in groups:
+            if columns & own:
+                joined, own = [*group, *joined], own | columns
+            else:
+                apart.append((columns, group))
+        groups = [*apart, (own, joined)]
+    return [group for _, group in groups]
+
+
+def _independent(moving: Policy) -> bool:
+    """Whether what moves in one part leaves open what moves in others: then largest losses just add up."""
+    parts = parts_of(moving)
+    several = sum(part.graph.edge_count > 0 for part in parts.parts) > 1
+    return moving.constraints is None and not parts.hides_presence and (parts.joint or not several)
 
 
 def _moves(policy: Policy) -> list[tuple[tuple[str, ...], Policy]]:

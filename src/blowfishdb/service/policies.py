@@ -16,10 +16,11 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache, lru_cache
 from typing import Any, Final, final
 
 import numpy as np
@@ -38,6 +39,7 @@ from blowfishdb.mechanisms.best import FROM_KNOWN
 from blowfishdb.mechanisms.losses import ByDistance, ByRows, Kernel, Tightest
 from blowfishdb.mechanisms.reuse import StoredRelease
 from blowfishdb.mechanisms.reuse.stored import stacked
+from blowfishdb.mechanisms.summed import proportions
 from blowfishdb.mechanisms.total_loss import WorstLoss, total_loss
 from blowfishdb.messages.policies import EarlierPolicy, PastLoss
 from blowfishdb.messages.quotes import Quote, UnderPromise
@@ -69,7 +71,23 @@ class History:
         about: dict[int, list[Kernel]] = defaultdict(list)
         for rows, kernel in zip(self.rows, self.kernels, strict=True):
             about[rows].append(kernel)
-        return _past([total_loss(tuple(kernels), policy) for kernels in about.values() or [()]])
+        return _past([total_loss(tuple(kernels), policy) for kernels in _separate(about.values()) or [[]]])
+
+
+def _separate(about: Iterable[list[Kernel]]) -> list[list[Kernel]]:
+    """Releases by the rows that they are about; what is proportional and alone may be taken together.
+
+    Two such releases lose most between the same values, so the largest loss of both is the sum of theirs.
+    """
+    separate: list[list[Kernel]] = []
+    alone: dict[Hashable, list[Kernel]] = defaultdict(list)
+    for kernels in about:
+        alike = proportions(kernels[0]) if len(kernels) == 1 else None
+        if alike is None:
+            separate.append(kernels)
+        else:
+            alone[alike] += kernels
+    return [*separate, *alone.values()]
 
 
 def past_loss(kernels: tuple[Kernel, ...], policy: Policy) -> PastLoss:
@@ -100,31 +118,50 @@ def history(
 
     Charges without an answer count too, under way or lost, at the most that they could tell.
     """
-    answers = {stored.charge.id: stored.answer for stored in ledger.answers(dataset)}
     charges = ledger.charges(dataset)
     told = [
         charge
         for charge in charges
         if charge.state is not State.VOID and charge.detail.get("mechanism") not in _LOSE_NOTHING
     ]
+    answers = _measured(ledger, dataset, {charge.id for charge in told}, rows_per_person)
     kernels = tuple(_kernel(charge, answers.get(charge.id), policies, rows_per_person) for charge in told)
     rows = tuple(charge.detail["snapshot"] if lasting else charge.id for charge in told)
     paid = (c.amount for c in charges if c.state not in (State.VOID, State.RESERVED))
     return History(kernels, rows, max((c.id for c in charges), default=0), sum(paid, Epsilon(0)))
 
 
+def _measured(ledger: Ledger, dataset: str, wanted: Set[int], rows_per_person: int) -> dict[int, ByRows]:
+    """What was measured for charges with a stored release; of every shape one answer is read."""
+    indexed = [release for release in ledger.releases(dataset) if release.charge in wanted]
+    first = {release.shape: release.charge for release in reversed(indexed)}
+    stored = ledger.stored(first.values())
+    shapes = {
+        shape: measured({**json.loads(stored[charge].answer)["release"], "number": charge}, rows_per_person)
+        for shape, charge in first.items()
+    }
+    return {release.charge: _scaled(shapes[release.shape], release.scales) for release in indexed}
+
+
+def _scaled(shape: ByRows, scales: str) -> ByRows:
+    """The same rows with the noise of another release; exact rows that nobody was shown come last."""
+    own = tuple(_fraction(scale) for scale in json.loads(scales))
+    return replace(shape, scales=(*own, *shape.scales[len(own) :]))
+
+
+@lru_cache(maxsize=4096)
+def _fraction(text: str) -> Fraction:
+    return Fraction(text)
+
+
 def _kernel(
-    charge: Charge, answer: str | None, policies: Callable[[int], Policy | None], rows_per_person: int
+    charge: Charge, answer: ByRows | None, policies: Callable[[int], Policy | None], rows_per_person: int
 ) -> Kernel:
+    """What one charge lost: by what was measured, if that is stored, and by what was paid for it alone."""
     policy = policies(charge.detail["policy_version"])
     assert policy is not None  # no version is ever deleted
     bound = ByDistance(policy, Epsilon(charge.detail.get("alone", charge.amount)))  # in a basket it paid less
-    plain = None if answer is None else json.loads(answer)["release"]
-    return (
-        bound
-        if plain is None
-        else Tightest((measured({**plain, "number": charge.id}, rows_per_person), bound))
-    )
+    return bound if answer is None else Tightest((answer, bound))
 
 
 def measured(plain: dict[str, object], rows_per_person: int) -> ByRows:
@@ -275,6 +312,7 @@ class Publishing:
         return tuple(f"{event.at.date().isoformat()}: {_step(event)}" for event in steps)
 
     def _history(self, record: DatasetEntry) -> History:
+        @cache
         def policy(version: int) -> Policy | None:
             return self.records.policy(record.name, version)
 

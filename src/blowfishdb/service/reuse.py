@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections import defaultdict
+import threading
+from collections import OrderedDict, defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -33,14 +34,15 @@ from blowfishdb.core.errors import NotProven, TooLarge
 from blowfishdb.core.questions.projection import Projected
 from blowfishdb.mechanisms.losses import Kernel, ReleasedRows
 from blowfishdb.mechanisms.plan import DataDependentPlan, Observation, Plan
-from blowfishdb.mechanisms.reuse import Label, Offer, StoredRelease, cheapest, rows_of
+from blowfishdb.mechanisms.reuse import Candidates, Label, Offer, StoredRelease, candidates, cheapest, rows_of
+from blowfishdb.service.choosing import MOST, MOST_EXACT, Grid, SnapshotIndex
 from blowfishdb.service.policies import past_loss
 from blowfishdb.service.records import DatasetEntry
 
 _MOST_BINS = 20_000  # beyond these, arithmetic on releases would take longer than a quote may
 _MOST_BOXES = 1_000
-_MOST_RELEASES = 8  # the newest ones; more add little accuracy and cost time
 _MOST_REMEMBERED = 256
+_MOST_ROWS = 10**6  # of releases that are kept at hand: about 32 MB
 
 
 def stored_release(
@@ -73,13 +75,48 @@ def stored_release(
 
 
 @final
+@dataclass(eq=False)
+class _DatasetIndex:
+    """The index of one dataset, and up to which event it was read."""
+
+    seq: int = 0
+    grids: dict[str, Grid] = field(default_factory=dict)
+    snapshots: dict[int, SnapshotIndex] = field(default_factory=lambda: defaultdict(SnapshotIndex))
+
+
+@final
+class _Parsed:
+    """Releases that were read lately; those that nobody asked for are dropped first."""
+
+    def __init__(self) -> None:
+        self._releases: OrderedDict[int, StoredRelease] = OrderedDict()
+        self._rows = 0
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._releases
+
+    def __getitem__(self, number: int) -> StoredRelease:
+        self._releases.move_to_end(number)
+        return self._releases[number]
+
+    def add(self, release: StoredRelease) -> None:
+        """One more, and the oldest out if that is too much; a few are always kept, for one question."""
+        self._releases[release.number] = release
+        self._rows += release.rows.count
+        while self._rows > _MOST_ROWS and len(self._releases) > 4 * (MOST + MOST_EXACT):
+            self._rows -= self._releases.popitem(last=False)[1].rows.count
+
+
+@final
 @dataclass(frozen=True, eq=False)
 class StoredReleases:
-    """The releases of a workspace; read from the ledger once each."""
+    """The releases of a workspace: indexed as they come in, and read where a question touches them."""
 
     ledger: Ledger
-    _read: dict[int, tuple[int, StoredRelease | None]] = field(default_factory=dict)
-    _remembered: dict[Hashable, Offer | None] = field(default_factory=dict)
+    _indexes: dict[str, _DatasetIndex] = field(default_factory=dict)
+    _parsed: _Parsed = field(default_factory=_Parsed)
+    _remembered: dict[Hashable, Candidates] = field(default_factory=dict)
+    _turn: threading.Lock = field(default_factory=threading.Lock)
 
     def offer(
         self,
@@ -95,69 +132,79 @@ class StoredReleases:
         it is known more closely than from those that the asker may have seen.
         """
         axes = problem.cells.axes
-        everything = self._releases(dataset, snapshot)
-        releases = _combinable(everything, axes)
-        if not releases or not _manageable(axes):
+        if not _manageable(axes):
             return None
-        offers = [self._best(releases, problem, accuracy, known=len(everything))]
-        together = [release for release in releases if release.number in basket]
+        asked = Grid(axes)
+        with self._turn:
+            index = self._index(dataset).snapshots.get(snapshot)
+            if index is None or not index.count:
+                return None
+            known, chosen = index.count, index.choose(asked)
+            planned = index.among(basket, asked)
+        releases = _combinable(self._releases(chosen), axes)
+        offers = []
+        if releases:
+            follows = self._candidates(releases, problem, accuracy, known=known)
+            offers.append(follows.best if follows.floor <= accuracy.alpha else None)
+        together = _combinable(self._releases(planned), axes)
         if together:
-            offers.append(cheapest(together, problem.cells.axes, problem.workload, accuracy, Label.PLANNED))
+            offers.append(cheapest(together, axes, problem.workload, accuracy, Label.PLANNED))
         meeting = [offer for offer in offers if offer is not None and offer.meets(accuracy)]
         return min(meeting, key=lambda offer: offer.alpha, default=None)
 
-    def _best(
+    def _candidates(
         self, releases: list[StoredRelease], problem: Projected, accuracy: Accuracy, *, known: int
-    ) -> Offer | None:
-        """The most accurate free answer; it does not depend on the α that was asked for.
+    ) -> Candidates:
+        """What the question follows from; it does not depend on the α that was asked for.
 
-        ``known``: how many releases whoever asks may have looked at.
+        ``known``: how many releases whoever asks may have looked at. Beyond a few it is rounded up, to the
+        safe side, so that one release more does not make every interval be worked out anew.
         """
-        used = releases[-_MOST_RELEASES:]
-        numbers = (known, *(release.number for release in used))
+        seen = known if known <= MOST else 1 << (known - 1).bit_length()
+        numbers = (seen, *(release.number for release in releases))
         boxes = tuple((axis.column, axis.attribute, axis.bins) for axis in problem.cells.axes)
         key = (numbers, boxes, problem.workload, accuracy.beta, accuracy.simultaneous)
-        if key not in self._remembered:
+        follows = self._remembered.get(key)
+        if follows is None:
             if len(self._remembered) >= _MOST_REMEMBERED:
                 self._remembered.clear()
-            self._remembered[key] = cheapest(
-                used, problem.cells.axes, problem.workload, accuracy, known=known
-            )
-        return self._remembered[key]
+            axes, workload = problem.cells.axes, problem.workload
+            follows = self._remembered[key] = candidates(releases, axes, workload, accuracy, known=seen)
+        return follows
 
-    def _releases(self, dataset: str, snapshot: int) -> Sequence[StoredRelease]:
-        found = []
-        for stored in self.ledger.answers(dataset):
-            if stored.charge.id not in self._read:
-                self._read[stored.charge.id] = _parsed(stored.answer, stored.charge.id)
-            its_snapshot, release = self._read[stored.charge.id]
-            if release is not None and its_snapshot == snapshot:
-                found.append(release)
-        return found
+    def _index(self, dataset: str) -> _DatasetIndex:
+        """What is stored of a dataset by now: read on from where it was read last."""
+        index = self._indexes.setdefault(dataset, _DatasetIndex())
+        new = self.ledger.releases(dataset, after=index.seq)
+        unknown = {release.grid for release in new} - index.grids.keys()
+        index.grids |= {name: Grid.from_plain(text) for name, text in self.ledger.grids(unknown).items()}
+        for release in new:
+            index.snapshots[release.snapshot].enter(release, index.grids[release.grid])
+            index.seq = release.seq
+        return index
+
+    def _releases(self, numbers: Sequence[int]) -> list[StoredRelease]:
+        """Releases by their numbers; those that were read lately are at hand."""
+        with self._turn:
+            missing = [number for number in numbers if number not in self._parsed]
+            for number, stored in self.ledger.stored(missing).items() if missing else ():
+                self._parsed.add(_release(stored.answer, number))
+            return [self._parsed[number] for number in numbers]
 
 
-def _parsed(text: str, number: int) -> tuple[int, StoredRelease | None]:
-    body = json.loads(text)
-    plain = body["release"]
-    snapshot = body["answer"]["receipt"]["snapshot"]
-    release = None if plain is None else StoredRelease.from_plain({**plain, "number": number})
-    return snapshot, release if release is not None and release.rows.count else None
+def _release(text: str, number: int) -> StoredRelease:
+    return StoredRelease.from_plain({**json.loads(text)["release"], "number": number})
 
 
 def _combinable(releases: Sequence[StoredRelease], axes: tuple[Axis, ...]) -> list[StoredRelease]:
-    """Releases of the same rows that can be combined quickly: those on the question's own columns.
+    """Releases that can be combined quickly.
 
-    Without any, those that share a column with it. The newest come first, and one that would cut the boxes
-    too finely is left out: a release on one column and a question on another meet in the boxes of both.
+    The newest come first, and one that would cut the boxes too finely is left out: a release on one column
+    and a question on another meet in the boxes of both.
     """
-    asked = {axis.column for axis in axes}
-    usable = [release for release in releases if _same_rows(release.axes, axes)]
-    columns = [{axis.column for axis in release.axes} for release in usable]
-    own = [release for release, its in zip(usable, columns, strict=True) if its <= asked]
-    near = own or [release for release, its in zip(usable, columns, strict=True) if its & asked]
     cuts: dict[str, list[Bins]] = {axis.column: [axis.bins] for axis in axes}
     chosen: list[StoredRelease] = []
-    for release in reversed(near):
+    for release in reversed([release for release in releases if release.rows.count]):
         finer = {column: list(bins) for column, bins in cuts.items()}
         for axis in release.axes:
             finer.setdefault(axis.column, []).append(axis.bins)
@@ -180,12 +227,6 @@ def _manageable(axes: tuple[Axis, ...]) -> bool:
     """Intervals on one column are quick to combine, boxes of several columns are not."""
     most = _MOST_BINS if len(axes) == 1 else _MOST_BOXES
     return math.prod(axis.bins.count for axis in axes) <= most
-
-
-def _same_rows(one: tuple[Axis, ...], other: tuple[Axis, ...]) -> bool:
-    """Whether two sets of boxes count the same rows: a column that drops rows is in both or in neither."""
-    dropping = [{axis.column for axis in axes if axis.attribute.may_drop} for axes in (one, other)]
-    return dropping[0] == dropping[1]
 
 
 @final

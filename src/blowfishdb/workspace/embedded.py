@@ -144,7 +144,7 @@ class Workspace(Datasets):
     def redeclare(self, name: str, domain: Domain) -> None:
         """Declare other columns or limits, while nothing has been asked; everything is hidden again."""
         record = self._ready(name)
-        if self._ledger.charges(name):
+        if self._ledger.charged(name):
             raise already_asked(name)
         self._rows.redeclare(record, domain, by=self.user)
 
@@ -308,20 +308,36 @@ class Workspace(Datasets):
         charged = self._ledger.charged_under(self.user, key, silence=silence)
         return {part: read_answer(stored) for part, stored in charged.items()}
 
-    def answers(self, dataset: str | None = None) -> list[Answer]:
-        """Every stored answer, oldest first."""
-        return [read_answer(stored) for stored in self._ledger.answers(dataset)]
+    def answers(
+        self,
+        dataset: str | None = None,
+        *,
+        limit: int | None = None,
+        before: int | None = None,
+        after: int | None = None,
+    ) -> list[Answer]:
+        """Every stored answer, oldest first; with ``limit``, the last ones before number ``before``.
+
+        With ``after``, the first ones behind that number instead.
+        """
+        page = self._ledger.answers(dataset, limit=limit, before=before, after=after)
+        return [read_answer(stored) for stored in page]
 
     def answer(self, number: int) -> Answer:
         """The stored answer with that number."""
-        for stored in self._ledger.answers():
-            if stored.charge.id == number:
-                return read_answer(stored)
-        raise NotFound(f"There is no answer number {number}.", fixes=("list the answers",))
+        stored = self._ledger.stored([number]).get(number)
+        if stored is None:
+            raise NotFound(f"There is no answer number {number}.", fixes=("list the answers",))
+        return read_answer(stored)
 
-    def events(self, dataset: str | None = None) -> list[Event]:
-        """Everything that happened, in order, as the hash chain has it."""
-        return self._ledger.events(dataset)
+    def events(
+        self, dataset: str | None = None, *, limit: int | None = None, after: int | None = None
+    ) -> list[Event]:
+        """Everything that happened, in order, as the hash chain has it.
+
+        With ``limit``, the last ones; with ``after`` as well, the first ones behind that number.
+        """
+        return self._ledger.events(dataset, limit=limit, after=after)
 
     def audit(self, *, since: Head | str | None = None, witness: str | Path | None = None) -> Audited:
         """What is wrong with the books, and what was looked at.

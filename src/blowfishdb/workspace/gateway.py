@@ -207,16 +207,31 @@ class Gateway(ABC):
         """The answers to questions that were settled on together, before any of them is answered."""
 
     @abstractmethod
-    def answers(self, dataset: str | None = None) -> list[Answer]:
-        """Every stored answer, oldest first."""
+    def answers(
+        self,
+        dataset: str | None = None,
+        *,
+        limit: int | None = None,
+        before: int | None = None,
+        after: int | None = None,
+    ) -> list[Answer]:
+        """Every stored answer, oldest first; with ``limit``, the last ones before number ``before``.
+
+        With ``after``, the first ones behind that number instead.
+        """
 
     @abstractmethod
     def answer(self, number: int) -> Answer:
         """The stored answer with that number."""
 
     @abstractmethod
-    def events(self, dataset: str | None = None) -> list[Event]:
-        """Everything that happened, in order, as the hash chain has it."""
+    def events(
+        self, dataset: str | None = None, *, limit: int | None = None, after: int | None = None
+    ) -> list[Event]:
+        """Everything that happened, in order, as the hash chain has it.
+
+        With ``limit``, the last ones; with ``after`` as well, the first ones behind that number.
+        """
 
     @abstractmethod
     def audit(self, *, since: Head | str | None = None, witness: str | Path | None = None) -> Audited:

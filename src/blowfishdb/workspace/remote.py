@@ -226,26 +226,49 @@ class Remote(Datasets):
         sent = self._wire.once("/batches", body, None, *keys)
         return [Answer.from_plain(answer) for answer in sent["answers"]]
 
-    def answers(self, dataset: str | None = None) -> list[Answer]:
-        """Every stored answer, oldest first."""
-        answers: list[Answer] = []
-        after = 0
-        while True:
-            query: dict[str, Any] = {"after": after, "limit": 200, "full": True}
-            page = self._wire.get("/answers", query if dataset is None else query | {"dataset": dataset})
-            answers += [Answer.from_plain(body) for body in page["answers"]]
+    def answers(
+        self,
+        dataset: str | None = None,
+        *,
+        limit: int | None = None,
+        before: int | None = None,
+        after: int | None = None,
+    ) -> list[Answer]:
+        """Every stored answer, oldest first; with ``limit``, the last ones before number ``before``.
+
+        With ``after``, the first ones behind that number instead.
+        """
+        newest = after is None and not (limit is None and before is None)
+        left, cursor = limit, (before if newest else after) or 0
+        listed: list[Answer] = []
+        while left is None or left > 0:
+            query: dict[str, Any] = {"after": cursor, "limit": min(200, left or 200), "full": True}
+            query |= ({"newest": True} if newest else {}) | ({} if dataset is None else {"dataset": dataset})
+            page = self._wire.get("/answers", query)
+            listed += [Answer.from_plain(body) for body in page["answers"]]
+            left = None if left is None else left - len(page["answers"])
             if page["next"] is None:
-                return answers
-            after = page["next"]
+                break
+            cursor = page["next"]
+        return listed[::-1] if newest else listed
 
     def answer(self, number: int) -> Answer:
         """The stored answer with that number."""
         return Answer.from_plain(self._wire.get(f"/answers/{number:d}"))
 
-    def events(self, dataset: str | None = None) -> list[Event]:
-        """Everything that happened, in order, as the hash chain has it."""
-        page = self._wire.get("/audit", None if dataset is None else {"dataset": dataset})
-        return [Event.from_plain(event) for event in page["events"]]
+    def events(
+        self, dataset: str | None = None, *, limit: int | None = None, after: int | None = None
+    ) -> list[Event]:
+        """Everything that happened, in order, as the hash chain has it.
+
+        With ``limit``, the last ones; with ``after`` as well, the first ones behind that number.
+        """
+        query: dict[str, Any] = {} if dataset is None else {"dataset": dataset}
+        if after is not None:
+            query |= {"after": after} if limit is None else {"after": after, "limit": limit}
+        events = [Event.from_plain(event) for event in self._wire.get("/audit", query or None)["events"]]
+        last = limit is not None and after is None
+        return events[max(0, len(events) - (limit or 0)) :] if last else events
 
     def audit(self, *, since: Head | str | None = None, witness: str | Path | None = None) -> Audited:
         """What is wrong with the books, and what was looked at.

@@ -28,6 +28,7 @@ from blowfishdb.adapters.store.chain import (
     seal_key,
 )
 from blowfishdb.adapters.store.charges import carried_by
+from blowfishdb.adapters.store.releases import compare_releases
 from blowfishdb.adapters.store.tables import (
     SEAL_KEY,
     START,
@@ -108,6 +109,7 @@ def audit(connection: Connection, since: Sequence[Head] = ()) -> Audited:
     replay.compare_sums(connection)
     replay.compare_losses(connection)
     replay.compare_charges(connection)
+    replay.problems += compare_releases(connection)
     replay.problems += replay.facts.compare(connection)
     checked = {
         "events": head.number,

@@ -19,6 +19,7 @@ from typing import Any, Final
 from sqlalchemy import BindParameter, ColumnElement, Connection, Row, bindparam, func, select
 
 from blowfishdb.adapters.store.chain import append, canonical, digest
+from blowfishdb.adapters.store.releases import enter_release
 from blowfishdb.adapters.store.tables import accounts, budgets, catalogue, charges, heads, losses, promises
 from blowfishdb.adapters.store.values import (
     Budget,
@@ -428,7 +429,7 @@ def enter(
     if not to.follows(state, row.amount):
         raise WorkspaceError(f"Charge {row.id} is {state.value} and cannot become {to.value}.")
     facts = {"answer": None if answer is None else digest(answer), "reason": reason}
-    append(
+    seq = append(
         connection,
         at=at,
         kind=to.value,
@@ -440,6 +441,8 @@ def enter(
     )
     moved = {"of_number": row.id, "new_state": to.value, "now": at, "given": answer, "why": reason}
     connection.execute(_MOVE, moved)
+    if answer is not None:
+        enter_release(connection, row.dataset, row.id, seq, answer)
     if not to.held:
         book(connection, row.dataset, row.analyst, held=-row.amount, spent=row.amount if to.spent else 0)
         end_losses(connection, row.dataset, row.id, spent=to.spent)

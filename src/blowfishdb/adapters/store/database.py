@@ -252,6 +252,7 @@ class Store:
         """All scripts in one transaction: an upgrade that fails leaves the workspace as it was."""
         from blowfishdb.adapters.store.chain import sealed_again
         from blowfishdb.adapters.store.migrations import upgrade
+        from blowfishdb.adapters.store.releases import reindex
 
         with self._alone(rebuilding=True) as connection:
             version = self._format(connection)
@@ -259,6 +260,7 @@ class Store:
                 return  # another process was faster
             with sealed_again(connection, version):
                 upgrade(connection, version, SCHEMA_VERSION)
+                reindex(connection)
             now = meta.update().where(meta.c.name == "schema").values(value=str(SCHEMA_VERSION))
             connection.execute(now)
             if self.sqlite and connection.exec_driver_sql("PRAGMA foreign_key_check").first() is not None:

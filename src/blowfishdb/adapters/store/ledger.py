@@ -9,16 +9,15 @@ transaction, so a crash between two of them gives nothing away.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, Self, final
 
 from sqlalchemy import Connection, bindparam, select
 
-from blowfishdb.adapters.store.audit import audit
 from blowfishdb.adapters.store.catalogue import check_declared, check_read
-from blowfishdb.adapters.store.chain import NOTES, append, canonical, event_of
+from blowfishdb.adapters.store.chain import NOTES, append, canonical
 from blowfishdb.adapters.store.charges import (
     abandon,
     changed_within,
@@ -42,15 +41,13 @@ from blowfishdb.adapters.store.charges import (
     unfinished,
 )
 from blowfishdb.adapters.store.database import Store
-from blowfishdb.adapters.store.tables import accounts, budgets, charges, events, heads
+from blowfishdb.adapters.store.record import Record
+from blowfishdb.adapters.store.tables import accounts, budgets, charges
 from blowfishdb.adapters.store.values import (
-    Audited,
     Budget,
     Charge,
     Clock,
-    Event,
     Grant,
-    Head,
     RequestKey,
     State,
     StoredAnswer,
@@ -64,25 +61,13 @@ _MOST: Final = Epsilon(4 * 10**9)  # nano-ε are stored in 63 bits
 _LONGEST_NAME: Final = 255
 _PATIENCE: Final = timedelta(minutes=15)  # after this an unfinished charge is taken for abandoned
 # Written once, as in charges: every question runs them.
-_ANSWERED: Final = (
-    select(charges)
-    .where(charges.c.question == bindparam("asked"), charges.c.state == State.SETTLED.value)
-    .order_by(charges.c.id.desc())
-    .limit(1)
-)
 _ACCOUNTS: Final = (
     select(accounts).where(accounts.c.dataset == bindparam("of_dataset")).order_by(accounts.c.analyst)
-)
-_LAST_EVENT: Final = (
-    select(events)
-    .where(events.c.dataset == bindparam("of_dataset"), events.c.kind == bindparam("of_kind"))
-    .order_by(events.c.seq.desc())
-    .limit(1)
 )
 
 
 @final
-class Ledger:
+class Ledger(Record):
     """The ledger of a workspace; safe to share between threads, opened once in each process."""
 
     def __init__(self, store: Store, *, clock: Clock = utc_now) -> None:
@@ -334,68 +319,6 @@ class Ledger:
                     fixes=("recover() when that process has ended",),
                 )
             return enter(connection, row, to, stamp(self._clock), answer=answer, reason=reason)
-
-    # --- looking back ---------------------------------------------------------------------------
-
-    def charge(self, number: int) -> Charge:
-        """One charge by its number."""
-        with self._store.reading() as connection:
-            return charge_of(read_charge(connection, number))
-
-    def charges(self, dataset: str | None = None) -> list[Charge]:
-        """All charges, oldest first."""
-        rows = select(charges).order_by(charges.c.id)
-        if dataset is not None:
-            rows = rows.where(charges.c.dataset == dataset)
-        with self._store.reading() as connection:
-            return [charge_of(row) for row in connection.execute(rows)]
-
-    def answer(self, question: str) -> StoredAnswer | None:
-        """The newest settled answer to an identical question."""
-
-        def read(connection: Connection) -> StoredAnswer | None:
-            row = connection.execute(_ANSWERED, {"asked": question}).one_or_none()
-            return None if row is None else StoredAnswer(charge_of(row), row.answer)
-
-        return self._store.recalled(("answer", question), read)
-
-    def answers(self, dataset: str | None = None) -> list[StoredAnswer]:
-        """All settled answers, oldest first."""
-        rows = select(charges).where(charges.c.state == State.SETTLED.value).order_by(charges.c.id)
-        if dataset is not None:
-            rows = rows.where(charges.c.dataset == dataset)
-        with self._store.reading() as connection:
-            return [StoredAnswer(charge_of(row), row.answer) for row in connection.execute(rows)]
-
-    def events(self, dataset: str | None = None, *, kinds: Collection[str] = ()) -> list[Event]:
-        """Everything that was ever entered, oldest first, with the hashes that chain it; or some kinds."""
-        rows = select(events).order_by(events.c.seq)
-        if dataset is not None:
-            rows = rows.where(events.c.dataset == dataset)
-        if kinds:
-            rows = rows.where(events.c.kind.in_(kinds))
-        with self._store.reading() as connection:
-            return [event_of(row) for row in connection.execute(rows)]
-
-    def newest(self, dataset: str, kind: str) -> Event | None:
-        """The last event of a kind."""
-        with self._store.reading() as connection:
-            row = connection.execute(_LAST_EVENT, {"of_dataset": dataset, "of_kind": kind}).one_or_none()
-            return None if row is None else event_of(row)
-
-    def audit(self, since: Sequence[Head] = ()) -> Audited:
-        """What is wrong with the books, and what was looked at; they must extend every head in ``since``."""
-        with self._store.reading() as connection:
-            return audit(connection, since)
-
-    def head(self) -> Head:
-        """Where the books end; short enough to be kept elsewhere."""
-        with self._store.reading() as connection:
-            return Head(*connection.execute(select(heads.c.seq, heads.c.hash)).one())
-
-    def verify(self) -> list[str]:
-        """What is wrong with the books, in words; nothing if they are in order."""
-        return list(self.audit().problems)
 
 
 def _check_names(**names: str) -> None:

@@ -18,7 +18,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION: Final = 5
+SCHEMA_VERSION: Final = 6
 """Counted up by every script in ``migrations/versions``."""
 START: Final = "0" * 64
 """What stands in front of the first event."""
@@ -132,8 +132,35 @@ events = Table(
     Column("body", Text, nullable=False),
     Column("previous", _DIGEST, nullable=False),
     Column("hash", _DIGEST, nullable=False),
+    Index("events_by_dataset", "dataset", "seq"),
+    Index("events_by_kind", "dataset", "kind", "seq"),
 )
 """What happened, in order; never updated, never deleted."""
+
+releases = Table(
+    "releases",
+    metadata,
+    Column("charge", BigInteger, ForeignKey("charges.id"), primary_key=True, autoincrement=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("dataset", _NAME, nullable=False),
+    Column("snapshot", Integer, nullable=False),
+    Column("grid", _DIGEST, nullable=False),
+    Column("shape", _DIGEST, nullable=False),
+    Column("scales", Text, nullable=False),
+    Column("noisy", Integer, nullable=False),
+    Column("exact", Integer, nullable=False),
+    Index("releases_in_order", "dataset", "seq"),
+    Index("releases_by_grid", "dataset", "snapshot", "grid"),
+)
+"""What was measured for every stored answer, without what came out (``releases.py``)."""
+
+grids = Table(
+    "grids",
+    metadata,
+    Column("grid", _DIGEST, primary_key=True),
+    Column("axes", Text, nullable=False),
+)
+"""The boxes that releases speak of: columns, their declarations, bins."""
 
 seals = Table(
     "seals",

@@ -46,6 +46,8 @@ from blowfishdb.mechanisms.reuse.stored import Intervals, Rows, Sparse, StoredRe
 
 MOST_BOXES = 10**6
 """Beyond this many common boxes, releases on other columns are left aside."""
+MOST_APART = 10**5
+"""Of two scales that are further apart, the larger one adds nothing that floating point could tell."""
 
 
 @final
@@ -359,14 +361,26 @@ def combine(
     """``workload`` over the boxes of ``axes`` from ``releases`` of one snapshot; None if too large.
 
     Where the common boxes of all releases are too many, only those on the question's own columns are used.
+    Releases with far more noise than the best are used only where they are needed (``MOST_APART``).
     """
-    columns = {axis.column for axis in axes}
+    columns, questions = {axis.column for axis in axes}, rows_of(workload)
     own = [release for release in releases if release.columns <= columns]
     for used in (list(releases), own):
-        found = _combined(tuple(used), tuple(axes), rows_of(workload)) if used else None
-        if found is not None:
-            return replace(found, complete=len(used) == len(releases))
+        comparable = _comparable(used)
+        for some in (comparable, used) if len(comparable) < len(used) else (used,):
+            combination = _combined(tuple(some), tuple(axes), questions) if some else None
+            if combination is not None and (len(some) == len(used) or combination.determined.all()):
+                return replace(combination, complete=len(some) == len(releases))
     return None
+
+
+def _comparable(releases: Sequence[StoredRelease]) -> list[StoredRelease]:
+    """Releases whose least noise is not too far above the least of all, and exact ones."""
+    least = [release.scales[release.scales > 0].min(initial=np.inf) for release in releases]
+    most = MOST_APART * min(least, default=np.inf)
+    return [
+        release for release, scale in zip(releases, least, strict=True) if scale <= most or np.isinf(scale)
+    ]
 
 
 def _combined(
@@ -408,9 +422,15 @@ def estimate(
 
 
 def noise_of(releases: Sequence[StoredRelease]) -> RowNoise:
-    """The noise of all rows, releases one after another."""
+    """The noise of all rows, releases one after another.
+
+    Where scales are too far apart for floating point, the least count as larger than they are: the weights
+    are then those for more noise than there is, and no variance is understated.
+    """
+    variances = np.concatenate([release.variances for release in releases])
+    floor = variances.max(initial=0.0) / (2 * MOST_APART) ** 2
     return RowNoise(
-        np.concatenate([release.variances for release in releases]),
+        np.where(variances > 0, np.maximum(variances, floor), 0.0),
         np.concatenate([release.scales for release in releases]),
         np.repeat(np.arange(len(releases)), [release.rows.count for release in releases]),
         len(releases),

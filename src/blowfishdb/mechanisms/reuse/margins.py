@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -21,7 +22,7 @@ from blowfishdb.core.domain.domain import Axis
 from blowfishdb.core.workloads import Workload
 from blowfishdb.mechanisms.linear.law import closed_half_width, discretisation, quantile, quantile_bound
 from blowfishdb.mechanisms.reuse.combination import Combination, combine
-from blowfishdb.mechanisms.reuse.selected import selected_half_widths
+from blowfishdb.mechanisms.reuse.selected import selected_floor, selected_half_widths
 from blowfishdb.mechanisms.reuse.stored import Rows, StoredRelease, rows_of
 
 _ROUNDING = 1e-9
@@ -172,21 +173,64 @@ def cheapest(
 
     ``known``: how many noisy releases are out in all, if ``releases`` are only some of them; whoever chose
     the question has seen every one.
+    """
+    return candidates(releases, axes, workload, accuracy, label, known=known).best
+
+
+def candidates(
+    releases: Sequence[StoredRelease],
+    axes: Sequence[Axis],
+    workload: Workload | csr_array | Rows,
+    accuracy: Accuracy,
+    label: Label = Label.ANY,
+    *,
+    known: int = 0,
+) -> Candidates:
+    """What could answer a question, before any interval is worked out.
 
     A question that was planned uses every release. One that was chosen later pays for each release that it
     uses, so all of them together compete with the best one alone (and what is exact anywhere).
     """
     questions, noisy = rows_of(workload), [release for release in releases if not release.exact.all()]
-    candidates = [combine(releases, axes, questions)]
+    combined = [combine(releases, axes, questions)]
     among = max(1, len(noisy), known)
     if label is Label.ANY and noisy:
         alone = [_with_exact(release, releases) for release in noisy]
         among += len(noisy) == 1 and len(alone[0]) < len(releases)  # then both sources have one noisy release
-        candidates.append(_best(combine(sources, axes, questions) for sources in alone))
-    offers = [
-        _offer(found, accuracy, label, among) for found in candidates if found and found.determined.all()
-    ]
-    return min(offers, key=lambda offer: offer.alpha, default=None)
+        combined.insert(0, _best(combine(sources, axes, questions) for sources in alone))
+    usable = tuple(each for each in combined if each is not None and each.determined.all())
+    return Candidates(usable, accuracy, label, among)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Combinations that determine a question; the first is the one that usually is the most accurate."""
+
+    combinations: tuple[Combination, ...]
+    accuracy: Accuracy
+    label: Label
+    among: int
+
+    @cached_property
+    def floor(self) -> float:
+        """No interval is expected to be shorter: who needs a shorter one need not have any worked out."""
+        return min(map(self._floor, self.combinations), default=math.inf)
+
+    def _floor(self, combination: Combination) -> float:
+        if self.label is Label.PLANNED:
+            return 0.0
+        return selected_floor(combination, self.accuracy.beta, self.among)
+
+    @cached_property
+    def best(self) -> Offer | None:
+        """The one with the shortest intervals; one that is not expected to be it is left aside."""
+        best: Offer | None = None
+        for combination in self.combinations:
+            if best is None or self._floor(combination) < best.alpha:
+                offer = _offer(combination, self.accuracy, self.label, self.among)
+                best = offer if best is None or offer.alpha < best.alpha else best
+        return best
 
 
 def _with_exact(release: StoredRelease, releases: Sequence[StoredRelease]) -> list[StoredRelease]:

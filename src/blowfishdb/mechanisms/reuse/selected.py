@@ -19,6 +19,7 @@ from typing import final
 
 import numpy as np
 from scipy.sparse import csr_array, kron
+from scipy.special import ndtri
 
 from blowfishdb.core.accuracy import least_integer, tail, variance
 from blowfishdb.core.arrays import FloatArray
@@ -43,7 +44,7 @@ def selected_half_widths(combination: Combination, beta: float, among: int) -> F
     if not noisy.size:
         return widths
     sources = combination.noisy_releases
-    if combination.complete and len(sources) in (1, among) and _about_boxes(combination):
+    if _by_family(combination, among):
         share = RANGES_SHARE * beta * _part(len(sources), among)
         per_deviation, absolute = _of_family(_Family(combination.releases), share)
         widths[noisy] = np.minimum(per_deviation * np.sqrt(combination.variances[noisy]), absolute)
@@ -52,6 +53,31 @@ def selected_half_widths(combination: Combination, beta: float, among: int) -> F
     share = (1 - RANGES_SHARE) * beta / among
     widths[noisy] = sum(ellipsoid_quantile(combination.releases[j], share) * parts[j] for j in sources)
     return widths
+
+
+def selected_floor(combination: Combination, beta: float, among: int) -> float:
+    """What the largest α is hardly ever below, without a single draw: as if all errors were normal.
+
+    Sums of Laplace noise have longer tails. It decides only whether α is worth working out, and by scales.
+    """
+    noisy = combination.determined & ~combination.exact
+    if not noisy.any():
+        return 0.0
+    sources = combination.noisy_releases
+    if _by_family(combination, among):
+        share = RANGES_SHARE * beta * _part(len(sources), among)
+        return float(-ndtri(share / 2) * math.sqrt(combination.variances[noisy].max()))
+    share = (1 - RANGES_SHARE) * beta / among
+    parts = np.sqrt(combination.estimator.parts[:, noisy])
+    rows = [np.count_nonzero(release.scales) for release in combination.releases]
+    radii = {j: max(-ndtri(share / 2), 0.9 * math.sqrt(rows[j])) for j in sources}
+    return float(np.max(sum(radii[j] * parts[j] for j in sources)))
+
+
+def _by_family(combination: Combination, among: int) -> bool:
+    """Whether every question is a member of a family that no question had a say in."""
+    alone_or_all = len(combination.noisy_releases) in (1, among)
+    return combination.complete and alone_or_all and _about_boxes(combination)
 
 
 def _part(used: int, among: int) -> float:

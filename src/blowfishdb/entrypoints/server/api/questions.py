@@ -399,14 +399,13 @@ def answers(
     """
     if dataset is not None:
         caller.gateway.facts(dataset)
-    listed = caller.gateway.answers(dataset)
-    if after:
-        listed = [each for each in listed if (each.number < after if newest else each.number > after)]
     if newest:
-        listed = listed[::-1]
-    more = listed[limit - 1].number if len(listed) > limit else None
+        page = caller.gateway.answers(dataset, limit=limit + 1, before=after or None)[::-1]
+    else:
+        page = caller.gateway.answers(dataset, limit=limit + 1, after=after)
+    more = page[limit - 1].number if len(page) > limit else None
     body = answer_body if full else summary_body
-    return {"answers": [body(answer, caller) for answer in listed[:limit]], "next": more}
+    return {"answers": [body(answer, caller) for answer in page[:limit]], "next": more}
 
 
 @stored_answers.get("/answers/{number:int}", summary="One answer")

@@ -208,7 +208,7 @@ def compare_page(
         raise
     except BlowfishError as error:
         problem = told(request, error)
-    stored = caller.gateway.answers()
+    stored = caller.gateway.answers(limit=_MOST_OFFERED)
     return render(
         request,
         "analyst/compare.html",
@@ -216,7 +216,7 @@ def compare_page(
         problem=problem,
         comparison=comparison,
         figure=None if comparison is None else _figure(comparison),
-        stored=list(reversed(stored))[:_MOST_OFFERED],
+        stored=stored[::-1],
         chosen=[*chosen, "", ""][:2],
         meters=[meter(caller, name) for name in _datasets(comparison, stored)],
     )

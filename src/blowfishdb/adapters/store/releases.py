@@ -1,0 +1,135 @@
+"""The index of stored releases: on which boxes, with which rows and scales each was measured.
+
+A question touches few of thousands of stored answers, and which ones follows from what was measured alone. So
+that is kept beside the answers, without any number that came out. It is a cache of what the answers say:
+entered when one is settled, made anew when a workspace is upgraded, and compared with them by the audit.
+
+``grid`` names the boxes, ``shape`` boxes and rows: releases of one shape differ by their scales and by what
+came out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+from sqlalchemy import Connection, Row, select
+
+from blowfishdb.adapters.store.chain import canonical, digest
+from blowfishdb.adapters.store.tables import charges, events, grids, releases
+from blowfishdb.adapters.store.values import State
+
+_NO_RELEASE: Final = (LookupError, ValueError, TypeError, AttributeError)
+_AT_ONCE: Final = 500
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class IndexedRelease:
+    """What was measured for one stored answer."""
+
+    charge: int
+    seq: int
+    """The event that settled it: releases are entered in this order."""
+    snapshot: int
+    grid: str
+    shape: str
+    scales: str
+    """The distinct scales of the noise, as a JSON list of fractions."""
+    noisy: int
+    """How many rows have noise."""
+    exact: int
+    """How many rows are known exactly."""
+
+
+def enter_release(connection: Connection, dataset: str, charge: int, seq: int, answer: str) -> None:
+    """Index a release that has just been settled; an answer without one is not in the index."""
+    described = _described(answer)
+    if described is None:
+        return
+    facts, axes = described
+    connection.execute(releases.insert().values(charge=charge, seq=seq, dataset=dataset, **facts))
+    known = connection.execute(select(grids.c.grid).where(grids.c.grid == facts["grid"])).first()
+    if known is None:
+        connection.execute(grids.insert().values(grid=facts["grid"], axes=axes))
+
+
+def reindex(connection: Connection) -> None:
+    """Make the index anew from the answers themselves."""
+    connection.execute(releases.delete())
+    connection.execute(grids.delete())
+    for dataset, charge, seq, answer in list(_settled(connection)):
+        enter_release(connection, dataset, charge, seq, answer)
+
+
+def compare_releases(connection: Connection) -> list[str]:
+    """Where the index is not what the answers say."""
+    indexed = {row.charge: dict(row._mapping) for row in connection.execute(select(releases))}
+    named = {row.grid: row.axes for row in connection.execute(select(grids))}
+    problems, known = [], {}
+    for dataset, charge, seq, answer in _settled(connection):
+        described = _described(answer)
+        if described is not None:
+            facts, axes = described
+            known[facts["grid"]] = axes
+            if indexed.pop(charge, None) != {"charge": charge, "seq": seq, "dataset": dataset, **facts}:
+                problems.append(f"The index of release {charge} is not what its answer says.")
+    problems += [f"The index speaks of a release {charge} that is not stored." for charge in indexed]
+    problems += [
+        f"The boxes {grid} of the index are not those of any answer."
+        for grid in sorted(known.keys() | named.keys(), key=repr)
+        if known.get(grid) != named.get(grid)
+    ]
+    return problems
+
+
+def release_of(row: Row[Any]) -> IndexedRelease:
+    """A row of the index as a value."""
+    return IndexedRelease(
+        row.charge, row.seq, row.snapshot, row.grid, row.shape, row.scales, row.noisy, row.exact
+    )
+
+
+def in_parts(numbers: Collection[Any]) -> Iterator[list[Any]]:
+    """As many at once as one statement can name."""
+    listed = list(numbers)
+    return (listed[begin : begin + _AT_ONCE] for begin in range(0, len(listed), _AT_ONCE))
+
+
+def _settled(connection: Connection) -> Iterator[tuple[str, int, int, str]]:
+    """Every stored answer: its dataset, its charge, the event that settled it, and its text."""
+    ended = select(events.c.charge, events.c.seq).where(events.c.kind == State.SETTLED.value)
+    seqs = {row.charge: row.seq for row in connection.execute(ended)}
+    stored = select(charges.c.dataset, charges.c.id, charges.c.answer)
+    for row in connection.execute(stored.where(charges.c.state == State.SETTLED.value)):
+        yield row.dataset, row.id, seqs.get(row.id, 0), row.answer
+
+
+def _described(answer: object) -> tuple[dict[str, Any], str] | None:
+    """What the index says of an answer, and its boxes; None for one that has no release.
+
+    Totals of which nobody noted whether they were shown (nothing says what was ``used``) are not known.
+    """
+    try:
+        body = json.loads(answer)  # type: ignore[arg-type]
+        release, snapshot = body["release"], body["answer"]["receipt"]["snapshot"]
+        if release is None:
+            return None
+        count, which = len(release["values"]), release["which"]
+        exactly = [str(scale) == "0" for scale in release["scales"]]
+        exact = sum(exactly[at] for at in which) if which is not None else count * (count > 0 and exactly[0])
+        axes, used = canonical(release["axes"]), release.get("used", "all exact rows")
+        shape = canonical([release["axes"], release["rows"], which, used, exactly])
+        facts = {
+            "snapshot": int(snapshot),
+            "grid": digest(axes),
+            "shape": digest(shape),
+            "scales": canonical(release["scales"]),
+            "noisy": count - exact,
+            "exact": exact if "used" in release else 0,
+        }
+    except _NO_RELEASE:
+        return None
+    return facts, axes

@@ -1,0 +1,176 @@
+"""A long history: what a question is answered from, chosen by what was measured and by nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import blowfishdb as bf
+from blowfishdb.adapters.store.releases import IndexedRelease
+from blowfishdb.adapters.store.tables import charges
+from blowfishdb.core.domain.attributes import Integer
+from blowfishdb.core.domain.bins import Bins
+from blowfishdb.core.domain.domain import Axis
+from blowfishdb.service.choosing import MOST, Grid, SnapshotIndex, least_scale
+from blowfishdb.workspace.embedded import Workspace
+
+SIZE = 120
+ATTRIBUTE = Integer(0, SIZE - 1)
+DOMAIN = bf.Domain(age=bf.Integer(0, 59), pay=bf.Integer(0, 99))
+
+
+def grid(width: int, column: str = "value") -> Grid:
+    return Grid((Axis(column, ATTRIBUTE, Bins.width(SIZE, width)),))
+
+
+def release(number: int, width: int, scale: float, *, rows: str = "cells", exact: int = 0) -> IndexedRelease:
+    scales = json.dumps([str(Fraction(scale))])
+    return IndexedRelease(number, number, 1, str(width), f"{rows} {width}", scales, 0 if exact else 5, exact)
+
+
+def index(releases: list[tuple[IndexedRelease, Grid]]) -> SnapshotIndex:
+    found = SnapshotIndex()
+    for one, boxes in releases:
+        found.enter(one, boxes)
+    return found
+
+
+def test_few_releases_are_all_taken() -> None:
+    found = index([(release(n, w, 10), grid(w)) for n, w in enumerate([2, 3, 7, 11], 1)])
+    assert found.choose(grid(5)) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_best_single_release_is_always_among_them(seed: int) -> None:
+    """Of every shape that can answer alone the least noisy one competes; here there are four such shapes."""
+    draws = np.random.Generator(np.random.Philox(seed))
+    widths = draws.choice([1, 2, 3, 4, 5, 6, 10, 12, 7, 9, 11], size=400)
+    releases = [release(n, int(w), float(draws.integers(1, 10**6))) for n, w in enumerate(widths, 1)]
+    found = index([(one, grid(int(one.grid))) for one in releases])
+    for asked in (12, 20, 24):
+        chosen = found.choose(grid(asked))
+        assert len(chosen) <= MOST
+        fitting = [one for one in releases if asked % int(one.grid) == 0]
+        noise = {one.charge: least_scale(one.scales) ** 2 * asked / int(one.grid) for one in fitting}
+        assert min(noise, key=lambda charge: noise[charge]) in chosen
+
+
+def test_what_is_taken_does_not_grow_with_what_there_is() -> None:
+    releases = [(release(n, 1 + n % 30, 1 + n), grid(1 + n % 30)) for n in range(1, 3_000)]
+    sizes = {len(index(releases[:count]).choose(grid(6))) for count in (20, 200, 2_999)}
+    assert sizes == {MOST}
+
+
+def test_exact_ones_come_on_top_once_of_each_shape() -> None:
+    many = [(release(n, 6, n), grid(6)) for n in range(1, 40)]
+    told = [(release(n, 120, 0, exact=1), grid(120)) for n in range(40, 50)]
+    assert 40 in index(many + told).choose(grid(6))
+    assert not set(range(41, 50)) & set(index(many + told).choose(grid(6)))
+
+
+def test_two_grids_that_only_together_have_the_cuts() -> None:
+    noise = [(release(n, 60, n), grid(60)) for n in range(1, 30)]
+    found = index([*noise, (release(30, 8, 1000), grid(8)), (release(31, 20, 1000), grid(20))])
+    asked = Grid((Axis("value", ATTRIBUTE, Bins.edges(SIZE, [0, 8, 20])),))
+    assert {30, 31} <= set(found.choose(asked))
+
+
+def test_labels_refine_labels() -> None:
+    fine = Grid((Axis("value", ATTRIBUTE, Bins.labels(np.arange(SIZE) % 6)),))
+    coarse = Grid((Axis("value", ATTRIBUTE, Bins.labels(np.arange(SIZE) % 3)),))
+    assert fine.refines(coarse) and not coarse.refines(fine)
+    assert grid(1).refines(fine) and not grid(2).refines(fine)
+
+
+def test_other_columns_are_left_aside_while_there_are_own_ones() -> None:
+    own = [(release(n, 6, 50 + n), grid(6)) for n in range(1, 20)]
+    other = [
+        (IndexedRelease(n, n, 1, "other", "other", '["1"]', 5, 0), grid(6, "other")) for n in range(20, 40)
+    ]
+    assert max(index(own + other).choose(grid(6))) < 20
+
+
+# --- through a workspace ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    rows = tmp_path / "people.csv"
+    rows.write_text("age,pay\n" + "\n".join(f"{n % 60},{n * 7 % 100}" for n in range(400)))
+    with Workspace(tmp_path / "w.blowfish", user="ana") as workspace:
+        people = workspace.add_dataset("people", rows, domain=DOMAIN)
+        people.budget.set("1000")
+        for number, question in enumerate(asked(people)):
+            question.spend(f"{0.5 + number / 10:.1f}").ask()
+    return tmp_path / "w.blowfish"
+
+
+def asked(people: bf.Dataset) -> Iterator[bf.Question]:
+    for bins in (20, 12, 10, 6, 5, 4, 3, 2):
+        yield people["age"].histogram(bins=bins)
+        yield people["pay"].cumulative(bins=bins)
+    yield people["age", "pay"].histogram(bins=3)
+
+
+def priced(place: Path) -> list[object]:
+    """Everything that is decided about new questions, in a process that has read nothing yet."""
+    with Workspace(place, user="ana") as workspace:
+        people, decided = workspace["people"], []
+        for question in asked(people):
+            for error in (2, 8, 40, 200):
+                quote = question.accurate_to(error).quote()
+                decided.append((quote.epsilon, quote.mechanism, quote.explanation, quote.owned, quote.fits))
+        return decided
+
+
+def test_what_came_out_changes_no_quote(place: Path) -> None:
+    """All stored values are replaced by others: nothing that is priced or decided differs."""
+    before, draws = priced(place), np.random.Generator(np.random.Philox(3))
+    assert any(owned for *_, owned, _ in before) and not all(owned for *_, owned, _ in before)  # type: ignore[misc]
+    with Workspace(place, user="ana") as workspace, workspace.store.writing() as connection:
+        for row in connection.execute(charges.select()).all():
+            body = json.loads(row.answer)
+            if body["release"] is not None:
+                values = body["release"]["values"]
+                body["release"]["values"] = draws.integers(-(10**6), 10**6, len(values)).tolist()
+            this = charges.update().where(charges.c.id == row.id)
+            connection.execute(this.values(answer=json.dumps(body)))
+    assert priced(place) == before
+
+
+def test_answers_and_events_come_in_pages(place: Path) -> None:
+    with Workspace(place, user="ana") as workspace:
+        everything = [answer.number for answer in workspace.answers("people")]
+        newest = workspace.answers("people", limit=4)
+        assert [answer.number for answer in newest] == everything[-4:]
+        before = workspace.answers(limit=4, before=newest[0].number)
+        assert [answer.number for answer in before] == everything[-8:-4]
+        first = workspace.answers("people", limit=3, after=0)
+        assert [answer.number for answer in first] == everything[:3]
+        after = workspace.answers("people", limit=3, after=first[-1].number)
+        assert [answer.number for answer in after] == everything[3:6]
+        assert workspace.answer(everything[2]).number == everything[2]
+        events = [event.seq for event in workspace.events("people")]
+        assert [event.seq for event in workspace.events("people", limit=5)] == events[-5:]
+        assert [event.seq for event in workspace.events("people", limit=5, after=events[3])] == events[4:9]
+
+
+def test_an_index_that_is_lost_is_noticed_and_made_anew(place: Path) -> None:
+    from blowfishdb.adapters.store.releases import reindex
+    from blowfishdb.adapters.store.tables import grids, releases
+
+    with Workspace(place, user="ana") as workspace:
+        with workspace.store.writing() as connection:
+            stored = [tuple(row) for row in connection.execute(releases.select().order_by(releases.c.seq))]
+            connection.execute(releases.delete())
+            connection.execute(grids.delete())
+        assert len(workspace.verify()) >= len(stored)
+        with workspace.store.writing() as connection:
+            reindex(connection)
+            anew = [tuple(row) for row in connection.execute(releases.select().order_by(releases.c.seq))]
+        assert anew == stored and workspace.verify() == []
