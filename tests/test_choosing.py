@@ -34,15 +34,15 @@ def release(number: int, width: int, scale: float, *, rows: str = "cells", exact
 
 
 def index(releases: list[tuple[IndexedRelease, Grid]]) -> SnapshotIndex:
-    found = SnapshotIndex()
+    entered = SnapshotIndex()
     for one, boxes in releases:
-        found.enter(one, boxes)
-    return found
+        entered.enter(one, boxes)
+    return entered
 
 
 def test_few_releases_are_all_taken() -> None:
-    found = index([(release(n, w, 10), grid(w)) for n, w in enumerate([2, 3, 7, 11], 1)])
-    assert found.choose(grid(5)) == [1, 2, 3, 4]
+    few = index([(release(n, w, 10), grid(w)) for n, w in enumerate([2, 3, 7, 11], 1)])
+    assert few.choose(grid(5)).charges == (1, 2, 3, 4)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -51,9 +51,9 @@ def test_the_best_single_release_is_always_among_them(seed: int) -> None:
     draws = np.random.Generator(np.random.Philox(seed))
     widths = draws.choice([1, 2, 3, 4, 5, 6, 10, 12, 7, 9, 11], size=400)
     releases = [release(n, int(w), float(draws.integers(1, 10**6))) for n, w in enumerate(widths, 1)]
-    found = index([(one, grid(int(one.grid))) for one in releases])
+    many = index([(one, grid(int(one.grid))) for one in releases])
     for asked in (12, 20, 24):
-        chosen = found.choose(grid(asked))
+        chosen = many.choose(grid(asked)).charges
         assert len(chosen) <= MOST
         fitting = [one for one in releases if asked % int(one.grid) == 0]
         noise = {one.charge: least_scale(one.scales) ** 2 * asked / int(one.grid) for one in fitting}
@@ -62,22 +62,44 @@ def test_the_best_single_release_is_always_among_them(seed: int) -> None:
 
 def test_what_is_taken_does_not_grow_with_what_there_is() -> None:
     releases = [(release(n, 1 + n % 30, 1 + n), grid(1 + n % 30)) for n in range(1, 3_000)]
-    sizes = {len(index(releases[:count]).choose(grid(6))) for count in (20, 200, 2_999)}
+    sizes = {len(index(releases[:count]).choose(grid(6)).charges) for count in (20, 200, 2_999)}
     assert sizes == {MOST}
 
 
 def test_exact_ones_come_on_top_once_of_each_shape() -> None:
     many = [(release(n, 6, n), grid(6)) for n in range(1, 40)]
     told = [(release(n, 120, 0, exact=1), grid(120)) for n in range(40, 50)]
-    assert 40 in index(many + told).choose(grid(6))
-    assert not set(range(41, 50)) & set(index(many + told).choose(grid(6)))
+    chosen = index(many + told).choose(grid(6))
+    assert 40 in chosen.charges and chosen.public == {40}
+    assert not set(range(41, 50)) & set(chosen.charges)
+
+
+@pytest.mark.parametrize("count", [6, 60])
+def test_no_question_has_a_say_in_what_is_exact_beside_a_release(count: int) -> None:
+    """Of a release on two columns: whichever of them is asked for, the same exact rows come along."""
+    both = Grid((*grid(6, "a").axes, *grid(6, "b").axes))
+    releases = [
+        (IndexedRelease(n, n, 1, "both", "both", f'["{n}"]', 5, 0), both) for n in range(1, count // 3 + 1)
+    ]
+    for column in "abc":
+        releases += [
+            (IndexedRelease(n, n, 1, f"{column} {n}", f"{column} {n}", '["0"]', 0, 1 + n), grid(n, column))
+            for n in range(len(releases) + 1, len(releases) + count // 3 + 1)
+        ]
+    exact = {one.charge: boxes for one, boxes in releases if one.exact}
+    beside = []
+    for asked in (grid(5, "a"), grid(12, "b"), both, Grid((*both.axes, *grid(6, "c").axes))):
+        chosen = index(releases).choose(asked)
+        if min(chosen.charges) <= count // 3:  # a release on both columns
+            beside.append({charge for charge in chosen.public if exact[charge].columns <= both.columns})
+    assert beside == [beside[0]] * len(beside) and len(beside) > 1 and beside[0]
 
 
 def test_two_grids_that_only_together_have_the_cuts() -> None:
     noise = [(release(n, 60, n), grid(60)) for n in range(1, 30)]
-    found = index([*noise, (release(30, 8, 1000), grid(8)), (release(31, 20, 1000), grid(20))])
+    cut = index([*noise, (release(30, 8, 1000), grid(8)), (release(31, 20, 1000), grid(20))])
     asked = Grid((Axis("value", ATTRIBUTE, Bins.edges(SIZE, [0, 8, 20])),))
-    assert {30, 31} <= set(found.choose(asked))
+    assert {30, 31} <= set(cut.choose(asked).charges)
 
 
 def test_labels_refine_labels() -> None:
@@ -92,7 +114,7 @@ def test_other_columns_are_left_aside_while_there_are_own_ones() -> None:
     other = [
         (IndexedRelease(n, n, 1, "other", "other", '["1"]', 5, 0), grid(6, "other")) for n in range(20, 40)
     ]
-    assert max(index(own + other).choose(grid(6))) < 20
+    assert max(index(own + other).choose(grid(6)).charges) < 20
 
 
 # --- through a workspace ----------------------------------------------------------------------------------

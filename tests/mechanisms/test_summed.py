@@ -6,6 +6,7 @@ edges can be listed, the largest sum over one edge.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,6 +22,7 @@ from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain.attributes import Integer
 from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.domain.domain import Axis, Domain
+from blowfishdb.core.errors import InvalidInput, SizeMismatch
 from blowfishdb.core.graphs import Explicit, Full, Partitioned, PolicyGraph, Product, Threshold
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.mechanisms.losses import ByDistance, ByRows, Kernel, Loss, Tightest
@@ -132,6 +134,42 @@ def test_a_release_that_is_taken_out_leaves_the_rest() -> None:
     assert left.worst(policy) == rest.worst(policy)
 
 
+def test_columns_in_another_order_are_the_same_release() -> None:
+    """A policy numbers boxes in the order of the domain, and a release may have been stored in another."""
+    declared, bins = domain(drops=False), (Bins.edges(CELLS, [0, 1, 3]), Bins.edges(CELLS, [0, 4]))
+    a, b = (Axis(name, declared[name], each) for name, each in zip("ab", bins, strict=True))
+    counts = np.array([[1, 0, 0, 0, 0, 0], [0, 1, 1, 0, 2, 0], [0, 0, 0, 1, 1, -1]])
+    turned = counts.reshape(3, 3, 2).transpose(0, 2, 1).reshape(3, 6)
+    scales, which = (Fraction(1), Fraction(3)), np.array([0, 1, 1])
+    there = ByRows((a, b), Sparse.of(csr_array(counts)), scales, which)
+    back = ByRows((b, a), Sparse.of(csr_array(turned)), scales, which)
+    for first, second in itertools.permutations(GRAPHS, 2):
+        policy = Policy(declared, Product(first, second))
+        assert there.worst(policy) == back.worst(policy)
+        assert total_loss([there, back], policy).loss == 2 * there.worst(policy)
+    different = Policy(declared, Product(Threshold(CELLS, 1), Explicit(CELLS, ())))
+    assert replace(back, axes=(a, b), rows=Sparse.of(csr_array(turned))).worst(different) != back.worst(
+        different
+    )
+
+
+def test_a_release_that_is_no_table_of_its_axes_is_refused() -> None:
+    shape = rows(Fraction(1))
+    for wrong in ({"axes": shape.axes * 2}, {"axes": ()}, {"which": shape.which[1:]}):
+        with pytest.raises((InvalidInput, SizeMismatch)):
+            replace(shape, **wrong)
+
+
+def test_sums_that_leave_64_bits_are_not_cut_short() -> None:
+    """Thousands of answers with little noise that have no common unit."""
+    fine = rows(Fraction(1), range(CELLS))
+    scales = [Fraction(1, 10**6) + Fraction(1, 10**12 + number) for number in range(1, 60)]
+    each = [replace(fine, scales=(scale,)) for scale in scales]
+    policy = Policy(domain(drops=False), Product(Full(CELLS), Full(CELLS)))
+    lost = 2 * sum(1 / scale for scale in scales)
+    assert lost <= total_loss(each, policy).loss <= lost * (1 + Fraction(1, 10**9))
+
+
 def test_thousands_of_answers_are_a_few_sums() -> None:
     fine, coarse, other = rows(Fraction(1), range(CELLS)), rows(Fraction(1)), rows(Fraction(1), column="b")
     kernels = [
@@ -161,3 +199,11 @@ def test_what_is_proportional(scales: tuple[int, int], alike: bool) -> None:
     shape = replace(rows(Fraction(1)), which=np.array([0, 1, 1]), scales=(Fraction(1), Fraction(2)))
     other = replace(shape, scales=(Fraction(scales[0]), Fraction(scales[1])))
     assert (proportions(shape) == proportions(other)) is alike
+    declared = Policy(domain(drops=False), Product(Full(CELLS), Full(CELLS)))
+    first, second = (
+        Tightest((kernel, ByDistance(declared, Epsilon(epsilon))))
+        for kernel, epsilon in ((shape, "0.4"), (other, "0.2"))
+    )
+    assert (proportions(first) == proportions(second)) is alike
+    assert proportions(first) != proportions(Tightest((other, ByDistance(declared, Epsilon("0.3")))))
+    assert proportions(first) != proportions(other)

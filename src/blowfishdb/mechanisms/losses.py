@@ -22,7 +22,7 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import final
@@ -33,8 +33,8 @@ from scipy.sparse import csr_array, vstack
 from blowfishdb.core.arrays import BoolArray, IntArray
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain.bins import Bins
-from blowfishdb.core.domain.domain import Axis
-from blowfishdb.core.errors import NotProven, TooLarge
+from blowfishdb.core.domain.domain import Axis, Domain
+from blowfishdb.core.errors import InvalidInput, NotProven, SizeMismatch, TooLarge
 from blowfishdb.core.graphs import Apex, Cone, PolicyGraph
 from blowfishdb.core.graphs.inclusion import stretch
 from blowfishdb.core.policy.policy import Policy
@@ -223,10 +223,6 @@ def _not_implied(totals: csr_array) -> IntArray:
 Loss = Fraction | float
 """A privacy loss: an exact fraction, or ``math.inf``."""
 
-_FINE = 2**40
-"""Where inverse scales have no small common unit they are rounded up to multiples of 1/2⁴⁰ or of less, so
-that a loss is never understated."""
-
 
 class Kernel(ABC):
     """What one release lost between two values."""
@@ -251,12 +247,35 @@ class ByRows(Kernel):
     which: IntArray
     rows_per_person: int = 1
 
+    def __post_init__(self) -> None:
+        columns = [axis.column for axis in self.axes]
+        if len(set(columns)) < len(columns):
+            raise InvalidInput("A release speaks of a column once.")
+        boxes = math.prod(axis.bins.count for axis in self.axes)
+        if self.rows.size != boxes:
+            raise SizeMismatch(f"The rows speak of {self.rows.size:,} boxes, the axes of {boxes:,}.")
+        if self.which.shape != (self.rows.count,):
+            raise SizeMismatch(f"There must be one scale for each of the {self.rows.count:,} rows.")
+
+    def in_order_of(self, domain: Domain) -> ByRows:
+        """The same release with its columns as ``domain`` orders them: a policy numbers boxes that way."""
+        order = sorted(range(len(self.axes)), key=lambda at: domain.names.index(self.axes[at].column))
+        if order == list(range(len(self.axes))):
+            return self
+        shape = tuple(axis.bins.count for axis in self.axes)
+        boxes = np.arange(self.rows.size).reshape(shape).transpose(order).ravel()
+        rows = rows_of(csr_array(self.rows.sparse()[:, boxes]))
+        return replace(self, axes=tuple(self.axes[at] for at in order), rows=rows)
+
     def worst(self, policy: Policy) -> Loss:
         if policy.constraints is not None:
             return Fraction(0) if self._tells_nothing(policy) else math.inf
-        graph = self._graph(policy)
-        if graph is None:
+        if not self._declared_in(policy):
             return math.inf
+        return self.in_order_of(policy.domain)._worst(policy)
+
+    def _worst(self, policy: Policy) -> Loss:
+        graph = self._graph(policy)
         exact = np.flatnonzero(self.weights == 0)
         if exact.size and self._strategy(exact, np.ones(exact.size, dtype=np.int64)).cost(graph):
             return math.inf
@@ -273,11 +292,15 @@ class ByRows(Kernel):
         columns = self.rows.sparse().tocsc()
         return bool((columns - columns[:, np.zeros(self.rows.size, dtype=np.int64)]).count_nonzero() == 0)
 
-    def _graph(self, policy: Policy) -> PolicyGraph | None:
-        """The policy over the boxes of the release; None where the columns are declared otherwise by now."""
-        for axis in self.axes:
-            if axis.column not in policy.domain or policy.domain[axis.column] != axis.attribute:
-                return None
+    def _declared_in(self, policy: Policy) -> bool:
+        """Whether the columns are still declared as they were."""
+        return all(
+            axis.column in policy.domain and policy.domain[axis.column] == axis.attribute
+            for axis in self.axes
+        )
+
+    def _graph(self, policy: Policy) -> PolicyGraph:
+        """The policy over the boxes of the release."""
         graph = policy.project({axis.column: axis.bins for axis in self.axes})
         if any(axis.attribute.may_drop for axis in self.axes) and not graph.absent:
             return Cone(graph, Apex.OUTSIDE)
@@ -295,12 +318,12 @@ class ByRows(Kernel):
 
     @property
     def _finest(self) -> int:
-        """A power of two so that all weights together stay below 2⁵⁹."""
+        """A power of two so that all weights together stay below 2⁶⁰; 1/b is rounded up to a multiple."""
         times: list[int] = np.bincount(self.which, minlength=len(self.scales)).tolist()
         each = (n / scale for n, scale in zip(times, self.scales, strict=True) if scale)
         weight = sum(each, Fraction(0))
         entry = 1 if isinstance(self.rows, Intervals) else int(np.abs(self.rows.entries).max(initial=1))
-        return max(_FINE, 1 << max(0, 59 - math.ceil(weight * entry + 1).bit_length()))
+        return 1 << max(0, 59 - math.ceil(weight * entry + 1).bit_length())
 
     @cached_property
     def weights(self) -> IntArray:

@@ -70,13 +70,16 @@ def shape_of(kernel: Kernel) -> Hashable:
 def proportions(kernel: Kernel) -> Hashable:
     """Equal for releases of one shape that lose the same, one times as much as the other.
 
-    Their largest losses are then on the same pairs, and add up even if they are about other rows.
+    Their largest losses are then on the same pairs, and add up even if they are about other rows. What else
+    is known of them must be proportional too: a bound that is the tighter one for some pairs and some
+    releases only would move the largest loss of these elsewhere.
     """
-    rows = known_rows(kernel)
-    if rows is None:
+    rows, bound = known_rows(kernel), _bound(kernel)
+    if rows is None or not (bound is None or isinstance(bound, ByDistance)):
         return None
     least = min((scale for scale in rows.scales if scale), default=Fraction(1))
-    return shape_of(kernel), tuple(scale / least for scale in rows.scales)
+    beside = None if bound is None else (id(bound.policy), bound.epsilon.fraction * least)
+    return shape_of(kernel), tuple(scale / least for scale in rows.scales), beside
 
 
 def summed(kernels: Sequence[Kernel]) -> list[Kernel]:

@@ -7,7 +7,8 @@ least noise, and those with the least noise for the width of their boxes, so tha
 little noisier than many fine ones is not forgotten. Of a shape, rows over boxes, only the least noisy count.
 
 Up to ``MOST`` releases all are taken that can be combined; beyond, as many, however many there are. Exact
-ones come on top, one of each shape.
+ones come on top, a few for each set of columns: the same ones whatever is asked about these columns, so that
+nobody picks what comes along with a release (docs/proofs/reuse.md).
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from blowfishdb.core.policy import codec
 
 MOST: Final = 8
 """More releases add little accuracy and cost time."""
-MOST_EXACT: Final = 16
+MOST_EXACT: Final = 8
+"""Of exact releases about the same columns."""
 _LOOKED_AT: Final = 64
 _WORDS: Final = 4  # of 64 bits, in which cuts are marked
 
@@ -198,6 +200,35 @@ class _OnColumns:
 
 
 @final
+@dataclass(eq=False)
+class _Exact:
+    """What is known exactly about the same columns: those with most rows, and of each shape the first."""
+
+    shapes: set[str] = field(default_factory=set)
+    ranked: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def enter(self, release: IndexedRelease, boxes: int) -> None:
+        if release.shape not in self.shapes:
+            self.shapes.add(release.shape)
+            insort(self.ranked, (-release.exact, boxes, release.charge))
+            del self.ranked[MOST_EXACT:]
+
+    @property
+    def best(self) -> list[int]:
+        """The charges."""
+        return [charge for *_, charge in self.ranked]
+
+
+@final
+@dataclass(frozen=True)
+class Chosen:
+    """Releases for a question, in the order of their numbers, and those of them that are there for all."""
+
+    charges: tuple[int, ...]
+    public: frozenset[int]
+
+
+@final
 class SnapshotIndex:
     """The releases about the same rows."""
 
@@ -206,7 +237,7 @@ class SnapshotIndex:
         """How many releases are out."""
         self._places: dict[str, tuple[_OnColumns, int]] = {}
         self._on: dict[tuple[frozenset[str], frozenset[str]], _OnColumns] = {}
-        self._exact: dict[str, tuple[int, Grid]] = {}
+        self._exact: dict[tuple[frozenset[str], frozenset[str]], _Exact] = {}
         self._first: list[tuple[int, Grid]] = []
         self._grids: dict[int, Grid] = {}
 
@@ -224,7 +255,7 @@ class SnapshotIndex:
         if release.noisy:
             on.enter(place, release.shape, (least_scale(release.scales), release.charge))
         if release.exact:
-            self._exact.setdefault(release.shape, (release.charge, grid))
+            self._exact.setdefault((grid.columns, grid.dropping), _Exact()).enter(release, grid.boxes)
         self._grids[release.charge] = grid
         if self.count <= MOST:
             self._first.append((release.charge, grid))
@@ -239,17 +270,25 @@ class SnapshotIndex:
         listed = [(charge, self._grids[charge]) for charge in sorted(charges) if charge in self._grids]
         return _near(listed, asked)
 
-    def choose(self, asked: Grid) -> list[int]:
-        """The releases that a question about these boxes is answered from, in the order of their numbers."""
-        if self.count <= MOST:
-            return _near(self._first, asked)
+    def choose(self, asked: Grid) -> Chosen:
+        """The releases that a question about these boxes is answered from."""
+        chosen = _near(self._first, asked) if self.count <= MOST else self._least_noisy(asked)
+        grids = [asked, *(self._grids[charge] for charge in chosen)]
+        public = frozenset(
+            charge
+            for (columns, dropping), exact in self._exact.items()
+            if any(columns <= grid.columns and dropping == grid.dropping for grid in grids)
+            for charge in exact.best
+        )
+        return Chosen(tuple(sorted({*chosen, *public})), public)
+
+    def _least_noisy(self, asked: Grid) -> list[int]:
         own = [
             on
             for (columns, dropping), on in self._on.items()
             if columns <= asked.columns and dropping == asked.dropping
         ]
         chosen = self._noisy(own, asked)
-        exact = [charge for charge, grid in self._exact.values() if _is_own(grid, asked)]
         if not any(self._grids[charge].refines(asked) for charge in chosen):
             near = [
                 on
@@ -257,7 +296,7 @@ class SnapshotIndex:
                 if columns & asked.columns and dropping == asked.dropping
             ]
             chosen = list(dict.fromkeys((*chosen, *self._noisy(near, asked))))[:MOST]
-        return sorted({*chosen, *exact[:MOST_EXACT]})
+        return chosen
 
     def _noisy(self, on: Sequence[_OnColumns], asked: Grid) -> list[int]:
         """Half by their noise, half by their noise for the width of their boxes; then what has a cut."""
@@ -274,10 +313,6 @@ def _near(listed: Sequence[tuple[int, Grid]], asked: Grid) -> list[int]:
     usable = [(charge, grid) for charge, grid in listed if grid.dropping == asked.dropping]
     own = [charge for charge, grid in usable if grid.columns <= asked.columns]
     return own or [charge for charge, grid in usable if grid.columns & asked.columns]
-
-
-def _is_own(grid: Grid, asked: Grid) -> bool:
-    return grid.columns <= asked.columns and grid.dropping == asked.dropping
 
 
 def _taken(each: Iterable[Iterator[_Boxes]]) -> Iterator[_Boxes]:

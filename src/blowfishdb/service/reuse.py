@@ -35,7 +35,7 @@ from blowfishdb.core.questions.projection import Projected
 from blowfishdb.mechanisms.losses import Kernel, ReleasedRows
 from blowfishdb.mechanisms.plan import DataDependentPlan, Observation, Plan
 from blowfishdb.mechanisms.reuse import Candidates, Label, Offer, StoredRelease, candidates, cheapest, rows_of
-from blowfishdb.service.choosing import MOST, MOST_EXACT, Grid, SnapshotIndex
+from blowfishdb.service.choosing import MOST, Grid, SnapshotIndex
 from blowfishdb.service.policies import past_loss
 from blowfishdb.service.records import DatasetEntry
 
@@ -100,10 +100,10 @@ class _Parsed:
         return self._releases[number]
 
     def add(self, release: StoredRelease) -> None:
-        """One more, and the oldest out if that is too much; a few are always kept, for one question."""
+        """One more, and the oldest out if that is too much."""
         self._releases[release.number] = release
         self._rows += release.rows.count
-        while self._rows > _MOST_ROWS and len(self._releases) > 4 * (MOST + MOST_EXACT):
+        while self._rows > _MOST_ROWS and len(self._releases) > MOST:
             self._rows -= self._releases.popitem(last=False)[1].rows.count
 
 
@@ -141,10 +141,10 @@ class StoredReleases:
                 return None
             known, chosen = index.count, index.choose(asked)
             planned = index.among(basket, asked)
-        releases = _combinable(self._releases(chosen), axes)
+        releases = _combinable(self._releases(chosen.charges), axes)
         offers = []
         if releases:
-            follows = self._candidates(releases, problem, accuracy, known=known)
+            follows = self._candidates(releases, problem, accuracy, known, chosen.public)
             offers.append(follows.best if follows.floor <= accuracy.alpha else None)
         together = _combinable(self._releases(planned), axes)
         if together:
@@ -153,7 +153,12 @@ class StoredReleases:
         return min(meeting, key=lambda offer: offer.alpha, default=None)
 
     def _candidates(
-        self, releases: list[StoredRelease], problem: Projected, accuracy: Accuracy, *, known: int
+        self,
+        releases: list[StoredRelease],
+        problem: Projected,
+        accuracy: Accuracy,
+        known: int,
+        public: frozenset[int],
     ) -> Candidates:
         """What the question follows from; it does not depend on the α that was asked for.
 
@@ -161,7 +166,7 @@ class StoredReleases:
         safe side, so that one release more does not make every interval be worked out anew.
         """
         seen = known if known <= MOST else 1 << (known - 1).bit_length()
-        numbers = (seen, *(release.number for release in releases))
+        numbers = (seen, public, *(release.number for release in releases))
         boxes = tuple((axis.column, axis.attribute, axis.bins) for axis in problem.cells.axes)
         key = (numbers, boxes, problem.workload, accuracy.beta, accuracy.simultaneous)
         follows = self._remembered.get(key)
@@ -169,7 +174,8 @@ class StoredReleases:
             if len(self._remembered) >= _MOST_REMEMBERED:
                 self._remembered.clear()
             axes, workload = problem.cells.axes, problem.workload
-            follows = self._remembered[key] = candidates(releases, axes, workload, accuracy, known=seen)
+            follows = candidates(releases, axes, workload, accuracy, known=seen, public=public)
+            self._remembered[key] = follows
         return follows
 
     def _index(self, dataset: str) -> _DatasetIndex:
@@ -186,10 +192,12 @@ class StoredReleases:
     def _releases(self, numbers: Sequence[int]) -> list[StoredRelease]:
         """Releases by their numbers; those that were read lately are at hand."""
         with self._turn:
-            missing = [number for number in numbers if number not in self._parsed]
+            at_hand = {number: self._parsed[number] for number in numbers if number in self._parsed}
+            missing = [number for number in numbers if number not in at_hand]
             for number, stored in self.ledger.stored(missing).items() if missing else ():
-                self._parsed.add(_release(stored.answer, number))
-            return [self._parsed[number] for number in numbers]
+                at_hand[number] = _release(stored.answer, number)
+                self._parsed.add(at_hand[number])
+            return [at_hand[number] for number in numbers]
 
 
 def _release(text: str, number: int) -> StoredRelease:

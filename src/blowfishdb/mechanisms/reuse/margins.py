@@ -6,8 +6,8 @@ Intervals for questions that were fixed before any release they use: the law of 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from typing import final
@@ -185,21 +185,38 @@ def candidates(
     label: Label = Label.ANY,
     *,
     known: int = 0,
+    public: Collection[int] | None = None,
 ) -> Candidates:
     """What could answer a question, before any interval is worked out.
 
     A question that was planned uses every release. One that was chosen later pays for each release that it
-    uses, so all of them together compete with the best one alone (and what is exact anywhere).
+    uses, so all of them together compete with the best one alone (and what is exact on its columns).
+
+    ``public``: the numbers of the releases whose exact rows come along with one alone, where ``releases`` are
+    only some of those known; no question may have a say in these. All, if None.
     """
     questions, noisy = rows_of(workload), [release for release in releases if not release.exact.all()]
-    combined = [combine(releases, axes, questions)]
+    everything = combine(releases, axes, questions)
     among = max(1, len(noisy), known)
+    combined = [everything]
     if label is Label.ANY and noisy:
-        alone = [_with_exact(release, releases) for release in noisy]
+        exact = [release for release in releases if public is None or release.number in public]
+        fixed = public is None or len(exact) == len(public)
+        alone = [_with_exact(release, exact) for release in noisy]
         among += len(noisy) == 1 and len(alone[0]) < len(releases)  # then both sources have one noisy release
-        combined.insert(0, _best(combine(sources, axes, questions) for sources in alone))
+        combined = [
+            _source(_best(combine(sources, axes, questions) for sources in alone), fixed=fixed),
+            _source(everything, fixed=len(releases) >= known),
+        ]
     usable = tuple(each for each in combined if each is not None and each.determined.all())
     return Candidates(usable, accuracy, label, among)
+
+
+def _source(combination: Combination | None, *, fixed: bool) -> Combination | None:
+    """What a question is answered from; if that was picked for the question, it is not complete."""
+    if combination is None or fixed:
+        return combination
+    return replace(combination, complete=False)
 
 
 @final
@@ -233,9 +250,9 @@ class Candidates:
         return best
 
 
-def _with_exact(release: StoredRelease, releases: Sequence[StoredRelease]) -> list[StoredRelease]:
+def _with_exact(release: StoredRelease, exact: Sequence[StoredRelease]) -> list[StoredRelease]:
     """A release and what is exact on its columns: a set that no question has a say in."""
-    others = (other.exact_part() for other in releases if other is not release)
+    others = (other.exact_part() for other in exact if other is not release)
     return [release, *(part for part in others if part is not None and part.columns <= release.columns)]
 
 

@@ -56,9 +56,10 @@ def selected_half_widths(combination: Combination, beta: float, among: int) -> F
 
 
 def selected_floor(combination: Combination, beta: float, among: int) -> float:
-    """What the largest α is hardly ever below, without a single draw: as if all errors were normal.
+    """What the largest α is hardly ever below, without a single draw.
 
-    Sums of Laplace noise have longer tails. It decides only whether α is worth working out, and by scales.
+    As if all errors were normal, or Laplace where that is less, and one less since noise is whole numbers. It
+    decides only whether α is worth working out, and by scales.
     """
     noisy = combination.determined & ~combination.exact
     if not noisy.any():
@@ -66,12 +67,17 @@ def selected_floor(combination: Combination, beta: float, among: int) -> float:
     sources = combination.noisy_releases
     if _by_family(combination, among):
         share = RANGES_SHARE * beta * _part(len(sources), among)
-        return float(-ndtri(share / 2) * math.sqrt(combination.variances[noisy].max()))
+        return max(0.0, _deviations(share) * math.sqrt(combination.variances[noisy].max()) - 1)
     share = (1 - RANGES_SHARE) * beta / among
     parts = np.sqrt(combination.estimator.parts[:, noisy])
     rows = [np.count_nonzero(release.scales) for release in combination.releases]
-    radii = {j: max(-ndtri(share / 2), 0.9 * math.sqrt(rows[j])) for j in sources}
-    return float(np.max(sum(radii[j] * parts[j] for j in sources)))
+    radii = {j: max(_deviations(share), 0.9 * math.sqrt(rows[j])) for j in sources}
+    return max(0.0, float(np.max(sum(radii[j] * parts[j] for j in sources))) - 1)
+
+
+def _deviations(share: float) -> float:
+    """How many deviations a normal or a Laplace error exceeds with this probability, whichever is less."""
+    return min(float(-ndtri(share / 2)), -math.log(share) / math.sqrt(2))
 
 
 def _by_family(combination: Combination, among: int) -> bool:
