@@ -265,6 +265,23 @@ def test_answers_and_events(place: Place) -> None:
     assert place.auditor.verify() == []
 
 
+@pytest.mark.parametrize("limit", [None, 1, 3, 10**6])
+def test_pages_are_the_same_on_both_sides(place: Place, limit: int | None) -> None:
+    for bins in (4, 8, 10):
+        place.analyst["salaries"]["age"].histogram(bins=bins).accurate_to(50 + bins).ask()
+    numbers = [answer.number for answer in place.inside.answers()]
+    happened = [event.seq for event in place.inside.events()]
+    for page in ({}, {"before": numbers[-1]}, {"after": numbers[0]}, {"after": 0}):
+        here = place.inside.answers("salaries", limit=limit, **page)
+        there = place.analyst.answers("salaries", limit=limit, **page)
+        assert [answer.number for answer in there] == [answer.number for answer in here]
+    for page in ({}, {"before": happened[-2]}, {"after": happened[1]}, {"after": 0}):
+        for kinds in ((), ("settled", "policy")):
+            there = place.auditor.events("salaries", kinds=kinds, limit=limit, **page)
+            assert there == place.inside.events("salaries", kinds=kinds, limit=limit, **page)
+    assert [answer.number for answer in place.analyst.newest()] == numbers[::-1]
+
+
 def test_a_policy_is_drafted_proposed_and_published(place: Place) -> None:
     db, before = place.curator, place.curator.facts("visits").policy_version
     weeks = db["visits"].hiding_within("day", timedelta(days=7))

@@ -68,6 +68,7 @@ ALLOWED: dict[tuple[str, str], frozenset[str]] = {
     ("POST", f"/api/v1{HERE}/tradeoff"): CURATOR,
     ("POST", f"/api/v1{HERE}/preview"): CURATOR,
     ("GET", "/api/v1/audit"): BOOK_READERS,
+    ("GET", "/api/v1/events"): BOOK_READERS,
     ("GET", "/api/v1/head"): BOOK_READERS,
     ("GET", "/api/v1/health"): EVERYONE,
     ("GET", "/api/v1/metrics"): BOOK_READERS,

@@ -15,7 +15,7 @@ from blowfishdb.core.questions.readings import significant
 from blowfishdb.show.words import amount, decimals, headline, interval, loss, moment
 
 if TYPE_CHECKING:
-    from blowfishdb.adapters.store.values import Budget
+    from blowfishdb.adapters.store.values import Answered, Budget
     from blowfishdb.core.arrays import BoolArray, FloatArray
     from blowfishdb.messages.answers import Answer, Comparison, Places
     from blowfishdb.messages.quotes import Quote, Tradeoff
@@ -200,10 +200,11 @@ def _stars(tradeoff: Tradeoff) -> Iterable[str]:
     return (" ★" if number == best else "" for number in range(len(tradeoff.points)))
 
 
-def budget_table(budget: Budget, answers: Sequence[Answer]) -> Table:
-    """Every answer that cost something, and what was spent by then."""
+def budget_table(budget: Budget, answers: Sequence[Answer], earlier: Answered | None = None) -> Table:
+    """Every answer that cost something, and what was spent by then; ``earlier`` ones are not listed."""
     paid = [answer for answer in answers if answer.receipt.epsilon]
-    spent = itertools.accumulate((answer.receipt.epsilon for answer in paid), initial=Epsilon(0))
+    before = Epsilon(0) if earlier is None else earlier.spent
+    spent = itertools.accumulate((answer.receipt.epsilon for answer in paid), initial=before)
     rows = tuple(
         (
             f"#{answer.number}",
@@ -215,7 +216,17 @@ def budget_table(budget: Budget, answers: Sequence[Answer]) -> Table:
         for answer, total in zip(paid, itertools.islice(spent, 1, None), strict=True)
     )
     columns = ("answer", "question", "on", "cost ε", "spent so far")
-    return Table("", columns, rows, (budget_words(budget),), (3, 4))
+    words = (
+        budget_words(budget),
+        *([earlier_words(earlier)] if earlier is not None and earlier.paid else []),
+    )
+    return Table("", columns, rows, words, (3, 4))
+
+
+def earlier_words(earlier: Answered) -> str:
+    """What answers that are not listed have cost."""
+    answers = "answer" if earlier.paid == 1 else "answers"
+    return f"{earlier.paid:,} earlier {answers} for {loss(earlier.spent)} came before these."
 
 
 def budget_words(budget: Budget) -> str:

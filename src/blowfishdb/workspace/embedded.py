@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import getpass
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +17,7 @@ from blowfishdb.adapters.store import backup as backups
 from blowfishdb.adapters.store.catalogue import Policies, already_asked
 from blowfishdb.adapters.store.database import Store
 from blowfishdb.adapters.store.ledger import Ledger
+from blowfishdb.adapters.store.pages import Pages
 from blowfishdb.adapters.store.values import Audited, Budget, Event, Grant, Head, RequestKey
 from blowfishdb.adapters.store.witness import Watch, Witness
 from blowfishdb.core.budget import Epsilon
@@ -315,12 +316,13 @@ class Workspace(Datasets):
         limit: int | None = None,
         before: int | None = None,
         after: int | None = None,
+        skip: int = 0,
     ) -> list[Answer]:
         """Every stored answer, oldest first; with ``limit``, the last ones before number ``before``.
 
-        With ``after``, the first ones behind that number instead.
+        With ``after``, the first ones behind that number instead. The first ``skip`` of these are left out.
         """
-        page = self._ledger.answers(dataset, limit=limit, before=before, after=after)
+        page = self._ledger.answers(dataset, limit=limit, before=before, after=after, skip=skip)
         return [read_answer(stored) for stored in page]
 
     def answer(self, number: int) -> Answer:
@@ -331,13 +333,24 @@ class Workspace(Datasets):
         return read_answer(stored)
 
     def events(
-        self, dataset: str | None = None, *, limit: int | None = None, after: int | None = None
+        self,
+        dataset: str | None = None,
+        *,
+        kinds: Collection[str] = (),
+        limit: int | None = None,
+        before: int | None = None,
+        after: int | None = None,
     ) -> list[Event]:
-        """Everything that happened, in order, as the hash chain has it.
+        """Everything that happened, in order, as the hash chain has it; or some kinds.
 
-        With ``limit``, the last ones; with ``after`` as well, the first ones behind that number.
+        With ``limit``, the last ones before number ``before``, or the first ones behind ``after``.
         """
-        return self._ledger.events(dataset, limit=limit, after=after)
+        return self._ledger.events(dataset, kinds=kinds, limit=limit, before=before, after=after)
+
+    @property
+    def pages(self) -> Pages:
+        """Counts and pages of what is in the books."""
+        return Pages(self._ledger.store)
 
     def audit(self, *, since: Head | str | None = None, witness: str | Path | None = None) -> Audited:
         """What is wrong with the books, and what was looked at.

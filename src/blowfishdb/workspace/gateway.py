@@ -7,10 +7,10 @@ type is written once, on top of it, in ``datasets`` and ``asking``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from blowfishdb.adapters.copies.values import Dialect, Holdings, SourceFacts, SourceRows
 from blowfishdb.adapters.store.values import Audited, Budget, Event, Grant, Head
@@ -24,6 +24,8 @@ from blowfishdb.messages.curator import KnownCheck, Preview
 from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss
 from blowfishdb.messages.questions import Request
 from blowfishdb.messages.quotes import Candidate, Explanation, Quote, Tradeoff
+
+_PAGE: Final = 50
 
 
 class Gateway(ABC):
@@ -220,17 +222,30 @@ class Gateway(ABC):
         With ``after``, the first ones behind that number instead.
         """
 
+    def newest(self, dataset: str | None = None, *, before: int | None = None) -> Iterator[Answer]:
+        """Stored answers from the newest on, or from number ``before``, read a page at a time."""
+        page = self.answers(dataset, limit=_PAGE, before=before)
+        while page:
+            yield from reversed(page)
+            page = self.answers(dataset, limit=_PAGE, before=page[0].number) if len(page) == _PAGE else []
+
     @abstractmethod
     def answer(self, number: int) -> Answer:
         """The stored answer with that number."""
 
     @abstractmethod
     def events(
-        self, dataset: str | None = None, *, limit: int | None = None, after: int | None = None
+        self,
+        dataset: str | None = None,
+        *,
+        kinds: Collection[str] = (),
+        limit: int | None = None,
+        before: int | None = None,
+        after: int | None = None,
     ) -> list[Event]:
-        """Everything that happened, in order, as the hash chain has it.
+        """Everything that happened, in order, as the hash chain has it; or some kinds.
 
-        With ``limit``, the last ones; with ``after`` as well, the first ones behind that number.
+        With ``limit``, the last ones before number ``before``, or the first ones behind ``after``.
         """
 
     @abstractmethod

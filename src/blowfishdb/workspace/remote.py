@@ -6,7 +6,7 @@ is asked carries a key of its own, so that trying again after a lost connection 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, final
@@ -238,18 +238,24 @@ class Remote(Datasets):
 
         With ``after``, the first ones behind that number instead.
         """
+        query: dict[str, Any] = {"full": True} | ({} if dataset is None else {"dataset": dataset})
+        return [Answer.from_plain(body) for body in self._pages("/answers", query, limit, before, after)]
+
+    def _pages(
+        self, path: str, query: Mapping[str, Any], limit: int | None, before: int | None, after: int | None
+    ) -> list[Any]:
+        """A list that the server gives a page at a time, oldest first."""
         newest = after is None and not (limit is None and before is None)
         left, cursor = limit, (before if newest else after) or 0
-        listed: list[Answer] = []
+        listed: list[Any] = []
         while left is None or left > 0:
-            query: dict[str, Any] = {"after": cursor, "limit": min(200, left or 200), "full": True}
-            query |= ({"newest": True} if newest else {}) | ({} if dataset is None else {"dataset": dataset})
-            page = self._wire.get("/answers", query)
-            listed += [Answer.from_plain(body) for body in page["answers"]]
-            left = None if left is None else left - len(page["answers"])
-            if page["next"] is None:
-                break
+            part = {"after": cursor, "limit": min(200, left or 200), "newest": newest}
+            page = self._wire.get(path, {**query, **part})
+            listed += page[path.lstrip("/")]
+            left = None if limit is None else limit - len(listed)
             cursor = page["next"]
+            if cursor is None:
+                break
         return listed[::-1] if newest else listed
 
     def answer(self, number: int) -> Answer:
@@ -257,18 +263,21 @@ class Remote(Datasets):
         return Answer.from_plain(self._wire.get(f"/answers/{number:d}"))
 
     def events(
-        self, dataset: str | None = None, *, limit: int | None = None, after: int | None = None
+        self,
+        dataset: str | None = None,
+        *,
+        kinds: Collection[str] = (),
+        limit: int | None = None,
+        before: int | None = None,
+        after: int | None = None,
     ) -> list[Event]:
-        """Everything that happened, in order, as the hash chain has it.
+        """Everything that happened, in order, as the hash chain has it; or some kinds.
 
-        With ``limit``, the last ones; with ``after`` as well, the first ones behind that number.
+        With ``limit``, the last ones before number ``before``, or the first ones behind ``after``.
         """
-        query: dict[str, Any] = {} if dataset is None else {"dataset": dataset}
-        if after is not None:
-            query |= {"after": after} if limit is None else {"after": after, "limit": limit}
-        events = [Event.from_plain(event) for event in self._wire.get("/audit", query or None)["events"]]
-        last = limit is not None and after is None
-        return events[max(0, len(events) - (limit or 0)) :] if last else events
+        query = {"kind": list(kinds)} | ({} if dataset is None else {"dataset": dataset})
+        pages = self._pages("/events", query, limit, before, after)
+        return [Event.from_plain(event) for event in pages]
 
     def audit(self, *, since: Head | str | None = None, witness: str | Path | None = None) -> Audited:
         """What is wrong with the books, and what was looked at.

@@ -77,16 +77,17 @@ class Record(ABC):
         limit: int | None = None,
         before: int | None = None,
         after: int | None = None,
+        skip: int = 0,
     ) -> list[StoredAnswer]:
         """Settled answers, oldest first; with ``limit``, the last ones before number ``before``.
 
-        With ``after``, the first ones behind that number instead.
+        With ``after``, the first ones behind that number instead. The first ``skip`` of these are left out.
         """
         rows = select(charges).where(charges.c.state == State.SETTLED.value)
         if dataset is not None:
             rows = rows.where(charges.c.dataset == dataset)
         with self._store.reading() as connection:
-            page = _page(connection, rows, charges.c.id, limit, before, after)
+            page = _page(connection, rows.offset(skip or None), charges.c.id, limit, before, after)
             return [StoredAnswer(charge_of(row), row.answer) for row in page]
 
     def stored(self, numbers: Collection[int]) -> dict[int, StoredAnswer]:

@@ -90,7 +90,7 @@ charges = Table(
     Column("part", Integer),
     Index("charges_by_request", "request", "part"),
     Index("charges_by_question", "question", "state", "id"),
-    Index("charges_by_dataset", "dataset", "state", "id"),
+    Index("charges_by_dataset", "dataset", "state", "id", "amount"),
 )
 """``id`` is the number of the event that reserved the charge. ``request`` is the digest of the key that it
 was asked under, ``asked`` that of what was asked, ``part`` its place in a batch; NULL without a key."""

@@ -164,6 +164,16 @@ class StoredAnswer:
 
 @final
 @dataclass(frozen=True)
+class Answered:
+    """How many answers there are, how many of them cost something, and what these cost."""
+
+    count: int = 0
+    paid: int = 0
+    spent: Epsilon = NOTHING
+
+
+@final
+@dataclass(frozen=True)
 class Event(Message):
     """One event of the chain: a budget, a grant, a published policy, or the state that a charge entered."""
 
@@ -182,6 +192,17 @@ class Event(Message):
     """Part of what is hashed, so that nothing can be guessed from the hash alone."""
     sealed: tuple[Mapping[str, Any], ...] = ()
     """Seals of what was changed outside the ledger: declarations, policies, accounts, tokens, responses."""
+
+
+@final
+@dataclass(frozen=True)
+class EventPage:
+    """Some events, the newest first; how many there are in all, and on which of how many pages these are."""
+
+    events: tuple[Event, ...]
+    count: int
+    number: int
+    pages: int
 
 
 _SHOWN: Final = 40  # hexadecimal digits: 160 bits, as much as nobody can make two histories for

@@ -5,7 +5,7 @@ Answers as files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,25 +42,12 @@ def log(
 
     if dataset is not None:
         gateway.facts(dataset)
-    answers = list(_newest(gateway, dataset, limit, mine=mine))[::-1]
+    wanted = (answer for answer in gateway.newest(dataset) if not mine or answer.receipt.user == gateway.user)
+    answers = list(itertools.islice(wanted, limit))[::-1]
     plain = {"answers": [answer_summary(answer) for answer in answers]}
     here.say(
         plain, _table(answers) if answers else "No answers yet: blowfishdb quote DATA QUESTION --error 50"
     )
-
-
-def _newest(gateway: Datasets, dataset: str | None, limit: int, *, mine: bool) -> Iterator[Answer]:
-    """The newest answers first, read a page at a time."""
-    before, left = None, limit
-    while left:
-        page = gateway.answers(dataset, limit=limit, before=before)
-        for answer in reversed(page):
-            if left and (not mine or answer.receipt.user == gateway.user):
-                left -= 1
-                yield answer
-        if len(page) < limit:
-            return
-        before = page[0].number
 
 
 def _table(answers: list[Answer]) -> Table:

@@ -100,14 +100,14 @@ def audit(
             here.say({"head": end}, end)
             return
         audited = gateway.audit(since=since, witness=witness)
-        events = gateway.events(None if data == _ALL else data)
+        events = gateway.events(None if data == _ALL else data, limit=None if here.json else limit)
         plain = {**audited.to_plain(), "events": [happened.to_plain() for happened in events]}
         verdict = [Text(problem, style="red") for problem in audited.problems]
         good = Text("The ledger verifies: every charge and every hash adds up.", style="green")
         extends = [Text(f"The books extend the head {since}.", style="green")] if since else []
         here.say(
             plain,
-            _table(events[len(events) - min(limit, len(events)) :]),
+            _table(events[max(0, len(events) - limit) :]),
             *(verdict or [good, *extends]),
             *audited.sentences,
             f"Head, to be kept elsewhere: {audited.head}",

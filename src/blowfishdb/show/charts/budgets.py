@@ -16,7 +16,7 @@ from blowfishdb.show.tables import budget_words
 from blowfishdb.show.words import decimals, headline, loss, rounded
 
 if TYPE_CHECKING:
-    from blowfishdb.adapters.store.values import Budget
+    from blowfishdb.adapters.store.values import Answered, Budget
     from blowfishdb.messages.answers import Answer
     from blowfishdb.messages.quotes import Tradeoff
 
@@ -26,11 +26,17 @@ _BAR, _CURVE = 56, 160
 _NONE = Epsilon(0)
 
 
-def budget_chart(budget: Budget, answers: Sequence[Answer], *, width: int = WIDTH) -> Any:
-    """A bar with one part for each question, and below it what was spent after every answer."""
+def budget_chart(
+    budget: Budget, answers: Sequence[Answer], earlier: Answered | None = None, *, width: int = WIDTH
+) -> Any:
+    """A bar with one part for each question, and below it what was spent after every answer.
+
+    What answers ``earlier`` than these have cost is one part, where the line begins.
+    """
     import altair as alt
 
-    chart = alt.vconcat(_bar(budget, answers, width), _growth(budget, answers, width), spacing=24)
+    bar, line = _bar(budget, answers, earlier, width), _growth(budget, answers, earlier, width)
+    chart = alt.vconcat(bar, line, spacing=24)
     return finished(chart, f"Budget of {budget.dataset}", budget_words(budget), width=width)
 
 
@@ -38,7 +44,7 @@ def _paid(answers: Sequence[Answer]) -> list[Answer]:
     return [answer for answer in answers if answer.receipt.epsilon]
 
 
-def _parts(budget: Budget, answers: Sequence[Answer]) -> list[tuple[str, Epsilon]]:
+def _parts(budget: Budget, answers: Sequence[Answer], earlier: Answered | None) -> list[tuple[str, Epsilon]]:
     """The costliest questions by name, the others together, and what never became an answer."""
     costs: dict[str, Epsilon] = {}
     for answer in _paid(answers):
@@ -48,6 +54,9 @@ def _parts(budget: Budget, answers: Sequence[Answer]) -> list[tuple[str, Epsilon
     if rest:
         parts.append(("other questions", sum((cost for _, cost in rest), _NONE)))
     known = sum((cost for _, cost in ranked), _NONE)
+    if earlier is not None and earlier.paid:
+        parts.append((f"{earlier.paid:,} earlier answer{'' if earlier.paid == 1 else 's'}", earlier.spent))
+        known += earlier.spent
     if budget.spent > known:
         parts.append(("charged without an answer", budget.spent - known))
     if budget.held:
@@ -55,12 +64,12 @@ def _parts(budget: Budget, answers: Sequence[Answer]) -> list[tuple[str, Epsilon
     return parts
 
 
-def _bar(budget: Budget, answers: Sequence[Answer], width: int) -> Any:
+def _bar(budget: Budget, answers: Sequence[Answer], earlier: Answered | None, width: int) -> Any:
     """Parts have letters, so that nobody has to tell colours apart; numbers are those of answers."""
     import altair as alt
 
     rows, start = [], _NONE
-    for letter, (name, cost) in zip(ascii_uppercase, _parts(budget, answers), strict=False):
+    for letter, (name, cost) in zip(ascii_uppercase, _parts(budget, answers, earlier), strict=False):
         end = start + cost
         wide = float(cost) / max(float(budget.total), 1e-9) > 0.03
         rows.append(
@@ -86,19 +95,22 @@ def _bar(budget: Budget, answers: Sequence[Answer], width: int) -> Any:
     return alt.layer(*layers).properties(width=width, height=_BAR)
 
 
-def _growth(budget: Budget, answers: Sequence[Answer], width: int) -> Any:
+def _growth(budget: Budget, answers: Sequence[Answer], earlier: Answered | None, width: int) -> Any:
     """Answers are counted, not dated, so that a busy day and a quiet year read alike."""
     import altair as alt
 
-    total = 0.0
-    rows: list[dict[str, Any]] = [{"count": 0, "spent": 0.0, "words": "before the first answer"}]
-    for count, answer in enumerate(_paid(answers), start=1):
+    first, total = (0, 0.0) if earlier is None else (earlier.paid, float(earlier.spent))
+    words = "before these answers" if first else "before the first answer"
+    rows: list[dict[str, Any]] = [{"count": first, "spent": rounded(total, 9), "words": words}]
+    for count, answer in enumerate(_paid(answers), start=first + 1):
         total += float(answer.receipt.epsilon)
         rows.append({"count": count, "spent": rounded(total, 9), "words": answer.receipt.question})
     base = alt.Chart(alt.InlineData(values=rows))
-    whole = list(range(0, len(rows), -(-len(rows) // 7)))
+    whole = list(range(first, first + len(rows), -(-len(rows) // 7)))
     counts = alt.Axis(title="answers that cost something", format="d", values=whole, grid=False)
-    x = alt.X("count:Q", axis=counts, scale=alt.Scale(nice=False, domain=[0, max(1, len(rows) - 1)]))
+    x = alt.X(
+        "count:Q", axis=counts, scale=alt.Scale(nice=False, domain=[first, first + max(1, len(rows) - 1)])
+    )
     y = alt.Y(
         "spent:Q", axis=number_axis("spent ε", ticks=4), scale=alt.Scale(domain=[0, float(budget.total)])
     )

@@ -19,6 +19,7 @@ from blowfishdb.entrypoints.server.api.requests import Allowance, Total
 from blowfishdb.entrypoints.server.api.responses import (
     Audit,
     BudgetShown,
+    EventList,
     EventShown,
     GrantList,
     GrantShown,
@@ -47,8 +48,32 @@ def audit(
     ] = [],  # noqa: B006 (FastAPI copies it)
 ) -> Audit:
     """Every event of the ledger in order, and what is wrong with the whole of it, if anything."""
-    audited, events = audited_books(caller, dataset, since)
-    return audit_shown(audited, [event for event in events if event.seq > after][:limit])
+    audited = audited_books(caller, dataset, since)
+    return audit_shown(audited, caller.gateway.events(dataset, after=after, limit=limit))
+
+
+@router.get("/events", summary="What happened")
+def events(
+    caller: BookReader,
+    dataset: Annotated[str | None, Query(max_length=255)] = None,
+    kind: Annotated[list[str], Query(max_length=50)] = [],  # noqa: B006 (FastAPI copies it)
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+    newest: bool = False,
+) -> EventList:
+    """The events of the ledger, the oldest first unless ``newest``; ``next`` is the next page's ``after``.
+
+    They are as they were entered. Whether they add up is said by the audit log.
+    """
+    if dataset is not None:
+        caller.gateway.facts(dataset)
+    gateway, most = caller.gateway, limit + 1
+    if newest:
+        page = gateway.events(dataset, kinds=kind, limit=most, before=after or None)[::-1]
+    else:
+        page = gateway.events(dataset, kinds=kind, limit=most, after=after)
+    more = page[limit - 1].seq if len(page) > limit else None
+    return EventList(events=[EventShown(**event.to_plain()) for event in page[:limit]], next=more)
 
 
 @router.get("/head", summary="Where the books end")
@@ -72,18 +97,15 @@ def metrics(request: Request, _: Watching) -> Response:
     return Response(numbers.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-def audited_books(
-    caller: Caller, dataset: str | None, since: Sequence[str] = ()
-) -> tuple[Audited, list[Event]]:
-    """What is wrong with all books, and the events of a dataset in order (of all, without one).
+def audited_books(caller: Caller, dataset: str | None, since: Sequence[str] = ()) -> Audited:
+    """What is wrong with all books, for whoever looks at a dataset, or at all of them.
 
     They must extend the heads ``since``, and what the server's own witness file says.
     """
     if dataset is not None:
         caller.gateway.facts(dataset)
     witness = caller.server.settings.witness
-    audited = caller.gateway.audited([Head.of(text) for text in since], witness or None)
-    return audited, caller.gateway.events(dataset)
+    return caller.gateway.audited([Head.of(text) for text in since], witness or None)
 
 
 def audit_shown(audited: Audited, events: Iterable[Event]) -> Audit:

@@ -307,6 +307,14 @@ class EventShown(BaseModel):
 
 
 @final
+class EventList(BaseModel):
+    """A page of events."""
+
+    events: list[EventShown]
+    next: int | None = Field(description="The ``after`` of the next page; null on the last one.")
+
+
+@final
 class Audit(BaseModel):
     """The books, what is wrong with them, and what was looked at."""
 

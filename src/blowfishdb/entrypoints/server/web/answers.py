@@ -6,6 +6,7 @@ Two answers beside each other, and where they differ by more than their noise al
 from __future__ import annotations
 
 import io
+import itertools
 import zipfile
 from typing import Annotated, Any, Final
 
@@ -26,6 +27,7 @@ from blowfishdb.show.tables import answer_table, comparison_table
 router: Final = APIRouter(include_in_schema=False)
 
 _ON_A_PAGE: Final = 50
+_LOOKED_THROUGH: Final = 500  # answers, by one request
 _WIDTH: Final = 680
 _MOST_EXPORTED: Final = 100
 _INTERVALS: Final = {
@@ -43,28 +45,34 @@ def log_page(
     q: Annotated[str, Query(max_length=200)] = "",
     dataset: str = "",
     page: Annotated[int, Query(ge=1, le=10**6)] = 1,
+    before: Annotated[int, Query(ge=0, le=2**53)] = 0,
 ) -> Response:
-    """Every earlier answer, the newest first; two of them can be compared, any exported."""
+    """Every earlier answer, the newest first; two of them can be compared, any exported.
+
+    Words are looked for in some hundred answers at a time, in those ``before`` a number.
+    """
     if dataset:
         caller.gateway.facts(dataset)
-    everything = caller.gateway.answers(dataset or None)
-    rows = [_line(answer, caller) for answer in reversed(everything)]
-    matching = [row for row in rows if all(word in row["searched"] for word in q.casefold().split())]
+    known, words = caller.gateway.pages.answered(dataset or None).count, q.casefold().split()
+    listed, further = (
+        _matching(caller, dataset, words, before) if words else (_listed(caller, dataset, page), None)
+    )
     names = caller.gateway.datasets()
-    start = (page - 1) * _ON_A_PAGE
     return render(
         request,
         "analyst/answers.html",
         caller=caller,
-        answers=matching[start : start + _ON_A_PAGE],
-        found=len(matching),
-        known=len(everything),
+        answers=listed,
+        found=len(listed) if words else known,
+        known=known,
+        further=further,
+        before=before,
         names=names,
         meters=[meter(caller, name) for name in ([dataset] if dataset else names)],
         chosen=dataset,
         q=q,
         page=page,
-        pages=-(-len(matching) // _ON_A_PAGE),
+        pages=1 if words else -(-known // _ON_A_PAGE),
         formats=tuple(FORMATS),
         named=not caller.analyst,
         asks=not caller.auditor,
@@ -144,13 +152,35 @@ def _line(answer: Answer, caller: Caller) -> dict[str, Any]:
     return {**row, "accuracy": accuracy, "searched": searched.casefold(), "at": row["settled"][:16]}
 
 
+def _listed(caller: Caller, dataset: str, page: int) -> list[dict[str, Any]]:
+    """The answers on a page of the log."""
+    skip = (page - 1) * _ON_A_PAGE
+    answers = caller.gateway.answers(dataset or None, limit=_ON_A_PAGE, skip=skip)
+    return [_line(answer, caller) for answer in reversed(answers)]
+
+
+def _matching(
+    caller: Caller, dataset: str, words: list[str], before: int
+) -> tuple[list[dict[str, Any]], int | None]:
+    """Answers that have all the words, and before which number to look on; None if that was everything."""
+    matching: list[dict[str, Any]] = []
+    looked_at = caller.gateway.newest(dataset or None, before=before or None)
+    for count, answer in enumerate(looked_at, start=1):
+        line = _line(answer, caller)
+        if all(word in line["searched"] for word in words):
+            matching.append(line)
+        if len(matching) == _ON_A_PAGE or count == _LOOKED_THROUGH:
+            return matching, answer.number if next(looked_at, None) is not None else None
+    return matching, None
+
+
 def _comparable(caller: Caller, answer: Answer) -> list[Answer]:
-    """Answers of the same kind about the same bins, the newest first; clusters cannot be compared."""
+    """Of the newest answers those of the same kind about the same bins; clusters cannot be compared."""
     if answer.places is not None:
         return []
     return [
         other
-        for other in reversed(caller.gateway.answers())
+        for other in reversed(caller.gateway.answers(limit=_ON_A_PAGE))
         if (other.kind, other.axes, other.labels) == (answer.kind, answer.axes, answer.labels)
     ]
 
@@ -169,7 +199,7 @@ def _under(caller: Caller, answer: Answer) -> Backdrop | None:
         return None
     name = answer.receipt.dataset
     domain = caller.gateway.facts(name).domain
-    stored = reversed(caller.gateway.answers(name))
+    stored = itertools.islice(caller.gateway.newest(name), _LOOKED_THROUGH)
     backdrops = (Backdrop.of(other, answer, domain) for other in stored)
     return next((backdrop for backdrop in backdrops if backdrop is not None), None)
 

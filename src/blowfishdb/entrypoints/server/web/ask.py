@@ -211,7 +211,7 @@ class _Change:
     def of(cls, caller: Caller, dataset: str, quote_id: str) -> _Change:
         """What the quote said, and what was published after it."""
         quoted = caller.server.quotes.open(quote_id, user=caller.name, dataset=dataset)
-        published = (event.facts for event in caller.gateway.events(dataset) if event.kind == "policy")
+        published = (event.facts for event in caller.gateway.events(dataset, kinds=("policy",)))
         since = [facts for facts in published if facts["from_version"] >= quoted.policy_version]
         return cls(
             Epsilon.from_nano(quoted.nano_epsilon),

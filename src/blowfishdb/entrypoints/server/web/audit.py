@@ -9,12 +9,12 @@ import csv
 import io
 import json
 import re
-from collections import Counter
+from collections.abc import Mapping
 from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
-from blowfishdb.adapters.store.values import Audited, Event, State
+from blowfishdb.adapters.store.values import Answered, Audited, Event, State
 from blowfishdb.adapters.tokens import Role
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidInput
@@ -40,6 +40,7 @@ from blowfishdb.show.tables import budget_table
 router: Final = APIRouter(include_in_schema=False)
 
 _PER_PAGE: Final = 100
+_DRAWN: Final = 50  # answers; earlier ones are one part of the budget
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 _STATES: Final = {
     State.SETTLED: "answered",
@@ -78,14 +79,10 @@ def audit_page(
     since: str = "",
 ) -> Response:
     """Whether every hash and every sum adds up, charges by state, and the newest events first."""
-    books, events, refused = _compared(caller, dataset, since)
-    chosen = [
-        event
-        for event in reversed(events)
-        if (not kind or event.kind == kind) and (not who or event.analyst == who)
-    ]
-    pages = max(1, -(-len(chosen) // _PER_PAGE))
-    number = min(pages, max(1, int(page) if page.isdecimal() and len(page) < 9 else 1))
+    books, refused = _compared(caller, dataset, since)
+    pages, number = caller.gateway.pages, int(page) if page.isdecimal() and len(page) < 9 else 1
+    shown = pages.event_page(dataset, kind=kind, analyst=who, number=number, size=_PER_PAGE)
+    settled = [event.charge for event in shown.events if event.charge and event.kind == State.SETTLED.value]
     return render(
         request,
         "curator/audit.html",
@@ -93,15 +90,15 @@ def audit_page(
         dataset=dataset,
         books=books,
         kinds=_KINDS,
-        people=sorted({event.analyst for event in events}),
+        people=pages.people(dataset),
         kind=kind,
         who=who,
-        questions={answer.number: answer.receipt.question for answer in caller.gateway.answers(dataset)},
-        events=[(event, _facts(event)) for event in chosen[(number - 1) * _PER_PAGE : number * _PER_PAGE]],
-        found=len(chosen),
-        page=number,
-        pages=pages,
-        charges=_by_state(events),
+        questions=pages.asked(settled),
+        events=[(event, _facts(event)) for event in shown.events],
+        found=shown.count,
+        page=shown.number,
+        pages=shown.pages,
+        charges=_by_state(pages.by_state(dataset)),
         since=since[:100],
         extends=not refused,
         refused=refused,
@@ -111,7 +108,7 @@ def audit_page(
 @router.get("/datasets/{dataset}/audit.json")
 def audit_json(dataset: str, caller: PageBookReader) -> Response:
     """All events, as the interface for programs gives them."""
-    books = audit_shown(*audited_books(caller, dataset))
+    books = audit_shown(audited_books(caller, dataset), caller.gateway.events(dataset))
     return _file(books.model_dump_json(indent=1), dataset, "json", "application/json")
 
 
@@ -122,7 +119,7 @@ def audit_csv(dataset: str, caller: PageBookReader) -> Response:
     writer = csv.writer(out)
     names = list(EventShown.model_fields)
     writer.writerow(names)
-    for event in audit_shown(*audited_books(caller, dataset)).events:
+    for event in audit_shown(audited_books(caller, dataset), caller.gateway.events(dataset)).events:
         plain = event.model_dump(mode="json")
         for name in ("facts", "sealed"):
             plain[name] = json.dumps(plain[name], sort_keys=True, ensure_ascii=False)
@@ -130,13 +127,13 @@ def audit_csv(dataset: str, caller: PageBookReader) -> Response:
     return _file(out.getvalue(), dataset, "csv", "text/csv; charset=utf-8")
 
 
-def _compared(caller: Caller, dataset: str, since: str) -> tuple[Audited, list[Event], str]:
+def _compared(caller: Caller, dataset: str, since: str) -> tuple[Audited, str]:
     """The books, and what is wrong with them if they must extend a head; nothing if they do."""
     try:
-        books, events = audited_books(caller, dataset, [since] if since else [])
+        books = audited_books(caller, dataset, [since] if since else [])
     except InvalidInput as refusal:
-        return *audited_books(caller, dataset), refusal.message
-    return books, events, next((problem for problem in books.problems if "head" in problem), "")
+        return audited_books(caller, dataset), refusal.message
+    return books, next((problem for problem in books.problems if "head" in problem), "")
 
 
 def _cell(value: object) -> object:
@@ -151,18 +148,9 @@ def _file(text: str, dataset: str, ending: str, kind: str) -> Response:
     return Response(text, media_type=kind, headers=headers)
 
 
-def _by_state(events: list[Event]) -> list[tuple[str, int, Epsilon]]:
-    """Every charge counted in the state that it entered last."""
-    last = {event.charge: event for event in events if event.charge is not None}
-    counts, amounts = Counter[str](), Counter[str]()
-    for event in last.values():
-        counts[event.kind] += 1
-        amounts[event.kind] += event.amount.nano
-    return [
-        (words, counts[state.value], Epsilon.from_nano(amounts[state.value]))
-        for state, words in _STATES.items()
-        if counts[state.value]
-    ]
+def _by_state(charges: Mapping[State, tuple[int, Epsilon]]) -> list[tuple[str, int, Epsilon]]:
+    """How many charges are in each state, in words, and how much they are together."""
+    return [(words, *charges[state]) for state, words in _STATES.items() if state in charges]
 
 
 def _facts(event: Event) -> list[str]:
@@ -219,7 +207,7 @@ def grant(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Re
 
 @budget_pages.post("/datasets/{dataset}/budget/withdraw")
 def withdraw(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
-    """Take an earlier promise back, on record."""
+    """Take an earlier promise back, on pages."""
     version = text(form, "version")
     shown_again(request, lambda problem: _page(request, caller, dataset, problem=problem))
     caller.gateway.withdraw(dataset, int(version) if version.isdecimal() else 0)
@@ -239,10 +227,13 @@ def _page(
     granting: tuple[str, str] | None = None,
 ) -> Response:
     gateway = caller.gateway
-    facts, budget, answers = gateway.facts(dataset), gateway.budget(dataset), gateway.answers(dataset)
-    grants = gateway.grants(dataset)
+    facts, budget, grants = gateway.facts(dataset), gateway.budget(dataset), gateway.grants(dataset)
+    answers = gateway.answers(dataset, limit=_DRAWN)
+    earlier = gateway.pages.answered(dataset, before=answers[0].number) if answers else Answered()
     chart = figure(
-        lambda width: budget_chart(budget, answers, width=width), budget_table(budget, answers), id="budget"
+        lambda width: budget_chart(budget, answers, earlier, width=width),
+        budget_table(budget, answers, earlier),
+        id="budget",
     )
     shown = tried or budget.total
     granted = sum((grant.granted for grant in grants if grant.granted is not None), Epsilon(0))

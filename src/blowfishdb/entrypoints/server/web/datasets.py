@@ -54,7 +54,7 @@ def datasets_page(request: Request, caller: PageReader) -> Response:
 def overview_page(request: Request, dataset: str, caller: PageReader) -> Response:
     """Columns, policy in words, budget and the latest answers of one dataset."""
     facts = caller.gateway.facts(dataset)
-    answers = caller.gateway.answers(dataset)
+    answers = caller.gateway.answers(dataset, limit=_LATEST)
     return render(
         request,
         "overview.html",
@@ -63,8 +63,8 @@ def overview_page(request: Request, dataset: str, caller: PageReader) -> Respons
         facts=facts,
         policy=sentences(facts.policy),
         columns=[(name, attribute.describe()) for name, attribute in facts.domain.columns],
-        answers=[summary_body(answer, caller) for answer in reversed(answers[-_LATEST:])],
-        asked=len(answers),
+        answers=[summary_body(answer, caller) for answer in reversed(answers)],
+        asked=caller.gateway.pages.answered(dataset).count,
         untouched=facts.policy_version == 1,
     )
 

@@ -1,4 +1,4 @@
-"""The sixth format: an index of what was measured for stored answers, and events by dataset.
+"""The sixth format: an index of what was measured for stored answers, events and sums by dataset.
 
 The index is filled in from the answers whenever a workspace is upgraded.
 """
@@ -37,5 +37,7 @@ def upgrade() -> None:
         sa.Column("grid", _DIGEST, primary_key=True),
         sa.Column("axes", sa.Text, nullable=False),
     )
+    op.drop_index("charges_by_dataset", "charges")
+    op.create_index("charges_by_dataset", "charges", ["dataset", "state", "id", "amount"])
     op.create_index("events_by_dataset", "events", ["dataset", "seq"])
     op.create_index("events_by_kind", "events", ["dataset", "kind", "seq"])
