@@ -39,12 +39,12 @@ def test_over_http(here: Running) -> None:
     (kept,) = ok(here.analyst.get(f"{SALARIES}/policy/promises"))["promises"]
     assert kept["version"] == version and kept["total"] == "5" and kept["sentences"]
     asked = here.analyst.post(
-        f"{SALARIES}/answers", json={"question": "cumulative(salary, width=100)", "epsilon": "1"}
+        f"{SALARIES}/answers", json={"question": "cumulative(salary, width=100)", "epsilon": "4.95"}
     )
     assert asked.status_code == 402 and not asked.json()["charged"]
     priced = ok(
         here.analyst.post(
-            f"{SALARIES}/quotes", json={"question": "cumulative(salary, width=100)", "epsilon": "1"}
+            f"{SALARIES}/quotes", json={"question": "cumulative(salary, width=100)", "epsilon": "4.95"}
         )
     )
     assert priced["affordable"] == 0 and priced["binding"]["version"] == version

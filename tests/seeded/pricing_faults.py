@@ -48,7 +48,9 @@ def _per_row(found: Any, *_: object, **__: object) -> Any:
 
 
 def _kernel_of_one_row(original: Any) -> Any:
-    return lambda plan, epsilon, axes, policy, rows_per_person: original(plan, epsilon, axes, policy, 1)
+    return lambda plan, epsilon, axes, policy, rows_per_person, bounds: original(
+        plan, epsilon, axes, policy, 1, bounds
+    )
 
 
 def _past_of_one_row(original: Any) -> Any:

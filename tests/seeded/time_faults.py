@@ -160,10 +160,8 @@ def _outside_is_inside(original: Any) -> Any:
 
 
 def _whole_epsilon(original: Any) -> Any:
-    def price(self: Any, problem: Any, request: Any, rows_per_person: int = 1) -> Any:
-        return (
-            original(self, problem, request, 1) if rows_per_person > 1 else original(self, problem, request)
-        )
+    def price(self: Any, problem: Any, request: Any, standing: Any) -> Any:
+        return original(self, problem, request, replace(standing, rows_per_person=1))
 
     return price
 
@@ -184,8 +182,8 @@ def _quoted_for_nothing(original: Any) -> Any:
 
 
 def _bound_of_one_row(original: Any) -> Any:
-    def kernel(plan: Any, epsilon: Any, axes: Any, policy: Any, rows_per_person: int) -> Any:
-        found = original(plan, epsilon, axes, policy, rows_per_person)
+    def kernel(plan: Any, epsilon: Any, axes: Any, policy: Any, rows_per_person: int, bounds: Any) -> Any:
+        found = original(plan, epsilon, axes, policy, rows_per_person, bounds)
         return Tightest((found, ByDistance(policy, epsilon)))
 
     return kernel

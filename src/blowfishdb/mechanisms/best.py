@@ -58,11 +58,14 @@ class Choice:
     """How many times its ε the plan loses, where known counts tie records together."""
     calibrated: bool = False
     """Whether the noise is for what neighbours differ by; then ε need not hold along single edges."""
+    losses: tuple[Epsilon, ...] = ()
+    """What is lost about one row under each of several promises, that of today first; the plan may have been
+    made for another one, or for all of them."""
 
     @property
     def loss(self) -> Epsilon:
-        """What is lost about one row."""
-        return self.epsilon * self.factor
+        """What is lost about one row under the policy of today."""
+        return self.losses[0] if self.losses else self.epsilon * self.factor
 
     def explain(self) -> str:
         """Why this plan, and how much larger the standard error of the others is."""

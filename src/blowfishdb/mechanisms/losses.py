@@ -272,10 +272,11 @@ class ByRows(Kernel):
             return Fraction(0) if self._tells_nothing(policy) else math.inf
         if not self._declared_in(policy):
             return math.inf
-        return self.in_order_of(policy.domain)._worst(policy)
+        ordered = self.in_order_of(policy.domain)
+        return ordered.over(ordered._graph(policy))
 
-    def _worst(self, policy: Policy) -> Loss:
-        graph = self._graph(policy)
+    def over(self, graph: PolicyGraph) -> Loss:
+        """The largest loss over the edges of a graph over the boxes of the release, in their order."""
         exact = np.flatnonzero(self.weights == 0)
         if exact.size and self._strategy(exact, np.ones(exact.size, dtype=np.int64)).cost(graph):
             return math.inf
@@ -381,14 +382,25 @@ def kernel_of(
     axes: tuple[Axis, ...],
     policy: Policy,
     rows_per_person: int,
+    bounds: tuple[Kernel, ...] = (),
 ) -> Kernel:
-    """What a release of ``plan`` at ``epsilon`` per row is going to lose, before it is made."""
-    bound = ByDistance(policy, epsilon * rows_per_person)
+    """What a release of ``plan`` at ``epsilon`` per row is going to lose, before it is made.
+
+    ``bounds``: what else is known of it, where the plan was not made for ``policy``.
+    """
+    views = bounds or (ByDistance(policy, epsilon * rows_per_person),)
+    rows = kernel_by_rows(plan, epsilon, axes, rows_per_person)
+    return Tightest(views if rows is None else (rows, *views))
+
+
+def kernel_by_rows(
+    plan: Plan | DataDependentPlan, epsilon: Epsilon, axes: tuple[Axis, ...], rows_per_person: int
+) -> ByRows | None:
+    """The kernel of the rows that a release is made of; None where they have no noise of their own."""
     if isinstance(plan, DataDependentPlan):
-        return bound
+        return None
     try:
         rows, scales = measured_rows(plan, epsilon)
     except (NotProven, TooLarge):
-        return bound
-    which = np.arange(len(scales))
-    return Tightest((ByRows(axes, rows_of(rows), tuple(scales), which, rows_per_person), bound))
+        return None
+    return ByRows(axes, rows_of(rows), tuple(scales), np.arange(len(scales)), rows_per_person)

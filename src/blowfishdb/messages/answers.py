@@ -22,6 +22,23 @@ from blowfishdb.core.questions.readings import EXACT, brief, ranks_alone, senten
 
 @final
 @dataclass(frozen=True)
+class PaidUnder(Message):
+    """What an answer cost under an earlier policy that was still promised when it was given."""
+
+    _said = ("words",)
+
+    version: int
+    epsilon: Epsilon
+
+    @property
+    def words(self) -> str:
+        """For whoever reads the receipt."""
+        cost = f"ε {self.epsilon:.3g}" if self.epsilon else "nothing"
+        return f"{cost} under version {self.version} of the policy, which is still promised"
+
+
+@final
+@dataclass(frozen=True)
 class Receipt(Message):
     """What was charged for an answer, and how it was made.
 
@@ -48,6 +65,8 @@ class Receipt(Message):
     head: str = ""
     """Where the books ended when the charge was reserved: the number of an event and its hash. Whoever keeps
     the receipt can be shown that the books extend it; empty on receipts of older versions."""
+    promised: tuple[PaidUnder, ...] = ()
+    """What it cost under every earlier policy that was still promised."""
 
     @classmethod
     def from_plain(cls, stored: Mapping[str, Any]) -> Self:

@@ -28,6 +28,12 @@ class Alternative(Message):
     alpha: float
     epsilon: Epsilon
 
+    @property
+    def words(self) -> str:
+        """How accurate, and for how much."""
+        accuracy = f"±{self.alpha:,.6g}" if self.alpha else "the exact answer"
+        return f"{accuracy} for {f'ε {self.epsilon:.3g}' if self.epsilon else 'nothing'}"
+
 
 @final
 @dataclass(frozen=True)
@@ -51,6 +57,8 @@ class UnderPromise(Message):
     epsilon: Epsilon | None
     """None where it would tell apart exactly what that policy hides: no budget reaches."""
     remaining: Epsilon
+    withdrawn: Alternative | None = None
+    """What would be answered, and for how much, if this promise were withdrawn; where it was worked out."""
 
     @property
     def affordable(self) -> int | None:
@@ -60,14 +68,32 @@ class UnderPromise(Message):
         return self.remaining // self.epsilon if self.epsilon else None
 
     @property
+    def share(self) -> float:
+        """Which part of what is left such an answer takes; more than 1 is refused."""
+        return math.inf if self.epsilon is None else share_of(self.epsilon, self.remaining)
+
+    @property
     def words(self) -> str:
-        """What binds, by name."""
+        """What binds, by name, and what withdrawing it would do."""
         still = f"Version {self.version} of the policy is still promised"
+        then = "" if self.withdrawn is None else f" If it were withdrawn: {self.withdrawn.words}."
         if self.epsilon is None:
-            return f"{still}, and this answer would tell apart exactly what it hides: it is refused."
-        return (
-            f"{still}: under it this answer costs ε {self.epsilon:.3g}, and ε {self.remaining:.3g} is left."
-        )
+            return f"{still}, and this answer would tell apart exactly what it hides: it is refused.{then}"
+        costs = f"under it this answer costs ε {self.epsilon:.3g}, and ε {self.remaining:.3g} is left"
+        return f"{still}: {costs}.{then}"
+
+    @property
+    def advice(self) -> str:
+        """What whoever is refused because of it can do."""
+        then = "" if self.withdrawn is None else f" ({self.withdrawn.words})"
+        return f"ask the curator to withdraw version {self.version} of the policy{then}"
+
+
+def share_of(cost: Epsilon, left: Epsilon) -> float:
+    """Which part of what is left is taken."""
+    if not cost:
+        return 0.0
+    return float(cost) / float(left) if left else math.inf
 
 
 @final
@@ -82,7 +108,7 @@ class Quote(Message):
     'ε 0.075, and ε 0.35 without a policy'
     """
 
-    _said = ("promise", "dividend", "affordable", "binding")
+    _said = ("promise", "dividend", "affordable", "binding", "most")
     _nano = True
 
     dataset: str
@@ -110,13 +136,25 @@ class Quote(Message):
     """As what values count that are missing or outside the declared ones, column by column."""
     promises: tuple[UnderPromise, ...] = ()
     """What the answer costs under every earlier policy that is still promised."""
+    plain_alpha: float | None = None
+    """Where an ε was stated: how far off the best plain-DP plan would be at the same ε."""
+
+    @property
+    def most(self) -> Epsilon:
+        """The most that the answer costs under any promise: what ``max_cost`` limits."""
+        return max(self.epsilon, *(one.epsilon or Epsilon(0) for one in self.promises), Epsilon(0))
 
     @property
     def dividend(self) -> float | None:
-        """How many times more the best plain-DP plan would cost; None where this answer is free."""
-        if self.plain_epsilon is None or not self.epsilon:
+        """How many times more the best plain-DP plan would cost, or be off by where an ε was stated.
+
+        None where this answer is free, or exact.
+        """
+        if self.plain_epsilon is None or not self.most:
             return None
-        return float(self.plain_epsilon) / float(self.epsilon)
+        if self.plain_alpha is not None:
+            return self.plain_alpha / self.alpha if self.alpha else None
+        return float(self.plain_epsilon) / float(self.most)
 
     @property
     def at_least(self) -> str:
@@ -135,11 +173,11 @@ class Quote(Message):
 
     @property
     def binding(self) -> UnderPromise | None:
-        """The earlier promise that allows fewest such answers, if it allows fewer than the budget does."""
-        own = self.remaining // self.epsilon if self.epsilon else math.inf
-        limited = [promise for promise in self.promises if promise.affordable is not None]
-        least = min(limited, key=lambda promise: promise.affordable or 0, default=None)
-        return least if least is not None and (least.affordable or 0) < own else None
+        """The earlier promise of which the answer takes the largest part of what is left, budget included."""
+        paying = [promise for promise in self.promises if promise.share]
+        largest = max(paying, key=lambda promise: promise.share, default=None)
+        own = share_of(self.epsilon, self.remaining)
+        return largest if largest is not None and largest.share >= own else None
 
     @property
     def promise(self) -> str:
@@ -150,7 +188,7 @@ class Quote(Message):
 
     def __str__(self) -> str:
         bound = "" if self.binding is None else f" {self.binding.words}"
-        cost = "already answered, costs nothing" if self.owned else f"costs ε = {self.epsilon:.3g}"
+        cost = "already answered, costs nothing" if self.owned else f"costs ε = {self.most:.3g}"
         return f"{self.question} of {self.dataset}: {cost}. {self.promise}{bound}"
 
     def _repr_html_(self) -> str:

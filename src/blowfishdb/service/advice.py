@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, final
 
@@ -36,38 +37,40 @@ from blowfishdb.mechanisms import Best
 from blowfishdb.messages.questions import Request, Terms, in_usual_bins, needs_rows, number_of_rows, over_rows
 from blowfishdb.messages.quotes import Alternative, Fit
 from blowfishdb.service.planning import Planner, project_any
+from blowfishdb.service.standing import Standing
 from blowfishdb.service.tasks import CountTask, Task
 
 _COARSER = (2, 5, 10, 20)
 _ANYWAY = (Fit("an answer that is already stored"), Fit("ask the curator for more"))
 
 
-def cheaper(planner: Planner, task: Task, rows_per_person: int) -> tuple[Alternative, ...]:
+def cheaper(planner: Planner, task: Task, standing: Standing) -> tuple[Alternative, ...]:
     """The same question with twice the error."""
     request, problem = task.request, task.problem
     asked = request.terms.accuracy
-    if asked is None or not task.cost or not isinstance(problem, Projected):
+    if asked is None or task.free or not isinstance(problem, Projected):
         return ()
     doubled = replace(request, terms=replace(request.terms, accuracy=replace(asked, alpha=2 * asked.alpha)))
-    return (Alternative(2 * asked.alpha, planner.price(problem, doubled, rows_per_person).cost),)
+    return (Alternative(2 * asked.alpha, planner.price(problem, doubled, standing).cost),)
 
 
 def affordable(
     planner: Planner,
     task: Task,
-    policy: Policy,
-    rows_per_person: int,
+    standing: Standing,
+    times: Fraction | float,
     left: Epsilon,
     fitting: Callable[[Task], bool],
 ) -> tuple[Fit, ...]:
-    """What fits into the budget that is left: a larger error, wider bins, or another decision.
+    """What fits into what is left: a larger error, wider bins, or another decision.
 
-    ``left`` is what may be spent in the planned way, ``fitting`` says of another one whether it may be taken.
+    ``times``: for how many answers of this kind there is room; ``left``: the ε that may be stated;
+    ``fitting``: whether there is room for another one.
     """
-    wider = _wider_bins(planner, task.request, policy, rows_per_person, fitting)
+    wider = _wider_bins(planner, task.request, standing, fitting)
     if not isinstance(task, CountTask) or task.request.terms.accuracy is None:
         return what_is_left(left, *wider)
-    return (*_larger_error(task, task.request.terms.accuracy, rows_per_person, left), *wider, *_ANYWAY)
+    return (*_larger_error(task, task.request.terms.accuracy, times), *wider, *_ANYWAY)
 
 
 def what_is_left(left: Epsilon, *more: Fit) -> tuple[Fit, ...]:
@@ -76,8 +79,9 @@ def what_is_left(left: Epsilon, *more: Fit) -> tuple[Fit, ...]:
     return (*smaller, *more, *_ANYWAY)
 
 
-def _larger_error(task: CountTask, asked: Accuracy, rows_per_person: int, left: Epsilon) -> Iterator[Fit]:
-    per_row = Epsilon.from_nano(left.nano // (rows_per_person * task.choice.factor))
+def _larger_error(task: CountTask, asked: Accuracy, times: Fraction | float) -> Iterator[Fit]:
+    rounded = 1 if task.choice.losses else 0  # losses under several promises are rounded up
+    per_row = Epsilon.from_nano(max(0, math.floor(task.choice.epsilon.nano * times) - rounded))
     if not per_row:
         return
     kind, axes = task.request.counts.kind, task.problem.axes
@@ -94,19 +98,15 @@ def _rounded_up(alpha: float) -> float:
 
 
 def _wider_bins(
-    planner: Planner,
-    request: Request,
-    policy: Policy,
-    rows_per_person: int,
-    fitting: Callable[[Task], bool],
+    planner: Planner, request: Request, standing: Standing, fitting: Callable[[Task], bool]
 ) -> Iterator[Fit]:
     """The finest of a few coarser cuts that fits."""
     for times in _COARSER:
-        coarser = _coarsened(request, policy.domain, times)
+        coarser = _coarsened(request, standing.policy.domain, times)
         if coarser is None:
             return
         try:
-            fits = fitting(planner.plan(coarser, policy, rows_per_person))
+            fits = fitting(planner.under(coarser, standing))
         except BlowfishError:
             return
         if fits:
@@ -165,7 +165,8 @@ class Suggestions:
         request = Request(self.dataset, form, form.question(domain), Terms().spending(1), "")
         planner = Planner(Best())
         if isinstance(request.question, ClusterQuestion):
-            planner.task(request, project_any(request, self.policy), self.rows_per_person)
+            standing = Standing(self.policy, self.rows_per_person)
+            planner.task(request, project_any(request, self.policy), standing)
             return True
         if needs_rows(request):
             total = planner.plan(number_of_rows(request, domain), self.policy, self.rows_per_person)

@@ -6,7 +6,8 @@ Everything here is computed from the question and the policy alone; no row is re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import final
 
 from blowfishdb.core.accuracy import Accuracy
@@ -19,8 +20,11 @@ from blowfishdb.core.questions.clusters import ClusterProblem, ClusterQuestion, 
 from blowfishdb.core.questions.projection import Projected, project
 from blowfishdb.mechanisms import CLUSTERING, DATA_DEPENDENT, NAMED, Best, DataDependentMechanism, KMeans
 from blowfishdb.mechanisms.best import Choice, ConstrainedChoice, KnownAnswers
+from blowfishdb.mechanisms.losses import ByDistance
 from blowfishdb.mechanisms.plan import DataDependentPlan
+from blowfishdb.mechanisms.several import SeveralPromises
 from blowfishdb.messages.questions import Request
+from blowfishdb.service.standing import Standing
 from blowfishdb.service.tasks import ClusterTask, CountTask, ErrorBound, Problem, Task
 
 DEFAULT_BETA = 0.05
@@ -37,29 +41,34 @@ class Planner:
     mechanism: Best
 
     def plan(self, request: Request, policy: Policy, rows_per_person: int = 1) -> CountTask:
-        """The whole way from a linear question to its price under ``policy``."""
-        return self.price(project(request.counts, policy), request, rows_per_person)
+        """The whole way from a linear question to its price under ``policy`` alone."""
+        return self.under(request, Standing(policy, rows_per_person))
 
-    def task(self, request: Request, problem: Problem, rows_per_person: int) -> Task:
+    def under(self, request: Request, standing: Standing) -> CountTask:
+        """The whole way from a linear question to its price under everything that is promised."""
+        return self.price(project(request.counts, standing.policy), request, standing)
+
+    def task(self, request: Request, problem: Problem, standing: Standing) -> Task:
         """Steps 2 and 3 for a question of any kind that is projected already."""
         if isinstance(problem, Projected):
-            return self.price(problem, request, rows_per_person)
-        return price_clusters(problem, request, rows_per_person)
+            return self.price(problem, request, standing)
+        return price_clusters(problem, request, standing)
 
-    def price(self, problem: Projected, request: Request, rows_per_person: int = 1) -> CountTask:
+    def price(self, problem: Projected, request: Request, standing: Standing) -> CountTask:
         """Steps 2 and 3 for a question that is projected already."""
         given = self.given(problem, request)
         if given is not None:
             return given
-        choice = self._choose(problem, request, rows_per_person)
+        choice = self._choose(problem, request, standing)
         promise = _promise(choice, request, problem.axes)
-        return CountTask(request, problem, choice, promise, choice.loss * rows_per_person)
+        cost = choice.loss * standing.rows_per_person
+        return CountTask(request, problem, choice, promise, cost, standing.policies)
 
     def check(self, request: Request, policy: Policy, rows_per_person: int = 1) -> None:
         """Refuse what has no price; which price it has takes longer to say."""
         problem = project(request.counts, policy)
         if self.given(problem, request) is None:
-            self._choose(problem, request, rows_per_person)
+            self._choose(problem, request, Standing(policy, rows_per_person))
 
     def given(self, problem: Projected, request: Request) -> CountTask | None:
         """The answer that follows from what everyone knows, if it does."""
@@ -69,9 +78,10 @@ class Planner:
         choice = Choice(KnownAnswers(problem.workload, problem.graph, values), Epsilon(0))
         return CountTask(request, problem, choice, _promise(choice, request, problem.axes), Epsilon(0))
 
-    def _choose(self, problem: Projected, request: Request, rows_per_person: int) -> Choice:
+    def _choose(self, problem: Projected, request: Request, standing: Standing) -> Choice:
         name = request.terms.mechanism
         mechanism = self.mechanism if name is None else named(name)
+        several = _several(problem, request, standing)
         if request.terms.accuracy is not None:
             if isinstance(mechanism, DataDependentMechanism):
                 raise _promises_nothing(name)
@@ -80,14 +90,30 @@ class Planner:
                 return ConstrainedChoice(problem.workload, problem.refined, name).for_accuracy(
                     mechanism, needed
                 )
+            if several is not None:
+                return several.for_accuracy(mechanism, needed)
             return mechanism.for_accuracy(problem.workload, problem.graph, needed)
         assert request.terms.epsilon is not None
-        per_row = positive(Epsilon.from_nano(request.terms.epsilon.nano // rows_per_person))
+        per_row = positive(Epsilon.from_nano(request.terms.epsilon.nano // standing.rows_per_person))
         if problem.refined is not None:
             return ConstrainedChoice(problem.workload, problem.refined, name).for_epsilon(mechanism, per_row)
         if isinstance(mechanism, DataDependentMechanism):
-            return _data_dependent(mechanism, problem, per_row)
+            return _data_dependent(mechanism, problem, several, per_row)
+        if several is not None:
+            return several.for_epsilon(mechanism, per_row)
         return mechanism.for_epsilon(problem.workload, problem.graph, per_row)
+
+
+def _several(problem: Projected, request: Request, standing: Standing) -> SeveralPromises | None:
+    """The question under everything that is promised; None where that is the policy of today alone.
+
+    Which cells there are does not depend on a policy: every one is projected onto the same.
+    """
+    if not standing.several:
+        return None
+    earlier = (project(request.counts, policy).graph for policy in standing.policies[1:])
+    graphs = (problem.graph, *earlier)
+    return SeveralPromises(problem.workload, graphs, standing.remaining, problem.cells.axes)
 
 
 def named(name: str) -> Best | DataDependentMechanism:
@@ -100,8 +126,12 @@ def named(name: str) -> Best | DataDependentMechanism:
     return mechanism if isinstance(mechanism, Best) else Best((mechanism,))
 
 
-def _data_dependent(mechanism: DataDependentMechanism, problem: Projected, epsilon: Epsilon) -> Choice:
+def _data_dependent(
+    mechanism: DataDependentMechanism, problem: Projected, several: SeveralPromises | None, epsilon: Epsilon
+) -> Choice:
     try:
+        if several is not None:
+            return several.adaptively(mechanism, epsilon)
         plan = mechanism.plan(problem.workload, problem.graph)
     except NotProven as refusal:
         refusal.fixes = ("mechanism adaptive, which takes one that is proven here", *refusal.fixes)
@@ -141,7 +171,7 @@ def project_any(request: Request, policy: Policy) -> Problem:
     return project(question, policy)
 
 
-def price_clusters(problem: ClusterProblem, request: Request, rows_per_person: int) -> ClusterTask:
+def price_clusters(problem: ClusterProblem, request: Request, standing: Standing) -> ClusterTask:
     """A way to cluster points on a grid, and its price."""
     question = request.question
     assert isinstance(question, ClusterQuestion)
@@ -154,7 +184,27 @@ def price_clusters(problem: ClusterProblem, request: Request, rows_per_person: i
     if name is not None and name not in CLUSTERING:
         raise InvalidInput(f"There is no way to find clusters called '{name}'.", fixes=tuple(CLUSTERING))
     way = KMeans(question.count, question.iterations, None if name is None else CLUSTERING[name])
-    per_row = positive(Epsilon.from_nano(request.terms.epsilon.nano // rows_per_person))
-    plan = way.plan(problem.space, problem.graph, epsilon=per_row)  # how many rows there are is not declared
-    spent = Epsilon(0) if plan.free else per_row
-    return ClusterTask(request, problem, plan, spent, spent * rows_per_person)
+    per_row = positive(Epsilon.from_nano(request.terms.epsilon.nano // standing.rows_per_person))
+    policy, steps = _nearest(standing)
+    if policy is not standing.policy:
+        problem = replace(problem, graph=project_clusters(question.columns, policy, question.where).graph)
+    each = positive(Epsilon.from_nano(per_row.nano // steps))
+    plan = way.plan(problem.space, problem.graph, epsilon=each)  # how many rows there are is not declared
+    spent = Epsilon(0) if plan.free else each
+    lost = spent * standing.rows_per_person
+    cost = lost if policy is standing.policy else Epsilon(ByDistance(policy, lost).worst(standing.policy))
+    return ClusterTask(request, problem, plan, spent, cost, made_for=policy)
+
+
+def _nearest(standing: Standing) -> tuple[Policy, int]:
+    """The policy from which no other that is promised is far, and the most steps that one hides.
+
+    That of today where none reaches all others: what an answer would tell apart there is refused.
+    """
+    reached = []
+    for policy in standing.policies if standing.several else ():
+        steps = max(ByDistance(policy, Epsilon(1)).worst(other) for other in standing.policies)
+        if not math.isinf(steps):
+            reached.append((max(1, int(steps)), policy))
+    steps, policy = min(reached, key=lambda entry: entry[0], default=(1, standing.policy))
+    return policy, steps

@@ -175,18 +175,18 @@ def measured(plain: dict[str, object], rows_per_person: int) -> ByRows:
     return ByRows(release.axes, rows, (*release.distinct, Fraction(0)), which, rows_per_person)
 
 
-def room_for(cost: Epsilon, left: Epsilon, kept: Sequence[UnderPromise]) -> Epsilon:
-    """What may be spent in the way that costs ``cost``: within the budget, and within every kept promise.
+def times_left(cost: Epsilon, left: Epsilon, kept: Sequence[UnderPromise]) -> Fraction | float:
+    """For how many such answers there is room, in the budget and under every kept promise; any fraction.
 
     A release with as many times the noise loses as many times less under each of them.
     """
+    rooms: list[Fraction | float] = [Fraction(left.nano, cost.nano)] if cost else [math.inf]
     for promise in kept:
         if promise.epsilon is None:
-            return Epsilon(0)
-        if promise.epsilon > promise.remaining:
-            most = cost.nano * promise.remaining.nano // promise.epsilon.nano
-            left = min(left, Epsilon.from_nano(max(0, most - 1)))  # losses are rounded up
-    return left
+            return Fraction(0)
+        if promise.epsilon:
+            rooms.append(Fraction(promise.remaining.nano, promise.epsilon.nano))
+    return min(rooms)
 
 
 def told_apart(version: int) -> PolicyConflict:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from abc import ABC
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -24,12 +25,13 @@ from blowfishdb.mechanisms.reuse.margins import Offer
 from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.policies import EarlierPolicy
 from blowfishdb.messages.questions import Request, Terms, in_usual_bins, needs_rows, number_of_rows, over_rows
-from blowfishdb.messages.quotes import Fit, Quote, UnderPromise
+from blowfishdb.messages.quotes import Alternative, Fit, Quote, UnderPromise
 from blowfishdb.service.advice import affordable, cheaper
 from blowfishdb.service.planning import Planner, project_any
-from blowfishdb.service.policies import FROM_STORED, past_loss, room_for
+from blowfishdb.service.policies import FROM_STORED, past_loss, times_left
 from blowfishdb.service.records import DatasetEntry
 from blowfishdb.service.reuse import Basket, StoredReleases
+from blowfishdb.service.standing import Standing
 from blowfishdb.service.tasks import ErrorBound, Problem, Task, identities, named_anew
 
 
@@ -50,7 +52,13 @@ class Prices(ABC):
 
     def _task(self, request: Request, dataset: DatasetEntry) -> Task:
         problem = project_any(request, dataset.policy)
-        return self.planner.task(request, problem, dataset.rows_per_person)
+        return self.planner.task(request, problem, self.standing(dataset))
+
+    def standing(self, dataset: DatasetEntry) -> Standing:
+        """All that is promised about a dataset, and what is left of it."""
+        kept = tuple(self.promises(dataset.name))
+        left = self.ledger.budget(dataset.name).remaining if kept else Epsilon(0)
+        return Standing(dataset.policy, dataset.rows_per_person, left, kept)
 
     def resolved(self, request: Request, ask: Callable[[Request], Answer] | None = None) -> Request:
         """The question with what its price depends on: the bins of quantiles, how many rows a mean has."""
@@ -67,8 +75,8 @@ class Prices(ABC):
         dataset, kind = self.datasets(request.dataset), request.counts.kind
         assert isinstance(kind, Sum)
         total = number_of_rows(request, dataset.domain)
-        planned = self.planner.plan(total, dataset.policy, dataset.rows_per_person)
-        if planned.cost:
+        planned = self.planner.under(total, self.standing(dataset))
+        if not planned.free:
             raise self._rows_hidden(request, dataset)
         known = self._stored(total, dataset, planned.problem)
         if known is None and ask is not None:
@@ -89,7 +97,7 @@ class Prices(ABC):
         narrow = request.counts.told_by_counts
         fixes = ["ask for the sum and the count"] if narrow else ["ask for quantiles"]
         all_rows = number_of_rows(replace(request, form=everywhere), dataset.domain)
-        if not self.planner.plan(all_rows, dataset.policy, dataset.rows_per_person).cost:
+        if self.planner.under(all_rows, self.standing(dataset)).free:
             fixes.append(f"ask for the {kind.name} of all rows")
         if not narrow:
             fixes.append("ask the curator to declare steps of one")
@@ -110,7 +118,7 @@ class Prices(ABC):
         owned = stored is not None or offer is not None
         promise, left = task.promise, self.ledger.left(dataset.name, request.user)
         kept = () if owned or task.given else self._under_promises(dataset, task)
-        room = room_for(task.cost, left, kept)
+        times = times_left(task.cost, left, kept)
         cancel.check()
         quote = Quote(
             dataset=dataset.name,
@@ -127,20 +135,25 @@ class Prices(ABC):
             plain_epsilon=None,
             remaining=left,
             owned=owned,
-            exact=not owned and not task.cost and _told_by_counts(request.question),
+            exact=not owned and task.free and _told_by_counts(request.question),
             notes=task.problem.notes,
             promises=kept,
         )
         if not more:
             return quote
-        quote = replace(quote, plain_epsilon=self._plain_cost(request, dataset, promise))
+        quote = replace(
+            quote,
+            plain_epsilon=self._plain_cost(request, dataset, promise),
+            plain_alpha=self._plain_error(request, dataset, promise),
+        )
         cancel.check()
         if owned:
             return quote
         return replace(
             quote,
-            alternatives=cheaper(self.planner, task, dataset.rows_per_person),
-            fits=() if task.cost <= room else self._fits(task, dataset, room),
+            promises=self._withdrawing(task, dataset, quote),
+            alternatives=cheaper(self.planner, task, self.standing(dataset)),
+            fits=self._fits(task, dataset, left, kept) if times < 1 else (),
         )
 
     # --- what there is already --------------------------------------------------------------------
@@ -198,6 +211,32 @@ class Prices(ABC):
         except Infeasible:
             return LARGEST_EPSILON
 
+    def _plain_error(
+        self, request: Request, dataset: DatasetEntry, promise: ErrorBound | None
+    ) -> float | None:
+        """How far off the best plan under plain differential privacy would be at the ε that was stated."""
+        spent = request.terms.epsilon
+        if spent is None or promise is None or not isinstance(request.question, Question):
+            return None
+        best = replace(request, terms=Terms().spending(spent))
+        plain = Policy.differential_privacy(dataset.domain)
+        planned = self.planner.plan(best, plain, dataset.rows_per_person).promise
+        return None if planned is None else planned.alpha
+
+    def _withdrawing(self, task: Task, dataset: DatasetEntry, quote: Quote) -> tuple[UnderPromise, ...]:
+        """What an answer costs under every promise, and what withdrawing the one that binds would do."""
+        binding = quote.binding
+        return tuple(
+            replace(one, withdrawn=self.withdrawn(task, dataset, one.version)) if one is binding else one
+            for one in quote.promises
+        )
+
+    def withdrawn(self, task: Task, dataset: DatasetEntry, version: int) -> Alternative | None:
+        """The same question if an earlier promise were withdrawn; None if its error depends on the data."""
+        without = self.standing(dataset).without(version)
+        other = self.planner.task(task.request, project_any(task.request, dataset.policy), without)
+        return None if other.promise is None else Alternative(other.promise.alpha, other.cost)
+
     def _under_promises(self, dataset: DatasetEntry, task: Task) -> tuple[UnderPromise, ...]:
         """What an answer costs under every earlier policy that is kept, and what each has left."""
         kept = self.promises(dataset.name)
@@ -208,14 +247,17 @@ class Prices(ABC):
             if kernel is not None
         )
 
-    def _fits(self, task: Task, dataset: DatasetEntry, left: Epsilon) -> tuple[Fit, ...]:
+    def _fits(
+        self, task: Task, dataset: DatasetEntry, left: Epsilon, kept: Sequence[UnderPromise]
+    ) -> tuple[Fit, ...]:
         def fits(other: Task) -> bool:
-            kept = self._under_promises(dataset, other)
-            return (
-                room_for(other.cost, self.ledger.left(dataset.name, other.request.user), kept) >= other.cost
-            )
+            return times_left(other.cost, left, self._under_promises(dataset, other)) >= 1
 
-        return affordable(self.planner, task, dataset.policy, dataset.rows_per_person, left, fits)
+        times, spent = times_left(task.cost, left, kept), task.request.terms.epsilon
+        if kept and spent is not None:  # an ε that is stated holds under every promise
+            least = math.floor(spent.nano * times) - dataset.rows_per_person - 1  # losses are rounded up
+            left = min(left, Epsilon.from_nano(max(0, least)))
+        return affordable(self.planner, task, self.standing(dataset), times, left, fits)
 
 
 def _told_by_counts(question: Question | ClusterQuestion) -> bool:

@@ -38,6 +38,7 @@ from blowfishdb.mechanisms.reuse import Candidates, Label, Offer, StoredRelease,
 from blowfishdb.service.choosing import MOST, Grid, SnapshotIndex
 from blowfishdb.service.policies import past_loss
 from blowfishdb.service.records import DatasetEntry
+from blowfishdb.service.standing import Standing
 
 _MOST_BINS = 20_000  # beyond these, arithmetic on releases would take longer than a quote may
 _MOST_BOXES = 1_000
@@ -247,6 +248,14 @@ class Basket:
         self._kernels: dict[str, list[Kernel]] = defaultdict(list)
         self._paid: dict[str, Epsilon] = defaultdict(lambda: Epsilon(0))
         self._versions: dict[str, int] = {}
+        self._standing: dict[str, Standing] = {}
+
+    def standing(self, dataset: str, now: Standing) -> Standing:
+        """What was promised and left when the basket was settled on, so that plans stay what they were."""
+        first = self._standing.setdefault(dataset, now)
+        if not now.as_in(first):
+            self._standing[dataset] = now
+        return self._standing[dataset]
 
     def due(self, dataset: DatasetEntry, kernel: Kernel, alone: Epsilon) -> Epsilon:
         """What one more answer is charged: at most its price ``alone``."""

@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from types import MappingProxyType
 from typing import Final, final
 
 from blowfishdb.adapters.backends import Backend
@@ -38,10 +39,10 @@ from blowfishdb.core.noise import Noise
 from blowfishdb.core.questions.kinds import Release
 from blowfishdb.core.questions.projection import Projected
 from blowfishdb.mechanisms.best import KnownAnswers
-from blowfishdb.messages.answers import Answer, Receipt
+from blowfishdb.messages.answers import Answer, PaidUnder, Receipt
 from blowfishdb.messages.questions import Request
 from blowfishdb.service.planning import project_any
-from blowfishdb.service.policies import FROM_STORED, check_promises, room_for, told_apart
+from blowfishdb.service.policies import FROM_STORED, check_promises, told_apart
 from blowfishdb.service.prices import Prices, read_answer
 from blowfishdb.service.records import DatasetEntry
 from blowfishdb.service.reuse import Basket
@@ -94,7 +95,10 @@ class Service(Prices):
         answer = next((found for found in free if found is not None), None)
         if answer is not None:
             return answer
-        task = self.planner.task(request, problem, dataset.rows_per_person)
+        standing = self.standing(dataset)
+        if together is not None:
+            standing = together.standing(dataset.name, standing)
+        task = self.planner.task(request, problem, standing)
         return self._fresh(task, dataset, together)
 
     def ask_all(self, requests: Sequence[Request], *, max_cost: Epsilon | None = None) -> list[Answer]:
@@ -192,17 +196,17 @@ class Service(Prices):
         request, cost = task.request, task.cost
         if together is not None:
             cost = together.due(dataset, task.kernel(dataset.policy, dataset.rows_per_person), cost)
-        _check_cost(cost, request.max_cost)
+        losses = self._losses(dataset, task)
+        _check_cost(max(cost, *losses.values(), cost) if together is None else cost, request.max_cost)
         statement = task.prepare(self.backend(dataset))
         if request.cancel is not None:
             request.cancel.check()
         with self._advised(task, dataset):
-            losses = self._losses(dataset, task)
             how = {"mechanism": task.mechanism, "alone": str(task.cost)}
             charge = self._reserve(request, dataset, task.problem, how, cost, losses)
         with self._committed(charge):
             outcome = statement.run(self.noise)
-            receipt = _receipt(request, dataset, charge, task.mechanism, statement.sql, task.known)
+            receipt = _receipt(request, dataset, charge, task.mechanism, statement.sql, task.known, losses)
             declared = None if dataset.copy is not None else dataset.version  # a copy cannot change meanwhile
             return self._settle(charge, outcome, receipt, declared)
 
@@ -286,8 +290,12 @@ class Service(Prices):
             yield
         except BudgetExhausted as refusal:
             left = self.ledger.left(dataset.name, task.request.user)
-            room = room_for(task.cost, left, self._under_promises(dataset, task))
-            fits = tuple(fit.words for fit in self._fits(task, dataset, room))
+            kept = self._under_promises(dataset, task)
+            fits = tuple(fit.words for fit in self._fits(task, dataset, left, kept))
+            if task.cost <= left and kept:
+                binding = max(kept, key=lambda promise: promise.share)
+                withdrawn = self.withdrawn(task, dataset, binding.version)
+                refusal.fixes = (*refusal.fixes[:-1], replace(binding, withdrawn=withdrawn).advice)
             refusal.fixes = fits if task.cost > left else tuple(dict.fromkeys((*fits, *refusal.fixes)))
             raise
 
@@ -319,7 +327,13 @@ def _check_cost(epsilon: Epsilon, max_cost: Epsilon | None) -> None:
 
 
 def _receipt(
-    request: Request, dataset: DatasetEntry, charge: Charge, mechanism: str, statement: str, known: str = ""
+    request: Request,
+    dataset: DatasetEntry,
+    charge: Charge,
+    mechanism: str,
+    statement: str,
+    known: str = "",
+    losses: Mapping[int, Epsilon] = MappingProxyType({}),
 ) -> Receipt:
     return Receipt(
         charge=str(charge.id),
@@ -336,4 +350,5 @@ def _receipt(
         cost=charge.amount,
         known=known,
         head=charge.head,
+        promised=tuple(PaidUnder(version, loss) for version, loss in losses.items()),
     )

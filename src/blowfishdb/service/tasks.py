@@ -95,6 +95,11 @@ class Task(ABC):
         """How it is answered, and why that is private."""
 
     @property
+    @abstractmethod
+    def free(self) -> bool:
+        """Whether the answer is exact and loses nothing, under any promise that is kept."""
+
+    @property
     def given(self) -> bool:
         """Whether the answer follows from what everyone knows, so that no row is read for it."""
         return False
@@ -128,6 +133,8 @@ class CountTask(Task):
     """None where how far off the answer is depends on the data."""
     cost: Epsilon
     """What one person loses: the loss of the choice is per row."""
+    promised: tuple[Policy, ...] = ()
+    """Every policy that it was planned under, that of today first."""
 
     def released(self, seen: Observation) -> Release:
         """What left the mechanism, with what is known about its error."""
@@ -160,6 +167,10 @@ class CountTask(Task):
         return f"{self.choice.plan.explain()} {self.choice.because}".strip()
 
     @property
+    def free(self) -> bool:
+        return not self.choice.epsilon
+
+    @property
     def given(self) -> bool:
         return isinstance(self.choice.plan, KnownAnswers)
 
@@ -171,7 +182,9 @@ class CountTask(Task):
 
     def kernel(self, policy: Policy, rows_per_person: int) -> Kernel:
         choice, axes = self.choice, self.problem.cells.axes
-        return kernel_of(choice.plan, choice.epsilon, axes, self.along(policy), rows_per_person)
+        several = zip(self.promised, choice.losses, strict=True) if choice.losses else ()
+        bounds = tuple(ByDistance(one, loss * rows_per_person) for one, loss in several)
+        return kernel_of(choice.plan, choice.epsilon, axes, self.along(policy), rows_per_person, bounds)
 
     def prepare(self, backend: Backend) -> Statement:
         self.rehearse()
@@ -273,7 +286,8 @@ class ClusterTask(Task):
     """What is spent for each row; nothing where the policy hides nothing of what is measured."""
     cost: Epsilon
     """What one person loses."""
-
+    made_for: Policy
+    """The policy along whose edges the ε is lost."""
     promise: None = None
 
     @property
@@ -284,8 +298,12 @@ class ClusterTask(Task):
     def explanation(self) -> str:
         return self.plan.explain()
 
+    @property
+    def free(self) -> bool:
+        return not self.epsilon
+
     def kernel(self, policy: Policy, rows_per_person: int) -> Kernel:
-        return ByDistance(policy, self.epsilon * rows_per_person)
+        return ByDistance(self.made_for, self.epsilon * rows_per_person)
 
     def prepare(self, backend: Backend) -> Statement:
         prepared = backend.prepare_clusters(self.problem.query)

@@ -124,6 +124,7 @@ def receipt_table(answer: Answer, *, named: bool = False) -> Table:
         **({"asked by": receipt.user or "not shown"} if named else {}),
         "accuracy": answer.promise,
         "cost": f"ε {receipt.epsilon}" if receipt.epsilon else "nothing",
+        **({"promised": "; ".join(paid.words for paid in receipt.promised)} if receipt.promised else {}),
         "mechanism": receipt.mechanism,
         "policy": f"version {receipt.policy_version}: {receipt.policy}",
         "answered": moment(receipt.settled),
@@ -133,11 +134,13 @@ def receipt_table(answer: Answer, *, named: bool = False) -> Table:
 
 # --- prices ---------------------------------------------------------------------------------------
 
+_SAME = 1.05  # times as much reads as the same
+
 
 def quote_table(quote: Quote) -> Table:
     """The price of an answer before it is paid, what it promises, and what else could be asked."""
     facts = [("price", _price(quote))]
-    if quote.epsilon and not quote.owned:
+    if quote.most and not quote.owned:
         facts.append(("left", f"ε {loss(quote.remaining)}, {_affordable(quote.affordable)}"))
         if quote.alpha is not None:
             facts.append(("plain DP", dividend(quote)))
@@ -154,7 +157,11 @@ def quote_table(quote: Quote) -> Table:
 def _price(quote: Quote) -> str:
     if quote.owned:
         return "nothing: already answered"
-    return f"ε {loss(quote.epsilon)}" if quote.epsilon else "nothing: this is free"
+    if not quote.most:
+        return "nothing: this is free"
+    if quote.most == quote.epsilon:
+        return f"ε {loss(quote.epsilon)}"
+    return f"ε {loss(quote.most)}, and ε {loss(quote.epsilon)} under the policy of today"
 
 
 def _affordable(times: int | None) -> str:
@@ -164,11 +171,19 @@ def _affordable(times: int | None) -> str:
 
 
 def dividend(quote: Quote) -> str:
-    """What the policy saves against the best plan without one; often something, sometimes nothing."""
+    """What the policy saves against the best plan without one; often something, sometimes nothing.
+
+    ε where an accuracy was asked for, and accuracy where an ε was stated.
+    """
     if quote.plain_epsilon is None:
         return "was not asked for"
     times = quote.dividend or 1.0
-    if times < 1.05:
+    if quote.plain_alpha is not None:
+        if times < _SAME:
+            return "would be as far off: no policy dividend here"
+        off = f"±{significant(quote.plain_alpha, 3)} instead of ±{significant(quote.alpha or 0.0, 3)}"
+        return f"would be off by {off} at the same ε: a policy dividend of {significant(times, 2)}×"
+    if times < _SAME:
         return "would cost the same: no policy dividend here"
     cost = f"{quote.at_least}ε {loss(quote.plain_epsilon)}"
     return f"would cost {cost}: a policy dividend of {significant(times, 2)}×"

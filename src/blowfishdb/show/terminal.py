@@ -129,6 +129,8 @@ def receipt_table(answer: Answer) -> RenderableType:
 def _paid(receipt: Receipt) -> str:
     if receipt.cost:
         return f"ε {loss(receipt.cost)}"
+    if any(paid.epsilon for paid in receipt.promised) and not receipt.epsilon:
+        return " and ".join(paid.words for paid in receipt.promised)
     return "nothing: this answer was already paid for" if receipt.epsilon else "nothing: this answer is free"
 
 

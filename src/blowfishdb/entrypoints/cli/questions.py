@@ -180,17 +180,17 @@ def _buy(here: Session, gateway: Datasets, asking: Asking, payment: PaymentOptio
     except NotCounted:  # what is public and free is asked for without asking back
         asking.counting().ask(max_cost=0)
         priced = asking.quote()
-    if limit is not None and priced.epsilon > limit:
+    if limit is not None and priced.most > limit:
         raise MaxCostExceeded(
-            f"This answer costs {priced.epsilon}, more than --max-cost {limit}. Nothing was charged.",
-            fixes=(f"--max-cost {priced.epsilon}", "a larger --error"),
+            f"This answer costs {priced.most}, more than --max-cost {limit}. Nothing was charged.",
+            fixes=(f"--max-cost {priced.most}", "a larger --error"),
         )
     if not here.json:
         here.console().print(quote_panel(priced))
-    if priced.epsilon and not payment.yes and priced.affordable:
-        prompts.confirm(f"Spend {loss(priced.epsilon)} and answer?", otherwise="--yes --max-cost 0.2")
+    if priced.most and not payment.yes and priced.affordable:
+        prompts.confirm(f"Spend {loss(priced.most)} and answer?", otherwise="--yes --max-cost 0.2")
     with here.progress("Answering") as advance:
-        answer = asking.ask(max_cost=priced.epsilon, progress=advance)
+        answer = asking.ask(max_cost=priced.most, progress=advance)
     if output is not None and form is not None:
         write(answer, output, form)
     status = gateway.budget(asking.dataset)

@@ -279,7 +279,7 @@ def offer(
         dataset=asking.dataset,
         asked=body.model_dump(mode="json", include=set(QuestionBody.model_fields), exclude_defaults=True),
         policy_version=quote.policy_version,
-        nano_epsilon=quote.epsilon.nano,
+        nano_epsilon=quote.most.nano,
     )
     return OfferedQuote(quote, id_, expires)
 

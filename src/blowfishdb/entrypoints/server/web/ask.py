@@ -183,7 +183,7 @@ def _state(quote: Quote) -> str:
         return "bound"
     if quote.owned:
         return "owned"
-    if not quote.epsilon:
+    if not quote.most:
         return "free"
     if quote.epsilon <= quote.remaining:
         return "payable"

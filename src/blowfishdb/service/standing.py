@@ -1,0 +1,51 @@
+"""Standing: all that is promised about a dataset at once, which every plan has to keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import final
+
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.messages.policies import EarlierPolicy
+
+_NOTHING = Epsilon(0)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """All that is promised about a dataset: the policy of today, and earlier ones that are kept."""
+
+    policy: Policy
+    rows_per_person: int = 1
+    left: Epsilon = _NOTHING
+    """What may still be lost under the policy of today."""
+    kept: tuple[EarlierPolicy, ...] = ()
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """Every one, that of today first."""
+        return (self.policy, *(one.policy for one in self.kept))
+
+    @property
+    def remaining(self) -> tuple[Epsilon, ...]:
+        """What may still be lost under each."""
+        return (self.left, *(one.remaining for one in self.kept))
+
+    @property
+    def several(self) -> bool:
+        """Whether plans are made for several promises at once.
+
+        Where something is known records move together, and what that costs elsewhere is not proven.
+        """
+        return bool(self.kept) and all(policy.constraints is None for policy in self.policies)
+
+    def without(self, version: int) -> Standing:
+        """As if an earlier promise were withdrawn."""
+        return replace(self, kept=tuple(one for one in self.kept if one.version != version))
+
+    def as_in(self, earlier: Standing) -> bool:
+        """Whether the same is promised, whatever is left of it."""
+        mine, theirs = ([one.version for one in each.kept] for each in (self, earlier))
+        return self.policy is earlier.policy and mine == theirs
