@@ -1,10 +1,11 @@
 """What does a workspace weigh after a year: quotes, answers, lists and publishing, against stored answers?
 
-    python -m benchmarks.history [--answers 10 100 1000 10000] [--columns one mixed five]
+    python -m benchmarks.history [--answers 10 100 1000 10000] [--columns one mixed five] [--grids 600]
 
 True releases are stored through the ledger's own steps, without reading the rows again for each: many
-questions on one column, on two and both together, or on five. Everything is processor time; the last columns
-are ratios to the first number of answers in the same run, which is what counts.
+questions on one column, on two and both together, or on five, over up to so many different grids. Everything
+is processor time; the last columns are ratios to the first number of answers in the same run, which is what
+counts. The question that is quoted anew has other bins in every run, as many at any number of answers.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def workspace(folder: Path) -> Workspace:
     return opened
 
 
-def questions(opened: Workspace, columns: tuple[str, ...]) -> Iterator[Request]:
+def questions(opened: Workspace, columns: tuple[str, ...], grids: int) -> Iterator[Request]:
     """What is asked over a year: dashboards in their usual bins, and ranges of every kind."""
     people, draws = opened["people"], np.random.Generator(np.random.Philox(11))
     numeric = [name for name in columns if name != "region"]
@@ -84,13 +85,13 @@ def questions(opened: Workspace, columns: tuple[str, ...]) -> Iterator[Request]:
             bins = None if "region" in (first, second) else 5
             if bins is not None:
                 yield people[first, second].histogram(bins=bins)
-        for _ in range(40):
+        for _ in range(grids):
             name = numeric[int(draws.integers(len(numeric)))]
             low, high = sorted(int(value) for value in draws.integers(0, DOMAIN[name].size, 2))
             offset = 18 if name == "age" else 0
             yield people[name].ranges([(offset + low, offset + max(low, high - 1))])
 
-    for question in some():
+    for question in itertools.islice(some(), grids):
         yield question.spend("0.001").request()  # type: ignore[attr-defined]
 
 
@@ -129,10 +130,10 @@ def sampled(act: Callable[[int], object]) -> float:
     return 1e3 * median(clocks(lambda n=n: act(n))[1] for n in range(SAMPLES))  # type: ignore[misc]
 
 
-def measured(folder: Path, columns: str, count: int) -> Row:
+def measured(folder: Path, columns: str, count: int, grids: int) -> Row:
     """One workspace with ``count`` answers, opened anew."""
     with workspace(folder) as opened:
-        fill(opened, list(questions(opened, COLUMNS[columns])), count)
+        fill(opened, list(questions(opened, COLUMNS[columns], grids)), count)
     with Workspace(folder / "w.blowfish", user="curator") as opened:
         people, name = opened["people"], COLUMNS[columns][0]
         together = people[COLUMNS[columns][:2]] if columns == "mixed" else people[name]
@@ -144,8 +145,12 @@ def measured(folder: Path, columns: str, count: int) -> Row:
             people[name].histogram(bins=20).accurate_to(3 + 0.01 * number).quote()
             together.histogram(bins=5).accurate_to(3 + 0.01 * number).quote()
 
+        ends = np.random.Generator(np.random.Philox(13)).integers(0, DOMAIN[name].size, (SAMPLES + 1, 4, 2))
+        lowest = 18 if name == "age" else 0
+
         def new_quote(number: int) -> None:
-            people[name].histogram(bins=23 + number).accurate_to(3).quote()
+            ranges = [(lowest + min(pair), lowest + max(pair)) for pair in ends[number].tolist()]
+            people[name].ranges(ranges).accurate_to(3).quote()
 
         def ask(number: int) -> None:
             people[name].histogram(bins=20).accurate_to(2 + 0.001 * number).ask()
@@ -183,13 +188,14 @@ def main() -> None:
     words = argparse.ArgumentParser(description="What history weighs.")
     words.add_argument("--answers", nargs="+", type=int, default=[10, 100, 1_000, 10_000])
     words.add_argument("--columns", nargs="+", choices=COLUMNS, default=list(COLUMNS))
+    words.add_argument("--grids", type=int, default=600)
     asked = words.parse_args()
     for columns in asked.columns:
         rows: list[Row] = []
         for count in asked.answers:
             with tempfile.TemporaryDirectory() as folder:
                 start = time.monotonic()
-                rows.append(measured(Path(folder), columns, count))
+                rows.append(measured(Path(folder), columns, count, asked.grids))
                 print(f"{columns}, {count:,} answers: {time.monotonic() - start:.0f} s", flush=True)
         for row in rows:
             row["quotes / first"] = float(row["2 quotes ms"]) / float(rows[0]["2 quotes ms"])  # type: ignore[arg-type]

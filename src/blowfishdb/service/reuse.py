@@ -43,6 +43,7 @@ from blowfishdb.service.standing import Standing
 _MOST_BINS = 20_000  # beyond these, arithmetic on releases would take longer than a quote may
 _MOST_BOXES = 1_000
 _MOST_REMEMBERED = 256
+_MOST_CHOICES = 4_096
 _MOST_ROWS = 10**6  # of releases that are kept at hand: about 32 MB
 
 
@@ -109,6 +110,25 @@ class _Parsed:
 
 
 @final
+@dataclass(frozen=True)
+class _Choice:
+    """What questions about some boxes are answered from, while ``known`` releases are out."""
+
+    known: int
+    numbers: tuple[int, ...]
+    public: frozenset[int]
+
+    @property
+    def seen(self) -> int:
+        """How many releases whoever asks may have looked at.
+
+        Beyond a few it is rounded up, to the safe side, so that one release more does not make every
+        interval be worked out anew.
+        """
+        return self.known if self.known <= MOST else 1 << (self.known - 1).bit_length()
+
+
+@final
 @dataclass(frozen=True, eq=False)
 class StoredReleases:
     """The releases of a workspace: indexed as they come in, and read where a question touches them."""
@@ -116,8 +136,9 @@ class StoredReleases:
     ledger: Ledger
     _indexes: dict[str, _DatasetIndex] = field(default_factory=dict)
     _parsed: _Parsed = field(default_factory=_Parsed)
+    _choices: dict[Hashable, _Choice] = field(default_factory=dict)
     _remembered: dict[Hashable, Candidates] = field(default_factory=dict)
-    _turn: threading.Lock = field(default_factory=threading.Lock)
+    _turn: threading.RLock = field(default_factory=threading.RLock)
 
     def offer(
         self,
@@ -135,17 +156,16 @@ class StoredReleases:
         axes = problem.cells.axes
         if not _manageable(axes):
             return None
-        asked = Grid(axes)
+        boxes = tuple((axis.column, axis.attribute, axis.bins) for axis in axes)
         with self._turn:
             index = self._index(dataset).snapshots.get(snapshot)
             if index is None or not index.count:
                 return None
-            known, chosen = index.count, index.choose(asked)
-            planned = index.among(basket, asked)
-        releases = _combinable(self._releases(chosen.charges), axes)
+            choice = self._choice(index, (dataset, snapshot, boxes), axes)
+            planned = index.among(basket, Grid(axes)) if basket else []
         offers = []
-        if releases:
-            follows = self._candidates(releases, problem, accuracy, known, chosen.public)
+        if choice.numbers:
+            follows = self._candidates(choice, boxes, problem, accuracy)
             offers.append(follows.best if follows.floor <= accuracy.alpha else None)
         together = _combinable(self._releases(planned), axes)
         if together:
@@ -153,29 +173,31 @@ class StoredReleases:
         meeting = [offer for offer in offers if offer is not None and offer.meets(accuracy)]
         return min(meeting, key=lambda offer: offer.alpha, default=None)
 
-    def _candidates(
-        self,
-        releases: list[StoredRelease],
-        problem: Projected,
-        accuracy: Accuracy,
-        known: int,
-        public: frozenset[int],
-    ) -> Candidates:
-        """What the question follows from; it does not depend on the α that was asked for.
+    def _choice(self, index: SnapshotIndex, key: Hashable, axes: tuple[Axis, ...]) -> _Choice:
+        """The releases for questions about these boxes, chosen anew when there is one more."""
+        choice = self._choices.get(key)
+        if choice is None or choice.known != index.count:
+            chosen = index.choose(Grid(axes))
+            releases = _combinable(self._releases(chosen.charges), axes)
+            choice = _Choice(index.count, tuple(release.number for release in releases), chosen.public)
+            if len(self._choices) >= _MOST_CHOICES:
+                self._choices.clear()
+            self._choices[key] = choice
+        return choice
 
-        ``known``: how many releases whoever asks may have looked at. Beyond a few it is rounded up, to the
-        safe side, so that one release more does not make every interval be worked out anew.
-        """
-        seen = known if known <= MOST else 1 << (known - 1).bit_length()
-        numbers = (seen, public, *(release.number for release in releases))
-        boxes = tuple((axis.column, axis.attribute, axis.bins) for axis in problem.cells.axes)
-        key = (numbers, boxes, problem.workload, accuracy.beta, accuracy.simultaneous)
+    def _candidates(
+        self, choice: _Choice, boxes: Hashable, problem: Projected, accuracy: Accuracy
+    ) -> Candidates:
+        """What the question follows from; it does not depend on the α that was asked for."""
+        chosen = (choice.seen, choice.numbers, choice.public)
+        key = (chosen, boxes, problem.workload, accuracy.beta, accuracy.simultaneous)
         follows = self._remembered.get(key)
         if follows is None:
             if len(self._remembered) >= _MOST_REMEMBERED:
                 self._remembered.clear()
-            axes, workload = problem.cells.axes, problem.workload
-            follows = candidates(releases, axes, workload, accuracy, known=seen, public=public)
+            axes, workload, public = problem.cells.axes, problem.workload, choice.public
+            releases = self._releases(choice.numbers)
+            follows = candidates(releases, axes, workload, accuracy, known=choice.seen, public=public)
             self._remembered[key] = follows
         return follows
 
