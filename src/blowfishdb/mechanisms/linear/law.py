@@ -40,15 +40,19 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import gammaincc, ndtr
 
 from blowfishdb.core.accuracy import least_integer, order_statistic, tail
 from blowfishdb.core.arrays import FloatArray
+
+Number = TypeVar("Number", bound=np.generic)
 
 _GRID = 2_000
 _ROUNDING = 1e-6
@@ -172,9 +176,41 @@ def quantile(
 
 def discrete(stream: np.random.Generator, samples: int, scales: FloatArray) -> FloatArray:
     """Discrete Laplace noise for planning: the difference of two geometric variables ⌊b·E⌋."""
-    shape = (samples, scales.size)
-    first, second = (np.floor(stream.standard_exponential(size=shape) * scales) for _ in range(2))
-    return np.asarray(first - second)
+    noise = np.empty((samples, scales.size))
+    for some in _pieces(noise):
+        _exponential(stream, scales, some)
+        np.floor(some, out=some)
+    for some in _pieces(noise):
+        second = np.empty_like(some)
+        _exponential(stream, scales, second)
+        np.floor(second, out=second)
+        np.subtract(some, second, out=some)
+    return noise
+
+
+def continuous(stream: np.random.Generator, samples: int, scales: FloatArray) -> FloatArray:
+    """Laplace noise for planning: an exponential variable with a sign."""
+    noise = np.empty((samples, scales.size))
+    signs = stream.integers(0, 2, size=noise.shape, dtype=np.int8)
+    signs += signs - np.int8(1)
+    for some, their_signs in zip(_pieces(noise), _pieces(signs), strict=True):
+        _exponential(stream, scales, some)
+        np.multiply(some, their_signs, out=some)
+    return noise
+
+
+_PIECE = 2**14  # numbers that stay near the processor while they are worked on
+
+
+def _pieces(rows: NDArray[Number]) -> Iterator[NDArray[Number]]:
+    """A few rows at a time, in order; what is drawn for them is what would be drawn for all at once."""
+    step = max(1, _PIECE // max(1, rows.shape[1]))
+    return (rows[begin : begin + step] for begin in range(0, rows.shape[0], step))
+
+
+def _exponential(stream: np.random.Generator, scales: FloatArray, out: FloatArray) -> None:
+    stream.standard_exponential(out=out)
+    np.multiply(out, scales, out=out)
 
 
 def _stream(key: str) -> np.random.Generator:

@@ -40,6 +40,7 @@ from blowfishdb.mechanisms.linear.law import (
     GAMMA,
     SAMPLES,
     conservative,
+    continuous,
     discrete,
     discretisation,
     draws_to_see,
@@ -57,6 +58,7 @@ _QUICKLY = 5 * 10**5
 _SMALL = 2 * 10**6
 _COLUMN = 4  # what ordering the draws of one answer takes, next to making them
 _CHUNK = 10**6
+_NEAR = 2**17  # numbers that stay near the processor while errors are worked out
 _ETAS = (0.2, 0.05, 0.01)
 _NOTICEABLE = 1.02
 _RARE = 0.02
@@ -252,13 +254,10 @@ class Simulation:
     def _unit_errors(self, samples: int) -> FloatArray:
         """Sorted draws of M at ε = 1; the last ones are kept."""
         if samples not in self._memory:
-            stream = self._stream(0)
-
-            def laplace(shape: tuple[int, int]) -> FloatArray:
-                signs = 2.0 * stream.integers(0, 2, size=shape, dtype=np.int8) - 1.0
-                return np.asarray(stream.standard_exponential(size=shape) * signs * self._unit_scales)
-
-            errors = [self._largest_errors(laplace(shape)) for shape in self._shapes(samples)]
+            stream, scales = self._stream(0), self._unit_scales
+            errors = [
+                self._largest_errors(continuous(stream, rows, scales)) for rows in self._chunks(samples)
+            ]
             self._memory.clear()
             self._memory[samples] = np.sort(np.concatenate(errors))
         return self._memory[samples]
@@ -315,8 +314,8 @@ class Simulation:
         """What holds at ``epsilon``, with noise as it will be: discrete."""
         draws, scales = self._stream(1 + stream), self._unit_scales / float(epsilon)
         measure = self._largest_errors if simultaneous else self._errors
-        shapes = self._shapes(self._certificate_samples(beta, simultaneous))
-        errors = [measure(discrete(draws, rows, scales)) for rows, _ in shapes]
+        chunks = self._chunks(self._certificate_samples(beta, simultaneous))
+        errors = [measure(discrete(draws, rows, scales)) for rows in chunks]
         ordered = np.sort(np.concatenate(errors), axis=0)
         allowed = beta * (1 - GAMMA)
         return tuple(
@@ -336,7 +335,9 @@ class Simulation:
 
     def _largest_errors(self, noise: FloatArray) -> FloatArray:
         if self._transfer is None:
-            return self.plan.largest_errors(noise)
+            step = max(1, _NEAR // self.plan.width)
+            begins = range(0, noise.shape[0], step)
+            return np.concatenate([self.plan.largest_errors(noise[at : at + step]) for at in begins])
         return np.concatenate([np.abs(some).max(axis=1) for some in self._products(noise, self._transfer)])
 
     def _errors(self, noise: FloatArray) -> FloatArray:
@@ -354,10 +355,10 @@ class Simulation:
     def _stream(self, number: int) -> np.random.Generator:
         return np.random.Generator(np.random.Philox(key=[self.plan.fingerprint, number]))
 
-    def _shapes(self, samples: int) -> Iterator[tuple[int, int]]:
+    def _chunks(self, samples: int) -> Iterator[int]:
         rows = max(1, _CHUNK // self.plan.width)
         for start in range(0, samples, rows):
-            yield min(rows, samples - start), self._unit_scales.size
+            yield min(rows, samples - start)
 
 
 def _named(beta: float, simultaneous: bool) -> str:
