@@ -35,9 +35,8 @@ import math
 from functools import reduce
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.fft import dctn
-from scipy.linalg import eigh
 
 from blowfishdb.core.arrays import FloatArray, IntArray
 from blowfishdb.core.errors import InvalidGraph, InvalidWorkload, SizeMismatch, TooLarge
@@ -81,8 +80,8 @@ def _factors(workload: Workload, shape: tuple[int, ...]) -> tuple[Workload, ...]
 
 def _root_diagonal(factor: Workload) -> FloatArray:
     """The diagonal of M^½ in the orthonormal DCT-II basis."""
-    values, vectors = eigh(factor.gram().astype(np.float64) / factor.denominator**2)
-    spectrum = dctn(vectors, axes=(0,), norm="ortho")
+    values, vectors = scipy.linalg.eigh(factor.gram().astype(np.float64) / factor.denominator**2)
+    spectrum = scipy.fft.dctn(vectors, axes=(0,), norm="ortho")
     return np.asarray(spectrum**2 @ np.sqrt(np.maximum(values, 0.0)))
 
 

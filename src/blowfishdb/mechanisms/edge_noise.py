@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Literal, final
 
 import numpy as np
+import scipy
 from scipy.sparse import csr_array, eye_array
-from scipy.sparse.csgraph import breadth_first_order
 
 from blowfishdb.core.arrays import FloatArray, IntArray
 from blowfishdb.core.budget import AnyEpsilon, positive
@@ -132,7 +132,7 @@ class GraphNoise(Plan):
         joined = np.vstack((self.edges, np.column_stack((roots, np.full(len(roots), size)))))
         ones = np.ones(len(joined), dtype=np.int8)
         graph = csr_array((ones, (joined[:, 0], joined[:, 1])), shape=(size + 1, size + 1))
-        order, parents = breadth_first_order(graph, size, directed=False)
+        order, parents = scipy.sparse.csgraph.breadth_first_order(graph, size, directed=False)
         vertices = order[::-1].astype(np.int64)
         vertices = vertices[(vertices != size) & (parents[vertices] != size)]
         above = parents[vertices].astype(np.int64)

@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order
 
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
 from blowfishdb.core.budget import AnyEpsilon
@@ -56,7 +56,7 @@ class SpanningForest:
         joined = np.vstack((edges, np.column_stack((roots, np.full(roots.size, size)))))
         ones = np.ones(len(joined), dtype=np.int8)
         rooted = csr_array((ones, (joined[:, 0], joined[:, 1])), shape=(size + 1, size + 1))
-        order, above = breadth_first_order(rooted, size, directed=False)
+        order, above = scipy.sparse.csgraph.breadth_first_order(rooted, size, directed=False)
         parent = above[:size].astype(np.int64)
         parent[roots] = roots
         return cls(parent, order[1:].astype(np.int64))

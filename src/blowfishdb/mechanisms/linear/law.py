@@ -45,9 +45,8 @@ from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
+import scipy  # its parts when they are needed: some take a quarter of a second to load
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import gammaincc, ndtr
 
 from blowfishdb.core.accuracy import least_integer, order_statistic, tail
 from blowfishdb.core.arrays import FloatArray
@@ -62,11 +61,11 @@ def tail_bound(x: float, terms: int) -> float:
     """An upper bound on P(|X| > x·σ) where no term has more than 1/``terms`` of the variance."""
     turn = x * x / 3
     grid = turn * np.arange(1, _GRID + 1) / _GRID
-    value = 2 * ndtr(-x / np.sqrt(grid))
-    beyond = gammaincc(terms, terms * np.concatenate(([0.0], grid)))
+    value = 2 * scipy.special.ndtr(-x / np.sqrt(grid))
+    beyond = scipy.special.gammaincc(terms, terms * np.concatenate(([0.0], grid)))
     below = float(value @ -np.diff(beyond))  # an upper sum: f increases
     slope = x * math.exp(-1.5) / math.sqrt(2 * math.pi) / turn**1.5
-    excess = float(gammaincc(terms + 1, terms * turn) - turn * beyond[-1])
+    excess = float(scipy.special.gammaincc(terms + 1, terms * turn) - turn * beyond[-1])
     return float(below + value[-1] * beyond[-1] + slope * excess)
 
 
@@ -77,7 +76,7 @@ def quantile_bound(probability: float, terms: int) -> float:
     high = 2.0
     while math.log(tail_bound(high, terms)) > target:
         high *= 1.5
-    found = brentq(lambda x: math.log(tail_bound(x, terms)) - target, 1e-3, high, xtol=1e-7)
+    found = scipy.optimize.brentq(lambda x: math.log(tail_bound(x, terms)) - target, 1e-3, high, xtol=1e-7)
     return float(found) * (1 + _ROUNDING)
 
 
@@ -127,7 +126,7 @@ def continuous_quantile(scales: FloatArray, beta: float) -> float | None:
         return float(factors @ np.exp(-t / scales)) - beta
 
     high = float(scales.sum()) * math.log(scales.size / beta)  # some |Z_i| ≥ a_i·ln(K/β), by a union bound
-    return float(brentq(excess, 0.0, high, xtol=1e-12 * high)) * (1 + _GUARD)
+    return float(scipy.optimize.brentq(excess, 0.0, high, xtol=1e-12 * high)) * (1 + _GUARD)
 
 
 def conservative(ordered: FloatArray, beta: float, gamma: float) -> float:

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.fft import dct, dctn, idctn
 from scipy.sparse import block_diag, csr_array, eye_array, vstack
 
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray, ceil_div
@@ -56,13 +56,13 @@ class WaveForms(AxisForms):
         return np.pad(totals, [(0, 0)] * (cells.ndim - 1) + [(0, missing)])
 
     def of_rows(self, rows: FloatArray) -> FloatArray:
-        waves = dct(self._blocks(rows), axis=1, norm="ortho") ** 2 / self._width
+        waves = scipy.fft.dct(self._blocks(rows), axis=1, norm="ortho") ** 2 / self._width
         waves[waves <= _ROUNDING * waves.sum(axis=1, keepdims=True)] = 0.0  # a constant question has no waves
         return np.concatenate((self.chain.of_rows(rows), waves), axis=1)
 
     def of_gram(self, gram: FloatArray) -> FloatArray:
         blocks = self._blocks(self._blocks(gram).T)
-        waves = np.diagonal(dctn(blocks, norm="ortho")) / self._width
+        waves = np.diagonal(scipy.fft.dctn(blocks, norm="ortho")) / self._width
         return np.concatenate((self.chain.of_gram(gram), waves))
 
 
@@ -216,9 +216,9 @@ class BoxesOverEdges(LevelPlan):
         axes = tuple(range(-len(self.lattice.shape), 0))
         of_boxes, of_blocks = self._wave_gains
         estimate = self.tree.sums(self.tree.expand(inside), self.block)
-        waves = of_boxes * dctn(estimate, axes=axes, norm="ortho")
-        waves += of_blocks * dctn(blocks.astype(np.float64), axes=axes, norm="ortho")
-        averages = idctn(waves, axes=axes, norm="ortho") / self.tree.volumes[self.block]
+        waves = of_boxes * scipy.fft.dctn(estimate, axes=axes, norm="ortho")
+        waves += of_blocks * scipy.fft.dctn(blocks.astype(np.float64), axes=axes, norm="ortho")
+        averages = scipy.fft.idctn(waves, axes=axes, norm="ortho") / self.tree.volumes[self.block]
         cells = self.tree.filtered(self.tree.expand(weighted), self._inverse)
         return self.workload.answer(self.tree.crop(cells + self.tree.expand({self.block: averages})))
 

@@ -31,9 +31,8 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
-from scipy.linalg import eigh
+import scipy
 from scipy.sparse import block_array, csc_array, csr_array, vstack
-from scipy.sparse.linalg import splu
 
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
 from blowfishdb.core.domain.bins import LIMIT, Bins
@@ -250,7 +249,7 @@ def _dense(rows: csr_array, noise: RowNoise) -> tuple[Adjoint, Adjoint]:
     if exact.size:
         free -= known @ exact
     weighted = free @ (measured / noise.variances[noisy][:, None]).T
-    values, vectors = eigh(weighted @ measured @ free)
+    values, vectors = scipy.linalg.eigh(weighted @ measured @ free)
     kept = values > _RANK * values.max(initial=0.0)
     solution = np.zeros((rows.shape[1], rows.shape[0]))
     from_noisy = (vectors[:, kept] / values[kept]) @ (vectors[:, kept].T @ weighted)
@@ -269,7 +268,7 @@ def _sparse(rows: csr_array, noise: RowNoise) -> tuple[Adjoint, Adjoint] | None:
     normal: Any = weighted @ measured
     system = csc_array(block_array([[normal, public.T], [public, None]]) if exact.size else normal)
     try:
-        factor = splu(system)
+        factor = scipy.sparse.linalg.splu(system)
     except RuntimeError:  # exactly singular
         return None
 

@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
+import scipy
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
 from blowfishdb.core.workloads.base import Numbers
@@ -147,7 +147,7 @@ class LineEstimator(ReleaseEstimator):
             pair: row for row, pair in zip(exact, zip(*(e.tolist() for e in ends), strict=True), strict=True)
         }
         for root in np.unique(self._group[ends[0]], return_index=True)[1]:
-            order, before = breadth_first_order(tree, ends[0][root], directed=False)
+            order, before = scipy.sparse.csgraph.breadth_first_order(tree, ends[0][root], directed=False)
             for cut in order[1:].tolist():
                 parent = int(before[cut])
                 up = (parent, cut) in by_ends
@@ -158,7 +158,7 @@ class LineEstimator(ReleaseEstimator):
 
 def _components(nodes: int, low: IntArray, high: IntArray) -> IntArray:
     graph = csr_array((np.ones(low.size), (low, high)), shape=(nodes, nodes))
-    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
+    return np.asarray(scipy.sparse.csgraph.connected_components(graph, directed=False)[1], dtype=np.int64)
 
 
 def _differences(unknown: IntArray, low: IntArray, high: IntArray) -> csr_array:
