@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from blowfishdb.mechanisms.compiled import compiled
+from blowfishdb.mechanisms import compiled as compiled_loops
+from blowfishdb.mechanisms.compiled import Loop, _Patience, compiled
 
 VALUES = np.arange(10.0)
 
@@ -19,10 +20,10 @@ def _doubled(value):  # type: ignore[no-untyped-def]
     return 2.0 * value
 
 
-def summing():  # type: ignore[no-untyped-def]
+def summing(*, at_once=True):  # type: ignore[no-untyped-def]
     """A loop that nobody has called yet."""
 
-    @compiled(_doubled)
+    @compiled(_doubled, at_once=at_once)
     def total(values):  # type: ignore[no-untyped-def]
         found = 0.0
         for value in values:
@@ -41,6 +42,25 @@ def test_threads_may_be_the_first_together() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert {found.result() for found in [pool.submit(first) for _ in range(8)]} == {90.0}
+
+
+def test_a_loop_of_planning_is_compiled_once_there_is_something_to_gain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loaded: list[str] = []
+
+    def machine_code(loop: Loop, _: tuple[Loop, ...]) -> Loop:
+        loaded.append(loop.__name__)
+        return loop
+
+    monkeypatch.setattr(compiled_loops, "_machine_code", machine_code)
+    monkeypatch.setattr(_Patience, "seconds", 1.0)
+    total = summing(at_once=False)
+    assert total(VALUES) == 90.0 and not loaded and _Patience.seconds < 1
+    assert total(np.arange(1_000.0)) == 999_000.0 and loaded == ["total"]  # many numbers
+    monkeypatch.setattr(_Patience, "seconds", 0.0)
+    assert summing(at_once=False)(VALUES) == 90.0 and loaded == ["total"] * 2  # or patience is over
+    assert summing()(VALUES) == 90.0 and loaded == ["total"] * 3
 
 
 def test_what_a_loop_calls_stays_as_it_is() -> None:

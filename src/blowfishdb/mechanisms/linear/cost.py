@@ -63,7 +63,7 @@ def largest_cost(right: IntArray, starts: IntArray, stops: IntArray, weights: In
     return int(kernel(right, begins, *by_start, own, values, added, leaves))
 
 
-@compiled()
+@compiled(at_once=False)
 def _sweep(right, begins, stops, weights, norms, values, added, leaves):  # type: ignore[no-untyped-def]
     best = 0 * norms[0]
     for u in range(len(right)):

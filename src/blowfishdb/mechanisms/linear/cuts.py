@@ -104,7 +104,7 @@ class Factor:
         return out
 
 
-@compiled()
+@compiled(at_once=False)
 def _symbolic(starts, rows):  # type: ignore[no-untyped-def]
     n = len(starts) - 1
     parent = np.full(n, -1, np.int64)
@@ -123,7 +123,7 @@ def _symbolic(starts, rows):  # type: ignore[no-untyped-def]
     return parent, counts
 
 
-@compiled()
+@compiled(at_once=False)
 def _numeric(starts, rows, values, parent, factor_starts):  # type: ignore[no-untyped-def]
     n = len(starts) - 1
     out_rows = np.empty(factor_starts[n], np.int64)
@@ -169,7 +169,7 @@ def _numeric(starts, rows, values, parent, factor_starts):  # type: ignore[no-un
     return out_rows, lower, pivots
 
 
-@compiled()
+@compiled(at_once=False)
 def _solve(starts, rows, lower, pivots, x):  # type: ignore[no-untyped-def]
     n, batch = x.shape
     for j in range(n):
@@ -186,7 +186,7 @@ def _solve(starts, rows, lower, pivots, x):  # type: ignore[no-untyped-def]
                 x[j, b] -= entry * x[i, b]
 
 
-@compiled()
+@compiled(at_once=False)
 def _differences(starts, rows, lower, pivots, parent, first, second):  # type: ignore[no-untyped-def]
     n = len(pivots)
     work = np.zeros(n, pivots.dtype)
