@@ -34,7 +34,7 @@ from blowfishdb.core.errors import BudgetExhausted, PolicyConflict, TooLarge
 from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.statements import PolicyDifference
-from blowfishdb.core.policy.words import difference, sentences
+from blowfishdb.core.policy.words import difference, sentences, stays_promised
 from blowfishdb.mechanisms.best import FROM_KNOWN
 from blowfishdb.mechanisms.losses import ByDistance, ByRows, Kernel, Tightest
 from blowfishdb.mechanisms.reuse import StoredRelease
@@ -237,7 +237,10 @@ class Publishing:
         if policy.constraints is not None:
             with suppress(TooLarge):  # so many answers that only the data can tell
                 check_consistent(policy.constraints, policy.domain)
-        return difference(record.policy, policy)
+        change = difference(record.policy, policy)
+        if not self.ledger.budget(name).used:
+            return change
+        return replace(change, kept=stays_promised(record.policy_version, change))
 
     def past(self, name: str, policy: Policy) -> PastLoss:
         """What answers so far lost between values that ``policy`` hides."""
@@ -245,19 +248,21 @@ class Publishing:
 
     def publish(self, name: str, policy: Policy, by: str, *, confirm: bool, withdraw: bool) -> None:
         """Make ``policy`` the one that new answers follow; explained and on record in the ledger."""
-        change, record, budget = self.propose(name, policy), self.records[name], self.ledger.budget(name)
+        change, record = self.propose(name, policy), self.records[name]
         answered = self._history(record)
+        budget = self.ledger.budget(name)  # after the history: no charge is in one and not in the other
         past = answered.under(policy)
         relied_on = bool(budget.used)  # charges under way and lost ones are among them
+        ends = relied_on and change.loosens is not False
         matters = relied_on or past.tells
         if matters and not confirm:
             worth = f" worth {budget.spent}" if budget.spent else ""
             raise PolicyConflict(
                 f"Answers{worth} were already given under the current policy, and they keep following it: "
-                f"what they told stays told. {past.sentence} {' '.join(change.sentences)}",
+                f"what they told stays told. {past.sentence} {' '.join(change.sentences)}"
+                f"{'' if withdraw or not change.kept else f' {change.kept}'}",
                 fixes=("publish with confirm=True, which is written into the ledger",),
             )
-        ends = relied_on and change.loosens is not False
         facts = {
             "from_version": record.policy_version,
             "to_version": record.policy_version + 1,

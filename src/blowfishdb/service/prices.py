@@ -14,7 +14,7 @@ from blowfishdb.core.accuracy import LARGEST_EPSILON, Accuracy
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.cancellation import Cancellation
 from blowfishdb.core.domain.predicates import Everything
-from blowfishdb.core.errors import Infeasible, NotProven
+from blowfishdb.core.errors import Infeasible, NotProven, TooLarge
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.questions.clusters import ClusterQuestion
 from blowfishdb.core.questions.kinds import Question, Sum
@@ -232,9 +232,12 @@ class Prices(ABC):
         )
 
     def withdrawn(self, task: Task, dataset: DatasetEntry, version: int) -> Alternative | None:
-        """The same question if an earlier promise were withdrawn; None if its error depends on the data."""
+        """The same question if an earlier promise were withdrawn; None where nothing can be promised then."""
         without = self.standing(dataset).without(version)
-        other = self.planner.task(task.request, project_any(task.request, dataset.policy), without)
+        try:
+            other = self.planner.task(task.request, project_any(task.request, dataset.policy), without)
+        except (NotProven, TooLarge, Infeasible):
+            return None
         return None if other.promise is None else Alternative(other.promise.alpha, other.cost)
 
     def _under_promises(self, dataset: DatasetEntry, task: Task) -> tuple[UnderPromise, ...]:

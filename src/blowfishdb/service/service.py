@@ -292,11 +292,12 @@ class Service(Prices):
             left = self.ledger.left(dataset.name, task.request.user)
             kept = self._under_promises(dataset, task)
             fits = tuple(fit.words for fit in self._fits(task, dataset, left, kept))
-            if task.cost <= left and kept:
-                binding = max(kept, key=lambda promise: promise.share)
-                withdrawn = self.withdrawn(task, dataset, binding.version)
-                refusal.fixes = (*refusal.fixes[:-1], replace(binding, withdrawn=withdrawn).advice)
-            refusal.fixes = fits if task.cost > left else tuple(dict.fromkeys((*fits, *refusal.fixes)))
+            binding = max(kept, key=lambda promise: promise.share, default=None)
+            if binding is not None:
+                then = self.withdrawn(task, dataset, binding.version)
+                if task.cost <= left or (then is not None and then.epsilon <= left):
+                    fits = (*fits, replace(binding, withdrawn=then).advice)
+            refusal.fixes = fits
             raise
 
     @contextmanager

@@ -124,6 +124,7 @@ class PolicyDifference(Message):
 
     ``tightens``: pairs become hidden that were not; ``loosens``: pairs that were hidden no longer are; both
     can hold. None means that it could not be told. ``newly_exact`` are answers that become exact and free.
+    ``kept`` says what the policy so far means for prices as long as nobody withdraws it; empty where it ends.
     """
 
     _said = ("same",)
@@ -134,6 +135,7 @@ class PolicyDifference(Message):
     newly_exact: tuple[str, ...]
     no_longer_exact: tuple[str, ...]
     sentences: tuple[str, ...]
+    kept: str = ""
 
     @property
     def same(self) -> bool | None:

@@ -307,3 +307,16 @@ def _direction(tightens: bool | None, loosens: bool | None) -> list[str]:
     if loosens is None:
         sentences.append("Whether this hides less could not be computed for policies of this size.")
     return sentences
+
+
+def stays_promised(version: int, change: PolicyDifference) -> str:
+    """What a policy that answers relied on means for prices once one that hides less is published beside it.
+
+    Every answer loses at least as much under a policy that hides more, so nothing is cheaper before it ends.
+    """
+    if change.loosens is False:
+        return ""
+    stays = f"Version {version} of the policy stays promised beside it, unless it is withdrawn"
+    if change.loosens and change.tightens is False:
+        return f"{stays}: prices do not fall until then."
+    return f"{stays}: until then every answer has to fit under both."

@@ -234,6 +234,8 @@ def publish(
     if not here.json:
         for part in _words(change, promised):
             here.console().print(part)
+    if change.kept and not withdraw_earlier:
+        typer.echo(f"{change.kept} To withdraw it at once: --withdraw.", err=True)
     budget, past = gateway.budget(data), gateway.past(data, draft)
     if budget.used or past.tells:
         worth = f" worth {loss(budget.spent)}" if budget.spent else ""
@@ -389,7 +391,8 @@ def _promised(gateway: Datasets, data: str, policy: Policy) -> Guarantee:
 
 def _tell_change(here: Session, change: PolicyDifference, command: str) -> None:
     more = [] if change.same else [_line(f"To make it so: {command}", "dim")]
-    here.say(change.to_plain(), *change.sentences, *more)
+    stays = [change.kept] if change.kept else []
+    here.say(change.to_plain(), *change.sentences, *stays, *more)
 
 
 def _words(change: PolicyDifference, promised: Guarantee) -> list[Frame]:

@@ -191,6 +191,7 @@ class Difference(BaseModel):
     newly_exact: list[str]
     no_longer_exact: list[str]
     columns: list[dict[str, Any]]
+    kept: str = ""
 
 
 @final

@@ -1,0 +1,129 @@
+"""Plans that keep every promise, through the whole stack: prices, affordability, answers, words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import blowfishdb as bf
+from blowfishdb.core.errors import BudgetExhausted, MaxCostExceeded, PolicyConflict
+from blowfishdb.workspace.datasets import Dataset
+from blowfishdb.workspace.embedded import Workspace
+
+SALARIES = bf.Domain(salary=bf.Integer(0, 199_999))
+
+
+def within(distance: int) -> bf.Policy:
+    return bf.Policy.by_column(SALARIES, {"salary": bf.graphs.Threshold(200_000, distance)})
+
+
+@pytest.fixture
+def ws(tmp_path: Path) -> Iterator[Workspace]:
+    place = tmp_path / "rows.duckdb"
+    with duckdb.connect(str(place)) as rows:
+        rows.execute("CREATE TABLE salaries AS SELECT (i * 7919) % 200000 AS salary FROM range(20000) t(i)")
+    with bf.open(tmp_path / "work.blowfish") as ws:
+        ws.add_dataset("salaries", place, domain=SALARIES, table="salaries")
+        yield ws
+
+
+@pytest.fixture
+def loosened(ws: Workspace) -> Dataset:
+    """Everything hidden with .765 left, then within 1,000 beside it."""
+    salaries = ws["salaries"]
+    salaries["salary"].histogram(bins=10).spend("0.235").ask()
+    return salaries.publish(within(1_000), confirm=True)
+
+
+def test_the_promise_that_hides_more_sets_the_price(ws: Workspace, loosened: Dataset) -> None:
+    """THEORY §13, B4: at most .365648 for 25 bins, twice affordable, and .1217 once it is withdrawn."""
+    question = loosened["salary"].cumulative(bins=25).accurate_to(50)
+    quote = question.quote()
+    assert 0.36 < float(quote.epsilon) <= 0.365648
+    assert quote.most == quote.epsilon and quote.affordable == 2
+    binding = quote.binding
+    assert binding is not None and (binding.version, binding.epsilon) == (1, quote.epsilon)
+    assert binding.share == pytest.approx(0.475, abs=0.01)
+    assert binding.withdrawn is not None
+    assert float(binding.withdrawn.epsilon) == pytest.approx(0.121732, abs=1e-6)
+    assert "Version 1 of the policy is still promised" in str(quote)
+    assert "If it were withdrawn: ±50 for ε 0.122." in str(quote)
+    answer = question.ask(max_cost=quote.most)
+    assert answer.receipt.cost == quote.epsilon
+    (paid,) = answer.receipt.promised
+    assert (paid.version, paid.epsilon) == (1, quote.epsilon)
+    assert loosened.kept[0].remaining == bf.Epsilon("0.765") - quote.epsilon
+    finer = loosened["salary"].cumulative(bins=25).accurate_to(25)
+    assert finer.quote().affordable == 0
+    with pytest.raises(BudgetExhausted) as refused:
+        finer.ask()
+    assert "ask the curator to withdraw version 1 of the policy (±25 for ε 0.241)" in refused.value.fixes
+    loosened.withdraw(1)
+    after = loosened["salary"].cumulative(bins=25).accurate_to(50)
+    assert (
+        loosened["salary"].cumulative(edges=range(0, 200_000, 8_000)).accurate_to(40).quote().binding is None
+    )
+    assert after.quote().owned  # what is answered stays answered
+    assert ws.verify() == []
+
+
+def test_after_withdrawing_prices_fall(loosened: Dataset) -> None:
+    loosened.withdraw(1)
+    quote = loosened["salary"].cumulative(bins=25).accurate_to(50).quote()
+    assert float(quote.epsilon) == pytest.approx(0.121732, abs=1e-6)
+    assert quote.binding is None and quote.promises == ()
+
+
+def test_publishing_less_says_that_prices_do_not_fall(ws: Workspace) -> None:
+    salaries = ws["salaries"]
+    assert salaries.propose(within(1_000)).kept == ""  # nobody relies on anything yet
+    salaries["salary"].histogram(bins=10).spend("0.235").ask()
+    stays = "Version 1 of the policy stays promised beside it, unless it is withdrawn"
+    assert salaries.propose(within(1_000)).kept == f"{stays}: prices do not fall until then."
+    with pytest.raises(PolicyConflict, match="prices do not fall until then"):
+        salaries.publish(within(1_000))
+    with pytest.raises(PolicyConflict) as refused:
+        salaries.publish(within(1_000), withdraw=True)
+    assert "prices" not in str(refused.value)
+
+
+def test_a_limit_is_for_every_promise(ws: Workspace, loosened: Dataset) -> None:
+    """What costs little today may cost more under an earlier promise; ``max_cost`` is about both."""
+    ordered = loosened["salary"].cumulative(bins=5).spend("0.4").using("ordered")
+    quote = ordered.quote()
+    assert quote.epsilon < quote.most <= bf.Epsilon("0.4")
+    with pytest.raises(MaxCostExceeded):
+        ordered.ask(max_cost=quote.epsilon)
+    assert ordered.ask(max_cost=quote.most).receipt.cost == quote.epsilon
+
+
+def test_a_mean_has_noise_in_its_count_where_an_earlier_promise_hides_who_is_there(ws: Workspace) -> None:
+    salaries = ws["salaries"].publish(
+        bf.Policy.by_column(SALARIES, {"salary": bf.graphs.Full(200_000)}, hide_presence=True)
+    )
+    salaries["salary"].histogram(bins=10).spend("0.1").ask()
+    salaries.publish(within(1_000), confirm=True)
+    quote = salaries.count().spend("0.1").quote()
+    assert not quote.exact and quote.most == bf.Epsilon("0.1")
+    assert not salaries.count().spend("0.1").ask().exact.any()
+    with pytest.raises(bf.errors.NotProven, match="not public"):
+        salaries["salary"].mean().accurate_to(100).quote()
+
+
+@pytest.mark.parametrize("mechanism", ["adaptive", "policy-tree", "adaptive-tree"])
+def test_what_depends_on_the_data_loses_no_more_than_is_stated(loosened: Dataset, mechanism: str) -> None:
+    question = loosened["salary"].cumulative(bins=25).spend("0.2").using(mechanism)
+    quote = question.quote()
+    assert quote.most == bf.Epsilon("0.2")
+    question.ask()
+    assert loosened.kept[0].remaining == bf.Epsilon("0.565")
+
+
+def test_clusters_lose_no_more_than_is_stated(loosened: Dataset) -> None:
+    question = loosened["salary"].clusters(3).spend("0.2")
+    assert question.quote().most == bf.Epsilon("0.2")
+    question.ask()
+    assert loosened.kept[0].remaining == bf.Epsilon("0.565")
