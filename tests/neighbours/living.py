@@ -183,6 +183,7 @@ class Side:
             if version in before:
                 more = now - before[version]
                 assert more == quoted.get(version, Epsilon(0)), f"version {version} lost {more}: {quoted}"
+                assert terms.epsilon is None or more <= Epsilon(terms.epsilon), f"{more} for {question}"
 
     def _again(self, step: Again, world: World) -> str:
         """Whoever is in both datasets can lose as much as both together: that is confirmed, and said."""

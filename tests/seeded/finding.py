@@ -61,6 +61,13 @@ _KNOWN = Scope(
     known=((True,),),
 )
 _GRANTED = Scope((("ask",), ("ask", "ask")), ("integer",), people=(None,), widths=(1,), grants=(1, 2))
+_CROSSING = replace(
+    _LOOSER,
+    kinds=("histogram", "cumulative", "ranges"),
+    terms=(*SPEND, *REACH),
+    rules=(("line", "groups", "pairs"), ("groups", "line", "none")),
+)
+"""What was hidden and what is hidden now are neither more nor less."""
 SCOPES = {
     "alone": _ALONE,
     "conditions": replace(_ALONE, widths=(2,), conditions=(1,)),
@@ -144,6 +151,8 @@ SCOPES = {
     "looser twice": replace(
         _LOOSER, acts=(("ask", "publish", "ask", "publish", "ask"),), rules=(("full",), ("line",), ("none",))
     ),
+    "crossing": _CROSSING,
+    "crossing presence": replace(_CROSSING, presence=(True, False)),
     "views": Scope(
         _ASK,
         ("integer",),

@@ -14,6 +14,7 @@ from blowfishdb.adapters.store.values import State
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.graphs import Apex, Cone
 from blowfishdb.mechanisms.losses import ByDistance
+from blowfishdb.mechanisms.reuse.stored import rows_of
 from tests.seeded.planting import Fault
 
 
@@ -123,7 +124,58 @@ def _lost_binds_nobody(original: Any) -> Any:
     return publish
 
 
+def _of_today_alone(original: Any) -> Any:
+    def lost(plan: Any, graphs: Any, axes: Any) -> Any:
+        return original(plan, graphs[:1], axes) * len(graphs)
+
+    return lost
+
+
+def _totals_of_today(original: Any) -> Any:
+    """Only what has noise counts; and only where the plan's own policy tells no two apart for certain."""
+
+    def lost(rows: Any, own: Any, graph: Any) -> Any:
+        if rows is None:
+            return original(rows, own, graph)
+        noisy = np.flatnonzero(rows.weights)
+        if not noisy.size:
+            return 0
+        kept = replace(rows, rows=rows_of(rows.rows.sparse()[noisy]), which=rows.which[noisy])
+        return min(original(rows, own, graph), kept.over(graph))
+
+    return lost
+
+
+def _stated_for_today(original: Any) -> Any:
+    def most(self: Any, plan: Any) -> Any:
+        today = replace(self, graphs=self.graphs[:1], left=self.left[:1])
+        return None if original(self, plan) is None else original(today, plan)
+
+    return most
+
+
 FAULTS = (
+    Fault(
+        "promises of today",
+        "an answer loses under every promise what it does under that of today",
+        "lost_per_epsilon",
+        _of_today_alone,
+        "crossing",
+    ),
+    Fault(
+        "totals of today",
+        "exact totals of today's policy are used although an earlier promise hides them",
+        "_lost_over",
+        _totals_of_today,
+        "crossing",
+    ),
+    Fault(
+        "stated for today",
+        "an ε that is stated holds under the policy of today alone",
+        "SeveralPromises._most",
+        _stated_for_today,
+        "crossing",
+    ),
     Fault(
         "first column drops",
         "a kernel knows rows outside by its first column only, not by one in WHERE",

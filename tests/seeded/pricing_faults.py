@@ -291,7 +291,7 @@ FAULTS = (
         "exact totals that a decoder used lose nothing later",
         "ReleasedRows.used",
         _totals_lose_nothing,
-        "looser",
+        "crossing",
     ),
     Fault(
         "missing",
