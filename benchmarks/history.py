@@ -14,10 +14,12 @@ import argparse
 import gc
 import itertools
 import json
+import multiprocessing
 import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from statistics import median
 
@@ -184,6 +186,12 @@ def memory(folder: Path, name: str) -> float:
     return held / 2**20
 
 
+def apart(act: Callable[..., Row], *given: object) -> Row:
+    """In a process of its own, which remembers nothing of others."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
+        return process.submit(act, *given).result()
+
+
 def main() -> None:
     words = argparse.ArgumentParser(description="What history weighs.")
     words.add_argument("--answers", nargs="+", type=int, default=[10, 100, 1_000, 10_000])
@@ -195,7 +203,7 @@ def main() -> None:
         for count in asked.answers:
             with tempfile.TemporaryDirectory() as folder:
                 start = time.monotonic()
-                rows.append(measured(Path(folder), columns, count, asked.grids))
+                rows.append(apart(measured, Path(folder), columns, count, asked.grids))
                 print(f"{columns}, {count:,} answers: {time.monotonic() - start:.0f} s", flush=True)
         for row in rows:
             row["quotes / first"] = float(row["2 quotes ms"]) / float(rows[0]["2 quotes ms"])  # type: ignore[arg-type]

@@ -67,7 +67,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Read:
         ("/datasets/salaries/budget", 50),
         ("/datasets/salaries/audit", 100),
         ("/datasets/salaries/audit?page=3", 100),
-        ("/compare", 200),
+        ("/compare", 50),
         (f"{API}/answers?limit=20", 21),
         (f"{API}/answers?limit=20&newest=true", 21),
         (f"{API}/events?limit=20", 21),
@@ -107,6 +107,12 @@ def test_words_are_looked_for_further_back(here: Running, monkeypatch: pytest.Mo
     assert "Nothing fits" in nothing and "Look further back" in nothing
     none = here.curator.get(f"/answers?q=nowhere&before={first + 1}").text
     assert "No earlier answer has the words" in none and "Look further back" not in none
+
+
+def test_books_are_checked_on_the_first_page_of_events(here: Running) -> None:
+    first, second = (here.auditor.get(f"/datasets/salaries/audit?page={page}").text for page in (1, 2))
+    assert "The books add up." in first and "The books add up." not in second
+    assert "checked on <a" in second and "page 2 of 6" in second
 
 
 def test_a_budget_says_what_earlier_answers_cost(here: Running) -> None:

@@ -119,10 +119,10 @@ def _beside_bounds(rows: ByRows, kernels: Sequence[Kernel]) -> Kernel:
 
 
 def _bound(kernel: Kernel) -> Kernel | None:
-    """Another view of a release whose rows are known."""
-    if not isinstance(kernel, Tightest):
-        return None
-    return next((view for view in kernel.views if not isinstance(view, ByRows)), None)
+    """What else is known of a release whose rows are known."""
+    views = kernel.views if isinstance(kernel, Tightest) else ()
+    others = tuple(view for view in views if not isinstance(view, ByRows))
+    return Tightest(others) if len(others) > 1 else next(iter(others), None)
 
 
 def _by_policy(kernels: Iterable[Kernel]) -> list[Kernel]:

@@ -35,6 +35,8 @@ _RELEASES: Final = (
     .order_by(releases.c.seq)
 )
 
+_LARGEST: Final = 2**63 - 1  # a database knows no number beyond
+
 
 class Record(ABC):
     """Charges, answers and events as they stand in the books of a workspace."""
@@ -94,7 +96,7 @@ class Record(ABC):
         """Settled answers by their numbers; those that there are."""
         answers: dict[int, StoredAnswer] = {}
         with self._store.reading() as connection:
-            for some in in_parts(numbers):
+            for some in in_parts([number for number in numbers if 0 < number <= _LARGEST]):
                 rows = select(charges).where(charges.c.id.in_(some), charges.c.state == State.SETTLED.value)
                 answers |= {
                     row.id: StoredAnswer(charge_of(row), row.answer) for row in connection.execute(rows)

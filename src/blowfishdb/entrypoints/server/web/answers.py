@@ -215,7 +215,7 @@ def _file(body: bytes, media_type: str, name: str) -> Response:
 
 comparing: Final = APIRouter(include_in_schema=False)
 
-_MOST_OFFERED: Final = 200
+_MOST_OFFERED: Final = 50
 
 
 @comparing.get("/compare")

@@ -78,10 +78,14 @@ def audit_page(
     page: str = "1",
     since: str = "",
 ) -> Response:
-    """Whether every hash and every sum adds up, charges by state, and the newest events first."""
-    books, refused = _compared(caller, dataset, since)
+    """Whether every hash and every sum adds up, charges by state, and the newest events first.
+
+    On the first page all books are checked; further ones only go on with the list.
+    """
+    caller.gateway.facts(dataset)
     pages, number = caller.gateway.pages, int(page) if page.isdecimal() and len(page) < 9 else 1
     shown = pages.event_page(dataset, kind=kind, analyst=who, number=number, size=_PER_PAGE)
+    books, refused = _compared(caller, dataset, since) if shown.number == 1 else (None, "")
     settled = [event.charge for event in shown.events if event.charge and event.kind == State.SETTLED.value]
     return render(
         request,
