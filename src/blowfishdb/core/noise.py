@@ -284,11 +284,11 @@ def _exact_floor(exponential: int, digits: int, scale: Scale, bits: Bits) -> int
     return floor
 
 
-def _differences(scale: _FixedPoint, count: int, bits: Bits) -> NDArray[np.int64]:
-    """``count`` differences of two geometric variables, all in one pass."""
+def _floors(scale: _FixedPoint, copies: int, count: int, bits: Bits) -> NDArray[np.int64]:
+    """``copies`` rows of ``count`` independent ⌊b·E⌋, all in one pass."""
     digits = scale.digits()
-    exponential = _exponential(bits, 2 * count, digits).reshape(2, count)
-    beyond = flip(_BEYOND, bits, 2 * count).reshape(2, count)
+    exponential = _exponential(bits, copies * count, digits).reshape(copies, count)
+    beyond = flip(_BEYOND, bits, copies * count).reshape(copies, count)
     floors, high = floor_bounds(exponential, digits, scale)
     for side, i in np.argwhere((floors != high) | beyond):
         laps = int(beyond[side, i])
@@ -298,8 +298,7 @@ def _differences(scale: _FixedPoint, count: int, bits: Bits) -> NDArray[np.int64
         own = _rational(scale.exact[i if len(scale.exact) > 1 else 0])
         floors[side, i] = _exact_floor(known, digits, own, bits)
     signed: NDArray[np.int64] = floors.view(np.int64)
-    difference: NDArray[np.int64] = signed[0] - signed[1]
-    return difference
+    return signed
 
 
 @final
@@ -337,8 +336,17 @@ class Noise:
         for start in range(0, samples.size, _CHUNK):
             chunk = slice(start, start + _CHUNK)
             fixed = _FixedPoint.of(scales if own_shape is None else scales[chunk])
-            samples[chunk] = _differences(fixed, samples[chunk].size, self.bits)
+            first, second = _floors(fixed, 2, samples[chunk].size, self.bits)
+            samples[chunk] = first - second
         return samples.reshape(shape)[()]
+
+    def geometric(self, scales: Sequence[Scale]) -> NDArray[np.int64]:
+        """One ⌊b·E⌋ for each scale b: P(z) = (1−q)·q^z for z ≥ 0, where q = e^{−1/b}, exactly."""
+        samples = np.empty(len(scales), np.int64)
+        for start in range(0, samples.size, _CHUNK):
+            chunk = slice(start, start + _CHUNK)
+            samples[chunk] = _floors(_FixedPoint.of(scales[chunk]), 1, samples[chunk].size, self.bits)[0]
+        return samples
 
 
 def _listed(scale: object) -> tuple[Any, tuple[int, ...] | None]:
