@@ -1,4 +1,4 @@
-"""Refined noise has the law that it must have given the old noise, and both together lose what the new one does."""
+"""Refined noise has the law that it must have given the old, and both together lose what the new one does."""
 
 from __future__ import annotations
 

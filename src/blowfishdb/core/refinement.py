@@ -1,18 +1,18 @@
-"""Refinement: less noise in place of noise that is out already, so that both together lose what the new one does.
+"""Refinement: less noise in place of noise that is out, so that both together lose what the new one does.
 
 Noise of scale b₁ is noise of scale b₂ ≤ b₁ with more added: DLap(b₁) = DLap(b₂) + W, where W is 0 with some
 probability and else DLap(b₁) again (Koufogiannis, Han and Pappas 2016). So a release with noise b₁ could have
 been made from one with noise b₂ by adding W, and whoever sees both has learnt what the second tells alone.
 The order is turned round here: the first noise n is out, and the second is drawn given it.
 
-With s = 1/b, x = s₂ − s₁ and y = s₁ + s₂, the second noise z given n ≥ 0 (n < 0 is the mirror image) falls off
+With s = 1/b, x = s₂ − s₁ and y = s₁ + s₂, the second noise given n ≥ 0 (n < 0 is the mirror image) falls off
 
     at the rate y   below 0,   at the rate x   between 0 and n,   at the rate y   beyond n,
 
 and it is n itself with the rest. All of it is geometric variables, ⌊b·E⌋ for exponential E, which are exact.
-Two coins are made of them as well: E mod t is independent of ⌊E/t⌋, so that with t = x + y
+Two coins are made of them as well: E mod t is independent of ⌊E/t⌋, so that
 
-    P(E mod t ≥ y) = e^{−y}·(1 − e^{−x})/(1 − e^{−x−y}),    and with t = y    P(E mod t < x) = (1−e^{−x})/(1−e^{−y}).
+    P(E mod (x+y) ≥ y) = e^{−y}·(1 − e^{−x})/(1 − e^{−x−y}),    P(E mod y < x) = (1 − e^{−x})/(1 − e^{−y}).
 
 Every sample takes five variables, whatever its value. The long form is docs/proofs/refinement.md.
 """
@@ -42,20 +42,20 @@ def refined(
         raise InvalidScale("Refined noise has a positive scale, and none above that of before.")
     new, changed = old.copy(), np.flatnonzero([f < c for c, f in zip(scales, finer, strict=True)])
     if changed.size:
-        rates = [_Rates(1 / scales[i], 1 / finer[i]) for i in changed]
+        rates = [_Rates(1 / scales[i], 1 / finer[i]) for i in changed.tolist()]
         new[changed] = _given(old[changed], rates, noise)
     return new
 
 
 def can_refine(coarse: Fraction, fine: Fraction) -> bool:
-    """Whether the variables fit 64-bit words: not where the ratio of the two scales is a very long fraction."""
+    """Whether the variables fit 64-bit words: not where the ratio of the scales is a very long fraction."""
     if not 0 < fine <= coarse:
         return False
     if fine == coarse:
         return True
     rates = _Rates(1 / coarse, 1 / fine)
-    longest = max(rates.below[0], rates.beyond[0], 1 / rates.x, rates.below[1], rates.beyond[1])
-    return longest <= LARGEST_SCALE
+    lengths: tuple[Fraction | int, ...] = (1 / rates.x, *rates.below[:2], *rates.beyond[:2])
+    return all(length <= LARGEST_SCALE for length in lengths)
 
 
 class _Rates:

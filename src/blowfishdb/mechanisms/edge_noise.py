@@ -151,6 +151,10 @@ class GraphNoise(Plan):
             held[parent] += held[vertex]
         return flow
 
+    @property
+    def refinable(self) -> bool:
+        return False
+
     def published(self, measured: Numbers, totals: Numbers | None) -> Numbers:
         """x + P_G·η, in whole numbers: all that is private of the noisy measurements."""
         cells = measured @ self._on_cells.T

@@ -37,6 +37,7 @@ from blowfishdb.core.budget import AnyEpsilon, Epsilon, positive
 from blowfishdb.core.errors import NoGuarantee, NotProven, SizeMismatch, TooLarge
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.noise import Noise
+from blowfishdb.core.refinement import refined
 from blowfishdb.core.secret import Secret
 from blowfishdb.core.workloads import Workload
 from blowfishdb.core.workloads.base import Numbers
@@ -106,6 +107,16 @@ class Observation:
     """The exact total of every component of the policy graph; None where records may come and go."""
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class EarlierRelease:
+    """What a plan released at ``epsilon``: its noisy rows over the cells, in order, and what came out."""
+
+    rows: csr_array
+    values: IntArray
+    epsilon: Epsilon
+
+
 class Plan(ABC):
     """One mechanism, one workload, one policy: its cost, its error, and its release."""
 
@@ -164,6 +175,14 @@ class Plan(ABC):
         The measurements themselves where every one is private by itself (N is the identity).
         """
         return measured
+
+    @property
+    def refinable(self) -> bool:
+        """Whether every noise variable can be told from what is released and the data, so that it can shrink.
+
+        So it is where each measurement is private by itself (N is the identity), or each answer has one.
+        """
+        return True
 
     @property
     def free(self) -> bool:
@@ -266,13 +285,41 @@ class Plan(ABC):
 
     @final
     def observe(self, x: Secret[IntArray] | ArrayLike, *, epsilon: AnyEpsilon, noise: Noise) -> Observation:
-        """A release with the noisy measurements that it was made from: the one place where data is opened."""
-        counts = integers(x.reveal() if isinstance(x, Secret) else x, "Counts", SizeMismatch)
-        if counts.shape != (self.workload.size,):
-            raise SizeMismatch(f"Expected {self.workload.size:,} counts, got shape {counts.shape}.")
+        """A release with the noisy measurements that it was made from: where data is opened."""
+        counts = self._opened(x)
         measured = self.measure(counts)
         if not self.free:
             measured = measured + self.scales.draw(noise, positive(epsilon))
+        return self._observation(measured, counts)
+
+    @final
+    def refine(
+        self, x: Secret[IntArray] | ArrayLike, earlier: EarlierRelease, *, epsilon: AnyEpsilon, noise: Noise
+    ) -> Observation:
+        """The same release again with less noise; both together lose ``epsilon`` (docs/proofs/refinement.md).
+
+        Private only if ``x`` are the very counts that ``earlier`` was made from, and if it is refined once.
+        """
+        if not self.refinable:
+            raise NotProven(
+                f"What {self.name} shows are sums of several noise variables: none can be refined."
+            )
+        counts = self._opened(x)
+        noisy = np.flatnonzero(self.scales.floats() > 0)
+        before = np.asarray(earlier.values - earlier.rows @ counts, dtype=np.int64)
+        scales = [self.scales.fractions(at) for at in (earlier.epsilon, positive(epsilon))]
+        coarse, fine = ([each[row] for row in noisy] for each in scales)
+        drawn = np.zeros(len(self.scales), dtype=np.int64)
+        drawn[noisy] = refined(before, coarse, fine, noise)
+        return self._observation(self.measure(counts) + drawn, counts)
+
+    def _opened(self, x: Secret[IntArray] | ArrayLike) -> IntArray:
+        counts = integers(x.reveal() if isinstance(x, Secret) else x, "Counts", SizeMismatch)
+        if counts.shape != (self.workload.size,):
+            raise SizeMismatch(f"Expected {self.workload.size:,} counts, got shape {counts.shape}.")
+        return counts
+
+    def _observation(self, measured: Numbers, counts: IntArray) -> Observation:
         components = invariant_components(self.graph)
         totals = None if components is None else component_sums(counts, components)
         return Observation(self.decode(measured, counts), self.published(measured, totals), totals)

@@ -285,6 +285,10 @@ class TransformedPlan(Plan):
     def measure(self, x: IntArray) -> Numbers:
         return self.inner.measure(self.forest.subtree_sums(x))
 
+    @property
+    def refinable(self) -> bool:
+        return self.inner.refinable
+
     def published(self, measured: Numbers, totals: Numbers | None) -> Numbers:
         return self.inner.published(measured, None)  # in edge space records come and go: no total is public
 

@@ -211,6 +211,10 @@ class SeparablePlan(Plan):
     def certified(self, measured: Numbers, total: int) -> Numbers:
         """A·x + N·η, in whole numbers: all that is private of the noisy measurements."""
 
+    @property
+    def refinable(self) -> bool:
+        return False
+
     def published(self, measured: Numbers, totals: Numbers | None) -> Numbers:
         """Flows with noise stay inside: only what they add up to may be seen."""
         assert totals is not None  # grids have one component and a public total
