@@ -187,6 +187,10 @@ class AnswerInProgress(Refused):
         super().__init__(message, fixes=fixes)
 
 
+class AlreadyRefined(Refused):
+    """A release that was to be made more accurate is being refined, or was: that is possible once."""
+
+
 class AnswerLost(Refused):
     """What was asked under this key was charged, and its answer was lost; it is not charged a second time."""
 

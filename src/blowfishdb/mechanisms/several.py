@@ -55,7 +55,7 @@ class SeveralPromises:
         binding = self._binding()
         if binding is not None:
             with suppress(NotProven, TooLarge):
-                return self._counted(mechanism.for_accuracy(self.workload, binding, accuracy))
+                return self.counted(mechanism.for_accuracy(self.workload, binding, accuracy))
         graphs = (*self.graphs, *covers(self.graphs), *between(self.graphs))
         plans = self._plans(mechanism, graphs)
         shares = [(plan, each) for plan in plans if (each := self._share(plan)) is not None]
@@ -77,7 +77,7 @@ class SeveralPromises:
             return mechanism.for_epsilon(self.workload, self.graphs[0], epsilon)
         plan, most = min(finite, key=lambda entry: _error(entry[0]) * float(entry[1]))
         spent = Epsilon(0) if not most else _within(epsilon, most)
-        return self._counted(Choice(plan, spent))
+        return self.counted(Choice(plan, spent))
 
     def adaptively(self, mechanism: DataDependentMechanism, epsilon: Epsilon) -> Choice:
         """A plan whose error depends on the data, made for the graph from which no promise is far."""
@@ -94,7 +94,7 @@ class SeveralPromises:
                 refusals.append(refusal)
                 continue
             spent = Epsilon(0) if plan.free else _within(epsilon, Fraction(max(1, int(most))))
-            return self._counted(Choice(plan, spent))
+            return self.counted(Choice(plan, spent))
         raise refusals[0]
 
     # --- which promises and which plans matter ----------------------------------------------------
@@ -156,14 +156,14 @@ class SeveralPromises:
                 infeasible = refusal
                 continue
             least = min(least, float(epsilon) * float(share))
-            priced.append(self._counted(Choice(plan, epsilon)))
+            priced.append(self.counted(Choice(plan, epsilon)))
         if not priced:
             assert infeasible is not None
             raise infeasible
         return priced
 
-    def _counted(self, choice: Choice) -> Choice:
-        """With what it loses under each promise, as the ledger counts: rounded up."""
+    def counted(self, choice: Choice) -> Choice:
+        """The choice with what it loses under each promise, as the ledger counts: rounded up."""
         each = lost_per_epsilon(choice.plan, self.graphs, self.axes)
         assert not any(map(math.isinf, each))
         nano = choice.epsilon.nano

@@ -154,9 +154,14 @@ class _Boxes:
         insort(best, ranked)
         del best[MOST:]
 
+    def drop(self, shape: str, charge: int) -> None:
+        """Forget a release that another one replaces."""
+        if shape in self.shapes:
+            self.shapes[shape] = [ranked for ranked in self.shapes[shape] if ranked[1] != charge]
+
     def best(self) -> Iterator[Ranked]:
         """The least noisy release of each shape."""
-        return (ranked[0] for ranked in self.shapes.values())
+        return (ranked[0] for ranked in self.shapes.values() if ranked)
 
 
 @final
@@ -213,6 +218,12 @@ class _Exact:
             insort(self.ranked, (-release.exact, boxes, release.charge))
             del self.ranked[MOST_EXACT:]
 
+    def drop(self, shape: str, charge: int) -> None:
+        """Forget a release that another one replaces."""
+        if any(number == charge for _, _, number in self.ranked):
+            self.ranked = [entry for entry in self.ranked if entry[2] != charge]
+            self.shapes.discard(shape)
+
     @property
     def best(self) -> list[int]:
         """The charges."""
@@ -239,6 +250,7 @@ class SnapshotIndex:
         self._on: dict[tuple[frozenset[str], frozenset[str]], _OnColumns] = {}
         self._exact: dict[tuple[frozenset[str], frozenset[str]], _Exact] = {}
         self._first: list[tuple[int, Grid]] = []
+        self._shapes: dict[int, str] = {}
         self._grids: dict[int, Grid] = {}
 
     def enter(self, release: IndexedRelease, grid: Grid) -> None:
@@ -252,13 +264,33 @@ class SnapshotIndex:
             place = on.add(grid)
             self._places[release.grid] = on, place
         grid = on.boxes[place].grid
+        if release.replaces is not None:
+            self._drop(release.replaces, on.boxes[place])
         if release.noisy:
             on.enter(place, release.shape, (least_scale(release.scales), release.charge))
         if release.exact:
             self._exact.setdefault((grid.columns, grid.dropping), _Exact()).enter(release, grid.boxes)
         self._grids[release.charge] = grid
+        self._shapes[release.charge] = release.shape
         if self.count <= MOST:
             self._first.append((release.charge, grid))
+
+    def _drop(self, charge: int, boxes: _Boxes) -> None:
+        """A release is out of use: one over the same boxes with the same rows and less noise replaces it."""
+        shape = self._shapes.pop(charge, "")
+        boxes.drop(shape, charge)
+        self._grids.pop(charge, None)
+        self._first = [entry for entry in self._first if entry[0] != charge]
+        exact = self._exact.get((boxes.grid.columns, boxes.grid.dropping))
+        if exact is not None:
+            exact.drop(shape, charge)
+
+    def over(self, grid: str) -> list[int]:
+        """The least noisy releases of each shape over exactly these boxes."""
+        on, place = self._places.get(grid, (None, 0))
+        if on is None:
+            return []
+        return sorted(charge for ranked in on.boxes[place].shapes.values() for _, charge in ranked)
 
     def known(self, grid: str) -> Grid | None:
         """Boxes that some release had before."""

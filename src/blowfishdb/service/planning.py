@@ -6,7 +6,9 @@ Everything here is computed from the question and the policy alone; no row is re
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -21,11 +23,13 @@ from blowfishdb.core.questions.projection import Projected, project
 from blowfishdb.mechanisms import CLUSTERING, DATA_DEPENDENT, NAMED, Best, DataDependentMechanism, KMeans
 from blowfishdb.mechanisms.best import Choice, ConstrainedChoice, KnownAnswers
 from blowfishdb.mechanisms.losses import ByDistance
-from blowfishdb.mechanisms.plan import DataDependentPlan
+from blowfishdb.mechanisms.plan import DataDependentPlan, Plan
+from blowfishdb.mechanisms.refining import can_reach, earlier_release
+from blowfishdb.mechanisms.reuse import StoredRelease
 from blowfishdb.mechanisms.several import SeveralPromises
 from blowfishdb.messages.questions import Request
 from blowfishdb.service.standing import Standing
-from blowfishdb.service.tasks import ClusterTask, CountTask, ErrorBound, Problem, Task
+from blowfishdb.service.tasks import ClusterTask, CountTask, ErrorBound, Problem, Refining, Task
 
 DEFAULT_BETA = 0.05
 """The interval of an answer that was bought by ε instead of by accuracy."""
@@ -63,6 +67,41 @@ class Planner:
         promise = _promise(choice, request, problem.axes)
         cost = choice.loss * standing.rows_per_person
         return CountTask(request, problem, choice, promise, cost, standing.policies)
+
+    def refined(self, task: CountTask, releases: Iterable[StoredRelease], standing: Standing) -> CountTask:
+        """The task, or the cheapest way to make one of ``releases`` as accurate as was asked, if it is less.
+
+        Both lose together what the plan loses alone, so what was paid for the release is taken off.
+        """
+        request, problem, choice = task.request, task.problem, task.choice
+        asked = request.terms.accuracy
+        if asked is None or choice.factor != 1 or choice.calibrated or not choice.epsilon:
+            return task
+        needed, several = (
+            request.counts.kind.requirement(asked, problem.axes),
+            _several(problem, request, standing),
+        )
+        plans = dict.fromkeys((choice.plan, *choice.considered))
+        best = task
+        for release, plan in itertools.product(releases, plans):
+            earlier = earlier_release(plan, release) if isinstance(plan, Plan) else None
+            if earlier is None:
+                continue
+            whole = replace(choice, plan=plan, epsilon=plan.epsilon_at(needed))
+            if not can_reach(plan, earlier, whole.epsilon):
+                continue
+            added = Choice(plan, whole.epsilon - earlier.epsilon)
+            if several is not None:
+                whole, added = several.counted(whole), several.counted(added)
+            cost = added.loss * standing.rows_per_person
+            less = all(more <= before for more, before in zip(added.losses, choice.losses, strict=True))
+            if cost < best.cost and less:
+                promise, refining = (
+                    _promise(whole, request, problem.axes),
+                    Refining(release.number, earlier, added),
+                )
+                best = CountTask(request, problem, whole, promise, cost, task.promised, refining)
+        return best
 
     def check(self, request: Request, policy: Policy, rows_per_person: int = 1) -> None:
         """Refuse what has no price; which price it has takes longer to say."""

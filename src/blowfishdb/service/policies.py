@@ -119,10 +119,13 @@ def history(
     Charges without an answer count too, under way or lost, at the most that they could tell.
     """
     charges = ledger.charges(dataset)
+    replaced = {charge.refines for charge in charges if charge.state is State.SETTLED}
     told = [
         charge
         for charge in charges
-        if charge.state is not State.VOID and charge.detail.get("mechanism") not in _LOSE_NOTHING
+        if charge.state is not State.VOID
+        and charge.id not in replaced  # both releases lose together what the refined one loses
+        and charge.detail.get("mechanism") not in _LOSE_NOTHING
     ]
     answers = _measured(ledger, dataset, {charge.id for charge in told}, rows_per_person)
     kernels = tuple(_kernel(charge, answers.get(charge.id), policies, rows_per_person) for charge in told)
@@ -160,7 +163,10 @@ def _kernel(
     """What one charge lost: by what was measured, if that is stored, and by what was paid for it alone."""
     policy = policies(charge.detail["policy_version"])
     assert policy is not None  # no version is ever deleted
-    bound = ByDistance(policy, Epsilon(charge.detail.get("alone", charge.amount)))  # in a basket it paid less
+    lost = charge.detail.get("alone", charge.amount)  # in a basket it paid less
+    if charge.state is State.SETTLED:
+        lost = charge.detail.get("whole", lost)  # with the release that it replaces
+    bound = ByDistance(policy, Epsilon(lost))
     return bound if answer is None else Tightest((answer, bound))
 
 

@@ -25,6 +25,7 @@ from typing import Any, final
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
+from blowfishdb.adapters.store.chain import canonical, digest
 from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.budget import Epsilon
@@ -35,6 +36,7 @@ from blowfishdb.core.questions.projection import Projected
 from blowfishdb.mechanisms.losses import Kernel, ReleasedRows
 from blowfishdb.mechanisms.plan import DataDependentPlan, Observation, Plan
 from blowfishdb.mechanisms.reuse import Candidates, Label, Offer, StoredRelease, candidates, cheapest, rows_of
+from blowfishdb.mechanisms.reuse.stored import plain_axes
 from blowfishdb.service.choosing import MOST, Grid, SnapshotIndex
 from blowfishdb.service.policies import past_loss
 from blowfishdb.service.records import DatasetEntry
@@ -172,6 +174,14 @@ class StoredReleases:
             offers.append(cheapest(together, axes, problem.workload, accuracy, Label.PLANNED))
         meeting = [offer for offer in offers if offer is not None and offer.meets(accuracy)]
         return min(meeting, key=lambda offer: offer.alpha, default=None)
+
+    def refinable(self, dataset: str, snapshot: int, axes: tuple[Axis, ...]) -> list[StoredRelease]:
+        """Releases over exactly these boxes that nobody has made more accurate yet, nor is about to."""
+        with self._turn:
+            index = self._index(dataset).snapshots.get(snapshot)
+            over = [] if index is None else index.over(digest(canonical(plain_axes(axes))))
+        gone = self.ledger.refined(over) if over else set()
+        return self._releases([number for number in over if number not in gone])
 
     def _choice(self, index: SnapshotIndex, key: Hashable, axes: tuple[Axis, ...]) -> _Choice:
         """The releases for questions about these boxes, chosen anew when there is one more."""

@@ -28,6 +28,7 @@ from blowfishdb.adapters.backends import Backend
 from blowfishdb.adapters.store.values import Charge
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import (
+    AlreadyRefined,
     BlowfishError,
     BudgetExhausted,
     MaxCostExceeded,
@@ -47,12 +48,14 @@ from blowfishdb.service.prices import Prices, read_answer
 from blowfishdb.service.records import DatasetEntry
 from blowfishdb.service.reuse import Basket
 from blowfishdb.service.tasks import (
+    CountTask,
     ErrorBound,
     Outcome,
     Problem,
     Task,
     answer_of,
     identity,
+    subject,
 )
 
 _PLANS: Final = 5
@@ -77,6 +80,8 @@ class Service(Prices):
             before = self.datasets(request.dataset)
             try:
                 return self._asked(request, together)
+            except AlreadyRefined:
+                continue  # by someone else, since the price was worked out: it is worked out anew
             except (PolicyConflict, SourceError) as error:
                 now = self.datasets(request.dataset)
                 if error.charged or not _only_rows_changed(before, now):
@@ -98,8 +103,7 @@ class Service(Prices):
         standing = self.standing(dataset)
         if together is not None:
             standing = together.standing(dataset.name, standing)
-        task = self.planner.task(request, problem, standing)
-        return self._fresh(task, dataset, together)
+        return self._fresh(self._priced(request, dataset, problem, standing), dataset, together)
 
     def ask_all(self, requests: Sequence[Request], *, max_cost: Epsilon | None = None) -> list[Answer]:
         """Questions that were settled on before any of them is answered, the dearest first.
@@ -203,12 +207,15 @@ class Service(Prices):
             request.cancel.check()
         with self._advised(task, dataset):
             how = {"mechanism": task.mechanism, "alone": str(task.cost)}
-            charge = self._reserve(request, dataset, task.problem, how, cost, losses)
+            if isinstance(task, CountTask) and task.refining is not None:
+                how["whole"] = str(task.choice.loss * dataset.rows_per_person)
+            charge = self._reserve(request, dataset, task.problem, how, cost, losses, refines=task.refines)
         with self._committed(charge):
             outcome = statement.run(self.noise)
             receipt = _receipt(request, dataset, charge, task.mechanism, statement.sql, task.known, losses)
             declared = None if dataset.copy is not None else dataset.version  # a copy cannot change meanwhile
-            return self._settle(charge, outcome, receipt, declared)
+            about = subject(request, dataset, task.problem)
+            return self._settle(charge, outcome, receipt, about, declared)
 
     def _record(
         self,
@@ -224,18 +231,26 @@ class Service(Prices):
         how = {"mechanism": mechanism}
         charge = self._reserve(request, dataset, problem, how, Epsilon(0), nothing, reading=False)
         try:
-            return self._settle(charge, outcome, _receipt(request, dataset, charge, mechanism, "", known))
+            receipt = _receipt(request, dataset, charge, mechanism, "", known)
+            return self._settle(charge, outcome, receipt, subject(request, dataset, problem))
         except BaseException:
             with suppress(WorkspaceError):
                 self.ledger.void(charge)
             raise
 
     def _settle(
-        self, charge: Charge, outcome: Outcome, receipt: Receipt, declared: int | None = None
+        self, charge: Charge, outcome: Outcome, receipt: Receipt, about: str, declared: int | None = None
     ) -> Answer:
         """Step 7: the answer as it was given is kept, with what was measured for it."""
         answer = outcome.answer(receipt)
-        body = json.dumps({"answer": answer.to_plain(), "release": outcome.kept})
+        body = json.dumps(
+            {
+                "answer": answer.to_plain(),
+                "release": outcome.kept,
+                "replaces": charge.refines,
+                "about": about,
+            }
+        )
         self.ledger.settle(charge, body, declared=declared)
         return answer
 
@@ -260,6 +275,7 @@ class Service(Prices):
         losses: Mapping[int, Epsilon],
         *,
         reading: bool = True,
+        refines: int | None = None,
     ) -> Charge:
         """Step 4, up to the durable mark that the data is about to be read, if it is."""
         detail = {
@@ -281,6 +297,7 @@ class Service(Prices):
             declared=dataset.version,
             losses=losses,
             key=request.key,
+            refines=refines,
         )
 
     @contextmanager

@@ -34,7 +34,7 @@ from blowfishdb.mechanisms.best import Choice, KnownAnswers
 from blowfishdb.mechanisms.kmeans import Clustering, ClusterPlan, HistogramClusters, RoundClusters
 from blowfishdb.mechanisms.laplace import LaplaceOnWorkload
 from blowfishdb.mechanisms.losses import ByDistance, Kernel, kernel_of
-from blowfishdb.mechanisms.plan import Observation
+from blowfishdb.mechanisms.plan import EarlierRelease, Observation, Plan
 from blowfishdb.messages.answers import Answer, Places, Receipt
 from blowfishdb.messages.questions import Request
 from blowfishdb.service.records import DatasetEntry
@@ -105,6 +105,11 @@ class Task(ABC):
         return False
 
     @property
+    def refines(self) -> int | None:
+        """The charge whose release is made more accurate, where that is cheaper than a new one."""
+        return None
+
+    @property
     def known(self) -> str:
         """What known counts do to this answer, in words; empty where nothing is known."""
         return ""
@@ -123,6 +128,18 @@ class Task(ABC):
 
 @final
 @dataclass(frozen=True, eq=False)
+class Refining:
+    """A stored release that is made more accurate, instead of a new one."""
+
+    number: int
+    """Its charge."""
+    release: EarlierRelease
+    added: Choice
+    """The plan at what is lost beyond what is lost already."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class CountTask(Task):
     """A linear question: the small problem, the plan, its price and its promise."""
 
@@ -135,6 +152,7 @@ class CountTask(Task):
     """What one person loses: the loss of the choice is per row."""
     promised: tuple[Policy, ...] = ()
     """Every policy that it was planned under, that of today first."""
+    refining: Refining | None = None
 
     def released(self, seen: Observation) -> Release:
         """What left the mechanism, with what is known about its error."""
@@ -171,6 +189,10 @@ class CountTask(Task):
         return not self.choice.epsilon
 
     @property
+    def refines(self) -> int | None:
+        return None if self.refining is None else self.refining.number
+
+    @property
     def given(self) -> bool:
         return isinstance(self.choice.plan, KnownAnswers)
 
@@ -181,10 +203,11 @@ class CountTask(Task):
         return self.choice.because or self.choice.plan.explain()
 
     def kernel(self, policy: Policy, rows_per_person: int) -> Kernel:
-        choice, axes = self.choice, self.problem.cells.axes
+        choice = self.choice if self.refining is None else self.refining.added
         several = zip(self.promised, choice.losses, strict=True) if choice.losses else ()
         bounds = tuple(ByDistance(one, loss * rows_per_person) for one, loss in several)
-        return kernel_of(choice.plan, choice.epsilon, axes, self.along(policy), rows_per_person, bounds)
+        axes, along = self.problem.cells.axes, self.along(policy)
+        return kernel_of(choice.plan, choice.epsilon, axes, along, rows_per_person, bounds)
 
     def prepare(self, backend: Backend) -> Statement:
         self.rehearse()
@@ -206,7 +229,12 @@ class CountTask(Task):
         """Steps 5 and 6: one statement, and noise."""
         choice, progress = self.choice, self.request.progress
         counts = prepared.count(self.request.cancel)
-        seen = choice.plan.observe(counts, epsilon=choice.epsilon or Epsilon(1), noise=noise)
+        epsilon, plan = choice.epsilon or Epsilon(1), choice.plan
+        if self.refining is None:
+            seen = plan.observe(counts, epsilon=epsilon, noise=noise)
+        else:
+            assert isinstance(plan, Plan)
+            seen = plan.refine(counts, self.refining.release, epsilon=epsilon, noise=noise)
         if progress is not None:
             progress(1, 1)
         kept = stored_release(choice.plan, seen, choice.epsilon, self.problem.cells.axes)
@@ -363,9 +391,7 @@ def identities(request: Request, dataset: DatasetEntry, problem: Problem) -> Ite
     """The name under which a question is stored, then the one that earlier versions gave it, if another."""
     accuracy = request.terms.accuracy
     named = {
-        "dataset": dataset.name,
-        "snapshot": dataset.snapshot,
-        **_parts(request, problem),
+        **_asked(request, dataset, problem),
         "accuracy": accuracy and _accuracy_text(accuracy, float(accuracy.alpha)),
         "epsilon": request.terms.epsilon and str(request.terms.epsilon),
         **({} if request.terms.mechanism is None else {"mechanism": request.terms.mechanism}),
@@ -373,6 +399,15 @@ def identities(request: Request, dataset: DatasetEntry, problem: Problem) -> Ite
     yield digest(named)
     if accuracy is not None and float(accuracy.alpha).is_integer():  # once 50 was not 50.0
         yield digest({**named, "accuracy": _accuracy_text(accuracy, int(accuracy.alpha))})
+
+
+def subject(request: Request, dataset: DatasetEntry, problem: Problem) -> str:
+    """The name of a question however accurately it is answered."""
+    return digest(_asked(request, dataset, problem))
+
+
+def _asked(request: Request, dataset: DatasetEntry, problem: Problem) -> dict[str, Any]:
+    return {"dataset": dataset.name, "snapshot": dataset.snapshot, **_parts(request, problem)}
 
 
 def _parts(request: Request, problem: Problem) -> dict[str, Any]:

@@ -162,6 +162,8 @@ class _Replay:
     withdrawn: dict[tuple[str, int], str] = field(default_factory=dict)
     losses: dict[int, dict[int, int]] = field(default_factory=dict)
     charges: dict[int, dict[str, Any]] = field(default_factory=dict)
+    refined: dict[int, int] = field(default_factory=dict)
+    """By which charge a release was refined."""
     facts: SealReplay = field(default_factory=SealReplay)
     problems: list[str] = field(default_factory=list)
 
@@ -247,6 +249,8 @@ class _Replay:
         }
         if needed.keys() != kept:
             self.problems.append(f"Event {event.seq} does not say what it costs under every kept promise.")
+        if "refines" in facts:
+            self._refine(event, facts["refines"])
         self.charges[event.seq] = {
             "dataset": event.dataset,
             "analyst": event.analyst,
@@ -256,7 +260,7 @@ class _Replay:
             "changed_at": event.at,
             "answer": None,
             "reason": None,
-            **dict.fromkeys(("request", "asked", "part")),
+            **dict.fromkeys(("request", "asked", "part", "refines")),
             **facts,
         }
         self._book(event, held=event.amount)
@@ -270,6 +274,14 @@ class _Replay:
         mine = self.analysts[event.dataset, event.analyst]
         if event.dataset in self.granted and event.amount and mine.exceeded:
             self.problems.append(f"Event {event.seq}: '{event.analyst}' used more than was granted.")
+
+    def _refine(self, event: ChainedEvent, number: int) -> None:
+        """A release is made more accurate once."""
+        before = self.charges.get(self.refined.get(number, 0))
+        again = before is not None and before["state"] != State.VOID.value
+        if again or self.charges[number]["state"] != State.SETTLED.value:
+            self.problems.append(f"Event {event.seq} refines release {number}, which it could not.")
+        self.refined[number] = event.seq
 
     def _move(self, event: ChainedEvent, state: State) -> None:
         known = self.charges[event.charge or 0]

@@ -11,7 +11,7 @@ a question needs room under each of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -33,6 +33,7 @@ from blowfishdb.adapters.store.values import (
 )
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import (
+    AlreadyRefined,
     AnswerInProgress,
     AnswerLost,
     BudgetExhausted,
@@ -282,6 +283,7 @@ def charge_of(row: Row[Any]) -> Charge:
             reserved_at=datetime.fromisoformat(row.reserved_at),
             changed_at=datetime.fromisoformat(row.changed_at),
             reason=row.reason,
+            refines=row.refines,
         )
     except (ValueError, TypeError):
         raise WorkspaceError(f"Charge {row.id} cannot be read.", fixes=("verify() to see why",)) from None
@@ -348,6 +350,23 @@ def under_way() -> AnswerInProgress:
     )
 
 
+def refined(connection: Connection, numbers: Collection[int]) -> set[int]:
+    """Which releases were refined, are being refined, or were lost while they were: none can be again."""
+    rows = select(charges.c.refines).where(
+        charges.c.refines.in_(list(numbers)), charges.c.state != State.VOID.value
+    )
+    return {row.refines for row in connection.execute(rows)}
+
+
+def check_refinable(connection: Connection, number: int) -> None:
+    """A release is out and nobody has refined it."""
+    if read_charge(connection, number).state != State.SETTLED.value or refined(connection, (number,)):
+        raise AlreadyRefined(
+            f"Answer {number} was made more accurate meanwhile. Nothing was charged.",
+            fixes=("ask again: the price is worked out anew",),
+        )
+
+
 # --- writing ----------------------------------------------------------------------------------
 
 
@@ -364,13 +383,16 @@ def open_charge(
     state: State,
     losses: Mapping[int, Epsilon],
     key: RequestKey | None = None,
+    refines: int | None = None,
 ) -> Charge:
     """A new charge that is reserved, or in one go under reading; its number is that of its first event."""
     facts: dict[str, object] = {"question": question, "detail": digest(detail), "holder": holder}
-    asked_under: dict[str, Any] = {}
+    once_only: dict[str, Any] = {}
     if key is not None:
-        asked_under = {"request": key.digest(user), "asked": key.asked, "part": key.part}
-    facts |= asked_under
+        once_only = {"request": key.digest(user), "asked": key.asked, "part": key.part}
+    if refines is not None:
+        once_only["refines"] = refines
+    facts |= once_only
     if losses:
         facts["losses"] = {str(version): loss.nano for version, loss in losses.items()}
     number = append(
@@ -403,7 +425,7 @@ def open_charge(
         "state": state.value,
         "reserved_at": at,
         "changed_at": at,
-        **asked_under,
+        **once_only,
     }
     connection.execute(charges.insert(), row)
     book(connection, dataset, user, held=amount.nano)
@@ -411,7 +433,17 @@ def open_charge(
     moment = datetime.fromisoformat(at)
     head = Head(*connection.execute(_HEAD).one())
     return Charge(
-        number, dataset, user, amount, question, json.loads(detail), state, moment, moment, head=str(head)
+        id=number,
+        dataset=dataset,
+        user=user,
+        amount=amount,
+        question=question,
+        detail=json.loads(detail),
+        state=state,
+        reserved_at=moment,
+        changed_at=moment,
+        refines=refines,
+        head=str(head),
     )
 
 

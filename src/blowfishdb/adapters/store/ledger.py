@@ -27,6 +27,7 @@ from blowfishdb.adapters.store.charges import (
     check_not_charged,
     check_not_in_progress,
     check_promises,
+    check_refinable,
     declare_budget,
     enter,
     grant_of,
@@ -202,6 +203,7 @@ class Ledger(Record):
         declared: int | None = None,
         losses: Mapping[int, Epsilon] | None = None,
         key: RequestKey | None = None,
+        refines: int | None = None,
     ) -> Charge:
         """Hold ``amount`` for one question, or refuse and write nothing; free answers reserve zero.
 
@@ -210,7 +212,8 @@ class Ledger(Record):
         instead of two, and nothing to give back. ``version`` is the policy that the amount was computed for,
         ``declared`` the version of the declaration whose rows are going to be read, and ``losses`` what the
         answer costs under each earlier policy that is still kept. Under a ``key`` every part of a
-        request is charged once for ever.
+        request is charged once for ever. ``refines`` is the charge whose release is going to be made more
+        accurate: it is refused for one that was, or is being, and never given back once the data is read.
         """
         _check_names(dataset=dataset, user=user, question=question)
         _check_amount(amount)
@@ -222,6 +225,8 @@ class Ledger(Record):
                 check_not_in_progress(connection, question, changed_within(self._clock(), _PATIENCE))
             if declared is not None:
                 check_declared(connection, dataset, declared)
+            if refines is not None:
+                check_refinable(connection, refines)
             check_promises(connection, dataset, version, losses or {})
             check_affordable(connection, dataset, user, amount)
             return open_charge(
@@ -236,6 +241,7 @@ class Ledger(Record):
                 state=State.READING if reading else State.RESERVED,
                 losses=losses or {},
                 key=key,
+                refines=refines,
             )
 
     def charged_under(

@@ -10,7 +10,7 @@ from sqlalchemy import Column, Connection, Row, Select, bindparam, select
 
 from blowfishdb.adapters.store.audit import audit
 from blowfishdb.adapters.store.chain import event_of
-from blowfishdb.adapters.store.charges import charge_of, read_charge
+from blowfishdb.adapters.store.charges import charge_of, read_charge, refined
 from blowfishdb.adapters.store.database import Store
 from blowfishdb.adapters.store.releases import IndexedRelease, in_parts, release_of
 from blowfishdb.adapters.store.tables import charges, events, grids, heads, releases
@@ -111,6 +111,18 @@ class Record(ABC):
         with self._store.reading() as connection:
             rows = connection.execute(_RELEASES, {"of_dataset": dataset, "behind": after})
             return [release_of(row) for row in rows]
+
+    def refined(self, numbers: Collection[int]) -> set[int]:
+        """Which of these releases cannot be refined any more."""
+        with self._store.reading() as connection:
+            return refined(connection, numbers)
+
+    def about(self, question: str) -> list[StoredAnswer]:
+        """Settled answers to a question, however accurate, oldest first."""
+        rows = select(charges).join(releases, releases.c.charge == charges.c.id)
+        with self._store.reading() as connection:
+            stored = connection.execute(rows.where(releases.c.about == question).order_by(charges.c.id))
+            return [StoredAnswer(charge_of(row), row.answer) for row in stored]
 
     def grids(self, names: Collection[str]) -> dict[str, str]:
         """Boxes by their names, as JSON."""

@@ -42,6 +42,10 @@ class IndexedRelease:
     """How many rows have noise."""
     exact: int
     """How many rows are known exactly."""
+    replaces: int | None
+    """The release that this one is a more accurate copy of: that one is no longer used."""
+    about: str | None
+    """The question, however accurately it is answered; None for answers of older versions."""
 
 
 def enter_release(connection: Connection, dataset: str, charge: int, seq: int, answer: str) -> None:
@@ -88,7 +92,16 @@ def compare_releases(connection: Connection) -> list[str]:
 def release_of(row: Row[Any]) -> IndexedRelease:
     """A row of the index as a value."""
     return IndexedRelease(
-        row.charge, row.seq, row.snapshot, row.grid, row.shape, row.scales, row.noisy, row.exact
+        charge=row.charge,
+        seq=row.seq,
+        snapshot=row.snapshot,
+        grid=row.grid,
+        shape=row.shape,
+        scales=row.scales,
+        noisy=row.noisy,
+        exact=row.exact,
+        replaces=row.replaces,
+        about=row.about,
     )
 
 
@@ -129,6 +142,8 @@ def _described(answer: object) -> tuple[dict[str, Any], str] | None:
             "scales": canonical(release["scales"]),
             "noisy": count - exact,
             "exact": exact if "used" in release else 0,
+            "replaces": body.get("replaces"),
+            "about": body.get("about"),
         }
     except _NO_RELEASE:
         return None

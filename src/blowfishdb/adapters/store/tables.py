@@ -18,7 +18,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION: Final = 6
+SCHEMA_VERSION: Final = 7
 """Counted up by every script in ``migrations/versions``."""
 START: Final = "0" * 64
 """What stands in front of the first event."""
@@ -88,12 +88,15 @@ charges = Table(
     Column("request", _DIGEST),
     Column("asked", _DIGEST),
     Column("part", Integer),
+    Column("refines", BigInteger),
     Index("charges_by_request", "request", "part"),
     Index("charges_by_question", "question", "state", "id"),
+    Index("charges_by_refined", "refines"),
     Index("charges_by_dataset", "dataset", "state", "id", "amount"),
 )
 """``id`` is the number of the event that reserved the charge. ``request`` is the digest of the key that it
-was asked under, ``asked`` that of what was asked, ``part`` its place in a batch; NULL without a key."""
+was asked under, ``asked`` that of what was asked, ``part`` its place in a batch; NULL without a key.
+``refines`` is the charge whose release it makes more accurate: no two that are not void name the same."""
 
 promises = Table(
     "promises",
@@ -149,8 +152,11 @@ releases = Table(
     Column("scales", Text, nullable=False),
     Column("noisy", Integer, nullable=False),
     Column("exact", Integer, nullable=False),
+    Column("replaces", BigInteger),
+    Column("about", _DIGEST),
     Index("releases_in_order", "dataset", "seq"),
     Index("releases_by_grid", "dataset", "snapshot", "grid"),
+    Index("releases_by_question", "about"),
 )
 """What was measured for every stored answer, without what came out (``releases.py``)."""
 

@@ -149,6 +149,8 @@ class Charge:
     reserved_at: datetime
     changed_at: datetime
     reason: str | None = None
+    refines: int | None = None
+    """The charge whose release this one makes more accurate."""
     head: str = field(default="", compare=False)
     """Where the books ended when it was reserved; known to the process that reserved it."""
 

@@ -274,10 +274,7 @@ class StoredRelease:
     def _measured(self) -> Plain:
         uniform = len(self.distinct) == 1
         return {
-            "axes": [
-                {"column": a.column, "attribute": codec.plain(a.attribute), "bins": codec.plain(a.bins)}
-                for a in self.axes
-            ],
+            "axes": plain_axes(self.axes),
             "rows": _plain_rows(self.rows),
             "scales": [str(scale) for scale in self.distinct],
             "which": None if uniform else self.which.tolist(),
@@ -303,6 +300,14 @@ class StoredRelease:
             return release._noisy_part()
         used = None if stored["used"] is None else _stored_rows(stored["used"], boxes)
         return replace(release, used=used)
+
+
+def plain_axes(axes: Sequence[Axis]) -> list[Plain]:
+    """Boxes as JSON-ready data: what names them in the index of releases."""
+    return [
+        {"column": axis.column, "attribute": codec.plain(axis.attribute), "bins": codec.plain(axis.bins)}
+        for axis in axes
+    ]
 
 
 def _plain_rows(rows: Rows) -> Plain:
