@@ -98,6 +98,29 @@ def share_of(cost: Epsilon, left: Epsilon) -> float:
 
 @final
 @dataclass(frozen=True)
+class Sharpening(Message):
+    """An answer that is out already and is made more accurate, for what that costs more."""
+
+    _nano = True
+
+    number: int
+    question: str
+    alpha: float
+    instead: Epsilon
+    """What an answer from scratch would cost."""
+
+    def words(self, question: str, alpha: float | None, epsilon: Epsilon) -> str:
+        """What is paid for, in a sentence."""
+        same = "" if self.question == question else f" for the {self.question}"
+        wanted = "this" if alpha is None else f"±{alpha:,.6g}"
+        return (
+            f"±{self.alpha:,.6g} is already answered{same} (no. {self.number}); {wanted} costs "
+            f"ε {epsilon:.3g} more, instead of ε {self.instead:.3g}."
+        )
+
+
+@final
+@dataclass(frozen=True)
 class Quote(Message):
     """What a question would cost. Free, and computed without touching the data.
 
@@ -108,7 +131,7 @@ class Quote(Message):
     'ε 0.075, and ε 0.35 without a policy'
     """
 
-    _said = ("promise", "dividend", "affordable", "binding", "most")
+    _said = ("promise", "dividend", "affordable", "binding", "most", "sharpening")
     _nano = True
 
     dataset: str
@@ -139,10 +162,22 @@ class Quote(Message):
     plain_alpha: float | None = None
     """Where an ε was stated: how far off the best plain-DP plan would be at the same ε."""
 
+    sharpens: Sharpening | None = None
+    """The answer that is made more accurate, where that is cheaper than a new one."""
+    free_now: float | None = None
+    """How accurately stored answers tell the same for nothing, where that is less than was asked."""
+
     @property
     def most(self) -> Epsilon:
         """The most that the answer costs under any promise: what ``max_cost`` limits."""
         return max(self.epsilon, *(one.epsilon or Epsilon(0) for one in self.promises), Epsilon(0))
+
+    @property
+    def sharpening(self) -> str:
+        """What is paid for where an earlier answer is made more accurate, and what is free; else empty."""
+        if self.sharpens is not None:
+            return self.sharpens.words(self.question, self.alpha, self.epsilon)
+        return "" if self.free_now is None else f"Free now: ±{self.free_now:,.4g}."
 
     @property
     def dividend(self) -> float | None:
@@ -189,7 +224,8 @@ class Quote(Message):
     def __str__(self) -> str:
         bound = "" if self.binding is None else f" {self.binding.words}"
         cost = "already answered, costs nothing" if self.owned else f"costs ε = {self.most:.3g}"
-        return f"{self.question} of {self.dataset}: {cost}. {self.promise}{bound}"
+        more = f" {self.sharpening}" if self.sharpening else ""
+        return f"{self.question} of {self.dataset}: {cost}. {self.promise}{more}{bound}"
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

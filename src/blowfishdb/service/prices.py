@@ -7,6 +7,7 @@ import math
 from abc import ABC
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.adapters.store.values import StoredAnswer
@@ -25,14 +26,17 @@ from blowfishdb.mechanisms.reuse.margins import Offer
 from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.policies import EarlierPolicy
 from blowfishdb.messages.questions import Request, Terms, in_usual_bins, needs_rows, number_of_rows, over_rows
-from blowfishdb.messages.quotes import Alternative, Fit, Quote, UnderPromise
+from blowfishdb.messages.quotes import Alternative, Fit, Quote, Sharpening, UnderPromise
 from blowfishdb.service.advice import affordable, cheaper
 from blowfishdb.service.planning import Planner, project_any
 from blowfishdb.service.policies import FROM_STORED, past_loss, times_left
 from blowfishdb.service.records import DatasetEntry
 from blowfishdb.service.reuse import Basket, StoredReleases
 from blowfishdb.service.standing import Standing
-from blowfishdb.service.tasks import CountTask, ErrorBound, Problem, Task, identities, named_anew
+from blowfishdb.service.tasks import CountTask, ErrorBound, Problem, Task, identities, named_anew, subject
+
+_USEFUL: Final = 10
+"""A free answer is mentioned up to so many times the error that was asked for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,9 +128,11 @@ class Prices(ABC):
         dataset, request = self.datasets(request.dataset), self.resolved(request)
         task = self._task(request, dataset)
         stored = self._answered(request, dataset, task.problem)
+        sharpens = None if stored is not None else self._sharpened(request, dataset, task)
         offer = None if stored is not None or task.given else self._offer(request, dataset, task.problem)
         owned = stored is not None or offer is not None
         promise, left = task.promise, self.ledger.left(dataset.name, request.user)
+        alpha = self._given(stored, offer, request, task)
         kept = () if owned or task.given else self._under_promises(dataset, task)
         times = times_left(task.cost, left, kept)
         cancel.check()
@@ -135,7 +141,7 @@ class Prices(ABC):
             question=request.question.describe(),
             kind=request.form.kind,
             epsilon=Epsilon(0) if owned else task.cost,
-            alpha=promise and promise.alpha,
+            alpha=alpha,
             beta=promise and promise.beta,
             simultaneous=promise is not None and promise.simultaneous,
             mechanism=FROM_STORED if offer else task.mechanism,
@@ -148,6 +154,7 @@ class Prices(ABC):
             exact=not owned and task.free and _told_by_counts(request.question),
             notes=task.problem.notes,
             promises=kept,
+            sharpens=None if owned else sharpens,
         )
         if not more:
             return quote
@@ -161,6 +168,7 @@ class Prices(ABC):
             return quote
         return replace(
             quote,
+            free_now=self._free_now(request, dataset, task),
             promises=self._withdrawing(task, dataset, quote),
             alternatives=cheaper(self.planner, task, self.standing(dataset)),
             fits=self._fits(task, dataset, left, kept) if times < 1 else (),
@@ -169,9 +177,26 @@ class Prices(ABC):
     # --- what there is already --------------------------------------------------------------------
 
     def _answered(self, request: Request, dataset: DatasetEntry, problem: Problem) -> StoredAnswer | None:
-        """What the ledger has under a name of the question."""
+        """What the ledger has under a name of the question, or what answers it more accurately still."""
         found = map(self.ledger.answer, identities(request, dataset, problem))
-        return next((stored for stored in found if stored is not None), None)
+        same = next((stored for stored in found if stored is not None), None)
+        asked = request.terms.accuracy
+        if asked is None or request.terms.mechanism is not None or dataset.kind is SourceKind.LIVE:
+            return same
+        owned = [
+            (answer.alpha, -stored.charge.id, stored)
+            for stored in self.ledger.about(subject(request, dataset, problem))
+            if (answer := read_answer(stored)).alpha is not None and answer.meets(asked)
+        ]
+        return min(owned)[2] if owned else same
+
+    def _sharpened(self, request: Request, dataset: DatasetEntry, task: Task) -> Sharpening | None:
+        """The answer that the task makes more accurate, if it does."""
+        if task.refines is None:
+            return None
+        before = read_answer(self.ledger.stored((task.refines,))[task.refines])
+        alone = self.planner.task(request, task.problem, self.standing(dataset)).cost
+        return Sharpening(task.refines, before.receipt.question, before.alpha or 0.0, alone)
 
     def _stored(
         self,
@@ -202,6 +227,25 @@ class Prices(ABC):
         needed = request.counts.kind.requirement(request.terms.accuracy, problem.axes)
         basket = frozenset() if together is None else frozenset(together.charges)
         return self.owned.offer(dataset.name, dataset.snapshot, problem, needed, basket)
+
+    def _given(
+        self, stored: StoredAnswer | None, offer: Offer | None, request: Request, task: Task
+    ) -> float | None:
+        """How accurate the answer is going to be: a stored one may be better than was asked."""
+        if stored is not None:
+            return read_answer(stored).alpha
+        if offer is not None and isinstance(task.problem, Projected):
+            return request.counts.kind.promised(offer.alpha, task.problem.axes)
+        return task.promise and task.promise.alpha
+
+    def _free_now(self, request: Request, dataset: DatasetEntry, task: Task) -> float | None:
+        """How accurately what is out tells the same, where it tells anything of use."""
+        asked, problem = request.terms.accuracy, task.problem
+        if asked is None or not isinstance(problem, Projected) or dataset.kind is SourceKind.LIVE:
+            return None
+        needed = request.counts.kind.requirement(asked, problem.axes)
+        best = self.owned.best(dataset.name, dataset.snapshot, problem, needed, within=_USEFUL * needed.alpha)
+        return None if best is None else request.counts.kind.promised(best.alpha, problem.axes)
 
     # --- what it costs otherwise ------------------------------------------------------------------
 

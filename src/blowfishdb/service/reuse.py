@@ -150,7 +150,21 @@ class StoredReleases:
         accuracy: Accuracy,
         basket: frozenset[int] = frozenset(),
     ) -> Offer | None:
-        """An answer for nothing that is as accurate as was asked; None if there is none.
+        """An answer for nothing that is as accurate as was asked; None if there is none."""
+        best = self.best(dataset, snapshot, problem, accuracy, basket, within=accuracy.alpha)
+        return best if best is not None and best.meets(accuracy) else None
+
+    def best(
+        self,
+        dataset: str,
+        snapshot: int,
+        problem: Projected,
+        accuracy: Accuracy,
+        basket: frozenset[int] = frozenset(),
+        *,
+        within: float = math.inf,
+    ) -> Offer | None:
+        """The most accurate answer that follows from what is out, if it may be ``within`` that error.
 
         From the releases of a ``basket``, settled on together with this question before any of them was out,
         it is known more closely than from those that the asker may have seen.
@@ -168,12 +182,13 @@ class StoredReleases:
         offers = []
         if choice.numbers:
             follows = self._candidates(choice, boxes, problem, accuracy)
-            offers.append(follows.best if follows.floor <= accuracy.alpha else None)
+            offers.append(follows.best if follows.floor <= within else None)
         together = _combinable(self._releases(planned), axes)
         if together:
             offers.append(cheapest(together, axes, problem.workload, accuracy, Label.PLANNED))
-        meeting = [offer for offer in offers if offer is not None and offer.meets(accuracy)]
-        return min(meeting, key=lambda offer: offer.alpha, default=None)
+        return min(
+            (offer for offer in offers if offer is not None), key=lambda offer: offer.alpha, default=None
+        )
 
     def refinable(self, dataset: str, snapshot: int, axes: tuple[Axis, ...]) -> list[StoredRelease]:
         """Releases over exactly these boxes that nobody has made more accurate yet, nor is about to."""

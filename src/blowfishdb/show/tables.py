@@ -148,6 +148,8 @@ def quote_table(quote: Quote) -> Table:
             ("cheaper", f"±{significant(other.alpha, 6)} for ε {loss(other.epsilon)}")
             for other in quote.alternatives
         ]
+    if quote.sharpening:
+        facts.append(("answered", quote.sharpening))
     if quote.binding is not None:
         facts.append(("promised", quote.binding.words))
     notes = (quote.promise, *quote.notes, f"{quote.mechanism}. {quote.explanation}")
