@@ -26,7 +26,7 @@ def check_law(question: Question, answer: Answer, released: Sequence[Released]) 
     """AssertionError if an answer with one noise for each of its numbers is off more often than it says."""
     if len(released) != 1 or answer.alpha is None or answer.beta is None:
         return
-    scales, plan = [float(scale) for scale in released[0].scales], released[0].plan
+    scales, plan = [float(scale) for scale in released[0].noise_scales], released[0].plan
     if not isinstance(plan, LaplaceOnWorkload) or not scales or answer.interval != "fresh":
         return
     bound = math.floor(min(answer.alpha, _half_width(question, answer)) + _SLACK)

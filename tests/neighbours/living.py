@@ -411,6 +411,8 @@ class Life:
         """Every step on both sides; AssertionError where a promise does not hold."""
         self.now = accounts(self.one)
         self.purses.look(self.one)
+        self.one.watch.unrefined.clear()
+        self.other.watch.unrefined.clear()
         for step in (Publish(0, confirm=False), *self.world.steps):
             self._both(step)
         if not self.told and self._hidden():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,11 @@ class Question:
     where: tuple[Where, ...] = ()
     terms: Terms = Terms("0.5")
     detail: tuple[int, ...] = ()
+
+    def within(self, share: float) -> Question:
+        """The same question, answered so many times more closely; one that states an ε states an error."""
+        alpha = (self.terms.alpha or 8.5) * share
+        return replace(self, terms=replace(self.terms, epsilon=None, alpha=alpha))
 
     def asking(self, dataset: Dataset, columns: tuple[Column, ...]) -> Asking:
         """As an analyst asks it."""

@@ -15,8 +15,12 @@ from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain.domain import Axis
 from blowfishdb.core.errors import QueryFailed
 from blowfishdb.core.questions.projection import CellQuery
+from blowfishdb.core.refinement import refined
 from blowfishdb.core.secret import Secret
-from blowfishdb.mechanisms.plan import DataDependentPlan, Plan
+from blowfishdb.mechanisms import plan as plans
+from blowfishdb.mechanisms.losses import ReleasedRows
+from blowfishdb.mechanisms.plan import DataDependentPlan, EarlierRelease, Observation, Plan
+from blowfishdb.mechanisms.reuse.stored import plain_axes
 
 EXACT = 1e9
 """What an exact number counts for beside noisy ones."""
@@ -35,6 +39,22 @@ class Released:
     """What the counts are about."""
     snapshot: int = 0
     """Of the rows; whoever is in them may have other values in the next."""
+    values: tuple[int, ...] = ()
+    """What came out of the noisy rows."""
+    whole: Epsilon | None = None
+    """The ε of its noise where it refines an earlier release: ``epsilon`` is what it adds to that one."""
+
+    @property
+    def noise(self) -> Epsilon:
+        """The ε that its noise is for."""
+        return self.whole or self.epsilon
+
+    @property
+    def noise_scales(self) -> tuple[Fraction, ...]:
+        """Of the noise in what came out, which for a refined release is not what was drawn last."""
+        if self.whole is None or not isinstance(self.plan, Plan):
+            return self.scales
+        return tuple(_scales(self.plan, self.whole))
 
     @cached_property
     def each(self) -> np.ndarray:
@@ -83,6 +103,20 @@ class Watch:
     """How many more answers come out before one does not."""
     axes: tuple[Axis, ...] = ()
     snapshot: int = 0
+    unrefined: list[Released] = field(default_factory=list)
+    """Every release so far that has not been made more accurate."""
+
+    def refine(self, plan: Plan, earlier: EarlierRelease, counts: np.ndarray) -> bool:
+        """Whether what is made more accurate is a release of the same rows of which that is done once.
+
+        If so, both together lose what the second loses alone; otherwise the second is one more.
+        """
+        for before in self.unrefined:
+            about = before.snapshot == self.snapshot and plain_axes(before.axes) == plain_axes(self.axes)
+            if about and np.array_equal(before.counts, counts) and before.values == tuple(earlier.values):
+                self.unrefined.remove(before)
+                return _noisy_rows(before.plan, before.noise) == _noisy_rows(plan, earlier.epsilon)
+        return False
 
     def taken(self) -> list[Released]:
         """What was released since the last time."""
@@ -107,6 +141,24 @@ class Noting:
         return getattr(self.backend, name)
 
 
+def _noisy_rows(plan: Plan | DataDependentPlan, epsilon: Epsilon) -> Any:
+    """Rows over the cells and the scales of their noise."""
+    if not isinstance(plan, Plan):
+        return None
+    rows, scales = ReleasedRows(plan, epsilon).noisy
+    return rows.toarray().tolist(), scales
+
+
+def _scales(plan: Plan, epsilon: Epsilon) -> list[Fraction]:
+    return [scale for scale in plan.scales.fractions(epsilon) if scale]
+
+
+def _values(plan: Plan | DataDependentPlan, epsilon: Epsilon, seen: Observation) -> tuple[int, ...]:
+    if not isinstance(plan, Plan) or plan.free or not plan.refinable:
+        return ()
+    return tuple(ReleasedRows(plan, epsilon).noisy_values(seen).tolist())
+
+
 @contextmanager
 def watching(watch: Watch) -> Iterator[Watch]:
     """Within, every release is written down; nothing about it is changed."""
@@ -123,20 +175,49 @@ def watching(watch: Watch) -> Iterator[Watch]:
             counts = x.reveal() if isinstance(x, Secret) else np.asarray(x)
             drawn = Drawn(noise)
             found = original(self, x, epsilon=epsilon, noise=drawn)
-            told = Released(self, counts, Epsilon(epsilon), tuple(drawn.scales), watch.axes, watch.snapshot)
-            watch.released.append(told)
-            if watch.lose is not None:
-                watch.lose -= 1
-                if watch.lose < 0:  # whoever looked at the machine then has seen it
-                    raise QueryFailed("The database went away.", fixes=("ask again",))
+            values = _values(self, Epsilon(epsilon), found)
+            scales = tuple(drawn.scales)
+            out(Released(self, counts, Epsilon(epsilon), scales, watch.axes, watch.snapshot, values))
             return found
 
         return observe
 
+    def out(told: Released) -> None:
+        watch.released.append(told)
+        watch.unrefined.append(told)
+        if watch.lose is not None:
+            watch.lose -= 1
+            if watch.lose < 0:  # whoever looked at the machine then has seen it
+                raise QueryFailed("The database went away.", fixes=("ask again",))
+
+    def refine(self: Plan, x: Any, earlier: EarlierRelease, *, epsilon: Any, noise: Any) -> Any:
+        counts = x.reveal() if isinstance(x, Secret) else np.asarray(x)
+        given: list[tuple[list[Fraction], list[Fraction]]] = []
+
+        def noted_noise(old: Any, coarse: Any, fine: Any, source: Any) -> Any:
+            given.append((list(coarse), list(fine)))
+            return refined(old, coarse, fine, source)
+
+        plans.refined = noted_noise  # type: ignore[attr-defined]
+        try:
+            found = originally(self, x, earlier, epsilon=epsilon, noise=noise)
+        finally:
+            plans.refined = refined  # type: ignore[attr-defined]
+        whole, before = Epsilon(epsilon), earlier.epsilon
+        right = [tuple(_scales(self, at) for at in (before, whole))] == given
+        once = watch.refine(self, earlier, counts)
+        adds = whole - before if once else whole
+        scales = tuple(_scales(self, adds)) if right else ()
+        values = _values(self, whole, found)
+        out(Released(self, counts, adds, scales, watch.axes, watch.snapshot, values, whole))
+        return found
+
+    originally, Plan.refine = Plan.refine, refine  # type: ignore[method-assign, misc]
     for owner, original in originals:
         owner.observe = noted(original)  # type: ignore[attr-defined]
     try:
         yield watch
     finally:
+        Plan.refine = originally  # type: ignore[method-assign, misc]
         for owner, original in originals:
             owner.observe = original  # type: ignore[attr-defined]

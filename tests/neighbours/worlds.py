@@ -107,6 +107,16 @@ class World:
 
 
 Acts = tuple[tuple[str, ...], ...]
+SHARPER: Acts = (
+    ("ask", "sharper"),
+    ("ask", "sharper", "sharper"),
+    ("ask", "lost sharper", "sharper"),
+    ("ask", "refresh", "sharper"),
+    ("ask", "sharper", "publish"),
+    ("ask", "publish", "sharper"),
+    ("ask", "publish", "sharper", "publish", "ask"),
+)
+"""The same question again, more accurately."""
 ALONE: Acts = (("ask",), ("ask", "ask"), ("lost", "ask"), ("ask", "ask", "ask"), ("ask", "again"))
 """Questions under one policy, one by one."""
 TOGETHER: Acts = (
@@ -244,6 +254,11 @@ def worlds(draw: st.DrawFn, scope: Scope = EVERYTHING) -> World:
     steps: list[Step] = [draw(_grants()) for _ in range(given)]
     next_policy = 1
     for number, act in enumerate(acts, start=1):
+        if act.endswith("sharper"):
+            last = next(step for step in reversed(steps) if isinstance(step, Ask))
+            less = draw(st.sampled_from((0.5, 0.8, 0.3)))
+            steps.append(Ask(last.question.within(less), act.startswith("lost"), by=last.by))
+            continue
         then = replace(scope, kinds=scope.last) if scope.last and number == len(acts) else scope
         steps.append(draw(_steps(act, declared, then, next_policy, askers=2 if given else 1)))
         next_policy += act in ("publish", "overtaken")

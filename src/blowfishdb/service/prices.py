@@ -63,7 +63,7 @@ class Prices(ABC):
         Only a copy of our own is known to be the same rows as before, byte for byte.
         """
         task = self.planner.task(request, problem, standing)
-        if dataset.copy is None or not isinstance(task, CountTask) or request.terms.mechanism is not None:
+        if dataset.copy is None or not isinstance(task, CountTask):
             return task
         releases = self.owned.refinable(dataset.name, dataset.snapshot, task.problem.cells.axes)
         return self.planner.refined(task, releases, standing) if releases else task
