@@ -203,15 +203,19 @@ def test_a_kept_promise_whose_past_is_above_its_total_has_nothing_left(ws: Works
 
 
 def test_an_older_workspace_gets_its_past_back(ws: Workspace, tmp_path: Path) -> None:
-    from blowfishdb.adapters.store.tables import budgets, events, grids, meta, releases
+    from sqlalchemy import text
+
+    from blowfishdb.adapters.store.tables import budgets, charges, events, grids, meta, releases
 
     dear_past(ws)
     ws["salaries"].publish(within(50), confirm=True)
     with ws.store.writing() as connection:  # as format 4 had it
         releases.drop(connection)
         grids.drop(connection)
-        for index in events.indexes:
+        refined = {index for index in charges.indexes if index.name == "charges_by_refined"}
+        for index in (*events.indexes, *refined):
             index.drop(connection)
+        connection.execute(text("ALTER TABLE charges DROP COLUMN refines"))
         connection.execute(budgets.update().values(carried=0))
         connection.execute(meta.update().where(meta.c.name == "schema").values(value="4"))
     with bf.open(tmp_path / "work.blowfish") as again:

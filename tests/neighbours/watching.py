@@ -111,10 +111,10 @@ class Watch:
 
         If so, both together lose what the second loses alone; otherwise the second is one more.
         """
-        for before in self.unrefined:
+        for place, before in enumerate(self.unrefined):
             about = before.snapshot == self.snapshot and plain_axes(before.axes) == plain_axes(self.axes)
             if about and np.array_equal(before.counts, counts) and before.values == tuple(earlier.values):
-                self.unrefined.remove(before)
+                del self.unrefined[place]
                 return _noisy_rows(before.plan, before.noise) == _noisy_rows(plan, earlier.epsilon)
         return False
 

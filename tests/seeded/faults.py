@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from tests.seeded import defects, known_faults, ledger_faults, meeting_faults, pricing_faults, time_faults
+from tests.seeded import (
+    defects,
+    known_faults,
+    ledger_faults,
+    meeting_faults,
+    pricing_faults,
+    refining_faults,
+    time_faults,
+)
 from tests.seeded.planting import Fault
 
 ONCE_REAL: tuple[Fault, ...] = defects.FAULTS
@@ -12,6 +20,7 @@ INVENTED: tuple[Fault, ...] = (
     *ledger_faults.FAULTS,
     *known_faults.FAULTS,
     *meeting_faults.FAULTS,
+    *refining_faults.FAULTS,
 )
 FAULTS = ONCE_REAL + INVENTED
 

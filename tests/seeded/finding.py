@@ -60,6 +60,21 @@ _KNOWN = Scope(
     outside=("clamp",),
     known=((True,),),
 )
+_SHARPER = Scope(
+    (("ask", "sharper"),),
+    ("integer",),
+    places=(Place("csv"),),
+    people=(None,),
+    terms=REACH,
+    widths=(1,),
+    kinds=("histogram",),
+    rules=(("full",), ("line", "full")),
+    presence=(False, False),
+    missing=("clamp",),
+    outside=("clamp",),
+    conditions=(0,),
+    steady=True,
+)
 _GRANTED = Scope((("ask",), ("ask", "ask")), ("integer",), people=(None,), widths=(1,), grants=(1, 2))
 _CROSSING = replace(
     _LOOSER,
@@ -181,6 +196,16 @@ SCOPES = {
     ),
     "known later": replace(_KNOWN, acts=(("ask", "publish"),), known=((False,), (True,)), steady=True),
     "known together": replace(_KNOWN, acts=_BATCH, kinds=("rows", "count"), conditions=(1,)),
+    "sharper": _SHARPER,
+    "sharper lost": replace(_SHARPER, acts=(("ask", "lost sharper", "sharper"),)),
+    "sharper refreshed": replace(_SHARPER, acts=(("ask", "refresh", "sharper"),)),
+    "sharper in time": replace(
+        _SHARPER,
+        acts=(("ask", "sharper", "publish"),),
+        kinds=("cumulative",),
+        sizes=(4,),
+        rules=(("line",), ("full",)),
+    ),
     "granted": _GRANTED,
     "granted twice": replace(_GRANTED, grants=(2,)),
     "csv": Scope(_ASK, ("integer",), places=(Place("csv"),), people=(None,)),

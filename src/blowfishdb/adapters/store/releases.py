@@ -42,9 +42,9 @@ class IndexedRelease:
     """How many rows have noise."""
     exact: int
     """How many rows are known exactly."""
-    replaces: int | None
+    replaces: int | None = None
     """The release that this one is a more accurate copy of: that one is no longer used."""
-    about: str | None
+    about: str | None = None
     """The question, however accurately it is answered; None for answers of older versions."""
 
 
