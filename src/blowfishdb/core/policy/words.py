@@ -5,6 +5,8 @@ What is known, in sentences, and what it does to everybody's privacy and to the 
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from blowfishdb.core.constraints.bound import most_records
 from blowfishdb.core.constraints.declared import Marginal, Reading, table_bins
 from blowfishdb.core.constraints.under_policy import keeps_component_totals, over_classes
@@ -106,6 +108,7 @@ def sentence(policy: Policy, column: str) -> str:
     return _shared_sentence(policy, part)
 
 
+@lru_cache(maxsize=64)
 def sentences(policy: Policy) -> tuple[str, ...]:
     """What the policy hides, column by column, and how columns and presence are treated."""
     parts = parts_of(policy)

@@ -12,9 +12,11 @@ from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, final
 
 from fastapi import APIRouter, FastAPI
+from starlette.routing import Match
+from starlette.types import Scope
 
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.errors import BlowfishError
@@ -96,6 +98,15 @@ _ROUTERS: Final[tuple[APIRouter, ...]] = (
 )
 
 
+@final
+class _Programs(APIRouter):
+    """The routes for programs: whoever asks for a page need not be compared with each of them."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Which of them a request is for."""
+        return super().matches(scope) if scope["path"].startswith(PREFIX) else (Match.NONE, {})
+
+
 def create_app(
     workspace: str | Path,
     *,
@@ -123,13 +134,15 @@ def create_app(
     app.state.server, app.state.reset, app.state.leaving = server, reset, None
     metrics = app.state.metrics = Metrics(lambda: app.state.server.workspace)
     problems.install(app)
+    programs = _Programs()
     for router in _ROUTERS:
-        app.include_router(router, prefix=PREFIX, responses=problems.COMMON)
+        programs.include_router(router)
+    if settings.demo:
+        programs.include_router(accounts.demo)
+    app.include_router(programs, prefix=PREFIX, responses=problems.COMMON)
     app.include_router(books.at_the_root)
     app.include_router(docs.router)
     pages.install(app)
-    if settings.demo:
-        app.include_router(accounts.demo, prefix=PREFIX, responses=problems.COMMON)
     access.check_gates(app)
     most, questions_at_once = settings.requests_at_once, settings.questions_at_once
     app.add_middleware(BodyLimit, longest=settings.longest_body)  # the last one added is the outermost

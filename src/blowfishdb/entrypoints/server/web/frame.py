@@ -72,7 +72,7 @@ def ticked(form: FormData, name: str) -> bool:
 
 
 _HEAD: Final = "</h1>"
-_ENOUGH: Final = 4_096
+_ENOUGH: Final = 16_384  # characters that are sent together
 _SORRY: Final = '<div class="alert bad" role="alert"><p>The rest of this page could not be made.</p></div>'
 _GZIP: Final = 31  # for zlib: with the header of a gzip file
 
@@ -98,17 +98,20 @@ def _through_heading(pieces: Iterator[str]) -> Iterator[str]:
 
 def _parts(head: str, pieces: Iterator[str]) -> Iterator[str]:
     yield head
-    held: list[str] = []
+    together: list[str] = []
+    length = 0
     try:
         for piece in pieces:
-            held.append(piece)
-            if sum(map(len, held)) > _ENOUGH:
-                yield "".join(held)
-                held.clear()
+            together.append(piece)
+            length += len(piece)
+            if length > _ENOUGH:
+                yield "".join(together)
+                together.clear()
+                length = 0
     except Exception:
-        yield "".join(held) + _SORRY
+        yield "".join(together) + _SORRY
         raise
-    yield "".join(held)
+    yield "".join(together)
 
 
 def _compressed(parts: Iterator[str]) -> Iterator[bytes]:
