@@ -12,11 +12,9 @@ from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final
 
 from fastapi import APIRouter, FastAPI
-from starlette.routing import Match
-from starlette.types import Scope
 
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.errors import BlowfishError
@@ -32,6 +30,7 @@ from blowfishdb.entrypoints.server.middleware import (
     SecurityHeaders,
     templates_of,
 )
+from blowfishdb.entrypoints.server.routing import PREFIX
 from blowfishdb.entrypoints.server.server import Server, Settings
 from blowfishdb.entrypoints.server.waiting import Waiting, leave_within
 from blowfishdb.entrypoints.server.web import frame
@@ -81,7 +80,6 @@ def _price_usual(server: Server) -> None:
             workspace[name].question(usual).accurate_to(_USUAL_ERROR).quote()
 
 
-PREFIX: Final = "/api/v1"
 _LAST_WORDS: Final = 1.5  # seconds in which questions that are given up may write down that they were
 
 _ROUTERS: Final[tuple[APIRouter, ...]] = (
@@ -96,15 +94,6 @@ _ROUTERS: Final[tuple[APIRouter, ...]] = (
     questions.curating,
     books.router,
 )
-
-
-@final
-class _Programs(APIRouter):
-    """The routes for programs: whoever asks for a page need not be compared with each of them."""
-
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Which of them a request is for."""
-        return super().matches(scope) if scope["path"].startswith(PREFIX) else (Match.NONE, {})
 
 
 def create_app(
@@ -134,15 +123,13 @@ def create_app(
     app.state.server, app.state.reset, app.state.leaving = server, reset, None
     metrics = app.state.metrics = Metrics(lambda: app.state.server.workspace)
     problems.install(app)
-    programs = _Programs()
     for router in _ROUTERS:
-        programs.include_router(router)
-    if settings.demo:
-        programs.include_router(accounts.demo)
-    app.include_router(programs, prefix=PREFIX, responses=problems.COMMON)
+        app.include_router(router, prefix=PREFIX, responses=problems.COMMON)
     app.include_router(books.at_the_root)
     app.include_router(docs.router)
     pages.install(app)
+    if settings.demo:
+        app.include_router(accounts.demo, prefix=PREFIX, responses=problems.COMMON)
     access.check_gates(app)
     most, questions_at_once = settings.requests_at_once, settings.questions_at_once
     app.add_middleware(BodyLimit, longest=settings.longest_body)  # the last one added is the outermost

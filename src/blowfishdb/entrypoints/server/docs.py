@@ -13,12 +13,13 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final, final
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader
 
 from blowfishdb.entrypoints.server.access import Anyone
 from blowfishdb.entrypoints.server.problems import Problem
+from blowfishdb.entrypoints.server.routing import Router
 
 _NAMES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
 _SAMPLES: dict[str, Any] = {"string": "…", "integer": 1, "number": 1.0, "boolean": False}
@@ -104,7 +105,7 @@ def resolved(schema: Mapping[str, Any], described: Mapping[str, Any]) -> Mapping
     return schema
 
 
-router: Final = APIRouter(include_in_schema=False)
+router: Final = Router(include_in_schema=False)
 
 DESCRIPTION: Final = (
     "Private answers from a relational database. A quote is free and always comes before spending; every "

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Any, Final, final
 
-from fastapi import APIRouter, BackgroundTasks, Header, Request
+from fastapi import BackgroundTasks, Header, Request
 from fastapi.responses import JSONResponse
 
 from blowfishdb.adapters.store.once import SILENCE, Scratch
@@ -33,6 +33,7 @@ from blowfishdb.core.policy.codec import digest
 from blowfishdb.entrypoints.server import problems
 from blowfishdb.entrypoints.server.access import Caller, Curator
 from blowfishdb.entrypoints.server.problems import Problem
+from blowfishdb.entrypoints.server.routing import PREFIX, Router
 from blowfishdb.entrypoints.server.server import Server
 from blowfishdb.messages.answers import Answer
 
@@ -192,11 +193,11 @@ def _recalled(caller: Caller, sent: RequestKey) -> dict[int, Answer]:
     return caller.gateway.answered_under(sent, silence=timedelta.max if alive else SILENCE)
 
 
-jobs: Final = APIRouter()
+jobs: Final = Router(PREFIX)
 
 Work = Callable[[Progress], dict[str, Any]]
 """Does it, tells how far it is, and returns the result."""
-PREFIX: Final = "/api/v1/jobs/"
+_JOBS: Final = f"{PREFIX}/jobs/"
 
 
 @jobs.get("/jobs/{job}", summary="How far a job is")
@@ -213,7 +214,7 @@ def started(work: Work, caller: Caller, tasks: BackgroundTasks) -> JSONResponse:
     new = _Job(caller.server.scratch, caller, secrets.token_urlsafe(12))
     new.tell("running", 0, 0)
     tasks.add_task(new.run, work)
-    headers = {"Location": f"{PREFIX}{new.id}", "Preference-Applied": "respond-async"}
+    headers = {"Location": f"{_JOBS}{new.id}", "Preference-Applied": "respond-async"}
     return JSONResponse({"id": new.id, "state": "running", "done": 0, "of": 0}, 202, headers=headers)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Request, Response
 from pydantic import SecretStr
 
 from blowfishdb.adapters.tokens import Account, Role, Token, csrf
@@ -24,9 +24,10 @@ from blowfishdb.entrypoints.server.access import (
 )
 from blowfishdb.entrypoints.server.api.requests import DemoRole, NewToken, NewUser, SignIn, UserChange
 from blowfishdb.entrypoints.server.api.responses import Me, TokenList, TokenMade, TokenShown, User, UserList
+from blowfishdb.entrypoints.server.routing import PREFIX, Router
 from blowfishdb.entrypoints.server.server import Server, Settings, server_of
 
-router: Final = APIRouter(tags=["Accounts"])
+router: Final = Router(PREFIX, tags=["Accounts"])
 
 
 @router.get("/tokens", summary="My tokens")
@@ -122,8 +123,8 @@ def _text(password: SecretStr | None) -> str | None:
     return None if password is None else password.get_secret_value()
 
 
-signing: Final = APIRouter(tags=["Signing in"])
-demo: Final = APIRouter(tags=["Signing in"])
+signing: Final = Router(PREFIX, tags=["Signing in"])
+demo: Final = Router(PREFIX, tags=["Signing in"])
 """Only for the demonstration."""
 
 _LONGEST_COOKIE: Final = 200

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 
 from blowfishdb.adapters.store.values import Audited, Event, Head
 from blowfishdb.core.budget import Epsilon
@@ -27,11 +27,12 @@ from blowfishdb.entrypoints.server.api.responses import (
     Health,
 )
 from blowfishdb.entrypoints.server.middleware import Metrics
+from blowfishdb.entrypoints.server.routing import PREFIX, Router
 from blowfishdb.entrypoints.server.server import server_of
 from blowfishdb.workspace.gateway import Gateway
 
-router: Final = APIRouter(tags=["Books"])
-at_the_root: Final = APIRouter(tags=["Books"])
+router: Final = Router(PREFIX, tags=["Books"])
+at_the_root: Final = Router(tags=["Books"])
 """Where monitoring systems look."""
 
 Watching = Annotated[Caller | None, Depends(watching)]
@@ -113,7 +114,7 @@ def audit_shown(audited: Audited, events: Iterable[Event]) -> Audit:
     return Audit(**audited.to_plain(), events=[EventShown(**event.to_plain()) for event in events])
 
 
-budgets: Final = APIRouter(tags=["Budgets"])
+budgets: Final = Router(PREFIX, tags=["Budgets"])
 
 
 @budgets.get("/datasets/{dataset}/budget", summary="The budget of a dataset")

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from blowfishdb.adapters.backends import addresses
 from blowfishdb.adapters.backends.addresses import file_of
@@ -38,6 +38,7 @@ from blowfishdb.entrypoints.server.api.responses import (
     SourceShown,
 )
 from blowfishdb.entrypoints.server.problems import read
+from blowfishdb.entrypoints.server.routing import PREFIX, Router
 from blowfishdb.service.advice import missing_prices
 from blowfishdb.service.records import check_not_own
 from blowfishdb.workspace.gateway import Gateway
@@ -88,7 +89,7 @@ def _inside(path: Path, allowed: tuple[str, ...]) -> bool:
     return any(real == folder or folder in real.parents for folder in folders)
 
 
-router: Final = APIRouter(tags=["Datasets"])
+router: Final = Router(PREFIX, tags=["Datasets"])
 
 
 @router.get("/datasets", summary="All datasets")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 
 from blowfishdb.core.errors import BlowfishError, InvalidInput, UnknownDataset
 from blowfishdb.core.policy import codec
@@ -30,10 +30,11 @@ from blowfishdb.entrypoints.server.api.responses import (
     Protection,
 )
 from blowfishdb.entrypoints.server.problems import read
+from blowfishdb.entrypoints.server.routing import PREFIX, Router
 from blowfishdb.entrypoints.server.server import server_of
 from blowfishdb.language.policy_file import read_policy, write_policy
 
-router: Final = APIRouter(tags=["Policies"])
+router: Final = Router(PREFIX, tags=["Policies"])
 
 
 @router.get("/datasets/{dataset}/policy", summary="The policy of a dataset")
@@ -153,7 +154,7 @@ def _difference(change: PolicyDifference) -> Difference:
     return Difference(**change.to_plain())
 
 
-guarantees: Final = APIRouter(tags=["Guarantee"])
+guarantees: Final = Router(PREFIX, tags=["Guarantee"])
 
 Value = Annotated[str | None, Query(max_length=255)]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Annotated, Any, Final, final
 
-from fastapi import APIRouter, BackgroundTasks, Header, Query, Request, Response
+from fastapi import BackgroundTasks, Header, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import Field
 
@@ -38,6 +38,7 @@ from blowfishdb.entrypoints.server.api import books
 from blowfishdb.entrypoints.server.api.requests import Body, Plain
 from blowfishdb.entrypoints.server.once import Key, Reply, RunningQuestions, answered_once
 from blowfishdb.entrypoints.server.problems import Problem, read
+from blowfishdb.entrypoints.server.routing import PREFIX, Router
 from blowfishdb.entrypoints.server.waiting import given_up
 from blowfishdb.language.condition import condition
 from blowfishdb.messages.answers import Answer, compare
@@ -191,7 +192,7 @@ class BatchOf(Body):
     max_cost: Amount | None = None
 
 
-router: Final = APIRouter(tags=["Questions"])
+router: Final = Router(PREFIX, tags=["Questions"])
 
 
 @router.post(
@@ -318,7 +319,7 @@ def _policy_changed(now: OfferedQuote) -> Problem:
     )
 
 
-curating: Final = APIRouter(tags=["Curating"])
+curating: Final = Router(PREFIX, tags=["Curating"])
 curating.include_router(once.jobs)
 
 Prefer = Annotated[str | None, Header(description="respond-async: do not wait, ask for the job instead.")]
@@ -378,7 +379,7 @@ def _policy(sent: Plain, published: Policy) -> Policy:
     return read("policy", policy)
 
 
-stored_answers: Final = APIRouter(tags=["Answers"])
+stored_answers: Final = Router(PREFIX, tags=["Answers"])
 
 Form = Enum("Form", {name: name for name in FORMATS}, type=str)  # type: ignore[misc]
 Number = Annotated[int, Query(ge=0, le=2**62)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from blowfishdb.adapters.tokens import Role
 from blowfishdb.core.errors import InvalidInput, NotFound
@@ -20,6 +20,7 @@ from blowfishdb.entrypoints.server.access import (
 )
 from blowfishdb.entrypoints.server.api import accounts
 from blowfishdb.entrypoints.server.problems import Problem
+from blowfishdb.entrypoints.server.routing import Router
 from blowfishdb.entrypoints.server.server import server_of
 from blowfishdb.entrypoints.server.web.frame import (
     THEMES,
@@ -31,7 +32,7 @@ from blowfishdb.entrypoints.server.web.frame import (
     text,
 )
 
-router: Final = APIRouter(include_in_schema=False)
+router: Final = Router(include_in_schema=False)
 
 _USERS: Final = "users"
 _TOKENS: Final = "tokens"
@@ -157,7 +158,7 @@ def _page(
     )
 
 
-signing_pages: Final = APIRouter(include_in_schema=False)
+signing_pages: Final = Router(include_in_schema=False)
 
 _LONGEST: Final = 2_000
 _ONE_YEAR: Final = 365 * 24 * 3600

@@ -10,12 +10,13 @@ import itertools
 import zipfile
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from blowfishdb.core.errors import BlowfishError, InvalidInput, NotFound, UnknownDataset
 from blowfishdb.core.policy.words import sentences
 from blowfishdb.entrypoints.server.access import Caller, PageReader, shown_to, summary_body
 from blowfishdb.entrypoints.server.problems import Problem, told
+from blowfishdb.entrypoints.server.routing import Router
 from blowfishdb.entrypoints.server.web.ask_draft import Draft
 from blowfishdb.entrypoints.server.web.figures import figure
 from blowfishdb.entrypoints.server.web.frame import dataset_address, meter, render
@@ -24,7 +25,7 @@ from blowfishdb.show.charts import Backdrop, answer_chart, comparison_chart
 from blowfishdb.show.exports import FORMATS, export
 from blowfishdb.show.tables import answer_table, comparison_table
 
-router: Final = APIRouter(include_in_schema=False)
+router: Final = Router(include_in_schema=False)
 
 _ON_A_PAGE: Final = 50
 _LOOKED_THROUGH: Final = 500  # answers, by one request
@@ -213,7 +214,7 @@ def _file(body: bytes, media_type: str, name: str) -> Response:
     return Response(body, media_type=media_type, headers=headers)
 
 
-comparing: Final = APIRouter(include_in_schema=False)
+comparing: Final = Router(include_in_schema=False)
 
 _MOST_OFFERED: Final = 50
 

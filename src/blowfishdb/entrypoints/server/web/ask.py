@@ -7,7 +7,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any, Final, final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain.domain import Domain
@@ -18,6 +18,7 @@ from blowfishdb.entrypoints.server.api import questions
 from blowfishdb.entrypoints.server.api.questions import AskBody, OfferedQuote
 from blowfishdb.entrypoints.server.once import Reply
 from blowfishdb.entrypoints.server.problems import Problem, told
+from blowfishdb.entrypoints.server.routing import Router
 from blowfishdb.entrypoints.server.waiting import given_up
 from blowfishdb.entrypoints.server.web.ask_draft import (
     CUTS,
@@ -42,7 +43,7 @@ from blowfishdb.language.condition import example_condition
 from blowfishdb.messages.quotes import Quote
 from blowfishdb.show.tables import dividend
 
-router: Final = APIRouter(include_in_schema=False)
+router: Final = Router(include_in_schema=False)
 
 _PATIENCE: Final = 10.0  # seconds that a form sent twice waits for the answer to the first
 _POLL: Final = 0.1

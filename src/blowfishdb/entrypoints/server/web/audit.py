@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from blowfishdb.adapters.store.values import Answered, Audited, Event, State
 from blowfishdb.adapters.tokens import Role
@@ -24,6 +24,7 @@ from blowfishdb.entrypoints.server.access import Caller, PageBookReader, PageCur
 from blowfishdb.entrypoints.server.api.books import audit_shown, audited_books, grant_to
 from blowfishdb.entrypoints.server.api.responses import EventShown
 from blowfishdb.entrypoints.server.problems import Problem
+from blowfishdb.entrypoints.server.routing import Router
 from blowfishdb.entrypoints.server.web.figures import figure
 from blowfishdb.entrypoints.server.web.frame import (
     Sent,
@@ -37,7 +38,7 @@ from blowfishdb.entrypoints.server.web.frame import (
 from blowfishdb.show.charts import budget_chart
 from blowfishdb.show.tables import budget_table
 
-router: Final = APIRouter(include_in_schema=False)
+router: Final = Router(include_in_schema=False)
 
 _PER_PAGE: Final = 100
 _DRAWN: Final = 50  # answers; earlier ones are one part of the budget
@@ -175,7 +176,7 @@ def _facts(event: Event) -> list[str]:
     return [each for each in words if not _HASH.fullmatch(each)]
 
 
-budget_pages: Final = APIRouter(include_in_schema=False)
+budget_pages: Final = Router(include_in_schema=False)
 
 
 @budget_pages.get("/datasets/{dataset}/budget")

@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
 
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidInput, NotFound, UnknownDataset
@@ -24,6 +24,7 @@ from blowfishdb.entrypoints.server.access import Caller, PageCurator, PageReader
 from blowfishdb.entrypoints.server.api import accounts
 from blowfishdb.entrypoints.server.api.datasets import typed_place
 from blowfishdb.entrypoints.server.problems import Problem
+from blowfishdb.entrypoints.server.routing import Router
 from blowfishdb.entrypoints.server.server import Server, server_of
 from blowfishdb.entrypoints.server.web.figures import Figure, figure
 from blowfishdb.entrypoints.server.web.frame import (
@@ -38,7 +39,7 @@ from blowfishdb.entrypoints.server.web.frame import (
 )
 from blowfishdb.show.charts import protection_chart, protection_table
 
-router: Final = APIRouter(include_in_schema=False)
+router: Final = Router(include_in_schema=False)
 
 _LATEST: Final = 5
 
@@ -115,7 +116,7 @@ def _rows_page(
     )
 
 
-guarantee_pages: Final = APIRouter(include_in_schema=False)
+guarantee_pages: Final = Router(include_in_schema=False)
 
 
 @guarantee_pages.get("/datasets/{dataset}/guarantee")
@@ -158,7 +159,7 @@ def _curve(policy: Policy, number: int, column: str, budget: Epsilon) -> Figure:
     )
 
 
-demonstration: Final = APIRouter(include_in_schema=False)
+demonstration: Final = Router(include_in_schema=False)
 
 _resetting: Final = threading.Lock()
 

@@ -22,10 +22,11 @@ from functools import cached_property
 from typing import Any, Final, final
 
 from cryptography.fernet import InvalidToken
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from blowfishdb.core.errors import BlowfishError, NotFound
 from blowfishdb.entrypoints.server.access import Caller, PageVisitor
+from blowfishdb.entrypoints.server.routing import Router
 from blowfishdb.entrypoints.server.server import Server, server_of
 from blowfishdb.show.charts import picture_of
 from blowfishdb.show.tables import Table
@@ -132,7 +133,7 @@ def _embedded(spec: dict[str, Any]) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-pictures: Final = APIRouter(include_in_schema=False)
+pictures: Final = Router(include_in_schema=False)
 
 _LONGEST: Final = 7_000  # characters; servers in front take addresses of 8,000
 _HEADERS: Final = {

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, final
 from urllib.parse import quote, unquote
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Request, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.datastructures import FormData
@@ -40,6 +40,7 @@ from blowfishdb.adapters.tokens import Role, csrf
 from blowfishdb.core.errors import NotFound
 from blowfishdb.entrypoints.server.access import Caller, Gate, masked
 from blowfishdb.entrypoints.server.problems import Problem
+from blowfishdb.entrypoints.server.routing import Router
 from blowfishdb.entrypoints.server.server import server_of
 from blowfishdb.entrypoints.server.web.figures import picture_address
 from blowfishdb.show.charts.frame import DARK, LIGHT, config
@@ -121,7 +122,7 @@ def _compressed(parts: Iterator[str]) -> Iterator[bytes]:
     yield packer.flush()
 
 
-static_files: Final = APIRouter(include_in_schema=False)
+static_files: Final = Router(include_in_schema=False)
 
 _KINDS: Final = {
     ".css": "text/css; charset=utf-8",

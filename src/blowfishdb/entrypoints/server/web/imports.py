@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import PurePath
 from typing import Any, Final, TypeVar, final, get_args
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from pydantic import ValidationError
 from starlette.datastructures import FormData
 
@@ -30,6 +30,7 @@ from blowfishdb.entrypoints.server.access import Caller, PageCurator
 from blowfishdb.entrypoints.server.api.datasets import declare_dataset, propose_columns
 from blowfishdb.entrypoints.server.api.requests import Declared, DialectSaid, Located, Place
 from blowfishdb.entrypoints.server.problems import Problem, read
+from blowfishdb.entrypoints.server.routing import Router
 from blowfishdb.entrypoints.server.web.frame import Sent, dataset_address, redirect, render, shown_again, text
 from blowfishdb.language.columns import FIELDS, read_column, written_column
 from blowfishdb.service.advice import missing_prices
@@ -130,7 +131,7 @@ def _attribute(column: ColumnTexts) -> Attribute:
     return read(f"declaration of '{name}'", lambda: read_column(texts))
 
 
-router: Final = APIRouter(include_in_schema=False)
+router: Final = Router(include_in_schema=False)
 
 _ENCODINGS: Final = ("utf-8", "utf-8-sig", "cp1252", "latin-1", "utf-16")
 

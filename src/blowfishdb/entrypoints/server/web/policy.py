@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 from urllib.parse import parse_qsl, urlencode
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.constraints import Constraints
@@ -27,6 +27,7 @@ from blowfishdb.core.questions.projection import project
 from blowfishdb.entrypoints.server.access import Caller, PageCurator
 from blowfishdb.entrypoints.server.api.policies import file_of
 from blowfishdb.entrypoints.server.problems import Problem, read, told
+from blowfishdb.entrypoints.server.routing import Router
 from blowfishdb.entrypoints.server.web.figures import Figure, figure
 from blowfishdb.entrypoints.server.web.frame import (
     Sent,
@@ -120,7 +121,7 @@ def suggested_pair(attribute: Attribute) -> tuple[str, str]:
     return shown_cell(attribute, first), shown_cell(attribute, second)
 
 
-router: Final = APIRouter(include_in_schema=False)
+router: Final = Router(include_in_schema=False)
 
 _LONGEST_FILE: Final = 900_000
 State = dict[str, str]
@@ -343,7 +344,7 @@ def _confirmation(
     )
 
 
-known_pages: Final = APIRouter(include_in_schema=False)
+known_pages: Final = Router(include_in_schema=False)
 
 
 @known_pages.post("/datasets/{dataset}/policy/known")

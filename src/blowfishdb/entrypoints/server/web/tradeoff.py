@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, BackgroundTasks, Request, Response
+from fastapi import BackgroundTasks, Request, Response
 
 from blowfishdb.core.cancellation import Progress
 from blowfishdb.core.domain.attribute import Attribute
@@ -22,6 +22,7 @@ from blowfishdb.core.policy.columns import (
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.entrypoints.server import once
 from blowfishdb.entrypoints.server.access import Caller, PageCurator
+from blowfishdb.entrypoints.server.routing import Router
 from blowfishdb.entrypoints.server.web import policy as views
 from blowfishdb.entrypoints.server.web.figures import figure
 from blowfishdb.entrypoints.server.web.frame import Sent, dataset_address, render, shown_again
@@ -31,7 +32,7 @@ from blowfishdb.messages.quotes import Tradeoff
 from blowfishdb.show.charts import tradeoff_chart
 from blowfishdb.show.tables import tradeoff_table
 
-router: Final = APIRouter(include_in_schema=False)
+router: Final = Router(include_in_schema=False)
 
 EVERYTHING: Final = "everything"
 _MOST: Final = 60
