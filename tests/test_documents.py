@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+import blowfishdb as bf
 from blowfishdb.entrypoints.demo_data import write_salaries
 
 ROOT = Path(__file__).parent.parent
@@ -50,6 +53,22 @@ def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Monke
     workspace, quote = names["ws"], names["q"].quote()  # type: ignore[attr-defined]
     assert quote.owned and f"{names['a'].receipt.epsilon:.3f}" in block.group(1)  # type: ignore[attr-defined]
     workspace.close()  # type: ignore[attr-defined]
+
+
+def test_the_example_of_a_changed_policy_runs(tmp_path: Path) -> None:
+    block = re.search(
+        r"```pycon\n(.*?)```", (ROOT / "docs" / "changing-a-policy.md").read_text(), flags=re.DOTALL
+    )
+    assert block is not None
+    domain = bf.Domain(salary=bf.Integer(0, 199_999))
+    within = bf.Policy.by_column(domain, {"salary": bf.graphs.Threshold(200_000, 1_000)})
+    rows = pd.DataFrame({"salary": [number * 7919 % 200_000 for number in range(5_000)]})
+    with bf.open(tmp_path / "work.blowfish") as workspace:
+        salaries = workspace.add_dataset("salaries", rows, domain=domain)
+        salaries["salary"].histogram(bins=10).spend("0.235").ask()
+        names = {"salaries": salaries, "within_1000": within}
+        example = doctest.DocTestParser().get_doctest(block.group(1), names, "changing-a-policy", None, 0)
+        assert doctest.DocTestRunner().run(example).failed == 0
 
 
 def test_ci_runs_what_contributors_run() -> None:

@@ -127,3 +127,18 @@ def test_clusters_lose_no_more_than_is_stated(loosened: Dataset) -> None:
     assert question.quote().most == bf.Epsilon("0.2")
     question.ask()
     assert loosened.kept[0].remaining == bf.Epsilon("0.565")
+
+
+def test_a_trade_off_tells_prices_of_now_from_those_after_withdrawing(ws: Workspace) -> None:
+    salaries = ws["salaries"]
+    question = salaries["salary"].cumulative(bins=25).accurate_to(50)
+    thresholds = {"column": "salary", "thresholds": (1_000, 100_000)}
+    before = salaries.tradeoff(question, **thresholds)  # type: ignore[arg-type]
+    assert before.unless_withdrawn == "" and before.points[0].promised is None
+    salaries["salary"].histogram(bins=10).spend("0.235").ask()
+    after = salaries.tradeoff(question, **thresholds)  # type: ignore[arg-type]
+    assert [point.epsilon for point in after.points] == [point.epsilon for point in before.points]
+    full = 0.363320134
+    assert [float(point.promised or 0) for point in after.points] == pytest.approx([full, full], rel=0.01)
+    assert after.kept == (1,)
+    assert "Until version 1 of the policy is withdrawn" in after.unless_withdrawn

@@ -300,6 +300,8 @@ class TradeoffPoint(Message):
     alpha: float
     mechanism: str
     theta: float | None = None
+    promised: Epsilon | None = None
+    """The price while what is promised now stays promised beside this policy; None where nothing does."""
 
 
 @final
@@ -312,7 +314,7 @@ class Tradeoff(Message):
     within 100 → within 1000 costs nothing more for this question.
     """
 
-    _said = ("free_gain", "sentence")
+    _said = ("free_gain", "sentence", "unless_withdrawn")
     _nano = True
 
     question: str
@@ -320,6 +322,23 @@ class Tradeoff(Message):
     fixed_epsilon: Epsilon
     """The price at which the errors are compared."""
     points: tuple[TradeoffPoint, ...]
+    kept: tuple[int, ...] = ()
+    """The versions of the policy that stay promised beside some of these until they are withdrawn."""
+
+    @property
+    def unless_withdrawn(self) -> str:
+        """What earlier promises mean for these prices; empty where none stays."""
+        prices = [point.promised for point in self.points if point.promised is not None]
+        if not prices:
+            return ""
+        *first, last = (str(version) for version in self.kept)
+        versions = f"versions {', '.join(first)} and {last}" if first else f"version {last}"
+        least, most = f"{min(prices):.3g}", f"{max(prices):.3g}"
+        costs = f"ε {least}" if least == most else f"ε {least} to {most}"
+        return (
+            f"These prices are for each policy alone. Until {versions} of the policy is withdrawn, "
+            f"what stays promised makes it {costs}."
+        )
 
     @property
     def free_gain(self) -> tuple[int, int] | None:

@@ -5,7 +5,7 @@ Trade-off: what a question costs, and how far off it is, under one policy after 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -20,6 +20,7 @@ from blowfishdb.core.sensitivity import sensitivity
 from blowfishdb.messages.questions import Request, Terms
 from blowfishdb.messages.quotes import Candidate, Explanation, Tradeoff, TradeoffPoint
 from blowfishdb.service.planning import Planner
+from blowfishdb.service.standing import Standing
 from blowfishdb.service.tasks import ClusterTask, CountTask, Task
 
 _MOST_EDGES = 2_000_000  # what can be looked through while someone waits
@@ -108,8 +109,9 @@ def tradeoff(
     *,
     rows_per_person: int = 1,
     at_epsilon: Epsilon | None = None,
+    beside: Callable[[Policy], Standing] = Standing,
 ) -> Tradeoff:
-    """Price ``request`` under every one of the policies.
+    """Price ``request`` under every one of the policies alone, and with what stays promised ``beside`` it.
 
     The errors are those at ``at_epsilon``; by default at the price under the first policy, or at the ε of the
     request itself.
@@ -118,17 +120,29 @@ def tradeoff(
         raise InvalidInput("A trade-off needs at least one policy.", fixes=("thresholds=[1000, 10000]",))
     fixed = at_epsilon or request.terms.epsilon
     points: list[TradeoffPoint] = []
+    kept: set[int] = set()
     progress = request.progress or (lambda done, of: None)
     for done, each in enumerate(candidates):
         progress(done, len(candidates))
         priced = planner.plan(request, each.policy, rows_per_person)
         fixed = fixed or priced.cost or Epsilon(1)
         alpha = _error_at(planner, request, each.policy, rows_per_person, fixed)
-        points.append(TradeoffPoint(each.name, priced.cost, alpha, priced.choice.plan.name, each.theta))
+        standing = beside(each.policy)
+        kept |= {one.version for one in standing.kept}
+        promised = most_lost(planner.under(request, standing), standing) if standing.several else None
+        name = priced.choice.plan.name
+        points.append(TradeoffPoint(each.name, priced.cost, alpha, name, each.theta, promised))
     progress(len(candidates), len(candidates))
     assert fixed is not None
     asked = request.terms.accuracy
-    return Tradeoff(request.question.describe(), asked and asked.alpha, fixed, tuple(points))
+    return Tradeoff(
+        request.question.describe(), asked and asked.alpha, fixed, tuple(points), tuple(sorted(kept))
+    )
+
+
+def most_lost(task: CountTask, standing: Standing) -> Epsilon:
+    """The most that an answer loses under a promise."""
+    return max((*task.choice.losses, task.choice.loss)) * standing.rows_per_person
 
 
 def _error_at(planner: Planner, request: Request, policy: Policy, rows: int, epsilon: Epsilon) -> float:

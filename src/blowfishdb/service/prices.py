@@ -16,6 +16,7 @@ from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.cancellation import Cancellation
 from blowfishdb.core.domain.predicates import Everything
 from blowfishdb.core.errors import Infeasible, NotProven, TooLarge
+from blowfishdb.core.graphs.inclusion import includes
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.questions.clusters import ClusterQuestion
 from blowfishdb.core.questions.kinds import Question, Sum
@@ -73,6 +74,14 @@ class Prices(ABC):
         kept = tuple(self.promises(dataset.name))
         left = self.ledger.budget(dataset.name).remaining if kept else Epsilon(0)
         return Standing(dataset.policy, dataset.rows_per_person, left, kept)
+
+    def standing_after(self, dataset: DatasetEntry, policy: Policy) -> Standing:
+        """All that would be promised if ``policy`` were published now and nothing withdrawn."""
+        budget, kept = self.ledger.budget(dataset.name), tuple(self.promises(dataset.name))
+        if budget.used and not includes(policy.graph, dataset.policy.graph):
+            today = EarlierPolicy(dataset.policy_version, dataset.policy, budget.total, budget.remaining)
+            kept = (*kept, today)
+        return Standing(policy, dataset.rows_per_person, budget.remaining, kept)
 
     def resolved(self, request: Request, ask: Callable[[Request], Answer] | None = None) -> Request:
         """The question with what its price depends on: the bins of quantiles, how many rows a mean has."""

@@ -181,6 +181,8 @@ def dividend(quote: Quote) -> str:
         return "was not asked for"
     times = quote.dividend or 1.0
     if quote.plain_alpha is not None:
+        if quote.plain_alpha and not quote.alpha:
+            return f"would be off by ±{significant(quote.plain_alpha, 3)} at the same ε: this is exact"
         if times < _SAME:
             return "would be as far off: no policy dividend here"
         off = f"±{significant(quote.plain_alpha, 3)} instead of ±{significant(quote.alpha or 0.0, 3)}"
@@ -209,7 +211,8 @@ def tradeoff_table(tradeoffs: Tradeoff | Sequence[Tradeoff]) -> Table:
     costs = ("cost ε", f"± at ε {loss(many[0].fixed_epsilon)}")
     columns = (*questions, "hidden", *costs, "mechanism")
     numbers = (len(questions) + 1, len(questions) + 2)
-    return Table("", columns, rows, tuple(each.sentence for each in many), numbers)
+    said = (words for each in many for words in (each.sentence, each.unless_withdrawn) if words)
+    return Table("", columns, rows, tuple(said), numbers)
 
 
 def _stars(tradeoff: Tradeoff) -> Iterable[str]:

@@ -7,6 +7,7 @@ import getpass
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import final
 
@@ -249,9 +250,15 @@ class Workspace(Datasets):
         self, request: Request, candidates: Sequence[Candidate], at_epsilon: Epsilon | None
     ) -> Tradeoff:
         """What a question costs under each policy; reads no data."""
-        planner, rows = self._service.planner, self._records[request.dataset].rows_per_person
-        resolved = self._service.resolved(request)
-        return tradeoff(planner, resolved, candidates, rows_per_person=rows, at_epsilon=at_epsilon)
+        record, resolved = self._records[request.dataset], self._service.resolved(request)
+        return tradeoff(
+            self._service.planner,
+            resolved,
+            candidates,
+            rows_per_person=record.rows_per_person,
+            at_epsilon=at_epsilon,
+            beside=partial(self._service.standing_after, record),
+        )
 
     def preview(self, request: Request, *, policy: Policy | None = None, stand_in: bool = False) -> Preview:
         """The true answer beside a noisy one, for the curator."""

@@ -239,7 +239,8 @@ def _shown(request: Request, caller: Caller, name: str, policy: Policy, state: S
 def _published_cost(dataset: Dataset, template: TemplateForm) -> Epsilon | None:
     """What the question costs today, also where its answer is stored already; None where it is refused."""
     try:
-        return dataset.tradeoff(template.asking(dataset), {"published": dataset.policy}).points[0].epsilon
+        (point,) = dataset.tradeoff(template.asking(dataset), {"published": dataset.policy}).points
+        return point.epsilon if point.promised is None else point.promised
     except NotProven:
         return None
 
