@@ -180,6 +180,12 @@ class Quote(Message):
         return "" if self.free_now is None else f"Free now: ±{self.free_now:,.4g}."
 
     @property
+    def closer(self) -> str:
+        """The price of a closer answer, in the words of an offer."""
+        more = "Sharpen to" if self.sharpens is not None else "Ask again within"
+        return f"{more} ±{self.alpha:,.4g} for ε {self.most:.3g}"
+
+    @property
     def dividend(self) -> float | None:
         """How many times more the best plain-DP plan would cost, or be off by where an ε was stated.
 

@@ -221,6 +221,18 @@ class Dataset:
 
         return Suggestions(self.name, facts.policy, facts.rows_per_person, read)
 
+    def sharper(self, answer: Answer) -> Asking | None:
+        """The question of an answer again within half its error; None where nothing closer can be asked.
+
+        >>> answer = people["age"].histogram(bins=20).accurate_to(100).ask()
+        >>> people.sharper(answer).quote().alpha
+        50.0
+        """
+        if not answer.form or not answer.alpha or answer.beta is None or bool(answer.exact.all()):
+            return None
+        closer = self.question(QuestionForm.from_plain(answer.form))
+        return closer.accurate_to(answer.alpha / 2, confidence=1 - answer.beta, each=not answer.simultaneous)
+
     def explain(self, question: Asking) -> Explanation:
         """How ``question`` would be answered: boxes, policy graph, sensitivity, mechanism; free."""
         return self.gateway.explain(question.request())

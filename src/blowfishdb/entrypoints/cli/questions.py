@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Annotated, final
 
 import typer
 
-from blowfishdb.core.errors import InvalidInput, MaxCostExceeded, NotCounted
+from blowfishdb.core.errors import BlowfishError, InvalidInput, MaxCostExceeded, NotCounted
 from blowfishdb.entrypoints.cli import session as prompts
 from blowfishdb.entrypoints.cli.session import ANALYST, CURATOR, Commands, Data, Session, Yes
 
 if TYPE_CHECKING:
     from blowfishdb.core.policy.policy import Policy
+    from blowfishdb.messages.answers import Answer
+    from blowfishdb.messages.quotes import Quote
     from blowfishdb.workspace.asking import Asking
     from blowfishdb.workspace.datasets import Dataset, Datasets
 
@@ -194,13 +196,25 @@ def _buy(here: Session, gateway: Datasets, asking: Asking, payment: PaymentOptio
     if output is not None and form is not None:
         write(answer, output, form)
     status = gateway.budget(asking.dataset)
+    closer = None if here.json else _closer(gateway[asking.dataset], answer)
     here.say(
         answer.to_plain(),
         answer_chart(answer),
         receipt_line(answer.receipt),
         budget_line(status.total, status.remaining),
+        *([] if closer is None else [f"{closer.closer}: the same with --error {closer.alpha:.6g}"]),
         *([f"Written to {output}."] if output is not None else []),
     )
+
+
+def _closer(dataset: Dataset, answer: Answer) -> Quote | None:
+    """What half the error would cost; nothing to say where that has no price or is not affordable."""
+    asking = dataset.sharper(answer)
+    try:
+        quote = None if asking is None else asking.quote(more=False)
+    except BlowfishError:
+        return None
+    return quote if quote is not None and quote.epsilon and quote.affordable else None
 
 
 _ALL = "all"

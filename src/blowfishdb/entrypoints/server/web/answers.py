@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import itertools
 import zipfile
+from contextlib import suppress
 from typing import Annotated, Any, Final
 
 from fastapi import Query, Request, Response
@@ -123,7 +124,7 @@ def answer_page(request: Request, number: int, caller: PageReader, raw: bool = F
         raw_fits=1 < len(answer.raw) == len(answer.values) and answer.places is None,
         formats=tuple(FORMATS),
         again=None if again is None else dataset_address(answer.receipt.dataset, "/ask") + again.address(),
-        again_error="" if answer.alpha is None else f"{answer.alpha / 2:,.4g}",
+        closer=None if again is None else _closer(caller, answer),
         asks=not caller.auditor,
         others=[other for other in _comparable(caller, answer) if other.number != number],
     )
@@ -192,6 +193,16 @@ def _again(caller: Caller, answer: Answer) -> Draft | None:
         return Draft.again(answer, caller.gateway.facts(answer.receipt.dataset).domain)
     except UnknownDataset:
         return None
+
+
+def _closer(caller: Caller, answer: Answer) -> str:
+    """What half the error would cost, as an offer; without a price where it has none."""
+    assert answer.alpha is not None
+    asking = caller.gateway[answer.receipt.dataset].sharper(answer)
+    with suppress(BlowfishError):
+        if asking is not None:
+            return asking.quote(more=False).closer
+    return f"Ask again within ±{answer.alpha / 2:,.4g}"
 
 
 def _under(caller: Caller, answer: Answer) -> Backdrop | None:
