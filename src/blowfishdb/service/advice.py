@@ -81,7 +81,10 @@ def what_is_left(left: Epsilon, *more: Fit) -> tuple[Fit, ...]:
 
 def _larger_error(task: CountTask, asked: Accuracy, times: Fraction | float) -> Iterator[Fit]:
     rounded = 1 if task.choice.losses else 0  # losses under several promises are rounded up
-    per_row = Epsilon.from_nano(max(0, math.floor(task.choice.epsilon.nano * times) - rounded))
+    paid, more = Epsilon(0), task.choice.epsilon
+    if task.refining is not None:  # what a release has already lost is not asked for again
+        paid, more = task.refining.release.epsilon, task.refining.added.epsilon
+    per_row = paid + Epsilon.from_nano(max(0, math.floor(more.nano * times) - rounded))
     if not per_row:
         return
     kind, axes = task.request.counts.kind, task.problem.axes

@@ -81,6 +81,8 @@ class Planner:
             request.counts.kind.requirement(asked, problem.axes),
             _several(problem, request, standing),
         )
+        if several is not None and not choice.losses:  # no noise is enough: it is going to be refused
+            return task
         plans = dict.fromkeys((choice.plan, *choice.considered))
         best = task
         for release, plan in itertools.product(releases, plans):
