@@ -128,7 +128,7 @@ def test_everything_without_javascript(page_for: PageFor, web: Site) -> None:
     page.goto("/datasets/salaries/ask")
     page.get_by_label("Column", exact=True).select_option("region")
     page.get_by_label("Shape").select_option("histogram")
-    page.get_by_label("within ±").fill("120")
+    page.get_by_label("within ±").fill("25")
     page.get_by_role("button", name="Get a quote").click()
     expect(page.locator("#quote")).to_contain_text("Histogram of region (4 bins)")
     page.get_by_role("link", name="How it would be answered").click()

@@ -31,9 +31,15 @@ async function show(address, part, signal) {
   }
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
   if (signal.aborted || quote.querySelector("[data-sent]")) return false;
+  const held = quote.contains(document.activeElement) ? document.activeElement : null;
   quote.replaceChildren(...page.body.childNodes);
+  if (held) alike(held)?.focus({ preventScroll: true });
   return true;
 }
+
+// Whoever has reached a button by the keyboard stays on it when more is filled in around it.
+const alike = (element) =>
+  [...quote.querySelectorAll(element.tagName)].find((other) => other.textContent === element.textContent);
 
 const address = () => `${location.pathname}?${new URLSearchParams(new FormData(form))}`;
 
