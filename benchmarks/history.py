@@ -32,7 +32,7 @@ from blowfishdb.core.budget import Epsilon
 from blowfishdb.messages.questions import Request
 from blowfishdb.service.reuse import stored_release
 from blowfishdb.service.service import _receipt
-from blowfishdb.service.tasks import CountTask, identity
+from blowfishdb.service.tasks import CountTask, identity, subject
 from blowfishdb.workspace.embedded import Workspace
 
 DOMAIN = bf.Domain(
@@ -123,7 +123,9 @@ def fill(opened: Workspace, requests: list[Request], count: int) -> None:
         name = f"{identity(task.request, dataset, task.problem)}-{start + number}"
         charge = ledger.reserve("people", "curator", epsilon, name, detail, reading=True)
         answer = task.answer(seen, _receipt(task.request, dataset, charge, task.mechanism, ""))
-        ledger.settle(charge, json.dumps({"answer": answer.to_plain(), "release": release}))
+        about = subject(task.request, dataset, task.problem)
+        stored = {"answer": answer.to_plain(), "release": release, "about": about}
+        ledger.settle(charge, json.dumps(stored))
 
 
 def sampled(act: Callable[[int], object]) -> float:

@@ -13,10 +13,13 @@ import pytest
 import blowfishdb as bf
 from blowfishdb.adapters.store.releases import IndexedRelease
 from blowfishdb.adapters.store.tables import charges
+from blowfishdb.adapters.store.values import StoredAnswer
 from blowfishdb.core.domain.attributes import Integer
 from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.domain.domain import Axis
+from blowfishdb.service import prices
 from blowfishdb.service.choosing import MOST, Grid, SnapshotIndex, least_scale
+from blowfishdb.service.prices import read_answer
 from blowfishdb.workspace.embedded import Workspace
 
 SIZE = 120
@@ -163,6 +166,22 @@ def test_what_came_out_changes_no_quote(place: Path) -> None:
             this = charges.update().where(charges.c.id == row.id)
             connection.execute(this.values(answer=json.dumps(body)))
     assert priced(place) == before
+
+
+def test_of_many_answers_to_one_question_few_are_read(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The least noisy is among them, wherever it was in the order of asking."""
+    read: list[int] = []
+
+    def counted(stored: StoredAnswer) -> bf.Answer:
+        read.append(stored.charge.id)
+        return read_answer(stored)
+
+    with Workspace(place, user="ana") as workspace:
+        question = workspace["people"]["age"].histogram(bins=15)
+        numbers = {spent: question.spend(spent).ask().number for spent in (*"124635789", "0.5", "0.3", "0.2")}
+        monkeypatch.setattr(prices, "read_answer", counted)
+        assert question.accurate_to(40).ask().number == numbers["9"]
+        assert 1 <= len(set(read)) <= 5 and len(numbers) == 12
 
 
 def test_answers_and_events_come_in_pages(place: Path) -> None:

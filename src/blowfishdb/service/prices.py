@@ -194,7 +194,7 @@ class Prices(ABC):
             return same
         owned = [
             (answer.alpha, -stored.charge.id, stored)
-            for stored in self.ledger.about(subject(request, dataset, problem))
+            for stored in self.owned.about(dataset.name, subject(request, dataset, problem))
             if (answer := read_answer(stored)).alpha is not None and answer.meets(asked)
         ]
         return min(owned)[2] if owned else same

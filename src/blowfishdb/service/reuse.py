@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import math
 import threading
+from bisect import insort
 from collections import OrderedDict, defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ from scipy.sparse import csr_array, vstack
 
 from blowfishdb.adapters.store.chain import canonical, digest
 from blowfishdb.adapters.store.ledger import Ledger
+from blowfishdb.adapters.store.values import StoredAnswer
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain.bins import Bins
@@ -37,7 +39,7 @@ from blowfishdb.mechanisms.losses import Kernel, ReleasedRows
 from blowfishdb.mechanisms.plan import DataDependentPlan, Observation, Plan
 from blowfishdb.mechanisms.reuse import Candidates, Label, Offer, StoredRelease, candidates, cheapest, rows_of
 from blowfishdb.mechanisms.reuse.stored import plain_axes
-from blowfishdb.service.choosing import MOST, Grid, SnapshotIndex
+from blowfishdb.service.choosing import MOST, Grid, Ranked, SnapshotIndex, least_scale
 from blowfishdb.service.policies import past_loss
 from blowfishdb.service.records import DatasetEntry
 from blowfishdb.service.standing import Standing
@@ -45,6 +47,7 @@ from blowfishdb.service.standing import Standing
 _MOST_BINS = 20_000  # beyond these, arithmetic on releases would take longer than a quote may
 _MOST_BOXES = 1_000
 _MOST_REMEMBERED = 256
+_MOST_ALIKE = 4
 _MOST_CHOICES = 4_096
 _MOST_ROWS = 10**6  # of releases that are kept at hand: about 32 MB
 
@@ -85,6 +88,8 @@ class _DatasetIndex:
 
     seq: int = 0
     grids: dict[str, Grid] = field(default_factory=dict)
+    about: dict[str, list[Ranked]] = field(default_factory=lambda: defaultdict(list))
+    """By question the least noisy releases, however accurate it was asked to be."""
     snapshots: dict[int, SnapshotIndex] = field(default_factory=lambda: defaultdict(SnapshotIndex))
 
 
@@ -198,6 +203,12 @@ class StoredReleases:
         gone = self.ledger.refined(over) if over else set()
         return self._releases([number for number in over if number not in gone])
 
+    def about(self, dataset: str, question: str) -> list[StoredAnswer]:
+        """The least noisy of the stored answers to a question."""
+        with self._turn:
+            numbers = [charge for _, charge in self._index(dataset).about.get(question, [])]
+        return list(self.ledger.stored(numbers).values()) if numbers else []
+
     def _choice(self, index: SnapshotIndex, key: Hashable, axes: tuple[Axis, ...]) -> _Choice:
         """The releases for questions about these boxes, chosen anew when there is one more."""
         choice = self._choices.get(key)
@@ -235,6 +246,9 @@ class StoredReleases:
         for release in new:
             index.snapshots[release.snapshot].enter(release, index.grids[release.grid])
             index.seq = release.seq
+            if release.about is not None:
+                insort(index.about[release.about], (least_scale(release.scales), release.charge))
+                del index.about[release.about][_MOST_ALIKE:]
         return index
 
     def _releases(self, numbers: Sequence[int]) -> list[StoredRelease]:

@@ -117,13 +117,6 @@ class Record(ABC):
         with self._store.reading() as connection:
             return refined(connection, numbers)
 
-    def about(self, question: str) -> list[StoredAnswer]:
-        """Settled answers to a question, however accurate, oldest first."""
-        rows = select(charges).join(releases, releases.c.charge == charges.c.id)
-        with self._store.reading() as connection:
-            stored = connection.execute(rows.where(releases.c.about == question).order_by(charges.c.id))
-            return [StoredAnswer(charge_of(row), row.answer) for row in stored]
-
     def grids(self, names: Collection[str]) -> dict[str, str]:
         """Boxes by their names, as JSON."""
         boxes: dict[str, str] = {}
