@@ -1,16 +1,17 @@
 """A server under load: 32 analysts at once, each with a dataset of their own, two workers.
 
-    python -m benchmarks.server [--clients N] [--seconds S] [--rows N] [--workers W] [--slow ROWS]
+    python -m benchmarks.server [--clients N] [--seconds S] [--rows N] [--workers W] [--only P] [--slow ROWS]
 
 *Quotes* ask for one accuracy after another, never the same one twice; *prices* the same without what plain
 privacy costs and what is cheaper (``more=false``); *new plans* for other bins each time; *pages* are the form
 with its price. *Answers* are new questions: each is charged with two durable commits, counted, released and
-stored. *Again* asks for what is already owned. With ``--slow``, quotes and pages are measured once more while
-one question reads that many rows again and again.
+stored. *Again* asks for what is already owned. ``--only`` names the phases to run. With ``--slow``, quotes
+and pages are measured twice more: alone, and while one question reads that many rows again and again.
 
 Requests are written to sockets as bytes and read back by their length, by one thread: ``client ms`` is what
 that takes of a processor, ``server ms`` what all processes of the server take, each for one request. Every
-phase ends after ``--seconds``; the clients share the machine.
+phase ends after ``--seconds``; the clients share the machine. The clock starts when the workers are ready:
+they price usual questions and start the charts' engine once, in the background.
 """
 
 from __future__ import annotations
@@ -88,6 +89,7 @@ def served(place: Path, workers: int) -> Iterator[tuple[int, int]]:
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         try:
             _wait_for(f"http://127.0.0.1:{port}/api/v1/health", process)
+            _wait_until_ready(process.pid)
             yield port, process.pid
         finally:
             process.terminate()
@@ -103,6 +105,15 @@ def _wait_for(address: str, process: subprocess.Popen[bytes]) -> None:
         if process.poll() is not None:
             break
     raise SystemExit("The server did not start.")
+
+
+def _wait_until_ready(process: int) -> None:
+    """Until nothing is left to do but to wait for requests."""
+    before, resting = processor_seconds(process), 0
+    while resting < 3:
+        time.sleep(0.5)
+        now = processor_seconds(process)
+        resting, before = (resting + 1 if now - before < 0.03 else 0), now
 
 
 def processor_seconds(process: int) -> float:
@@ -181,10 +192,11 @@ def load(port: int, process: int, token: str, clients: int, seconds: float, ask:
             if now - start < seconds:
                 begun[number] = now
                 one.send(*ask(number, next(turns)))
+            else:  # others may take longer than a server keeps a connection on which nothing comes
+                chosen.unregister(one.socket)
+                one.socket.close()
     took = time.perf_counter() - start
     own, taken = time.process_time() - own, processor_seconds(process) - before
-    for key in list(chosen.get_map().values()):
-        key.data[0].socket.close()
     return {
         "requests": len(times),
         "per second": len(times) / took,
@@ -202,23 +214,26 @@ def _check(answered: bytes) -> None:
 
 
 @contextmanager
-def a_slow_question(port: int, token: str) -> Iterator[None]:
-    """Somebody asks about the large dataset again and again, each time more closely."""
-    over = threading.Event()
+def a_slow_question(port: int, token: str) -> Iterator[list[float]]:
+    """Somebody asks about the large dataset again and again, each time more closely; how long each took."""
+    over, times = threading.Event(), list[float]()
 
     def ask() -> None:
         one = Connection(port, token)
         for turn in itertools.count():
             if over.is_set():
                 return
+            begun = time.perf_counter()
             one.send(*_post("slow", "answers", _cumulative(20, 1_000 * 0.97**turn)))
-            while one.received() is None:
+            while (answered := one.received()) is None:
                 pass
+            _check(answered)
+            times.append(time.perf_counter() - begun)
 
     asking = threading.Thread(target=ask)
     asking.start()
     try:
-        yield
+        yield times
     finally:
         over.set()
         asking.join()
@@ -245,6 +260,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10, help="for each phase (default 10)")
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--only", default="", help="phases, such as quotes,pages (default: all of them)")
     parser.add_argument("--slow", type=int, default=0, help="rows of one slow question (default: none)")
     args = parser.parse_args()
     clients = args.clients
@@ -265,14 +281,23 @@ def main() -> None:
             def measured(name: str, ask: Ask) -> dict[str, Any]:
                 return {"what": name, **load(port, process, token, clients, args.seconds, ask)}
 
-            rows = [measured(name, ask) for name, ask in phases.items()]
+            chosen = args.only.split(",") if args.only else list(phases)
+            rows = [measured(name, phases[name]) for name in chosen]
             if args.slow:
-                with a_slow_question(port, token):
-                    rows += [measured(f"{name}, one slow", phases[name]) for name in ("quotes", "pages")]
+                watched = ("quotes", "pages")  # once more alone: what they needed for the first time is there
+                rows += [measured(f"{name}, alone", phases[name]) for name in watched]
+                with a_slow_question(port, token) as answered:
+                    rows += [measured(f"{name}, one slow", phases[name]) for name in watched]
         with Workspace(place) as after:
             problems = after.verify()
     print(f"{clients} clients, {args.workers} workers, {args.rows:,} rows in DuckDB")
     show(rows)
+    if args.slow:
+        took = {row["what"]: row["p95 ms"] for row in rows}
+        ratios = (f"{name} {took[f'{name}, one slow'] / took[f'{name}, alone']:.2f}" for name in watched)
+        print(f"p95 beside one slow question ÷ alone: {', '.join(ratios)}")
+        each = f"{len(answered)} times, p50 {p50(answered):,.0f} ms"
+        print(f"that question reads {args.slow:,} rows; it was answered {each}")
     print(f"the ledger {'verifies' if not problems else 'DOES NOT VERIFY: ' + problems[0]} afterwards")
 
 
