@@ -51,6 +51,8 @@ def test_the_promise_that_hides_more_sets_the_price(ws: Workspace, loosened: Dat
     assert float(binding.withdrawn.epsilon) == pytest.approx(0.121732, abs=1e-6)
     assert "Version 1 of the policy is still promised" in str(quote)
     assert "If it were withdrawn: ±50 for ε 0.122." in str(quote)
+    because = "Planned to hide every two values, because of earlier promises that are kept."
+    assert because in quote.explanation and because in str(loosened.explain(question))
     answer = question.ask(max_cost=quote.most)
     assert answer.receipt.cost == quote.epsilon
     (paid,) = answer.receipt.promised

@@ -95,3 +95,44 @@ def test_in_a_shell(tmp_path: Path) -> None:
     shell.must("policy", "set", "people", "salary", "--hide-within", "1")
     shell.must("policy", "publish", "people", "--withdraw", "--yes")
     assert shell.must("policy", "promises", "people", "--json").json["promises"] == []
+
+
+def test_what_binds_and_what_withdrawing_does_over_http(here: Running) -> None:
+    """The price that a quote says withdrawing would make is the one that it makes."""
+    asked = {"question": "cumulative(salary, width=100)", "error": 200}
+    ok(
+        here.analyst.post(
+            f"{SALARIES}/answers", json={"question": "histogram(salary, bins=10)", "epsilon": "0.1"}
+        )
+    )
+    plain = ok(here.analyst.post(f"{SALARIES}/quotes", json=asked))
+    ok(here.curator.put(f"{SALARIES}/policy", json=loosened(1)))
+    change = ok(here.curator.get(f"{SALARIES}/policy/diff"))
+    assert change["kept"].endswith("prices do not fall until then.")
+    ok(here.curator.post(f"{SALARIES}/policy/publish", json={"confirm": True}))
+    priced = ok(here.analyst.post(f"{SALARIES}/quotes", json=asked))
+    binding = priced["binding"]
+    assert priced["most"] == plain["epsilon"] == binding["epsilon"]  # loosened alone nothing is cheaper
+    assert float(binding["withdrawn"]["epsilon"]) < float(priced["most"]) / 2
+    answer = ok(here.analyst.post(f"{SALARIES}/answers", json={"quote_id": priced["quote_id"]}))
+    (paid,) = answer["receipt"]["promised"]
+    assert (paid["version"], paid["epsilon"]) == (binding["version"], binding["epsilon"])
+    ok(here.curator.post(f"{SALARIES}/policy/withdraw", json={"version": binding["version"]}))
+    after = ok(here.analyst.post(f"{SALARIES}/quotes", json={**asked, "error": 190}))
+    assert after["binding"] is None and float(after["epsilon"]) < float(priced["most"])
+
+
+def test_what_binds_in_a_shell(tmp_path: Path) -> None:
+    shell = people(tmp_path)
+    shell.must("ask", "people", "histogram(salary, bins=10)", "--epsilon", "5", "--yes", "--max-cost", "5")
+    shell.must("policy", "set", "people", "salary", "--hide-within", "1")
+    told = shell.must("policy", "publish", "people", "--yes").err
+    assert "prices do not fall until then. To withdraw it at once: --withdraw." in told
+    quoted = shell.must("quote", "people", "cumulative(salary, bins=25)", "--error", "50").out
+    assert "still promised: under it this answer costs" in " ".join(quoted.split())
+    assert "If it were withdrawn: ±50 for ε" in " ".join(quoted.split())
+    tradeoff = shell.must(
+        "tradeoff", "people", "salary", "--query", "cumulative", "--bins", "25", "--error", "50",
+        "--thresholds", "1,1000",
+    ).out  # fmt: skip
+    assert "These prices are for each policy alone." in " ".join(tradeoff.split())

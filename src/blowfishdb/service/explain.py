@@ -66,7 +66,7 @@ def _counts(task: CountTask) -> Explanation:
         sensitivity=most,
         witness=_witness(problem) if problem.refined is None else None,
         mechanism=task.choice.plan.name,
-        considered=task.choice.explain(),
+        considered=f"{task.choice.explain()} {task.beside}".strip(),
         epsilon=str(task.cost),
         known=task.known,
     )

@@ -182,7 +182,15 @@ class CountTask(Task):
 
     @property
     def explanation(self) -> str:
-        return f"{self.choice.plan.explain()} {self.choice.because}".strip()
+        return " ".join(filter(None, (self.choice.plan.explain(), self.choice.because, self.beside)))
+
+    @property
+    def beside(self) -> str:
+        """For what the plan was made where that is not the policy of today alone; else empty."""
+        graph = self.choice.plan.graph
+        if not self.choice.losses or graph == self.problem.graph:
+            return ""
+        return f"Planned to hide {graph.describe()}, because of earlier promises that are kept."
 
     @property
     def free(self) -> bool:

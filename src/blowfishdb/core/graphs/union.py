@@ -19,8 +19,10 @@ from blowfishdb.core.graphs.product import Product
 
 _MOST_EDGES = 200_000
 """Up to these a union that has no shape is written out."""
-_LONGEST = 20_000
+_LONGEST = 2_000
 """Cells of a line up to which graphs between two policies are worth planning for."""
+_SHORT = 300
+"""Cells up to which all of them are; beyond, every other one."""
 
 
 def union(graphs: Sequence[PolicyGraph]) -> PolicyGraph:
@@ -63,15 +65,16 @@ def _unions(graphs: Sequence[PolicyGraph]) -> Iterator[PolicyGraph]:
 def between(graphs: Sequence[PolicyGraph]) -> tuple[PolicyGraph, ...]:
     """Graphs that hide more than some of these policies and less than their union; on a line only.
 
-    Thresholds in powers of two, and each policy with neighbouring cells joined: a policy in several parts has
-    exact totals, which another one may hide.
+    Thresholds in powers of two (of four on longer lines), and each policy with neighbouring cells joined: one
+    in several parts has exact totals, which another one may hide.
     """
     counted = [graph.counted for graph in graphs]
     ends, size = _ends(counted), counted[0].size
     if ends is None or size > _LONGEST:
         return ()
     reaches = sorted(int((end - np.arange(size)).max(initial=0)) for end in ends)
-    steps = [2**power for power in range(reaches[-1].bit_length()) if reaches[0] < 2**power < reaches[-1]]
+    powers = range(0, reaches[-1].bit_length(), 1 if size <= _SHORT else 2)
+    steps = [2**power for power in powers if reaches[0] < 2**power < reaches[-1]]
     joined = np.minimum(np.arange(size) + 1, size - 1)
     lines = [Threshold(size, step) for step in steps]
     linked = [_line(np.maximum(end, joined)) for end in ends if (end < joined).any()]
