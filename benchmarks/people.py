@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -38,6 +39,7 @@ QUESTIONS: dict[str, AskAbout] = {
 }
 WIDE = {f"a{i}": 10 if i < 6 else 1_000 for i in range(8)}  # 10⁶ · 10⁶ cells
 _numbers = count()
+_PASSWORD = "BLOWFISHDB_PEOPLE_PASSWORD"
 
 Select = Callable[[str], Any]
 
@@ -107,7 +109,8 @@ def in_postgres(server: Server, rows: int) -> People:
         with server.connect(schema) as connection:
             yield lambda statement: connection.execute(statement).fetchall()
 
-    return People("PostgreSQL", rows, server.url(schema), opened)
+    os.environ[_PASSWORD] = "pw"  # any will do; a workspace keeps no password, only the name of where it is
+    return People("PostgreSQL", rows, server.url(schema, password=f"${{{_PASSWORD}}}"), opened)
 
 
 Fresh = Callable[[AskAbout], Asking]
