@@ -127,19 +127,21 @@ def _bound(kernel: Kernel) -> Kernel | None:
 
 def _by_policy(kernels: Iterable[Kernel]) -> list[Kernel]:
     """Bounds by distance, one for each policy that releases were made under."""
-    sums: dict[int, tuple[Policy, Epsilon]] = {}
+    sums: dict[int, int] = defaultdict(int)
+    policies: dict[int, Policy] = {}
     others: list[Kernel] = []
     stack = list(kernels)[::-1]
     while stack:
         kernel = stack.pop()
         if isinstance(kernel, ByDistance):
-            before = sums.get(id(kernel.policy), (kernel.policy, Epsilon(0)))[1]
-            sums[id(kernel.policy)] = kernel.policy, before + kernel.epsilon
+            policies[id(kernel.policy)] = kernel.policy
+            sums[id(kernel.policy)] += kernel.epsilon.nano
         elif isinstance(kernel, Added):
             stack += kernel.kernels[::-1]
         else:
             others.append(kernel)
-    return [*(ByDistance(policy, epsilon) for policy, epsilon in sums.values()), *others]
+    bounds = (ByDistance(policies[key], Epsilon.from_nano(nano)) for key, nano in sums.items())
+    return [*bounds, *others]
 
 
 # --- one kernel for the same columns ----------------------------------------------------------------------

@@ -149,12 +149,14 @@ def _measured(ledger: Ledger, dataset: str, wanted: Set[int], rows_per_person: i
 def _scaled(shape: ByRows, scales: str) -> ByRows:
     """The same rows with the noise of another release; exact rows that nobody was shown come last."""
     own = tuple(_fraction(scale) for scale in json.loads(scales))
-    return replace(shape, scales=(*own, *shape.scales[len(own) :]))
+    scales_of_all = (*own, *shape.scales[len(own) :])
+    return ByRows(shape.axes, shape.rows, scales_of_all, shape.which, shape.rows_per_person)
 
 
 @lru_cache(maxsize=4096)
 def _fraction(text: str) -> Fraction:
-    return Fraction(text)
+    above, _, below = text.partition("/")
+    return Fraction(int(above), int(below or 1))
 
 
 def _kernel(
