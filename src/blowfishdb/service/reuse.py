@@ -207,7 +207,7 @@ class StoredReleases:
         """The least noisy of the stored answers to a question."""
         with self._turn:
             numbers = [charge for _, charge in self._index(dataset).about.get(question, [])]
-        return list(self.ledger.stored(numbers).values()) if numbers else []
+        return self.ledger.at_hand(numbers) if numbers else []
 
     def _choice(self, index: SnapshotIndex, key: Hashable, axes: tuple[Axis, ...]) -> _Choice:
         """The releases for questions about these boxes, chosen anew when there is one more."""

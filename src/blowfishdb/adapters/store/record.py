@@ -94,23 +94,28 @@ class Record(ABC):
 
     def stored(self, numbers: Collection[int]) -> dict[int, StoredAnswer]:
         """Settled answers by their numbers; those that there are."""
-        answers: dict[int, StoredAnswer] = {}
         with self._store.reading() as connection:
-            for some in in_parts([number for number in numbers if 0 < number <= _LARGEST]):
-                rows = select(charges).where(charges.c.id.in_(some), charges.c.state == State.SETTLED.value)
-                answers |= {
-                    row.id: StoredAnswer(charge_of(row), row.answer) for row in connection.execute(rows)
-                }
-        return answers
+            return _stored(connection, numbers)
+
+    def at_hand(self, numbers: Sequence[int]) -> list[StoredAnswer]:
+        """A few of them, kept in memory until anything is changed: what every price looks at."""
+        read = self._store.recalled(("stored", *numbers), lambda connection: _stored(connection, numbers))
+        return list(read.values())
 
     def releases(self, dataset: str, *, after: int = 0) -> list[IndexedRelease]:
         """What was measured for the answers of a dataset that were settled behind event ``after``, in order.
 
         Whoever writes waits for its turn, so none appears later in front of one that was seen.
         """
-        with self._store.reading() as connection:
+
+        def read(connection: Connection) -> list[IndexedRelease]:
             rows = connection.execute(_RELEASES, {"of_dataset": dataset, "behind": after})
             return [release_of(row) for row in rows]
+
+        if not after:  # all of them: they are read once, and need not be kept twice
+            with self._store.reading() as connection:
+                return read(connection)
+        return [*self._store.recalled(("releases", dataset, after), read)]
 
     def refined(self, numbers: Collection[int]) -> set[int]:
         """Which of these releases cannot be refined any more."""
@@ -166,6 +171,14 @@ class Record(ABC):
     def verify(self) -> list[str]:
         """What is wrong with the books, in words; nothing if they are in order."""
         return list(self.audit().problems)
+
+
+def _stored(connection: Connection, numbers: Collection[int]) -> dict[int, StoredAnswer]:
+    answers: dict[int, StoredAnswer] = {}
+    for some in in_parts([number for number in numbers if 0 < number <= _LARGEST]):
+        rows = select(charges).where(charges.c.id.in_(some), charges.c.state == State.SETTLED.value)
+        answers |= {row.id: StoredAnswer(charge_of(row), row.answer) for row in connection.execute(rows)}
+    return answers
 
 
 def _page(
