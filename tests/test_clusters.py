@@ -240,8 +240,8 @@ def test_the_whole_cost_is_reserved_before_the_first_statement(
     assert seen == ["5"] * 5
 
 
-def test_an_earlier_promise_is_charged_by_distance(points: Dataset) -> None:
-    """Within 10 was hidden when something was answered, within 5 is now: two steps for each such pair."""
+def test_an_earlier_promise_loses_no_more_than_is_stated(points: Dataset) -> None:
+    """Within 10 was hidden when something was answered, within 5 is now: clusters are made for the former."""
     for distance in (10, 5):
         line = bf.graphs.Threshold(100, distance)
         points.publish(bf.Policy.by_column(DOMAIN, {"x": line, "y": line}), confirm=True)
@@ -249,7 +249,7 @@ def test_an_earlier_promise_is_charged_by_distance(points: Dataset) -> None:
     (before,) = points.gateway.kept("points")
     asked(points, "1").ask()
     (after,) = points.gateway.kept("points")
-    assert str(before.remaining - after.remaining) == "2" and not points.gateway.verify()
+    assert str(before.remaining - after.remaining) == "1" and not points.gateway.verify()
 
 
 def test_several_rows_of_a_person_share_the_cost(tmp_path: Path) -> None:

@@ -115,15 +115,18 @@ class Remote(Datasets):
 
     def propose(self, name: str, policy: Policy) -> PolicyDifference:
         """What would change, in words."""
-        from blowfishdb.core.policy.words import difference  # not for those who only ask
+        from blowfishdb.core.policy.words import difference, stays_promised  # not for those who only ask
 
-        published = self.facts(name).policy
-        if policy.domain != published.domain:
+        facts = self.facts(name)
+        if policy.domain != facts.policy.domain:
             raise errors.PolicyConflict(
                 f"This policy is about other columns than '{name}' declares.",
                 fixes=("build it from dataset.schema",),
             )
-        return difference(published, policy)
+        change = difference(facts.policy, policy)
+        if not self.budget(name).used:
+            return change
+        return replace(change, kept=stays_promised(facts.policy_version, change))
 
     def past(self, name: str, policy: Policy) -> PastLoss:
         """What answers so far lost between values that ``policy`` hides."""
