@@ -228,3 +228,54 @@ def test_what_is_free_is_said_before_anything_is_bought(ws: Workspace) -> None:
     assert f"Free now: ±{quote.free_now:,.4g}." in str(quote)
     free = ws["people"]["age"].histogram(bins=10).accurate_to(np.ceil(quote.free_now)).ask()
     assert not free.receipt.cost
+
+
+READ_OFF = {
+    "top": lambda ds, alpha: ds["age"].top(3, bins=20).accurate_to(2 * alpha),
+    "above": lambda ds, alpha: ds["age"].above(50, bins=20).accurate_to(alpha),
+    "median": lambda ds, alpha: ds["age"].median(bins=20).accurate_to(alpha),
+    "quartiles": lambda ds, alpha: ds["age"].quantiles([0.25, 0.75], bins=20).accurate_to(alpha),
+}
+
+
+@pytest.mark.parametrize("kind", READ_OFF)
+def test_what_is_read_from_the_same_counts_is_free(ws: Workspace, kind: str) -> None:
+    people, asked = ws["people"], READ_OFF[kind]
+    counts = (
+        people["age"].histogram(bins=20) if kind in ("top", "above") else people["age"].cumulative(bins=20)
+    )
+    bought = counts.accurate_to(40).ask()
+    assert not asked(people, 39).quote().owned
+    quote = asked(people, 40).quote()
+    assert quote.owned
+    assert f"read off answer {bought.number}" in quote.explanation
+    answer = asked(people, 60).ask()
+    assert not answer.receipt.cost
+    assert answer.alpha == asked(people, 40).terms.accuracy.alpha
+    assert (answer.raw == bought.raw).all()
+    assert ws.budget("people").spent == bought.receipt.epsilon
+
+
+def test_a_promise_in_one_direction_is_none_in_both(ws: Workspace) -> None:
+    """The fullest bins need less than every bin: what was bought for them is not given for all bars."""
+    people = ws["people"]
+    people["age"].above(50, bins=20).accurate_to(40).ask()
+    assert not people["age"].histogram(bins=20).accurate_to(40).quote().owned
+    assert people["age"].histogram(bins=20).accurate_to(60).quote().owned
+
+
+def test_what_is_read_off_keeps_its_promise(ws: Workspace) -> None:
+    """How often a quartile is out of its interval that is read off a curve within ±60 at 80 %."""
+    people, ages = ws["people"], np.sort(np.arange(ROWS) * 7 % 100)
+    true = np.quantile(ages, [0.25, 0.5, 0.75], method="inverted_cdf")
+    people.budget.set(1_000)
+    wrong, rounds = 0, 15
+    for _ in range(rounds):
+        people["age"].cumulative(bins=20).accurate_to(60, confidence=0.8).ask()
+        read = people["age"].quantiles([0.25, 0.5, 0.75], bins=20).accurate_to(60, confidence=0.8).ask()
+        assert not read.receipt.cost
+        assert read.low is not None
+        assert read.high is not None
+        wrong += bool(((true < read.low) | (true > read.high)).any())
+        people.refresh()
+    assert wrong <= 9  # at 20 % more than 9 of 15 come about once in 9,000 runs

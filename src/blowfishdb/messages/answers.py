@@ -13,7 +13,6 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.arrays import BoolArray, FloatArray
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidInput
@@ -131,13 +130,6 @@ class Answer(Message):
     def number(self) -> int:
         """The number under which it is stored; 0 for a preview."""
         return int(self.receipt.charge) if self.receipt.charge.isdecimal() else 0
-
-    def meets(self, asked: Accuracy) -> bool:
-        """Whether as much is promised as was asked."""
-        if self.alpha is None or self.beta is None:
-            return False
-        everywhere = self.simultaneous or not asked.simultaneous
-        return self.alpha <= asked.alpha and self.beta <= asked.beta and everywhere
 
     @property
     def promise(self) -> str:

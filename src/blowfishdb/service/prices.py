@@ -7,11 +7,14 @@ import math
 from abc import ABC
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, final
+
+import numpy as np
 
 from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.adapters.store.values import StoredAnswer
 from blowfishdb.core.accuracy import LARGEST_EPSILON, Accuracy
+from blowfishdb.core.arrays import BoolArray
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.cancellation import Cancellation
 from blowfishdb.core.domain.predicates import Everything
@@ -34,10 +37,33 @@ from blowfishdb.service.policies import FROM_STORED, past_loss, times_left
 from blowfishdb.service.records import DatasetEntry
 from blowfishdb.service.reuse import Basket, StoredReleases
 from blowfishdb.service.standing import Standing
-from blowfishdb.service.tasks import CountTask, ErrorBound, Problem, Task, identities, named_anew, subject
+from blowfishdb.service.tasks import CountTask, ErrorBound, Problem, Task, counted, identities, named_anew
 
 _USEFUL: Final = 10
 """A free answer is mentioned up to so many times the error that was asked for."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Closest:
+    """A stored answer, and what is promised of the counts behind it."""
+
+    stored: StoredAnswer
+    answer: Answer
+    bound: ErrorBound
+
+    @property
+    def exact(self) -> BoolArray:
+        """Which counts are known to carry no noise; of answers that show something else none is."""
+        shown = len(self.answer.exact) == len(self.answer.raw)
+        return self.answer.exact if shown else np.zeros(len(self.answer.raw), dtype=np.bool_)
+
+    @classmethod
+    def of(cls, stored: StoredAnswer) -> Closest | None:
+        """None for an answer of which nothing is on record but what it says."""
+        body = json.loads(stored.answer)
+        bound = body.get("bound")
+        return None if bound is None else cls(stored, Answer.from_plain(body["answer"]), ErrorBound(**bound))
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,11 +163,13 @@ class Prices(ABC):
         dataset, request = self.datasets(request.dataset), self.resolved(request)
         task = self._task(request, dataset)
         stored = self._answered(request, dataset, task.problem)
-        sharpens = None if stored is not None else self._sharpened(request, dataset, task)
-        offer = None if stored is not None or task.given else self._offer(request, dataset, task.problem)
-        owned = stored is not None or offer is not None
+        closest = None if stored is not None else self._closest(request, dataset, task.problem)
+        out = stored is not None or closest is not None
+        sharpens = None if out else self._sharpened(request, dataset, task)
+        offer = None if out or task.given else self._offer(request, dataset, task.problem)
+        owned = out or offer is not None
         promise, left = task.promise, self.ledger.left(dataset.name, request.user)
-        alpha = self._given(stored, offer, request, task)
+        alpha = self._given(stored, offer, request, task) if closest is None else closest.bound.alpha
         kept = () if owned or task.given else self._under_promises(dataset, task)
         times = times_left(task.cost, left, kept)
         cancel.check()
@@ -153,8 +181,8 @@ class Prices(ABC):
             alpha=alpha,
             beta=promise and promise.beta,
             simultaneous=promise is not None and promise.simultaneous,
-            mechanism=FROM_STORED if offer else task.mechanism,
-            explanation=_explained(offer) if offer else _as_of(stored, dataset) or task.explanation,
+            mechanism=FROM_STORED if offer or closest else task.mechanism,
+            explanation=_explained(closest, offer) or _as_of(stored, dataset) or task.explanation,
             policy=dataset.policy.describe(),
             policy_version=dataset.policy_version,
             plain_epsilon=None,
@@ -192,12 +220,29 @@ class Prices(ABC):
         asked = request.terms.accuracy
         if asked is None or request.terms.mechanism is not None or dataset.kind is SourceKind.LIVE:
             return same
-        owned = [
-            (answer.alpha, -stored.charge.id, stored)
-            for stored in self.owned.about(dataset.name, subject(request, dataset, problem))
-            if (answer := read_answer(stored)).alpha is not None and answer.meets(asked)
-        ]
-        return min(owned)[2] if owned else same
+        closest = self._closest(request, dataset, problem)
+        very_same = closest is not None and closest.answer.form == request.form.to_plain()
+        return closest.stored if closest is not None and very_same else same
+
+    def _closest(self, request: Request, dataset: DatasetEntry, problem: Problem) -> Closest | None:
+        """The closest stored answer that is read from the same counts, if it is as close as was asked.
+
+        That all counts are within their margin is one event, so it holds whatever is read off them, and
+        whatever made someone ask.
+        """
+        asked, name = request.terms.accuracy, counted(dataset, problem)
+        if asked is None or name is None or not isinstance(problem, Projected):
+            return None
+        if request.terms.mechanism is not None or dataset.kind is SourceKind.LIVE:
+            return None
+        needed = request.counts.kind.requirement(asked, problem.axes)
+        owned = [Closest.of(stored) for stored in self.owned.about(dataset.name, name)]
+        close = [one for one in owned if one is not None and one.bound.meets(needed)]
+        best = min(close, key=lambda one: (one.bound.margin, -one.stored.charge.id), default=None)
+        if best is None:
+            return None
+        alpha = request.counts.kind.promised(best.bound.margin, problem.axes)
+        return replace(best, bound=replace(best.bound, alpha=alpha))
 
     def _sharpened(self, request: Request, dataset: DatasetEntry, task: Task) -> Sharpening | None:
         """The answer that the task makes more accurate, if it does."""
@@ -337,7 +382,11 @@ def _as_of(stored: StoredAnswer | None, dataset: DatasetEntry) -> str:
     return f"Answered as of {stored.charge.changed_at:%Y-%m-%d %H:%M} UTC; the rows may have changed since."
 
 
-def _explained(offer: Offer) -> str:
+def _explained(closest: Closest | None, offer: Offer | None) -> str:
+    if closest is not None:
+        return f"It is read off answer {closest.stored.charge.id}."
+    if offer is None:
+        return ""
     used = len(offer.combination.releases)
     return f"It follows by arithmetic from {used:,} stored answer{'s' if used > 1 else ''}."
 

@@ -18,7 +18,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
@@ -40,6 +40,7 @@ from blowfishdb.core.noise import Noise
 from blowfishdb.core.questions.kinds import Release
 from blowfishdb.core.questions.projection import Projected
 from blowfishdb.mechanisms.best import KnownAnswers
+from blowfishdb.mechanisms.reuse import Label
 from blowfishdb.messages.answers import Answer, PaidUnder, Receipt
 from blowfishdb.messages.questions import Request
 from blowfishdb.service.planning import project_any
@@ -54,8 +55,8 @@ from blowfishdb.service.tasks import (
     Problem,
     Task,
     answer_of,
+    counted,
     identity,
-    subject,
 )
 
 _PLANS: Final = 5
@@ -95,7 +96,7 @@ class Service(Prices):
             return earlier
         dataset, request = self.datasets(request.dataset), self.resolved(request, self.ask)
         problem = project_any(request, dataset.policy)
-        sources = (self._stored, self._known, self._reused)
+        sources = (self._stored, self._known, self._read_off, self._reused)
         free = (source(request, dataset, problem, together) for source in sources)
         answer = next((found for found in free if found is not None), None)
         if answer is not None:
@@ -179,6 +180,18 @@ class Service(Prices):
         outcome = Outcome(partial(task.answer, plan.told()))
         return self._record(outcome, request, dataset, problem, plan.name, task.known)
 
+    def _read_off(
+        self, request: Request, dataset: DatasetEntry, problem: Problem, together: Basket | None
+    ) -> Answer | None:
+        """What can be read off stored counts that are as close as is needed, on record like every other."""
+        closest = self._closest(request, dataset, problem)
+        if closest is None:
+            return None
+        assert isinstance(problem, Projected)
+        release = Release(closest.answer.raw, closest.exact, closest.bound.margin, closest.bound.simultaneous)
+        answer = partial(answer_of, request, problem, closest.bound, release, interval=Label.ANY.value)
+        return self._record(Outcome(answer), request, dataset, problem, FROM_STORED)
+
     def _reused(
         self, request: Request, dataset: DatasetEntry, problem: Problem, together: Basket | None
     ) -> Answer | None:
@@ -214,8 +227,7 @@ class Service(Prices):
             outcome = statement.run(self.noise)
             receipt = _receipt(request, dataset, charge, task.mechanism, statement.sql, task.known, losses)
             declared = None if dataset.copy is not None else dataset.version  # a copy cannot change meanwhile
-            about = subject(request, dataset, task.problem)
-            return self._settle(charge, outcome, receipt, about, declared)
+            return self._settle(charge, outcome, receipt, _bound(dataset, task), declared)
 
     def _record(
         self,
@@ -232,14 +244,19 @@ class Service(Prices):
         charge = self._reserve(request, dataset, problem, how, Epsilon(0), nothing, reading=False)
         try:
             receipt = _receipt(request, dataset, charge, mechanism, "", known)
-            return self._settle(charge, outcome, receipt, subject(request, dataset, problem))
+            return self._settle(charge, outcome, receipt)
         except BaseException:
             with suppress(WorkspaceError):
                 self.ledger.void(charge)
             raise
 
     def _settle(
-        self, charge: Charge, outcome: Outcome, receipt: Receipt, about: str, declared: int | None = None
+        self,
+        charge: Charge,
+        outcome: Outcome,
+        receipt: Receipt,
+        bound: Mapping[str, object] | None = None,
+        declared: int | None = None,
     ) -> Answer:
         """Step 7: the answer as it was given is kept, with what was measured for it."""
         answer = outcome.answer(receipt)
@@ -248,7 +265,7 @@ class Service(Prices):
                 "answer": answer.to_plain(),
                 "release": outcome.kept,
                 "replaces": charge.refines,
-                "about": about,
+                **(bound or {}),
             }
         )
         self.ledger.settle(charge, body, declared=declared)
@@ -328,6 +345,14 @@ class Service(Prices):
             if isinstance(error, BlowfishError):
                 error.charged = bool(charge.amount)
             raise
+
+
+def _bound(dataset: DatasetEntry, task: Task) -> dict[str, object]:
+    """What is promised of the counts behind an answer: others are read from them for nothing."""
+    promise = task.promise
+    if promise is None:
+        return {}
+    return {"about": counted(dataset, task.problem), "bound": asdict(promise)}
 
 
 def _only_rows_changed(before: DatasetEntry, now: DatasetEntry) -> bool:

@@ -35,12 +35,15 @@ from blowfishdb.mechanisms.kmeans import Clustering, ClusterPlan, HistogramClust
 from blowfishdb.mechanisms.laplace import LaplaceOnWorkload
 from blowfishdb.mechanisms.losses import ByDistance, Kernel, kernel_of
 from blowfishdb.mechanisms.plan import EarlierRelease, Observation, Plan
+from blowfishdb.mechanisms.reuse.stored import plain_axes, plain_rows, rows_of
 from blowfishdb.messages.answers import Answer, Places, Receipt
 from blowfishdb.messages.questions import Request
 from blowfishdb.service.records import DatasetEntry
 from blowfishdb.service.reuse import stored_release
 
 Problem = Projected | ClusterProblem
+
+_MOST_NAMED = 20_000  # questions; beyond these a name would take longer than what it saves
 
 
 @final
@@ -52,6 +55,11 @@ class ErrorBound:
     alpha: float
     beta: float
     simultaneous: bool
+
+    def meets(self, needed: Accuracy) -> bool:
+        """Whether counts within this margin are as close as is needed."""
+        everywhere = self.simultaneous or not needed.simultaneous
+        return self.margin <= needed.alpha and self.beta <= needed.beta and everywhere
 
 
 @final
@@ -399,7 +407,9 @@ def identities(request: Request, dataset: DatasetEntry, problem: Problem) -> Ite
     """The name under which a question is stored, then the one that earlier versions gave it, if another."""
     accuracy = request.terms.accuracy
     named = {
-        **_asked(request, dataset, problem),
+        "dataset": dataset.name,
+        "snapshot": dataset.snapshot,
+        **_parts(request, problem),
         "accuracy": accuracy and _accuracy_text(accuracy, float(accuracy.alpha)),
         "epsilon": request.terms.epsilon and str(request.terms.epsilon),
         **({} if request.terms.mechanism is None else {"mechanism": request.terms.mechanism}),
@@ -409,13 +419,21 @@ def identities(request: Request, dataset: DatasetEntry, problem: Problem) -> Ite
         yield digest({**named, "accuracy": _accuracy_text(accuracy, int(accuracy.alpha))})
 
 
-def subject(request: Request, dataset: DatasetEntry, problem: Problem) -> str:
-    """The name of a question however accurately it is answered."""
-    return digest(_asked(request, dataset, problem))
+def counted(dataset: DatasetEntry, problem: Problem) -> str | None:
+    """The name of the counts that a question is read from, whatever is read and however closely.
 
-
-def _asked(request: Request, dataset: DatasetEntry, problem: Problem) -> dict[str, Any]:
-    return {"dataset": dataset.name, "snapshot": dataset.snapshot, **_parts(request, problem)}
+    A histogram and its fullest bins, a curve and its quartiles are read from the same counts.
+    """
+    if not isinstance(problem, Projected) or problem.workload.count > _MOST_NAMED:
+        return None
+    named = {
+        "dataset": dataset.name,
+        "snapshot": dataset.snapshot,
+        "axes": plain_axes(problem.cells.axes),
+        "rows": plain_rows(rows_of(problem.workload)),
+        "denominator": problem.workload.denominator,
+    }
+    return digest(named)
 
 
 def _parts(request: Request, problem: Problem) -> dict[str, Any]:

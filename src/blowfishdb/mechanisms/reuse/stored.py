@@ -268,14 +268,14 @@ class StoredRelease:
 
     def to_plain(self) -> Plain:
         """The release as JSON-ready data."""
-        used = None if self.used is None else _plain_rows(self.used)
+        used = None if self.used is None else plain_rows(self.used)
         return {**self._measured(), "values": self.values.tolist(), "number": self.number, "used": used}
 
     def _measured(self) -> Plain:
         uniform = len(self.distinct) == 1
         return {
             "axes": plain_axes(self.axes),
-            "rows": _plain_rows(self.rows),
+            "rows": plain_rows(self.rows),
             "scales": [str(scale) for scale in self.distinct],
             "which": None if uniform else self.which.tolist(),
         }
@@ -310,7 +310,8 @@ def plain_axes(axes: Sequence[Axis]) -> list[Plain]:
     ]
 
 
-def _plain_rows(rows: Rows) -> Plain:
+def plain_rows(rows: Rows) -> Plain:
+    """Rows as JSON-ready data, in their shortest form."""
     if isinstance(rows, Sparse):
         return {
             "kind": "sparse",
