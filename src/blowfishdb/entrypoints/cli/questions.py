@@ -196,7 +196,8 @@ def _buy(here: Session, gateway: Datasets, asking: Asking, payment: PaymentOptio
     if output is not None and form is not None:
         write(answer, output, form)
     status = gateway.budget(asking.dataset)
-    closer = None if here.json else _closer(gateway[asking.dataset], answer)
+    paid = not here.json and bool(answer.receipt.cost)
+    closer = _closer(gateway[asking.dataset], answer) if paid else None
     here.say(
         answer.to_plain(),
         answer_chart(answer),
