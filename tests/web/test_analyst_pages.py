@@ -135,16 +135,16 @@ def test_nothing_asked_yet(browser: object, tmp_path: Path) -> None:
 def test_a_change_fetches_the_quote_and_nothing_around_it(page_for: PageFor) -> None:
     page = page_for("analyst")
     page.goto("/datasets/salaries/ask")
-    part = page.request.get("/datasets/salaries/ask?error=70", headers={"Part": "quote"}).text()
+    part = page.request.get("/datasets/salaries/ask?error=23", headers={"Part": "quote"}).text()
     assert "Spend" in part and "<html" not in part and 'id="ask"' not in part
-    with page.expect_response(lambda answer: "error=71" in answer.url) as waiting:
-        page.get_by_label("within ±").fill("71")
+    with page.expect_response(lambda answer: "error=24" in answer.url) as waiting:
+        page.get_by_label("within ±").fill("24")
     assert len(waiting.value.text()) < len(page.content()) / 2
-    expect(page.locator("#quote .promise")).to_contain_text("within 71 people")
+    expect(page.locator("#quote .promise")).to_contain_text("within 24 people")
 
 
 @pytest.mark.parametrize(
-    ("query", "said"), [("error=70", "Spend"), ("error=0.5", "What fits"), ("column=region", "Why")]
+    ("query", "said"), [("error=23", "Spend"), ("error=0.5", "What fits"), ("column=region", "Why")]
 )
 def test_on_a_telephone_the_price_is_always_in_sight(page_for: PageFor, query: str, said: str) -> None:
     page = page_for("analyst", viewport={"width": 390, "height": 700})
