@@ -27,9 +27,10 @@ from blowfishdb.core.constraints.under_policy import Refined
 from blowfishdb.core.domain.bins import LIMIT
 from blowfishdb.core.errors import Infeasible, NotProven, TooLarge
 from blowfishdb.core.graphs import Explicit, Full, PolicyGraph
-from blowfishdb.core.workloads import Workload
+from blowfishdb.core.workloads import Selected, Workload
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.edge_noise import EdgeNoise
+from blowfishdb.mechanisms.filtered import Filtered
 from blowfishdb.mechanisms.hierarchical import Hierarchical
 from blowfishdb.mechanisms.laplace import Laplace, LaplaceOnCells, LaplaceOnWorkload
 from blowfishdb.mechanisms.linear.strategy import UnitScales
@@ -114,6 +115,7 @@ class Best(Mechanism):
             EdgeNoise(),
             OrderedHierarchical(),
             Hierarchical(),
+            Filtered(),
         )
         object.__setattr__(self, "candidates", default if candidates is None else tuple(candidates))
 
@@ -215,6 +217,8 @@ def _has_a_chance(
             return workload.count <= LIMIT and _noise_on_answers(workload, graph) <= _HOPELESS * least
         case EdgeNoise():
             return graph.edge_count <= _SPARSE * graph.size and workload.count <= LIMIT
+        case Filtered():
+            return isinstance(workload, Selected)
         case OrderedHierarchical() | Hierarchical():  # boxes and S nodes are worse than hats and ramps
             return not optimized and isinstance(workload, LineQuestions)
         case _:
