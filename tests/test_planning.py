@@ -19,7 +19,6 @@ from blowfishdb.mechanisms import DATA_DEPENDENT, NAMED
 from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.questions import Terms
 from blowfishdb.messages.quotes import Quote, Tradeoff
-from blowfishdb.service.reuse import _combinable
 from blowfishdb.workspace.datasets import Dataset
 from blowfishdb.workspace.embedded import Workspace
 
@@ -300,7 +299,8 @@ class TestWhatIsCombined:
     def combined(self, people: Dataset, question: str) -> list[int]:
         service = people.gateway._service
         axes = service.plan(people.question(question).accurate_to(500).request()).problem.cells.axes
-        return [release.number for release in _combinable(service.owned._releases("people", 1), axes)]
+        owned = service.owned
+        return list(owned._choice(owned._index("people").snapshots[1], question, axes).numbers)
 
     def test_a_fine_release_on_another_column_is_left_out(self, people: Dataset) -> None:
         fine = people["salary"].histogram(bins=5_000).accurate_to(50).ask().number
