@@ -60,6 +60,15 @@ def test_only_the_difference_is_paid(ws: Workspace, closer: float, difference: f
     assert not ws.audit().problems
 
 
+def test_what_was_paid_before_is_no_dividend_of_the_policy(ws: Workspace) -> None:
+    """Everything is hidden here: plain differential privacy would cost as much from scratch."""
+    bars(ws, 100).ask()
+    quote = ws["people"]["age"].histogram(bins=20).accurate_to(50).quote()
+    assert quote.sharpens is not None
+    assert quote.dividend == pytest.approx(1, abs=0.01)
+    assert not quote.alternatives, "±100 is answered already, and not cheaper"
+
+
 def test_a_chain_costs_what_its_last_link_does(ws: Workspace) -> None:
     scratch = bars(ws, 10).quote().epsilon
     for alpha in (200, 100, 50, 20, 10):

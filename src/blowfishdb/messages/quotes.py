@@ -189,13 +189,15 @@ class Quote(Message):
     def dividend(self) -> float | None:
         """How many times more the best plain-DP plan would cost, or be off by where an ε was stated.
 
+        Of an answer that is sharpened the price from scratch is compared: what was paid before is no dividend.
         None where this answer is free, or exact.
         """
         if self.plain_epsilon is None or not self.most:
             return None
         if self.plain_alpha is not None:
             return self.plain_alpha / self.alpha if self.alpha else None
-        return float(self.plain_epsilon) / float(self.most)
+        own = self.most if self.sharpens is None else self.sharpens.instead
+        return float(self.plain_epsilon) / float(own)
 
     @property
     def at_least(self) -> str:

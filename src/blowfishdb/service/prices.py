@@ -207,7 +207,7 @@ class Prices(ABC):
             quote,
             free_now=self._free_now(request, dataset, task),
             promises=self._withdrawing(task, dataset, quote),
-            alternatives=cheaper(self.planner, task, self.standing(dataset)),
+            alternatives=() if sharpens else cheaper(self.planner, task, self.standing(dataset)),
             fits=self._fits(task, dataset, left, kept) if times < 1 else (),
         )
 
