@@ -23,6 +23,7 @@ BENCHMARKS = {
     "adaptive": "data-dependent trees on real histograms: error beside what does not look, and time",
     "adaptive_choice": "what Adaptive takes under which policy, and its error over the best that is promised",
     "reuse_time": "reading an answer from stored ones, beside planning it afresh",
+    "prices": "what analysts pay who explore, beside an earlier version",
     "plan_time": "time to plan and to quote, against the number of cells",
 }
 

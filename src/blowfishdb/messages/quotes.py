@@ -189,7 +189,7 @@ class Quote(Message):
     def dividend(self) -> float | None:
         """How many times more the best plain-DP plan would cost, or be off by where an ε was stated.
 
-        Of an answer that is sharpened the price from scratch is compared: what was paid before is no dividend.
+        Of an answer that is sharpened the price from scratch counts: what was paid before is no dividend.
         None where this answer is free, or exact.
         """
         if self.plain_epsilon is None or not self.most:
