@@ -71,7 +71,7 @@ SAID: dict[str, tuple[str, dict[str, Any], str]] = {
     ),
     "count, exact": ("count()", {"epsilon": "1"}, EXACT),
     "sum": ("sum(age)", {"error": 5_000}, f"{RUNS} the sum is within 5,000 of the truth."),
-    "mean": ("mean(age)", {"error": 2.5}, f"{RUNS} the mean is within 2.5 of the truth."),
+    "mean": ("mean(age)", {"error": 1.5}, f"{RUNS} the mean is within 1.5 of the truth."),
     "top": (
         "top(region, 2)",
         {"error": 80},
@@ -80,9 +80,9 @@ SAID: dict[str, tuple[str, dict[str, Any], str]] = {
     ),
     "above": (
         "above(region, 100)",
-        {"error": 80},
-        f"{RUNS} no bin is listed that is more than 80 people below the limit, and none is missed that is "
-        "more than 80 above it.",
+        {"error": 40},
+        f"{RUNS} no bin is listed that is more than 40 people below the limit, and none is missed that is "
+        "more than 40 above it.",
     ),
     "clusters": ("clusters(age, k=2)", {"epsilon": "1"}, NO_PROMISE),
     "adaptive": ("histogram(salary, bins=20)", {"epsilon": "1", "mechanism": "adaptive"}, NO_PROMISE),

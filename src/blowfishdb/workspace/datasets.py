@@ -40,7 +40,7 @@ class Dataset:
 
     >>> adults = people.where(bf.col("age") >= 30)
     >>> print(adults["region"].histogram().accurate_to(50).quote())
-    histogram of region (3 bins) where age >= 30 of people: costs ε = 0.161. In 95 of 100 runs every bar is
+    histogram of region (3 bins) where age >= 30 of people: costs ε = 0.135. In 95 of 100 runs every bar is
     within 50 people of the truth.
     >>> people.sql("SELECT SUM(age) FROM people WITH ERROR 1000").quote().promise
     'In 95 of 100 runs the sum is within 1,000 of the truth.'
