@@ -254,7 +254,9 @@ def test_what_is_read_from_the_same_counts_is_free(ws: Workspace, kind: str) -> 
         people["age"].histogram(bins=20) if kind in ("top", "above") else people["age"].cumulative(bins=20)
     )
     bought = counts.accurate_to(40).ask()
-    assert not asked(people, 39).quote().owned
+    closer = asked(people, 39).quote()
+    assert not closer.owned
+    assert closer.free_now == asked(people, 40).terms.accuracy.alpha
     quote = asked(people, 40).quote()
     assert quote.owned
     assert f"read off answer {bought.number}" in quote.explanation

@@ -224,8 +224,12 @@ class Prices(ABC):
         very_same = closest is not None and closest.answer.form == request.form.to_plain()
         return closest.stored if closest is not None and very_same else same
 
-    def _closest(self, request: Request, dataset: DatasetEntry, problem: Problem) -> Closest | None:
+    def _closest(
+        self, request: Request, dataset: DatasetEntry, problem: Problem, *, times: float = 1
+    ) -> Closest | None:
         """The closest stored answer that is read from the same counts, if it is as close as was asked.
+
+        Or within so many ``times`` the error that was asked for.
 
         That all counts are within their margin is one event, so it holds whatever is read off them, and
         whatever made someone ask.
@@ -237,7 +241,8 @@ class Prices(ABC):
             return None
         needed = request.counts.kind.requirement(asked, problem.axes)
         owned = [Closest.of(stored) for stored in self.owned.about(dataset.name, name)]
-        close = [one for one in owned if one is not None and one.bound.meets(needed)]
+        within = replace(needed, alpha=times * needed.alpha)
+        close = [one for one in owned if one is not None and one.bound.meets(within)]
         best = min(close, key=lambda one: (one.bound.margin, -one.stored.charge.id), default=None)
         if best is None:
             return None
@@ -298,8 +303,12 @@ class Prices(ABC):
         if asked is None or not isinstance(problem, Projected) or dataset.kind is SourceKind.LIVE:
             return None
         needed = request.counts.kind.requirement(asked, problem.axes)
-        best = self.owned.best(dataset.name, dataset.snapshot, problem, needed, within=_USEFUL * needed.alpha)
-        return None if best is None else request.counts.kind.promised(best.alpha, problem.axes)
+        within = _USEFUL * needed.alpha
+        best = self.owned.best(dataset.name, dataset.snapshot, problem, needed, within=within)
+        closest = self._closest(request, dataset, problem, times=_USEFUL)
+        margins = [] if best is None else [best.alpha]
+        margins += [] if closest is None else [closest.bound.margin]
+        return request.counts.kind.promised(min(margins), problem.axes) if margins else None
 
     # --- what it costs otherwise ------------------------------------------------------------------
 
