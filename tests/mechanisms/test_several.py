@@ -109,10 +109,6 @@ def test_an_epsilon_that_is_stated_holds_under_every_promise(promises: SeveralPr
     assert not choice.epsilon or max(choice.losses) >= Epsilon(epsilon) - Epsilon("0.000000010")
 
 
-_DRAWS = 1.02
-"""Plans of the same noise are certified by draws of their own, which differ by a few steps of .5 %."""
-
-
 @SLOW
 @given(promises=promised())
 def test_no_plan_for_one_promise_or_for_all_takes_a_smaller_share(promises: SeveralPromises) -> None:
@@ -126,7 +122,7 @@ def test_no_plan_for_one_promise_or_for_all_takes_a_smaller_share(promises: Seve
         each = lost_per_epsilon(other.plan, promises.graphs, promises.axes)
         if not any(map(math.isinf, each)):
             losses = tuple(Epsilon.at_least(Fraction(loss) * other.epsilon.fraction) for loss in each)
-            assert taken <= share(losses) * _DRAWS + 1e-8
+            assert taken <= share(losses) * (1 + 1e-6) + 1e-8
 
 
 @SLOW
@@ -155,11 +151,10 @@ def _each(promises: SeveralPromises) -> list[tuple[PolicyGraph, Epsilon]]:
 def test_a_policy_that_hides_less_and_has_more_left_changes_nothing(
     graph: PolicyGraph, other: PolicyGraph, workload: Workload, left: list[str]
 ) -> None:
-    """THEORY §13, B2: the plan is that for the promise that hides more, and no price is lower."""
+    """THEORY §13, B2: the plan costs the promise that hides more what the best plan for it costs, or less."""
     wide, (least, most) = union([graph, other]), sorted(left, key=float)
     choice = several(workload, [graph, wide], [most, least]).for_accuracy(QUICK, ACCURACY)
     alone = QUICK.for_accuracy(workload, wide, ACCURACY)
-    assert choice.plan is alone.plan and choice.epsilon == alone.epsilon
     assert choice.losses[0] <= choice.losses[1] <= alone.epsilon
 
 

@@ -4,10 +4,10 @@ A release with rows a_r and scales b_r loses ℓ(u, v) = Σ_r |a_r·(e_u − e_v
 promise with graph G_j it loses the largest ℓ over its edges, and takes that share of λ_j, what is left.
 The plan whose largest share is least is taken (docs/proofs/promises.md).
 
-A promise that hides no more than another and has no less left never takes the largest share: it is not looked
-at. If one promise remains, the best plan for it is the best plan. Otherwise plans for each of them, for their
-union and for graphs between compete. An exact total that an edge of some promise changes costs everything
-there, so plans use totals of the union only.
+A promise that hides no more than another and has no less left never takes the largest share. If one promise
+remains, the best plan for it is the best plan, up to what planners miss: those for the others compete too.
+Otherwise plans for each of them, for their union and for graphs between do. An exact total that an edge of
+some promise changes costs everything there, so plans use totals of the union only.
 
 What is left only chooses between plans; no weight is tuned to it, so no price drifts with every answer.
 """
@@ -15,7 +15,7 @@ What is left only chooses between plans; no weight is tuned to it, so no price d
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -34,6 +34,7 @@ from blowfishdb.mechanisms.best import Best, Choice
 from blowfishdb.mechanisms.losses import ByRows, Loss, kernel_by_rows
 from blowfishdb.mechanisms.plan import DataDependentMechanism, DataDependentPlan, Plan
 
+_MOST_PAIRS = 300_000  # hidden pairs that are looked through one by one; a price may not take seconds
 _HOPELESS = 2.0  # times the standard error: beyond this ratio no tail makes up for it
 
 
@@ -54,8 +55,9 @@ class SeveralPromises:
         """The plan that meets ``accuracy`` at the least share; ties go by what is lost today."""
         binding = self._binding()
         if binding is not None:
-            with suppress(NotProven, TooLarge):
-                return self.counted(mechanism.for_accuracy(self.workload, binding, accuracy))
+            choices = list(self._for_each((binding, *self.graphs), mechanism, accuracy))
+            if choices:
+                return min(choices, key=self._taken)
         graphs = (*self.graphs, *covers(self.graphs), *between(self.graphs))
         plans = self._plans(mechanism, graphs)
         shares = [(plan, each) for plan in plans if (each := self._share(plan)) is not None]
@@ -96,6 +98,17 @@ class SeveralPromises:
             spent = Epsilon(0) if plan.free else _within(epsilon, Fraction(max(1, int(most))))
             return self.counted(Choice(plan, spent))
         raise refusals[0]
+
+    def _for_each(
+        self, graphs: Sequence[PolicyGraph], mechanism: Best, accuracy: Accuracy
+    ) -> Iterator[Choice]:
+        """The best plan for each of these graphs, where every promise can keep it."""
+        for graph in dict.fromkeys(graphs):
+            with suppress(NotProven, TooLarge):
+                choice = mechanism.for_accuracy(self.workload, graph, accuracy)
+                losses = lost_per_epsilon(choice.plan, self.graphs, self.axes)
+                if not any(map(math.isinf, losses)):
+                    yield self.counted(choice)
 
     # --- which promises and which plans matter ----------------------------------------------------
 
@@ -191,7 +204,8 @@ def lost_per_epsilon(
 def _lost_over(rows: ByRows | None, own: PolicyGraph, graph: PolicyGraph) -> Loss:
     steps = stretch(own, graph)
     bound: Loss = math.inf if math.isinf(steps) else Fraction(int(steps))
-    if rows is None:
+    listed = graph.counted.right_ends() is None and graph.edge_count > _MOST_PAIRS
+    if rows is None or (listed and not math.isinf(bound)):
         return bound
     try:
         return min(bound, rows.over(graph))
