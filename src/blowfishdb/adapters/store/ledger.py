@@ -43,6 +43,7 @@ from blowfishdb.adapters.store.charges import (
 )
 from blowfishdb.adapters.store.database import Store
 from blowfishdb.adapters.store.record import Record
+from blowfishdb.adapters.store.releases import check_readable
 from blowfishdb.adapters.store.tables import accounts, budgets, charges
 from blowfishdb.adapters.store.values import (
     Budget,
@@ -227,6 +228,7 @@ class Ledger(Record):
                 check_declared(connection, dataset, declared)
             if refines is not None:
                 check_refinable(connection, refines)
+            check_readable(connection)
             check_promises(connection, dataset, version, losses or {})
             check_affordable(connection, dataset, user, amount)
             return open_charge(

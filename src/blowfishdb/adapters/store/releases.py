@@ -48,6 +48,22 @@ class IndexedRelease:
     """The question, however accurately it is answered; None for answers of older versions."""
 
 
+_EVERY_TREE: Final = select(
+    select(grids.c.grid).where(grids.c.grid == "").exists(),
+    select(releases.c.charge).where(releases.c.charge == -1).exists(),
+    select(releases.c.charge).where(releases.c.dataset == "", releases.c.seq == 0).exists(),
+    select(releases.c.charge)
+    .where(releases.c.dataset == "", releases.c.snapshot == 0, releases.c.grid == "")
+    .exists(),
+    select(releases.c.charge).where(releases.c.about == "").exists(),
+)
+
+
+def check_readable(connection: Connection) -> None:
+    """Look into every tree of the index: one that is damaged is found before a charge and not after it."""
+    connection.execute(_EVERY_TREE).one()
+
+
 def enter_release(connection: Connection, dataset: str, charge: int, seq: int, answer: str) -> None:
     """Index a release that has just been settled; an answer without one is not in the index."""
     described = _described(answer)
