@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from blowfishdb.adapters.store.releases import IndexedRelease
 from blowfishdb.adapters.store.tables import charges
 from blowfishdb.adapters.store.values import StoredAnswer
 from blowfishdb.core.domain.attributes import Integer
-from blowfishdb.core.domain.bins import Bins
+from blowfishdb.core.domain.bins import Bins, EqualBins
 from blowfishdb.core.domain.domain import Axis
 from blowfishdb.service import prices
 from blowfishdb.service.choosing import MOST, Grid, SnapshotIndex, least_scale
@@ -215,3 +216,11 @@ def test_an_index_that_is_lost_is_noticed_and_made_anew(place: Path) -> None:
             reindex(connection)
             anew = [tuple(row) for row in connection.execute(releases.select().order_by(releases.c.seq))]
         assert anew == stored and workspace.verify() == []
+
+
+def test_only_releases_that_say_what_they_are_about_can_be_refined() -> None:
+    """An older one may be of a file that was changed before it was copied, under the same snapshot."""
+    index, grid = SnapshotIndex(), Grid((Axis("a", Integer(0, 59), EqualBins(60, 3)),))
+    index.enter(release(1, 3, 5.0), grid)
+    index.enter(replace(release(2, 3, 9.0), about="x"), grid)
+    assert index.over("3") == [2]

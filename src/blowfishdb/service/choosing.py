@@ -251,6 +251,7 @@ class SnapshotIndex:
         self._exact: dict[tuple[frozenset[str], frozenset[str]], _Exact] = {}
         self._first: list[tuple[int, Grid]] = []
         self._shapes: dict[int, str] = {}
+        self._since_copies: set[int] = set()
         self._grids: dict[int, Grid] = {}
 
     def enter(self, release: IndexedRelease, grid: Grid) -> None:
@@ -272,6 +273,8 @@ class SnapshotIndex:
             self._exact.setdefault((grid.columns, grid.dropping), _Exact()).enter(release, grid.boxes)
         self._grids[release.charge] = grid
         self._shapes[release.charge] = release.shape
+        if release.about is not None:
+            self._since_copies.add(release.charge)
         if self.count <= MOST:
             self._first.append((release.charge, grid))
 
@@ -286,11 +289,16 @@ class SnapshotIndex:
             exact.drop(shape, charge)
 
     def over(self, grid: str) -> list[int]:
-        """The least noisy releases of each shape over exactly these boxes."""
+        """The least noisy releases of each shape over exactly these boxes, of those that can be refined.
+
+        Answers of older versions do not say what they are about, and may be of a file that was changed before
+        a copy of it was made, under the same snapshot: their rows need not be those of now.
+        """
         on, place = self._places.get(grid, (None, 0))
         if on is None:
             return []
-        return sorted(charge for ranked in on.boxes[place].shapes.values() for _, charge in ranked)
+        listed = (charge for ranked in on.boxes[place].shapes.values() for _, charge in ranked)
+        return sorted(self._since_copies.intersection(listed))
 
     def known(self, grid: str) -> Grid | None:
         """Boxes that some release had before."""
