@@ -267,6 +267,18 @@ def test_what_is_read_from_the_same_counts_is_free(ws: Workspace, kind: str) -> 
     assert ws.budget("people").spent == bought.receipt.epsilon
 
 
+def test_what_is_picked_by_exact_counts_is_exact_however_it_was_asked(ws: Workspace) -> None:
+    """The stored answer is given to whoever asks more closely, and says no larger error than that."""
+    people = ws["people"]
+    people.publish(bf.Policy.by_column(DOMAIN, {"age": bf.graphs.Explicit(100, [])}))
+    first = people["age"].top(3, bins=20).accurate_to(30).ask()
+    assert first.alpha == 0 and not first.receipt.cost
+    people.publish(bf.Policy.differential_privacy(DOMAIN), confirm=True)
+    again = people["age"].top(3, bins=20).accurate_to(15)
+    assert again.quote().alpha == 0
+    assert again.ask().alpha == 0
+
+
 def test_a_promise_in_one_direction_is_none_in_both(ws: Workspace) -> None:
     """The fullest bins need less than every bin: what was bought for them is not given for all bars."""
     people = ws["people"]

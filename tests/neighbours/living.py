@@ -206,6 +206,10 @@ class Side:
         """All that is on record by now."""
         return observing.books(self.workspace, self.dataset.name, self.names)
 
+    def has_picked(self) -> bool:
+        """Whether bins were picked by their counts."""
+        return any(answer.kind in observing.PICKED for answer in self.workspace.answers(self.dataset.name))
+
 
 @dataclass(frozen=True)
 class Accounts:
@@ -515,9 +519,12 @@ class Life:
         return max(worst, added(self.losses[steps:])) if self._joined(version) else worst
 
     def _differs_on_record(self) -> bool:
-        """An exact answer that was not shown yet may be stored, and is then shown to whoever asks."""
+        """An exact answer that was not shown yet may be stored, and is then shown to whoever asks.
+
+        What was picked is on record with all the counts behind it, which the books here leave out.
+        """
         one, other = (self._alike(side.books(), side) for side in (self.one, self.other))
-        return one != other
+        return one != other or self.one.has_picked()
 
     def _audit(self, step: Step, before: Accounts) -> None:
         """No promise in force lost more than its account says, nor more than it may."""

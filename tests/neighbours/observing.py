@@ -15,7 +15,7 @@ from blowfishdb.messages.answers import Answer
 from blowfishdb.workspace.embedded import Workspace
 
 NOISY = "a number that was paid for"
-_PICKED = ("top", "above")
+PICKED = ("top", "above")
 _DIGITS = 9  # what follows by arithmetic from noisy numbers and is exact, is so but for rounding
 
 
@@ -26,7 +26,7 @@ def seen(answer: Answer) -> dict[str, Any]:
 
 def _answer(plain: dict[str, Any]) -> dict[str, Any]:
     """What is picked by noisy counts is noise itself; picked by exact ones, the watch sees them."""
-    picked, exact, shown = plain["kind"] in _PICKED, plain["exact"], dict(plain)
+    picked, exact, shown = plain["kind"] in PICKED, plain["exact"], dict(plain)
     if picked:
         shown["labels"] = shown["exact"] = shown["promise"] = NOISY
     for name in ("values", "raw", "low", "high"):

@@ -200,8 +200,9 @@ def _promise(choice: Choice, request: Request, axes: tuple[Axis, ...]) -> ErrorB
         margin = choice.plan.alpha_for(
             epsilon=choice.epsilon, beta=needed.beta, simultaneous=needed.simultaneous
         )
-    alpha = asked.alpha if asked is not None else kind.promised(margin, axes)
-    return ErrorBound(margin, alpha, needed.beta, needed.simultaneous)
+    alpha = kind.promised(margin, axes)
+    best = alpha if asked is None else min(alpha, asked.alpha)  # on one side only, less noise keeps it
+    return ErrorBound(margin, best, needed.beta, needed.simultaneous)
 
 
 def project_any(request: Request, policy: Policy) -> Problem:
