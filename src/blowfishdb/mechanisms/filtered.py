@@ -16,7 +16,7 @@ from typing import final
 import numpy as np
 from scipy.sparse import csr_array
 
-from blowfishdb.core.arrays import FloatArray, IntArray
+from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.budget import AnyEpsilon
 from blowfishdb.core.errors import NotProven, TooLarge
 from blowfishdb.core.graphs import Apex, Banded, Cone, Full, PolicyGraph, Threshold
@@ -25,7 +25,7 @@ from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.laplace import Laplace
 from blowfishdb.mechanisms.linear.strategy import UnitScales
 from blowfishdb.mechanisms.optimized import Optimized
-from blowfishdb.mechanisms.plan import Mechanism, Plan
+from blowfishdb.mechanisms.plan import Mechanism, Plan, PlanOfSums
 
 _MOST_EDGES = 1_000_000
 _INNER: tuple[Mechanism, ...] = (Optimized(), Laplace(on="workload"))
@@ -80,7 +80,7 @@ def _around(workload: Selected, graph: PolicyGraph) -> PolicyGraph:
 
 @final
 @dataclass(frozen=True, eq=False)
-class FilteredPlan(Plan):
+class FilteredPlan(PlanOfSums):
     """The inner plan's release on the counts inside."""
 
     workload: Selected
@@ -94,10 +94,6 @@ class FilteredPlan(Plan):
     @cached_property
     def scales(self) -> UnitScales:
         return self.inner.scales
-
-    @property
-    def one_to_one(self) -> bool:
-        return self.inner.one_to_one
 
     @cached_property
     def _fold(self) -> csr_array:
@@ -113,28 +109,6 @@ class FilteredPlan(Plan):
     def decode(self, measured: Numbers, x: IntArray) -> Numbers:
         """Inside nothing is invariant, so the inner plan gets zeros in the place of the data."""
         return self.inner.decode(measured, np.zeros(self.workload.inner.size, dtype=np.int64))
-
-    def published(self, measured: Numbers, totals: Numbers | None) -> Numbers:
-        return self.inner.published(measured, None)
-
-    def spread(self, noise: Numbers) -> Numbers:
-        return self.inner.spread(noise)
-
-    def variances(self, of_noise: FloatArray) -> FloatArray:
-        return self.inner.variances(of_noise)
-
-    def total_variance(self, of_noise: FloatArray) -> float:
-        return self.inner.total_variance(of_noise)
-
-    def largest_variance(self, of_noise: FloatArray) -> float:
-        return self.inner.largest_variance(of_noise)
-
-    def largest_errors(self, noise: Numbers) -> FloatArray:
-        return self.inner.largest_errors(noise)
-
-    @property
-    def width(self) -> int:
-        return self.inner.width
 
     def rows(self, *, epsilon: AnyEpsilon) -> tuple[csr_array, list[Fraction]]:
         rows, scales = self.inner.rows(epsilon=epsilon)

@@ -325,6 +325,42 @@ class Plan(ABC):
         return Observation(self.decode(measured, counts), self.published(measured, totals), totals)
 
 
+class PlanOfSums(Plan):
+    """An ``inner`` plan under hidden presence, applied to sums of cells; its noise and its errors are its own."""
+
+    inner: Plan
+
+    @property
+    def one_to_one(self) -> bool:
+        return self.inner.one_to_one
+
+    @property
+    def refinable(self) -> bool:
+        return self.inner.refinable
+
+    def published(self, measured: Numbers, totals: Numbers | None) -> Numbers:
+        return self.inner.published(measured, None)  # records come and go there: no total is public
+
+    def spread(self, noise: Numbers) -> Numbers:
+        return self.inner.spread(noise)
+
+    def variances(self, of_noise: FloatArray) -> FloatArray:
+        return self.inner.variances(of_noise)
+
+    def total_variance(self, of_noise: FloatArray) -> float:
+        return self.inner.total_variance(of_noise)
+
+    def largest_variance(self, of_noise: FloatArray) -> float:
+        return self.inner.largest_variance(of_noise)
+
+    def largest_errors(self, noise: Numbers) -> FloatArray:
+        return self.inner.largest_errors(noise)
+
+    @property
+    def width(self) -> int:
+        return self.inner.width
+
+
 def shown(value: Any) -> str:
     """A number as people write it: whole where it is whole, otherwise three digits."""
     number = float(value)

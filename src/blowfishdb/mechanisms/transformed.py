@@ -15,7 +15,7 @@ import scipy
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
+from blowfishdb.core.arrays import BoolArray, IntArray
 from blowfishdb.core.budget import AnyEpsilon
 from blowfishdb.core.domain.bins import LIMIT
 from blowfishdb.core.errors import NotProven, TooLarge
@@ -28,7 +28,7 @@ from blowfishdb.mechanisms.laplace import Laplace
 from blowfishdb.mechanisms.linear.cost import invariant_components
 from blowfishdb.mechanisms.linear.estimators import anchored
 from blowfishdb.mechanisms.linear.strategy import UnitScales
-from blowfishdb.mechanisms.plan import Certificate, Mechanism, Plan
+from blowfishdb.mechanisms.plan import Certificate, Mechanism, Plan, PlanOfSums
 
 
 @final
@@ -260,7 +260,7 @@ class EdgeQuestions(Workload):
 
 @final
 @dataclass(frozen=True, eq=False)
-class TransformedPlan(Plan):
+class TransformedPlan(PlanOfSums):
     """The inner plan's release on y = subtree sums, with the noise multiplied by ``stretch``."""
 
     workload: Workload
@@ -278,19 +278,8 @@ class TransformedPlan(Plan):
         inner = self.inner.scales
         return UnitScales(tuple(scale * self.stretch for scale in inner.distinct), inner.which)
 
-    @property
-    def one_to_one(self) -> bool:
-        return self.inner.one_to_one
-
     def measure(self, x: IntArray) -> Numbers:
         return self.inner.measure(self.forest.subtree_sums(x))
-
-    @property
-    def refinable(self) -> bool:
-        return self.inner.refinable
-
-    def published(self, measured: Numbers, totals: Numbers | None) -> Numbers:
-        return self.inner.published(measured, None)  # in edge space records come and go: no total is public
 
     def decode(self, measured: Numbers, x: IntArray) -> Numbers:
         """On y nothing is invariant, so the inner plan gets zeros in the place of the data."""
@@ -305,25 +294,6 @@ class TransformedPlan(Plan):
             firsts = components.first(np.arange(components.count))
             roots[components.last(np.arange(components.count))] = anchored(x, self.graph)[firsts]
         return roots
-
-    def spread(self, noise: Numbers) -> Numbers:
-        return self.inner.spread(noise)
-
-    def variances(self, of_noise: FloatArray) -> FloatArray:
-        return self.inner.variances(of_noise)
-
-    def total_variance(self, of_noise: FloatArray) -> float:
-        return self.inner.total_variance(of_noise)
-
-    def largest_variance(self, of_noise: FloatArray) -> float:
-        return self.inner.largest_variance(of_noise)
-
-    def largest_errors(self, noise: Numbers) -> FloatArray:
-        return self.inner.largest_errors(noise)
-
-    @property
-    def width(self) -> int:
-        return self.inner.width
 
     @cached_property
     def exact(self) -> BoolArray:
