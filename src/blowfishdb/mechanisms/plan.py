@@ -326,7 +326,7 @@ class Plan(ABC):
 
 
 class PlanOfSums(Plan):
-    """An ``inner`` plan under hidden presence, applied to sums of cells; its noise and its errors are its own."""
+    """An ``inner`` plan under hidden presence, applied to sums of cells; noise and errors are its own."""
 
     inner: Plan
 
