@@ -15,9 +15,8 @@ from functools import lru_cache
 import numpy as np
 from scipy.optimize import linprog
 
-from blowfishdb.core.domain.domain import Axis
 from blowfishdb.mechanisms.plan import DataDependentPlan, Plan
-from tests.neighbours.columns import DROPPED, Column
+from tests.neighbours.columns import Column
 from tests.neighbours.exchanging import joined_pairs, worst_exchange
 from tests.neighbours.known import every_record
 from tests.neighbours.promises import Promise
@@ -45,7 +44,7 @@ def _most_at_once(
     promise: Promise, columns: tuple[Column, ...], releases: Sequence[Released], people: int
 ) -> Loss:
     """The same of releases about the same rows: between two records."""
-    places = tuple(_places(columns, release.axes) for release in releases)
+    places = tuple(release.places_of(columns) for release in releases)
     moves = {
         tuple(tuple(sorted(ends)) for ends in zip(here, there, strict=True))
         for here, there in _edges(promise, columns, places)
@@ -54,29 +53,9 @@ def _most_at_once(
     if promise.known is not None:
         found = worst_exchange(promise, promise.known, columns, releases, places)
         worst = Fraction(0) if found is None else added(map(_exchanged, releases, *zip(*found, strict=True)))
-    known: dict[tuple[int, tuple[int, int]], Loss] = {}
     for move in moves:
-        for number, ends in enumerate(move):
-            if (number, ends) not in known:
-                known[number, ends] = _moved(releases[number], *ends)
-        worst = max(worst, added(known[number, ends] for number, ends in enumerate(move)))
+        worst = max(worst, added(map(_moved, releases, move)))
     return worst if math.isinf(worst) else people * worst
-
-
-def _places(columns: tuple[Column, ...], axes: tuple[Axis, ...]) -> tuple[int, ...]:
-    """The box of every record, −1 for what is in none; nobody comes last."""
-    shape = tuple(axis.bins.count for axis in axes)
-    names = [column.name for column in columns]
-    asked = [(names.index(axis.column), axis.bins) for axis in axes]
-    places = []
-    for record in every_record(columns):
-        cells = [record[place] for place, _ in asked]
-        if DROPPED in cells:
-            places.append(-1)
-            continue
-        bins = [int(cut.assign(np.array([cell]))[0]) for cell, (_, cut) in zip(cells, asked, strict=True)]
-        places.append(int(np.ravel_multi_index(bins, shape)) if bins else 0)
-    return (*places, -1)
 
 
 def _edges(
@@ -87,9 +66,12 @@ def _edges(
         yield tuple(of[one] for of in places), tuple(of[other] for of in places)
 
 
-def _moved(release: Released, here: int, there: int) -> Loss:
-    """What a release loses about one row that moves between two boxes."""
-    return _exchanged(release, (here,), (there,))
+def _moved(release: Released, ends: tuple[int, ...]) -> Loss:
+    """What a release loses about one row that moves between two boxes: the same after every step."""
+    if ends not in release.moved:
+        here, there = ends
+        release.moved[ends] = _exchanged(release, (here,), (there,))
+    return release.moved[ends]
 
 
 def _exchanged(release: Released, left: Sequence[int], entered: Sequence[int]) -> Loss:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ from blowfishdb.mechanisms import plan as plans
 from blowfishdb.mechanisms.losses import ReleasedRows
 from blowfishdb.mechanisms.plan import DataDependentPlan, EarlierRelease, Observation, Plan
 from blowfishdb.mechanisms.reuse.stored import plain_axes
+from tests.neighbours.columns import DROPPED, Column
+from tests.neighbours.known import every_record
 
 EXACT = 1e9
 """What an exact number counts for beside noisy ones."""
@@ -43,6 +45,15 @@ class Released:
     """What came out of the noisy rows."""
     whole: Epsilon | None = None
     """The ε of its noise where it refines an earlier release: ``epsilon`` is what it adds to that one."""
+
+    moved: dict[tuple[int, ...], Fraction | float] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    """What it loses about a row that moves between two boxes, as far as somebody asked for it."""
+
+    def places_of(self, columns: tuple[Column, ...]) -> tuple[int, ...]:
+        """The box of every record, −1 for what is in none; nobody comes last."""
+        return _places(columns, self.axes)
 
     @property
     def noise(self) -> Epsilon:
@@ -139,6 +150,22 @@ class Noting:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.backend, name)
+
+
+@lru_cache(maxsize=256)
+def _places(columns: tuple[Column, ...], axes: tuple[Axis, ...]) -> tuple[int, ...]:
+    shape = tuple(axis.bins.count for axis in axes)
+    names = [column.name for column in columns]
+    asked = [(names.index(axis.column), axis.bins) for axis in axes]
+    places = []
+    for record in every_record(columns):
+        cells = [record[place] for place, _ in asked]
+        if DROPPED in cells:
+            places.append(-1)
+            continue
+        bins = [int(cut.assign(np.array([cell]))[0]) for cell, (_, cut) in zip(cells, asked, strict=True)]
+        places.append(int(np.ravel_multi_index(bins, shape)) if bins else 0)
+    return (*places, -1)
 
 
 def _noisy_rows(plan: Plan | DataDependentPlan, epsilon: Epsilon) -> Any:

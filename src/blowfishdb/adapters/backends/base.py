@@ -28,7 +28,7 @@ from typing import Protocol, final
 from sqlglot import exp
 
 from blowfishdb.adapters.sql.clusters import ClusterSql
-from blowfishdb.adapters.sql.encode import encode
+from blowfishdb.adapters.sql.encode import check_encodable
 from blowfishdb.adapters.sql.engines import Engine, SqlColumn
 from blowfishdb.adapters.sql.source import Source
 from blowfishdb.adapters.sql.statement import Aggregate, Statement, cell_statement, mentioned
@@ -244,7 +244,7 @@ class Declared:
         if self.source.unit is not None:
             self.source.unit.check(self.types)
         for name in self.domain:
-            encode(self._column(name), self.domain[name], "unused")
+            check_encodable(self._column(name), self.domain[name])
 
     def statement(self, query: CellQuery) -> Statement:
         """The one statement of a question."""

@@ -9,6 +9,8 @@ The copy is what is asked from then on, whatever happens to the original: answer
 
 from __future__ import annotations
 
+import hashlib
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -228,7 +230,10 @@ def _scan(path: Path, below: str = "") -> exp.Anonymous:
 
 
 def _rows(path: Path, below: str = "") -> DuckDBPyConnection:
-    """A view with the name of the file, in a database in memory that can reach nothing else."""
+    """A view with the name of the file, in a database in memory that can reach nothing else.
+
+    A file that is open is opened again at once: that takes as long as a hundred questions otherwise.
+    """
     import duckdb
 
     name = exp.Table(this=exp.to_identifier(table_name(path), quoted=True))
@@ -236,18 +241,33 @@ def _rows(path: Path, below: str = "") -> DuckDBPyConnection:
     reachable = "allowed_directories" if path.is_dir() else "allowed_paths"
     places = [f"{text}/" if path.is_dir() else text for text in (str(path), _literal(path))]
     allow = exp.Array(expressions=[exp.Literal.string(text) for text in places])
-    connection = reliable(duckdb.connect(":memory:", config=SAFE))
-    try:
-        connection.execute(view.sql(dialect="duckdb"))
-        connection.execute(f"SET {reachable} = {allow.sql(dialect='duckdb')}")
-        connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
-        return connection
-    except duckdb.Error:
-        connection.close()
+    with _OPENING:
+        connection = duckdb.connect(f":memory:{_own_name(path)}", config=SAFE)
+        try:
+            if connection.execute("SELECT current_setting('lock_configuration')").fetchall() == [(True,)]:
+                return connection
+            reliable(connection)
+            connection.execute(view.sql(dialect="duckdb"))
+            connection.execute(f"SET {reachable} = {allow.sql(dialect='duckdb')}")
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET lock_configuration = true")
+            return connection
+        except duckdb.Error:
+            connection.close()
     raise SourceCorrupt(
         f"'{path}' is not a readable Parquet file.", fixes=("open it with another program to see",)
     )
+
+
+_OPENING = threading.Lock()
+"""Whoever opens a file that is being opened waits until it can be asked."""
+
+
+def _own_name(path: Path) -> str:
+    """The name in this process of a file as it is now; a folder has none, and is always opened anew."""
+    if path.is_dir():
+        return ""
+    return hashlib.sha256(repr((os.getpid(), str(path), _state_of(path))).encode()).hexdigest()
 
 
 NAME = "data"
@@ -430,6 +450,8 @@ class DuckDB(DeclaredBackend):
             )
 
     def _tables(self) -> list[str]:
+        if self.path is None or holds_rows(self.path):
+            return [NAME if self.path is None else table_name(self.path)]
         with self._cursor() as cursor:
             return [str(row[0]) for row in cursor.execute("SHOW TABLES").fetchall()]
 

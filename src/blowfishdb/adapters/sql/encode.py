@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
+from functools import lru_cache
 from typing import final
 
 from sqlglot import exp
@@ -56,6 +57,12 @@ def encode(column: SqlColumn, attribute: Attribute, map_name: str) -> Encoded:
     if isinstance(attribute, (Integer, Real)):
         return Encoded(_number(column, attribute))
     raise InvalidAttribute(f"The column {column.name!r} is of a kind that SQL does not know.")
+
+
+@lru_cache(maxsize=1024)
+def check_encodable(column: SqlColumn, attribute: Attribute) -> None:
+    """Refuse a column that does not fit its declaration; one that fits is remembered."""
+    encode(column, attribute, "unused")
 
 
 def _null_cell(attribute: Attribute) -> SqlExpr:

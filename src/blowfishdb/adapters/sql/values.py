@@ -88,10 +88,8 @@ def plus(value: SqlExpr, amount: int) -> SqlExpr:
 
 def choose(*cases: tuple[SqlExpr, SqlExpr], otherwise: SqlExpr) -> SqlExpr:
     """The value of the first condition that holds."""
-    case = exp.Case()
-    for condition, value in cases:
-        case = case.when(condition, value)
-    return case.else_(otherwise)
+    branches = [exp.If(this=condition.copy(), true=value.copy()) for condition, value in cases]
+    return exp.Case(ifs=branches, default=otherwise.copy())
 
 
 def is_null(value: SqlExpr) -> SqlExpr:

@@ -22,6 +22,15 @@ from blowfishdb.core.errors import EmptyDomain, InvalidWorkload, SizeMismatch, T
 Numbers = NDArray[Any]
 """Counts (int64) or estimates (float64); the last axis runs over cells, earlier ones are a batch."""
 
+_FEW = 1024  # entries of a matrix that are quicker to calculate with where all of them are written out
+
+
+def _sizes(rows: scipy.sparse.csr_array | Numbers) -> Numbers:
+    """‖·‖₁ of every row."""
+    if isinstance(rows, np.ndarray):
+        return np.asarray(np.abs(rows).sum(axis=1))
+    return np.asarray(abs(rows).sum(axis=1))
+
 
 class Workload(ByContent, ABC):
     """Counting questions over cells ``0 … size-1``."""
@@ -88,7 +97,7 @@ class Workload(ByContent, ABC):
 
     def norms(self, cells: ArrayLike) -> Numbers:
         """‖W e_u‖₁ for each cell u: by how much one more record changes the answers."""
-        return np.asarray(abs(self._columns[np.atleast_1d(cells)]).sum(axis=1)).reshape(np.shape(cells))
+        return _sizes(self._columns[np.atleast_1d(cells)]).reshape(np.shape(cells))
 
     def moves(self, u: ArrayLike, v: ArrayLike) -> Numbers:
         """‖W(e_u − e_v)‖₁ for each pair: by how much a move from u to v changes the answers."""
@@ -96,7 +105,7 @@ class Workload(ByContent, ABC):
             common, here, there = self._common, np.asarray(u), np.asarray(v)
             return np.asarray(common[here, here] + common[there, there] - 2 * common[here, there])
         difference = self._columns[np.atleast_1d(u)] - self._columns[np.atleast_1d(v)]
-        return np.asarray(abs(difference).sum(axis=1)).reshape(np.shape(u))
+        return _sizes(difference).reshape(np.shape(u))
 
     @cached_property
     def _common(self) -> Numbers:
@@ -104,8 +113,12 @@ class Workload(ByContent, ABC):
         return self._gram()
 
     @cached_property
-    def _columns(self) -> scipy.sparse.csr_array:
-        return scipy.sparse.csr_array(self.sparse().T)
+    def _columns(self) -> scipy.sparse.csr_array | Numbers:
+        """Wᵀ; a few numbers are written out, which is quicker to calculate with."""
+        transposed = self.sparse().T
+        if self.count * self.size <= _FEW:
+            return np.asarray(transposed.toarray())
+        return scipy.sparse.csr_array(transposed)
 
     @property
     def largest_norm(self) -> int:

@@ -254,7 +254,8 @@ class WeightedRows(Workload):
         return np.asarray(vector(y, self.count) @ self.sparse())
 
     def sparse(self) -> csr_array:
-        return csr_array(self.rows.multiply(self.weights[:, None]))
+        weighted = self.rows.data * np.repeat(self.weights, np.diff(self.rows.indptr))
+        return csr_array((weighted, self.rows.indices, self.rows.indptr), shape=self.rows.shape)
 
     def describe(self) -> str:
         return f"{self.count:,} weighted rows over {self.size:,} cells"
@@ -273,7 +274,9 @@ class WeightedRows(Workload):
     @cached_property
     def _fits(self) -> bool:
         """Whether no sum of a column leaves 64 bits."""
-        largest = abs(self.rows.astype(np.float64)).T @ self.weights.astype(np.float64)
+        entries = np.abs(self.rows.data.astype(np.float64))
+        weights = np.repeat(self.weights.astype(np.float64), np.diff(self.rows.indptr))
+        largest = np.bincount(self.rows.indices, weights * entries, self.size)
         return bool(2 * largest.max(initial=0.0) < _SAFE)
 
     def _exact(self, u: int, v: int | None) -> int:
