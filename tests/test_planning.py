@@ -197,11 +197,12 @@ class TestBatch:
         fine = people["salary"].histogram(bins=20).accurate_to(30)
         total = people["salary"].ranges([(0, 49_999)]).accurate_to(20)
         together = people.gateway.batch(total, fine)
-        most = together.quote()
-        assert most == total.quote().epsilon + fine.quote().epsilon
-        half, bars = together.ask(max_cost=most)
+        quotes = together.quotes()
+        assert quotes.alone == total.quote().epsilon + fine.quote().epsilon
+        assert together.quote() == quotes.epsilon == fine.quote().epsilon < quotes.alone
+        half, bars = together.ask(max_cost=quotes.epsilon)
         assert isinstance(half, Answer) and half.interval == "planned" and not half.receipt.cost
-        assert bars.interval == "fresh" and people.budget.status.spent == bars.receipt.epsilon < most
+        assert people.budget.status.spent == bars.receipt.epsilon == quotes.epsilon
         assert half.values[0] == pytest.approx(bars.raw[:10].sum(), abs=1e-3)
 
     def test_a_question_chosen_afterwards_is_known_less_closely(self, people: Dataset) -> None:

@@ -44,7 +44,8 @@ def _child(sent: Sent, report: Callable[[str], None]) -> None:
         if (stage, seen[stage]) == (sent.at, sent.nth):
             os.kill(os.getpid(), signal.SIGKILL)
 
-    around(reach, Ledger, "reserve", "reserve", "reading")
+    around(reach, Ledger, "reserve_all", "reserve", "reading")
+    around(reach, Ledger, "mark_reading", "mark", "marked")
     around(reach, Ledger, "settle", "settle", "settled")
     around(reach, Idempotency, "keep", "keep", "kept")
     app = create_app(sent.workspace, settings=SETTINGS, hasher=CHEAP)

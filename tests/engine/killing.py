@@ -54,7 +54,7 @@ def _child(job: Job, report: Callable[[object], None]) -> None:
         if stage == job.at:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    around(reach, Ledger, "reserve", "reserve", "reading")
+    around(reach, Ledger, "reserve_all", "reserve", "reading")
     around(reach, Prepared, "count", "count", "counted")
     around(reach, Ledger, "settle", "settle", "settled")
     with Workspace(job.workspace, user="ana") as workspace:

@@ -315,7 +315,7 @@ def test_locked_before_and_during(place: Path, monkeypatch: pytest.MonkeyPatch) 
     writer.close()
 
 
-@pytest.mark.parametrize("step", ["reserve", "settle"])
+@pytest.mark.parametrize("step", ["reserve_all", "settle"])
 def test_removed_or_replaced_while_open(people: Dataset, place: Path, step: str) -> None:
     """SQLite would go on writing a file that nobody can open again."""
     aside = place.with_name("aside.blowfish")

@@ -44,7 +44,7 @@ from blowfishdb.mechanisms.laplace import LaplaceOnWorkload
 from blowfishdb.mechanisms.linear.cost import component_sums, invariant_components
 from blowfishdb.mechanisms.linear.strategy import Contrasts, SparseRows
 from blowfishdb.mechanisms.plan import DataDependentPlan, Observation, Plan
-from blowfishdb.mechanisms.reuse.stored import Intervals, Rows, rows_of
+from blowfishdb.mechanisms.reuse.stored import Intervals, Rows, StoredRelease, rows_of
 
 _MOST_ROWS = 20_000
 _MOST_PROBES = 64
@@ -173,6 +173,40 @@ class ReleasedRows:
             raise TooLarge(f"{rows_shown.size:,} exact answers are not written out.")
         values = np.asarray(seen.answers)[exact[rows_shown]] * self.plan.workload.denominator
         return csr_array(rows[rows_shown]), np.rint(values).astype(np.int64)
+
+    # --- both ------------------------------------------------------------------------------------------
+
+    def stored(self, axes: tuple[Axis, ...], seen: Observation | None = None) -> StoredRelease | None:
+        """What is kept of a release over ``axes``; None where it is no list of rows with noise of their own.
+
+        Of exact numbers only those that the answers show; that others were used is noted, without their
+        values. Without ``seen`` it is what is known before the release is made: every value is zero.
+        """
+        try:
+            noisy, scales = self.noisy
+            exact, totals = self.shown(seen or self._unseen)
+            used = rows_of(self.used)
+        except (NotProven, TooLarge):
+            return None
+        values = np.concatenate((self.noisy_values(seen or self._unseen), totals))
+        rows = csr_array(vstack([noisy, exact]))
+        if rows.shape[0] != values.size or not (values.size or used.count):
+            return None
+        each = [*scales, *[Fraction(0)] * len(totals)]
+        distinct = {id(scale): scale for scale in each}  # thousands of rows share a few objects
+        place = {key: index for index, key in enumerate(distinct)}
+        which = np.fromiter((place[id(scale)] for scale in each), dtype=np.int64, count=len(each))
+        return StoredRelease(axes, rows_of(rows), tuple(distinct.values()), which, values, 0, used)
+
+    @property
+    def _unseen(self) -> Observation:
+        """Zeros in the place of whatever is going to be seen."""
+        answers, measured = (
+            np.zeros(n, dtype=np.int64) for n in (len(self.plan.workload), len(self.plan.scales))
+        )
+        components = self._components
+        totals = None if components is None else np.zeros(components.count, dtype=np.int64)
+        return Observation(answers, measured, totals)
 
     @cached_property
     def _totals_shown(self) -> BoolArray:

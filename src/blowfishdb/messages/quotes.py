@@ -244,6 +244,65 @@ class Quote(Message):
 
 @final
 @dataclass(frozen=True)
+class QuotedTogether(Message):
+    """One of several questions that are settled on together: what it costs alone, and beside the others."""
+
+    _nano = True
+
+    dataset: str
+    question: str
+    promise: str
+    alone: Epsilon
+    epsilon: Epsilon
+    """What its own release adds; nothing where it follows from those of others."""
+    how: str
+
+    @property
+    def words(self) -> str:
+        """What it costs, and how it is answered."""
+        costs = f"ε {self.epsilon:.3g}" if self.epsilon else "nothing more"
+        alone = f" (alone ε {self.alone:.3g})" if self.alone else ""
+        return f"{self.question} of {self.dataset}: {costs}{alone}, {self.how}"
+
+
+@final
+@dataclass(frozen=True)
+class TogetherQuote(Message):
+    """What questions cost that are settled on before any of them is answered. Free, like every quote.
+
+    >>> curve, bars = people["salary"].cumulative(bins=10), people["salary"].histogram(bins=10)
+    >>> print(ws.plan(curve.accurate_to(50), bars.accurate_to(50)).quotes())
+    Together this costs ε = 0.1...
+    """
+
+    _said = ("epsilon", "alone", "sentence")
+    _nano = True
+
+    parts: tuple[QuotedTogether, ...]
+
+    @property
+    def epsilon(self) -> Epsilon:
+        """What all of them cost together."""
+        return sum((part.epsilon for part in self.parts), Epsilon(0))
+
+    @property
+    def alone(self) -> Epsilon:
+        """What they would cost one by one."""
+        return sum((part.alone for part in self.parts), Epsilon(0))
+
+    @property
+    def sentence(self) -> str:
+        """What all of them cost, and what that saves."""
+        saved = f", instead of ε {self.alone:.3g} one by one" if self.epsilon < self.alone else ""
+        total = f"ε = {self.epsilon:.3g}" if self.epsilon else "nothing"
+        return f"Together this costs {total}{saved}."
+
+    def __str__(self) -> str:
+        return "\n".join((self.sentence, *(f"  {part.words}" for part in self.parts)))
+
+
+@final
+@dataclass(frozen=True)
 class Explanation(Message):
     """The projected domain, the policy graph over it, the sensitivity and where it is reached, the plan.
 

@@ -17,14 +17,12 @@ import math
 import threading
 from bisect import insort
 from collections import OrderedDict, defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
 
 from blowfishdb.adapters.store.chain import canonical, digest
 from blowfishdb.adapters.store.ledger import Ledger
@@ -33,16 +31,14 @@ from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.domain.domain import Axis
-from blowfishdb.core.errors import NotProven, TooLarge
 from blowfishdb.core.questions.projection import Projected
 from blowfishdb.mechanisms.losses import Kernel, ReleasedRows
 from blowfishdb.mechanisms.plan import DataDependentPlan, Observation, Plan
-from blowfishdb.mechanisms.reuse import Candidates, Label, Offer, StoredRelease, candidates, cheapest, rows_of
+from blowfishdb.mechanisms.reuse import Candidates, Label, Offer, StoredRelease, candidates, cheapest
 from blowfishdb.mechanisms.reuse.stored import plain_axes
 from blowfishdb.service.choosing import MOST, Grid, Ranked, SnapshotIndex, least_scale
 from blowfishdb.service.policies import past_loss
 from blowfishdb.service.records import DatasetEntry
-from blowfishdb.service.standing import Standing
 
 _MOST_BINS = 20_000  # beyond these, arithmetic on releases would take longer than a quote may
 _MOST_BOXES = 1_000
@@ -57,28 +53,12 @@ def stored_release(
 ) -> Any:
     """What was measured, as plain data; None where it is not a list of rows with noise of their own.
 
-    Of exact numbers only those that the answers show; that others were used is noted, without their values.
     A data-dependent plan chose its rows by what it had seen, so nothing can be promised of combining them.
     """
     if isinstance(plan, DataDependentPlan) or not _manageable(axes):
         return None
-    try:
-        released = ReleasedRows(plan, epsilon)
-        noisy, scales = released.noisy
-        exact, totals = released.shown(seen)
-        used = rows_of(released.used)
-    except (NotProven, TooLarge):
-        return None
-    values = np.concatenate((released.noisy_values(seen), totals))
-    rows = csr_array(vstack([noisy, exact]))
-    if rows.shape[0] != values.size or not (values.size or used.count):
-        return None
-    each = [*scales, *[Fraction(0)] * len(totals)]
-    distinct = {id(scale): scale for scale in each}  # thousands of rows share a few objects
-    place = {key: index for index, key in enumerate(distinct)}
-    which = np.fromiter((place[id(scale)] for scale in each), dtype=np.int64, count=len(each))
-    kept = StoredRelease(axes, rows_of(rows), tuple(distinct.values()), which, values, 0, used)
-    return kept.to_plain()
+    kept = ReleasedRows(plan, epsilon).stored(axes, seen)
+    return None if kept is None else kept.to_plain()
 
 
 @final
@@ -303,20 +283,12 @@ def _manageable(axes: tuple[Axis, ...]) -> bool:
 class Basket:
     """A basket that is being answered, question by question."""
 
-    def __init__(self) -> None:
-        self.charges: set[int] = set()
+    def __init__(self, charges: Iterable[int] = ()) -> None:
+        self.charges = set(charges)
         """Of the questions that have been answered."""
         self._kernels: dict[str, list[Kernel]] = defaultdict(list)
         self._paid: dict[str, Epsilon] = defaultdict(lambda: Epsilon(0))
         self._versions: dict[str, int] = {}
-        self._standing: dict[str, Standing] = {}
-
-    def standing(self, dataset: str, now: Standing) -> Standing:
-        """What was promised and left when the basket was settled on, so that plans stay what they were."""
-        first = self._standing.setdefault(dataset, now)
-        if not now.as_in(first):
-            self._standing[dataset] = now
-        return self._standing[dataset]
 
     def due(self, dataset: DatasetEntry, kernel: Kernel, alone: Epsilon) -> Epsilon:
         """What one more answer is charged: at most its price ``alone``."""

@@ -15,17 +15,16 @@ race can give a free answer.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
-from typing import Final, final
+from typing import Final, TypeVar, final
 
 from blowfishdb.adapters.backends import Backend
-from blowfishdb.adapters.store.values import Charge
+from blowfishdb.adapters.store.values import Charge, Reservation, State
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import (
     AlreadyRefined,
@@ -40,9 +39,10 @@ from blowfishdb.core.noise import Noise
 from blowfishdb.core.questions.kinds import Release
 from blowfishdb.core.questions.projection import Projected
 from blowfishdb.mechanisms.best import KnownAnswers
-from blowfishdb.mechanisms.reuse import Label
+from blowfishdb.mechanisms.reuse import Label, Offer
 from blowfishdb.messages.answers import Answer, PaidUnder, Receipt
 from blowfishdb.messages.questions import Request
+from blowfishdb.messages.quotes import TogetherQuote
 from blowfishdb.service.planning import project_any
 from blowfishdb.service.policies import FROM_STORED, check_promises, told_apart
 from blowfishdb.service.prices import Prices, read_answer
@@ -58,6 +58,9 @@ from blowfishdb.service.tasks import (
     counted,
     identity,
 )
+from blowfishdb.service.together import Group, Settled, settle_on
+
+Result = TypeVar("Result")
 
 _PLANS: Final = 5
 """How often a question is planned whose rows are declared anew meanwhile."""
@@ -77,17 +80,23 @@ class Service(Prices):
         ``together``: questions that were settled on together with this one, before any answer. A refresh in
         another process while it is being planned is no reason to refuse it: it is planned anew.
         """
+        return self._persistently([request], lambda: self._asked(request, together))
+
+    def _persistently(self, requests: Sequence[Request], attempt: Callable[[], Result]) -> Result:
+        """The result of an attempt that is made anew while others refine, or rows are declared anew."""
+        names = {request.dataset for request in requests}
         for _ in range(_PLANS - 1):
-            before = self.datasets(request.dataset)
+            before = {name: self.datasets(name) for name in names}
             try:
-                return self._asked(request, together)
+                return attempt()
             except AlreadyRefined:
                 continue  # by someone else, since the price was worked out: it is worked out anew
             except (PolicyConflict, SourceError) as error:
-                now = self.datasets(request.dataset)
-                if error.charged or not _only_rows_changed(before, now):
+                changed = [name for name in names if before[name].version != self.datasets(name).version]
+                rows = all(_only_rows_changed(before[name], self.datasets(name)) for name in changed)
+                if error.charged or not changed or not rows:
                     raise
-        return self._asked(request, together)
+        return attempt()
 
     def _asked(self, request: Request, together: Basket | None) -> Answer:
         """All seven steps, over the declaration as it is now."""
@@ -101,34 +110,48 @@ class Service(Prices):
         answer = next((found for found in free if found is not None), None)
         if answer is not None:
             return answer
-        standing = self.standing(dataset)
-        if together is not None:
-            standing = together.standing(dataset.name, standing)
-        return self._fresh(self._priced(request, dataset, problem, standing), dataset, together)
+        task = self._priced(request, dataset, problem, self.standing(dataset))
+        losses = self._losses(dataset, task)
+        _check_cost(max(task.cost, *losses.values(), task.cost), request.max_cost)
+        with self._advised(task, dataset):
+            return self._made(Settled.alone(task, dataset))[0]
 
     def ask_all(self, requests: Sequence[Request], *, max_cost: Epsilon | None = None) -> list[Answer]:
-        """Questions that were settled on before any of them is answered, the dearest first.
+        """Questions that were settled on before any of them is answered: planned together (``together``).
 
-        What follows from the others by arithmetic is free, with the interval of a planned question; the rest
-        pays for what it loses together, pair by pair. Never dearer than one by one; refused as a whole if
-        that could exceed ``max_cost`` or the budget. After a refresh in between the rest is planned anew.
+        Charged as a whole or not at all: refused if that exceeds ``max_cost`` or the budget. Of rows that are
+        declared anew meanwhile it is planned anew.
         """
-        before = [self.asked_before(request) for request in requests]
-        paid = sum((answer.receipt.epsilon for answer in before if answer is not None), Epsilon(0))
-        settled = [
-            self.resolved(request, self.ask) if answer is None else request
-            for request, answer in zip(requests, before, strict=True)
-        ]
-        quotes = [
-            self.quote(request, more=False) if answer is None else None
-            for request, answer in zip(settled, before, strict=True)
-        ]
-        costs = [Epsilon(0) if quote is None else quote.epsilon for quote in quotes]
-        order = sorted(range(len(requests)), key=lambda place: (-costs[place].nano, place))
-        due = self._due_together([settled[place] for place in order if costs[place]])
-        _check_cost(sum(due.values(), paid), max_cost)
-        for name, needed in due.items():
-            left = self.ledger.left(name, requests[0].user)
+        return self._persistently(requests, lambda: self._asked_together(requests, max_cost))
+
+    def quote_all(self, requests: Sequence[Request]) -> TogetherQuote:
+        """What questions would cost that are settled on together. Free, like every quote."""
+        return settle_on(self, [self.resolved(request) for request in requests]).quote
+
+    def _asked_together(self, requests: Sequence[Request], max_cost: Epsilon | None) -> list[Answer]:
+        answers = {
+            number: answer
+            for number, request in enumerate(requests)
+            if (answer := self.asked_before(request)) is not None
+        }
+        paid = sum((answer.receipt.epsilon for answer in answers.values()), Epsilon(0))
+        left = [number for number in range(len(requests)) if number not in answers]
+        settled = settle_on(self, [self.resolved(requests[number], self.ask) for number in left])
+        _check_cost(settled.cost + paid, max_cost)
+        self._check_together(settled, requests[0].user)
+        answers |= {left[number]: answer for number, answer in self._made(settled).items()}
+        basket = Basket({answer.number for answer in answers.values()})
+        for number in left:
+            if number not in answers:
+                free = replace(requests[number], max_cost=max_cost and max_cost - paid - settled.cost)
+                answers[number] = self.ask(free, together=basket)
+                basket.charges.add(answers[number].number)
+        return [answers[number] for number in range(len(requests))]
+
+    def _check_together(self, settled: Settled, user: str) -> None:
+        """Refuse what the budget, or an earlier promise, does not allow as a whole."""
+        for name, needed in settled.by_dataset().items():
+            left = self.ledger.left(name, user)
             if needed > left:
                 raise BudgetExhausted(
                     f"The budget of '{name}' does not reach: these questions may need {needed}, {left} left.",
@@ -136,28 +159,7 @@ class Service(Prices):
                     left=left,
                     fixes=("fewer questions at once", "larger errors", "ask the curator for more"),
                 )
-        check_promises([quote for quote in quotes if quote is not None])
-        answers, together = {}, Basket()
-        for place in order:
-            answer = before[place]
-            if answer is None:
-                room = None if max_cost is None else max_cost - min(paid, max_cost)
-                answer = self.ask(replace(requests[place], max_cost=room), together=together)
-                paid += answer.receipt.cost
-            together.charges.add(answer.number)
-            answers[place] = answer
-        return [answers[place] for place in range(len(requests))]
-
-    def _due_together(self, requests: Sequence[Request]) -> dict[str, Epsilon]:
-        """What these questions cost each dataset if none of them is free."""
-        together = Basket()
-        due: dict[str, Epsilon] = defaultdict(lambda: Epsilon(0))
-        for request in requests:
-            dataset = self.datasets(request.dataset)
-            task = self._task(request, dataset)
-            kernel = task.kernel(dataset.policy, dataset.rows_per_person)
-            due[dataset.name] += together.due(dataset, kernel, task.cost)
-        return due
+        check_promises(settled.quotes)
 
     def asked_before(self, request: Request) -> Answer | None:
         """What the ledger has for the key of a request: its answer, or the refusal that it stays with."""
@@ -199,35 +201,52 @@ class Service(Prices):
         offer = self._offer(request, dataset, problem, together)
         if offer is None:
             return None
-        assert isinstance(problem, Projected) and request.terms.accuracy is not None
-        needed = request.counts.kind.requirement(request.terms.accuracy, problem.axes)
-        combination = offer.combination
-        release = Release(combination.values(), combination.exact, offer.alpha, needed.simultaneous)
-        shown = request.counts.kind.promised(offer.alpha, problem.axes)
-        promise = ErrorBound(offer.alpha, shown, needed.beta, needed.simultaneous)
-        answer = partial(answer_of, request, problem, promise, release, interval=offer.label.value)
-        return self._record(Outcome(answer), request, dataset, problem, FROM_STORED)
+        assert isinstance(problem, Projected)
+        outcome, _ = _following(offer, request, problem)
+        return self._record(outcome, request, dataset, problem, FROM_STORED)
 
-    def _fresh(self, task: Task, dataset: DatasetEntry, together: Basket | None) -> Answer:
-        """From the rows: steps 4 to 7, the same for every kind of question."""
-        request, cost = task.request, task.cost
-        if together is not None:
-            cost = together.due(dataset, task.kernel(dataset.policy, dataset.rows_per_person), cost)
-        losses = self._losses(dataset, task)
-        _check_cost(max(cost, *losses.values(), cost) if together is None else cost, request.max_cost)
-        statement = task.prepare(self.backend(dataset))
-        if request.cancel is not None:
-            request.cancel.check()
-        with self._advised(task, dataset):
-            how = {"mechanism": task.mechanism, "alone": str(task.cost)}
-            if isinstance(task, CountTask) and task.refining is not None:
-                how["whole"] = str(task.choice.loss * dataset.rows_per_person)
-            charge = self._reserve(request, dataset, task.problem, how, cost, losses, refines=task.refines)
-        with self._committed(charge):
-            outcome = statement.run(self.noise)
-            receipt = _receipt(request, dataset, charge, task.mechanism, statement.sql, task.known, losses)
-            declared = None if dataset.copy is not None else dataset.version  # a copy cannot change meanwhile
-            return self._settle(charge, outcome, receipt, _bound(dataset, task), declared)
+    def _made(self, settled: Settled) -> dict[int, Answer]:
+        """From the rows: steps 4 to 7, the same for every kind of question, for one or for several at once.
+
+        Several are charged in one transaction, and each is marked when it is read: what fails before that is
+        given back. Those that share releases are answered once all of these are out.
+        """
+        if not settled.tasks:
+            return {}
+        tasks, entries = settled.tasks, settled.entries
+        statements = {number: task.prepare(self.backend(entries[number])) for number, task in tasks.items()}
+        for task in tasks.values():
+            if task.request.cancel is not None:
+                task.request.cancel.check()
+        losses = {number: self._losses(entries[number], task) for number, task in tasks.items()}
+        asked = [self._reservation(task, entries[n], settled.due[n], losses[n]) for n, task in tasks.items()]
+        at_once = len(asked) == 1
+        charges = dict(zip(tasks, self.ledger.reserve_all(asked, reading=at_once), strict=True))
+        answers: dict[int, Answer] = {}
+        with ExitStack() as held:
+            for charge in charges.values():
+                held.enter_context(self._committed(charge))
+            for group in settled.groups:
+                outcomes: dict[int, Outcome] = {}
+                for number in group.made:
+                    if not at_once:
+                        self.ledger.mark_reading(charges[number])
+                    outcomes[number] = statements[number].run(self.noise)
+                for number, (outcome, promise) in _told(group, outcomes).items():
+                    task, dataset = group.tasks[number], entries[number]
+                    if number not in charges:
+                        answers[number] = self._record(
+                            outcome, task.request, dataset, task.problem, FROM_STORED
+                        )
+                        continue
+                    sql, name = statements[number].sql, tasks[number].mechanism
+                    receipt = _receipt(
+                        task.request, dataset, charges[number], name, sql, task.known, losses[number]
+                    )
+                    bound = _bound(dataset, task.problem, promise)
+                    declared = None if dataset.copy is not None else dataset.version  # a copy cannot change
+                    answers[number] = self._settle(charges[number], outcome, receipt, bound, declared)
+        return answers
 
     def _record(
         self,
@@ -240,8 +259,8 @@ class Service(Prices):
     ) -> Answer:
         """An answer for which no row is read: on record without the mark that one is."""
         nothing = {kept.version: Epsilon(0) for kept in self.promises(dataset.name)}
-        how = {"mechanism": mechanism}
-        charge = self._reserve(request, dataset, problem, how, Epsilon(0), nothing, reading=False)
+        asked = _held(request, dataset, problem, {"mechanism": mechanism}, Epsilon(0), nothing)
+        (charge,) = self.ledger.reserve_all([asked])
         try:
             receipt = _receipt(request, dataset, charge, mechanism, "", known)
             return self._settle(charge, outcome, receipt)
@@ -282,40 +301,14 @@ class Service(Prices):
             losses[kept.version] = kept.epsilon
         return losses
 
-    def _reserve(
-        self,
-        request: Request,
-        dataset: DatasetEntry,
-        problem: Problem,
-        how: Mapping[str, str],
-        amount: Epsilon,
-        losses: Mapping[int, Epsilon],
-        *,
-        reading: bool = True,
-        refines: int | None = None,
-    ) -> Charge:
-        """Step 4, up to the durable mark that the data is about to be read, if it is."""
-        detail = {
-            "question": request.question.describe(),
-            **how,
-            "policy_version": dataset.policy_version,
-            "snapshot": dataset.snapshot,
-        }
-        name = identity(request, dataset, problem)
-        return self.ledger.reserve(
-            dataset.name,
-            request.user,
-            amount,
-            name,
-            detail,
-            once=True,
-            reading=reading,
-            version=dataset.policy_version,
-            declared=dataset.version,
-            losses=losses,
-            key=request.key,
-            refines=refines,
-        )
+    def _reservation(
+        self, task: Task, dataset: DatasetEntry, due: Epsilon, losses: Mapping[int, Epsilon]
+    ) -> Reservation:
+        """What step 4 holds for a task."""
+        how = {"mechanism": task.mechanism, "alone": str(task.cost)}
+        if isinstance(task, CountTask) and task.refining is not None:
+            how["whole"] = str(task.choice.loss * dataset.rows_per_person)
+        return _held(task.request, dataset, task.problem, how, due, losses, task.refines)
 
     @contextmanager
     def _advised(self, task: Task, dataset: DatasetEntry) -> Iterator[None]:
@@ -340,19 +333,73 @@ class Service(Prices):
         try:
             yield
         except BaseException as error:
+            spent = bool(charge.amount)
             with suppress(WorkspaceError):  # unfinished charges stay spent until they are recovered as lost
-                self.ledger.lose(charge, type(error).__name__)
+                spent &= self.ledger.end(charge, type(error).__name__).state is not State.VOID
             if isinstance(error, BlowfishError):
-                error.charged = bool(charge.amount)
+                error.charged |= spent
             raise
 
 
-def _bound(dataset: DatasetEntry, task: Task) -> dict[str, object]:
+def _held(
+    request: Request,
+    dataset: DatasetEntry,
+    problem: Problem,
+    how: Mapping[str, str],
+    amount: Epsilon,
+    losses: Mapping[int, Epsilon],
+    refines: int | None = None,
+) -> Reservation:
+    """What is held for a question, under the policy and the declaration that it was planned for."""
+    detail = {
+        "question": request.question.describe(),
+        **how,
+        "policy_version": dataset.policy_version,
+        "snapshot": dataset.snapshot,
+    }
+    return Reservation(
+        dataset.name,
+        request.user,
+        amount,
+        identity(request, dataset, problem),
+        detail,
+        once=True,
+        version=dataset.policy_version,
+        declared=dataset.version,
+        losses=losses,
+        key=request.key,
+        refines=refines,
+    )
+
+
+def _told(group: Group, outcomes: Mapping[int, Outcome]) -> dict[int, tuple[Outcome, ErrorBound | None]]:
+    """What questions are answered now that the releases they share are out."""
+    told = {number: (outcome, group.tasks[number].promise) for number, outcome in outcomes.items()}
+    for number, offer in group.offers({n: outcome.kept for n, outcome in outcomes.items()}).items():
+        task = group.tasks[number]
+        assert isinstance(task, CountTask)
+        outcome, promise = _following(offer, task.request, task.problem)
+        kept = outcomes[number].kept if number in outcomes else None
+        told[number] = replace(outcome, kept=kept), promise
+    return told
+
+
+def _following(offer: Offer, request: Request, problem: Projected) -> tuple[Outcome, ErrorBound]:
+    """An answer that follows from releases by arithmetic, and what is promised of it."""
+    assert request.terms.accuracy is not None
+    needed = request.counts.kind.requirement(request.terms.accuracy, problem.axes)
+    combination = offer.combination
+    release = Release(combination.values(), combination.exact, offer.alpha, needed.simultaneous)
+    shown = request.counts.kind.promised(offer.alpha, problem.axes)
+    promise = ErrorBound(offer.alpha, shown, needed.beta, needed.simultaneous)
+    return Outcome(
+        partial(answer_of, request, problem, promise, release, interval=offer.label.value)
+    ), promise
+
+
+def _bound(dataset: DatasetEntry, problem: Problem, promise: ErrorBound | None) -> dict[str, object]:
     """What is promised of the counts behind an answer: others are read from them for nothing."""
-    promise = task.promise
-    if promise is None:
-        return {}
-    return {"about": counted(dataset, task.problem), "bound": asdict(promise)}
+    return {} if promise is None else {"about": counted(dataset, problem), "bound": asdict(promise)}
 
 
 def _only_rows_changed(before: DatasetEntry, now: DatasetEntry) -> bool:

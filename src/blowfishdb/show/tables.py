@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from blowfishdb.adapters.store.values import Answered, Budget
     from blowfishdb.core.arrays import BoolArray, FloatArray
     from blowfishdb.messages.answers import Answer, Comparison, Places
-    from blowfishdb.messages.quotes import Quote, Tradeoff
+    from blowfishdb.messages.quotes import Quote, TogetherQuote, Tradeoff
 
 UNITS = ("quantiles", "sum", "mean")
 """Kinds whose values are in the units of the column, not in people."""
@@ -213,6 +213,22 @@ def tradeoff_table(tradeoffs: Tradeoff | Sequence[Tradeoff]) -> Table:
     numbers = (len(questions) + 1, len(questions) + 2)
     said = (words for each in many for words in (each.sentence, each.unless_withdrawn) if words)
     return Table("", columns, rows, tuple(said), numbers)
+
+
+def together_table(quote: TogetherQuote) -> Table:
+    """Questions that are settled on together: what each costs alone and beside the others, and how."""
+    several = len({part.dataset for part in quote.parts}) > 1
+    rows = tuple(
+        (
+            f"{part.question} of {part.dataset}" if several else part.question,
+            loss(part.alone),
+            loss(part.epsilon),
+            part.how,
+        )
+        for part in quote.parts
+    )
+    promises = dict.fromkeys(part.promise for part in quote.parts)
+    return Table("", ("question", "alone ε", "together ε", "how"), rows, (quote.sentence, *promises), (1, 2))
 
 
 def _stars(tradeoff: Tradeoff) -> Iterable[str]:

@@ -29,7 +29,7 @@ from blowfishdb.core.arrays import FloatArray
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.questions.readings import significant
 from blowfishdb.messages.answers import Answer, Comparison, Receipt
-from blowfishdb.messages.quotes import Quote, Tradeoff
+from blowfishdb.messages.quotes import Quote, TogetherQuote, Tradeoff
 from blowfishdb.show import tables
 from blowfishdb.show.words import loss, people
 
@@ -371,6 +371,14 @@ def tradeoff_table(tradeoff: Tradeoff) -> RenderableType:
         printed(table, drawn=drawn, at=table.numbers[0]),
         *(Text(note) for note in table.notes),
     )
+
+
+def together_table(quote: TogetherQuote) -> RenderableType:
+    """One question a line, alone and beside the others, and what all of them cost."""
+    table = tables.together_table(quote)
+    sentence, *promises = table.notes
+    said = (Text(promise, style="dim") for promise in promises)
+    return Group(printed(table), Text(sentence, style="bold"), *said)
 
 
 def comparison_table(comparison: Comparison) -> RenderableType:

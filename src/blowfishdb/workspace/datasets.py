@@ -24,7 +24,7 @@ from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.curator import KnownCheck, Preview
 from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss
 from blowfishdb.messages.questions import Terms
-from blowfishdb.messages.quotes import Explanation, Tradeoff
+from blowfishdb.messages.quotes import Explanation, TogetherQuote, Tradeoff
 from blowfishdb.workspace.asking import Asking, Columns
 from blowfishdb.workspace.gateway import Gateway
 
@@ -272,8 +272,16 @@ class Batch:
             raise InvalidInput("A batch has at least one question.")
 
     def quote(self) -> Epsilon:
-        """At most this much; free, like every quote."""
-        return sum((question.quote().epsilon for question in self.questions), Epsilon(0))
+        """What all of them cost together; free, like every quote."""
+        return self.quotes().epsilon
+
+    def quotes(self) -> TogetherQuote:
+        """What each of them costs alone and beside the others, and how it is answered; free.
+
+        >>> [part.how for part in both.quotes().parts]
+        ['Ordered, shared with the others', 'follows from the others']
+        """
+        return self.gateway.quote_all([question.request() for question in self.questions])
 
     def ask(self, *, max_cost: AnyEpsilon | None = None, key: str | RequestKey | None = None) -> list[Answer]:
         """The answers, in the order of the questions; under a ``key`` each is charged once for ever."""
@@ -387,3 +395,13 @@ class Datasets(Gateway):
     def batch(self, *questions: Asking) -> Batch:
         """Several questions as one: what follows from the others is free, and known more closely."""
         return Batch(self, questions)
+
+    def plan(self, *questions: Asking) -> Batch:
+        """Questions planned together, to look at what they cost beside each other before they are asked.
+
+        >>> curve, bars = salary.cumulative(bins=10), salary.histogram(bins=10)
+        >>> both = ws.plan(curve.accurate_to(50), bars.accurate_to(50))
+        >>> both.quotes().alone > both.quote()
+        True
+        """
+        return self.batch(*questions)

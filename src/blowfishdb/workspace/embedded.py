@@ -32,7 +32,7 @@ from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.curator import KnownCheck, Preview
 from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss
 from blowfishdb.messages.questions import Request
-from blowfishdb.messages.quotes import Candidate, Explanation, Quote, Tradeoff
+from blowfishdb.messages.quotes import Candidate, Explanation, Quote, TogetherQuote, Tradeoff
 from blowfishdb.noise import secure
 from blowfishdb.service import records
 from blowfishdb.service.curator import check_known, preview
@@ -301,6 +301,10 @@ class Workspace(Datasets):
         """The answer, charged once."""
         self._ready(request.dataset)
         return self._service.ask(request)
+
+    def quote_all(self, requests: Sequence[Request]) -> TogetherQuote:
+        """What questions cost that are settled on together; free."""
+        return self._service.quote_all(requests)
 
     def ask_all(self, requests: Sequence[Request], *, max_cost: Epsilon | None = None) -> list[Answer]:
         """The answers to questions that were settled on together, before any of them is answered."""

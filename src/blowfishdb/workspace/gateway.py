@@ -23,7 +23,7 @@ from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.curator import KnownCheck, Preview
 from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss
 from blowfishdb.messages.questions import Request
-from blowfishdb.messages.quotes import Candidate, Explanation, Quote, Tradeoff
+from blowfishdb.messages.quotes import Candidate, Explanation, Quote, TogetherQuote, Tradeoff
 
 _PAGE: Final = 50
 
@@ -203,6 +203,10 @@ class Gateway(ABC):
     @abstractmethod
     def _ask(self, request: Request) -> Answer:
         """The same, for a request that says everything itself."""
+
+    @abstractmethod
+    def quote_all(self, requests: Sequence[Request]) -> TogetherQuote:
+        """What questions cost that are settled on together; free."""
 
     @abstractmethod
     def ask_all(self, requests: Sequence[Request], *, max_cost: Epsilon | None = None) -> list[Answer]:

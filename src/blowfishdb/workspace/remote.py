@@ -26,7 +26,7 @@ from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.curator import KnownCheck, Preview
 from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss
 from blowfishdb.messages.questions import Request
-from blowfishdb.messages.quotes import Candidate, Explanation, Quote, Tradeoff
+from blowfishdb.messages.quotes import Candidate, Explanation, Quote, TogetherQuote, Tradeoff
 from blowfishdb.workspace.datasets import Datasets
 from blowfishdb.workspace.wire import Wire
 
@@ -221,10 +221,13 @@ class Remote(Datasets):
             request.progress(1, 1)
         return answer
 
+    def quote_all(self, requests: Sequence[Request]) -> TogetherQuote:
+        """What questions cost that are settled on together; free."""
+        return TogetherQuote.from_plain(self._wire.look("/plans", {"questions": _each(requests)}))
+
     def ask_all(self, requests: Sequence[Request], *, max_cost: Epsilon | None = None) -> list[Answer]:
         """The answers to questions that were settled on together, before any of them is answered."""
-        questions = [{"dataset": request.dataset, **_body(request)} for request in requests]
-        body = {"questions": questions, **_limit(max_cost)}
+        body = {"questions": _each(requests), **_limit(max_cost)}
         keys = {request.key.text for request in requests if request.key is not None}
         sent = self._wire.once("/batches", body, None, *keys)
         return [Answer.from_plain(answer) for answer in sent["answers"]]
@@ -316,6 +319,11 @@ def _at(dataset: str, *rest: str) -> str:
 def _policy_body(policy: Policy) -> dict[str, Any]:
     """A policy about columns that the server knows already; nothing known is said too."""
     return {"graph": codec.plain(policy.graph), "known": codec.plain_known(policy) or {}}
+
+
+def _each(requests: Sequence[Request]) -> list[dict[str, Any]]:
+    """Questions with the datasets that they are about."""
+    return [{"dataset": request.dataset, **_body(request)} for request in requests]
 
 
 def _body(request: Request) -> dict[str, Any]:

@@ -9,12 +9,12 @@ transaction, so a crash between two of them gives nothing away.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final, Self, final
+from typing import Any, Final, Self, final
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, Row, bindparam, select
 
 from blowfishdb.adapters.store.catalogue import check_declared, check_read
 from blowfishdb.adapters.store.chain import NOTES, append, canonical
@@ -51,6 +51,7 @@ from blowfishdb.adapters.store.values import (
     Clock,
     Grant,
     RequestKey,
+    Reservation,
     State,
     StoredAnswer,
     stamp,
@@ -206,45 +207,55 @@ class Ledger(Record):
         key: RequestKey | None = None,
         refines: int | None = None,
     ) -> Charge:
-        """Hold ``amount`` for one question, or refuse and write nothing; free answers reserve zero.
+        """Hold ``amount`` for one question, or refuse and write nothing; free answers reserve zero."""
+        asked = Reservation(
+            dataset, user, amount, question, detail, once, version, declared, losses or {}, key, refines
+        )
+        return self.reserve_all([asked], reading=reading)[0]
 
-        With ``once``, a question that is just being answered is refused, so that nobody pays for it twice.
+    def reserve_all(self, reservations: Sequence[Reservation], *, reading: bool = False) -> list[Charge]:
+        """Hold what several questions need, or refuse all of them and write nothing.
+
         With ``reading``, the mark of ``mark_reading`` is made in the same transaction: one durable commit
-        instead of two, and nothing to give back. ``version`` is the policy that the amount was computed for,
-        ``declared`` the version of the declaration whose rows are going to be read, and ``losses`` what the
-        answer costs under each earlier policy that is still kept. Under a ``key`` every part of a
-        request is charged once for ever. ``refines`` is the charge whose release is going to be made more
-        accurate: it is refused for one that was, or is being, and never given back once the data is read.
+        instead of two, and nothing to give back.
         """
-        _check_names(dataset=dataset, user=user, question=question)
-        _check_amount(amount)
-        text = _json("detail of a charge", detail)
+        for asked in reservations:
+            _check_names(dataset=asked.dataset, user=asked.user, question=asked.question)
+            _check_amount(asked.amount)
+        texts = [_json("detail of a charge", asked.detail) for asked in reservations]
+        state = State.READING if reading else State.RESERVED
         with self._store.writing() as connection:
-            if key is not None:
-                check_not_charged(connection, user, key)
-            if once:
-                check_not_in_progress(connection, question, changed_within(self._clock(), _PATIENCE))
-            if declared is not None:
-                check_declared(connection, dataset, declared)
-            if refines is not None:
-                check_refinable(connection, refines)
             check_readable(connection)
-            check_promises(connection, dataset, version, losses or {})
-            check_affordable(connection, dataset, user, amount)
-            return open_charge(
-                connection,
-                at=stamp(self._clock),
-                dataset=dataset,
-                user=user,
-                amount=amount,
-                question=question,
-                detail=text,
-                holder=self._holder,
-                state=State.READING if reading else State.RESERVED,
-                losses=losses or {},
-                key=key,
-                refines=refines,
-            )
+            return [
+                self._reserve(connection, asked, text, state)
+                for asked, text in zip(reservations, texts, strict=True)
+            ]
+
+    def _reserve(self, connection: Connection, asked: Reservation, text: str, state: State) -> Charge:
+        if asked.key is not None:
+            check_not_charged(connection, asked.user, asked.key)
+        if asked.once:
+            check_not_in_progress(connection, asked.question, changed_within(self._clock(), _PATIENCE))
+        if asked.declared is not None:
+            check_declared(connection, asked.dataset, asked.declared)
+        if asked.refines is not None:
+            check_refinable(connection, asked.refines)
+        check_promises(connection, asked.dataset, asked.version, asked.losses)
+        check_affordable(connection, asked.dataset, asked.user, asked.amount)
+        return open_charge(
+            connection,
+            at=stamp(self._clock),
+            dataset=asked.dataset,
+            user=asked.user,
+            amount=asked.amount,
+            question=asked.question,
+            detail=text,
+            holder=self._holder,
+            state=state,
+            losses=asked.losses,
+            key=asked.key,
+            refines=asked.refines,
+        )
 
     def charged_under(
         self, user: str, key: RequestKey, *, silence: timedelta | None = None
@@ -289,6 +300,14 @@ class Ledger(Record):
         """Give a reservation back; possible only before the reading mark."""
         return self._move(charge, State.VOID)
 
+    def end(self, charge: Charge, reason: str) -> Charge:
+        """Give a charge up: a reservation is given back, and what was read is lost."""
+        with self._store.writing() as connection:
+            row = self._own(connection, charge)
+            given_back = row.state == State.RESERVED.value
+            to = State.VOID if given_back else State.LOST
+            return enter(connection, row, to, stamp(self._clock), reason=None if given_back else reason)
+
     def recover(self, older_than: timedelta | None = None, *, restored: bool = False) -> list[Charge]:
         """End what others left unfinished: reservations are voided, charges under reading are lost.
 
@@ -320,13 +339,18 @@ class Ledger(Record):
         with self._store.writing() as connection:
             if declared is not None:
                 check_read(connection, charge.dataset, declared)
-            row = read_charge(connection, charge.id)
-            if row.holder != self._holder:
-                raise WorkspaceError(
-                    f"Charge {charge.id} was reserved by another process.",
-                    fixes=("recover() when that process has ended",),
-                )
+            row = self._own(connection, charge)
             return enter(connection, row, to, stamp(self._clock), answer=answer, reason=reason)
+
+    def _own(self, connection: Connection, charge: Charge) -> Row[Any]:
+        """A charge as it is on record, which this process reserved."""
+        row = read_charge(connection, charge.id)
+        if row.holder != self._holder:
+            raise WorkspaceError(
+                f"Charge {charge.id} was reserved by another process.",
+                fixes=("recover() when that process has ended",),
+            )
+        return row
 
 
 def _check_names(**names: str) -> None:

@@ -157,6 +157,31 @@ class Charge:
 
 @final
 @dataclass(frozen=True)
+class Reservation:
+    """What is to be held for one question, and under which conditions."""
+
+    dataset: str
+    user: str
+    amount: Epsilon
+    question: str
+    """By its name, which all that must have the same answer share."""
+    detail: Mapping[str, object]
+    once: bool = False
+    """Whether it is refused while the same question is being answered, so that nobody pays for it twice."""
+    version: int | None = None
+    """The policy that the amount was computed for."""
+    declared: int | None = None
+    """The version of the declaration whose rows are going to be read."""
+    losses: Mapping[int, Epsilon] = field(default_factory=dict)
+    """What the answer costs under each earlier policy that is still kept."""
+    key: RequestKey | None = None
+    """Under which every part of a request is charged once for ever."""
+    refines: int | None = None
+    """The charge whose release is going to be made more accurate: refused for one that was, or is being."""
+
+
+@final
+@dataclass(frozen=True)
 class StoredAnswer:
     """A settled charge and what was released for it, as JSON."""
 

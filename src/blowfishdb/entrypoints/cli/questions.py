@@ -1,4 +1,4 @@
-"""quote, ask, sql: a price before anything is spent, and answers.
+"""quote, ask, sql, plan: a price before anything is spent, and answers.
 
 tradeoff: what a question costs under one policy after another. Reads no data.
 """
@@ -16,6 +16,7 @@ from blowfishdb.entrypoints.cli import session as prompts
 from blowfishdb.entrypoints.cli.session import ANALYST, CURATOR, Commands, Data, Session, Yes
 
 if TYPE_CHECKING:
+    from blowfishdb.core.budget import Epsilon
     from blowfishdb.core.policy.policy import Policy
     from blowfishdb.messages.answers import Answer
     from blowfishdb.messages.quotes import Quote
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 Text = Annotated[
     str, typer.Argument(metavar="QUESTION", help="Such as 'cumulative(salary, bins=20)'.", show_default=False)
+]
+Texts = Annotated[
+    list[str],
+    typer.Argument(metavar="QUESTION…", help="Questions or SELECTs, each by itself.", show_default=False),
 ]
 Select = Annotated[
     str, typer.Argument(metavar="SELECT", help="A SELECT, perhaps WITH ERROR 50.", show_default=False)
@@ -146,12 +151,69 @@ def sql(
         _buy(here, gateway, asking, payment)
 
 
+@commands(
+    'blowfishdb plan people "histogram(salary, bins=20)" "cumulative(salary, bins=20)" --error 50',
+    'blowfishdb plan people "SELECT COUNT(*) FROM people GROUP BY region WITH ERROR 50" "median(age)" '
+    "--error 100 --ask --yes --max-cost 0.5",
+)
+def plan(
+    here: Session,
+    gateway: Datasets,
+    data: Data,
+    questions: Texts,
+    terms: TermOptions,
+    ask: Annotated[bool, typer.Option("--ask", help="Ask all of them, for what that costs as one.")] = False,
+    max_cost: MaxCost = None,
+    yes: Yes = False,
+) -> None:
+    """What several questions cost as one: what follows from the others is free. Free until you --ask."""
+    from blowfishdb.core.budget import Epsilon
+    from blowfishdb.show.terminal import answer_chart, receipt_line, together_table
+    from blowfishdb.show.words import loss
+
+    _check_limit(max_cost, yes=yes)
+    together = gateway.plan(*(_on_its_terms(terms, gateway[data], text) for text in questions))
+    quote = together.quotes()
+    if not ask:
+        here.say(quote.to_plain(), together_table(quote))
+        return
+    if max_cost is not None and quote.epsilon > Epsilon(max_cost):
+        raise _too_dear(quote.epsilon, Epsilon(max_cost))
+    if not here.json:
+        here.console().print(together_table(quote))
+    if quote.epsilon and not yes:
+        prompts.confirm(f"Spend {loss(quote.epsilon)} and answer?", otherwise="--yes --max-cost 0.2")
+    with here.progress("Answering"):
+        answers = together.ask(max_cost=quote.epsilon)
+    shown = (part for answer in answers for part in (answer_chart(answer), receipt_line(answer.receipt)))
+    here.say([answer.to_plain() for answer in answers], *shown)
+
+
 # --- steps --------------------------------------------------------------------------------------
 
 
 def _without_explain(select: str) -> tuple[bool, str]:
     word, *rest = select.split(maxsplit=1) or [""]
     return (True, "".join(rest)) if word.upper() == "EXPLAIN" else (False, select)
+
+
+def _on_its_terms(terms: TermOptions, dataset: Dataset, text: str) -> Asking:
+    """One of several questions, short or SQL; what it says of its accuracy itself goes before the options."""
+    asking = dataset.sql(text) if text.lstrip()[:6].upper() == "SELECT" else dataset.question(text)
+    stated = asking.terms.accuracy is not None or asking.terms.epsilon is not None
+    return asking if stated else terms.on(asking)
+
+
+def _check_limit(max_cost: str | None, *, yes: bool) -> None:
+    if yes and max_cost is None:
+        raise InvalidInput("--yes spends without asking, so it needs a limit.", fixes=("--max-cost 0.2",))
+
+
+def _too_dear(cost: Epsilon, limit: Epsilon) -> MaxCostExceeded:
+    return MaxCostExceeded(
+        f"This costs {cost}, more than --max-cost {limit}. Nothing was charged.",
+        fixes=(f"--max-cost {cost}", "a larger --error"),
+    )
 
 
 def _tell_price(here: Session, gateway: Datasets, asking: Asking, *, explain: bool) -> None:
@@ -173,8 +235,7 @@ def _buy(here: Session, gateway: Datasets, asking: Asking, payment: PaymentOptio
     from blowfishdb.show.terminal import answer_chart, budget_line, quote_panel, receipt_line
     from blowfishdb.show.words import loss
 
-    if payment.yes and payment.max_cost is None:
-        raise InvalidInput("--yes spends without asking, so it needs a limit.", fixes=("--max-cost 0.2",))
+    _check_limit(payment.max_cost, yes=payment.yes)
     limit, output = None if payment.max_cost is None else Epsilon(payment.max_cost), payment.output
     form = None if output is None else check_output(output)
     try:
@@ -183,10 +244,7 @@ def _buy(here: Session, gateway: Datasets, asking: Asking, payment: PaymentOptio
         asking.counting().ask(max_cost=0)
         priced = asking.quote()
     if limit is not None and priced.most > limit:
-        raise MaxCostExceeded(
-            f"This answer costs {priced.most}, more than --max-cost {limit}. Nothing was charged.",
-            fixes=(f"--max-cost {priced.most}", "a larger --error"),
-        )
+        raise _too_dear(priced.most, limit)
     if not here.json:
         here.console().print(quote_panel(priced))
     if priced.most and not payment.yes and priced.affordable:

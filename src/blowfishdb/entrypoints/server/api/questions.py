@@ -185,10 +185,15 @@ class InBatch(QuestionBody):
     dataset: str = Field(max_length=255)
 
 
-class BatchOf(Body):
-    """Questions that are settled on together; ``max_cost`` is the most that all of them may cost."""
+class PlanOf(Body):
+    """Questions that are settled on together."""
 
     questions: list[InBatch] = Field(min_length=1, max_length=100)
+
+
+class BatchOf(PlanOf):
+    """Questions that are settled on together; ``max_cost`` is the most that all of them may cost."""
+
     max_cost: Amount | None = None
 
 
@@ -223,11 +228,19 @@ def ask(dataset: str, body: AskBody, caller: Asker, request: Request, key: Key =
     return answer_once(dataset, body, caller, request, key).response()
 
 
+@router.post("/plans", summary="What several questions would cost as one", response_model=dict[str, Any])
+def plan(body: PlanOf, caller: Asker) -> dict[str, Any]:
+    """What questions cost that are settled on together, alone and beside the others. Free."""
+    asked = [one.asking(caller.gateway[one.dataset]) for one in body.questions]
+    return caller.gateway.plan(*asked).quotes().to_plain()
+
+
 @router.post("/batches", summary="Ask several questions as one", responses=problems.documented(402, 410))
 def batch(body: BatchOf, caller: Asker, request: Request, key: Key = None) -> Response:
-    """Questions that are settled on before any of them is answered, at most for the sum of their quotes.
+    """Questions that are settled on before any of them is answered, for what ``POST /plans`` says.
 
-    What follows from the others by arithmetic is free, and its interval is that of a planned question.
+    Charged as a whole or not at all. What follows from the others by arithmetic is free, and its interval is
+    that of a planned question.
     """
 
     def answer(_: Cancellation | None, sent: RequestKey | None) -> Reply:

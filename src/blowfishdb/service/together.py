@@ -1,0 +1,255 @@
+"""Questions that are settled on together: how each is answered, and what that costs (REUSE §2).
+
+Each question that has to be paid for brings a task, as if it were alone. Tasks about connected columns are
+then planned together (mechanisms/together.py): some releases are made with more noise or less, others not at
+all, and least squares over those that are made answers every question. Whatever is made pays for what it
+adds to the loss of the others, pair by pair. Never dearer than one by one, and known before a row is read.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, final
+
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.source_kind import SourceKind
+from blowfishdb.mechanisms.losses import ReleasedRows, kernel_of
+from blowfishdb.mechanisms.plan import Plan
+from blowfishdb.mechanisms.reuse import Offer, StoredRelease
+from blowfishdb.mechanisms.together import Together, Wanted, plan_together
+from blowfishdb.messages.questions import Request
+from blowfishdb.messages.quotes import Quote, QuotedTogether, TogetherQuote
+from blowfishdb.service.policies import past_loss
+from blowfishdb.service.prices import Prices
+from blowfishdb.service.records import DatasetEntry
+from blowfishdb.service.reuse import Basket
+from blowfishdb.service.tasks import CountTask, Task, identity
+
+_NOTHING = Epsilon(0)
+
+
+class Group(ABC):
+    """Questions that are answered from the same releases."""
+
+    tasks: Mapping[int, Task]
+    """By question, as if it were alone."""
+
+    @property
+    @abstractmethod
+    def made(self) -> Mapping[int, Task]:
+        """Those whose release is made, as it is made."""
+
+    @abstractmethod
+    def offers(self, kept: Mapping[int, Any]) -> dict[int, Offer]:
+        """What questions are told by what was kept of the releases, where their own does not tell it."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Alone(Group):
+    """One question, with a release of its own."""
+
+    tasks: Mapping[int, Task]
+
+    @property
+    def made(self) -> Mapping[int, Task]:
+        return self.tasks
+
+    def offers(self, kept: Mapping[int, Any]) -> dict[int, Offer]:
+        return {}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Shared(Group):
+    """Questions that share releases: which of them make one, and at which ε."""
+
+    tasks: Mapping[int, CountTask]
+    wanted: tuple[Wanted, ...]
+    way: Together
+
+    @cached_property
+    def made(self) -> dict[int, CountTask]:
+        ways = zip(self.tasks.items(), self.wanted, self.way.epsilons, strict=True)
+        return {number: _at(task, one.plan, epsilon) for (number, task), one, epsilon in ways if epsilon}
+
+    def offers(self, kept: Mapping[int, Any]) -> dict[int, Offer]:
+        """Decided by rows and scales, like when it was settled on."""
+        releases = [StoredRelease.from_plain({**kept[number], "number": number}) for number in self.made]
+        offers = self.way.offers(self.wanted, releases)
+        assert offers is not None
+        told = zip(self.tasks, self.wanted, offers, strict=True)
+        return {number: offer for number, one, offer in told if offer.meets(one.needed)}
+
+
+def _at(task: CountTask, plan: Plan, epsilon: Epsilon) -> CountTask:
+    """A task whose release is made by ``plan`` at another ε."""
+    people = task.cost.nano // task.choice.epsilon.nano
+    return replace(task, choice=replace(task.choice, plan=plan, epsilon=epsilon), cost=epsilon * people)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """Questions that are settled on: what is made anew, and what that is charged."""
+
+    groups: tuple[Group, ...]
+    """By question; one that is there twice is in one of them once, one that is free in none."""
+    due: Mapping[int, Epsilon]
+    """What each release is charged."""
+    entries: Sequence[DatasetEntry]
+    """The dataset of every question, as it was declared when it was planned."""
+    quotes: tuple[Quote, ...] = ()
+    """Of every question alone."""
+
+    @classmethod
+    def alone(cls, task: Task, dataset: DatasetEntry) -> Settled:
+        """One question by itself."""
+        return cls((Alone({0: task}),), {0: task.cost}, (dataset,))
+
+    @classmethod
+    def of(
+        cls, groups: Sequence[Group], entries: Sequence[DatasetEntry], quotes: tuple[Quote, ...]
+    ) -> Settled:
+        """Groups, each charged for what it adds to what those before it lose; the dearest release first."""
+        made = {number: task for group in groups for number, task in group.made.items()}
+        together, due = Basket(), {}
+        for number, task in sorted(made.items(), key=lambda entry: (-entry[1].cost.nano, entry[0])):
+            kernel = task.kernel(entries[number].policy, entries[number].rows_per_person)
+            due[number] = together.due(entries[number], kernel, task.cost)
+        return cls(tuple(groups), due, entries, quotes)
+
+    @cached_property
+    def tasks(self) -> dict[int, Task]:
+        """Those whose release is made."""
+        return {number: task for group in self.groups for number, task in group.made.items()}
+
+    @property
+    def cost(self) -> Epsilon:
+        """What all of it costs."""
+        return sum(self.due.values(), _NOTHING)
+
+    def by_dataset(self) -> dict[str, Epsilon]:
+        """What every dataset is charged."""
+        due: dict[str, Epsilon] = defaultdict(lambda: _NOTHING)
+        for number, more in self.due.items():
+            due[self.entries[number].name] += more
+        return due
+
+    @property
+    def quote(self) -> TogetherQuote:
+        """The same for people."""
+        return TogetherQuote(tuple(self._part(number, quote) for number, quote in enumerate(self.quotes)))
+
+    def _part(self, number: int, quote: Quote) -> QuotedTogether:
+        epsilon = self.due.get(number, _NOTHING)
+        if quote.owned:
+            how = "already answered"
+        elif number in self.tasks:
+            shares = any(number in group.tasks and len(group.tasks) > 1 for group in self.groups)
+            how = f"{self.tasks[number].mechanism}{', shared with the others' if shares else ''}"
+        else:
+            how = "follows from the others" if quote.epsilon else "free"
+        return QuotedTogether(quote.dataset, quote.question, quote.promise, quote.epsilon, epsilon, how)
+
+
+def settle_on(prices: Prices, requests: Sequence[Request]) -> Settled:
+    """How questions are answered that are asked at once. Free; nothing is read and nothing written."""
+    entries = [prices.datasets(request.dataset) for request in requests]
+    quotes = tuple(prices.quote(request, more=False) for request in requests)
+    tasks = _tasks(prices, {number: requests[number] for number, quote in enumerate(quotes) if quote.epsilon})
+    one_by_one = Settled.of([Alone({n: task}) for n, task in tasks.items()], entries, quotes)
+    shared = [
+        group
+        for dataset in {entry.name: entry for entry in entries}.values()
+        for connected in _connected(_joining(tasks, dataset))
+        if (group := _share(connected, dataset)) is not None
+    ]
+    if not shared:
+        return one_by_one
+    joined = {number for group in shared for number in group.tasks}
+    apart = [Alone({number: task}) for number, task in tasks.items() if number not in joined]
+    return min(Settled.of([*shared, *apart], entries, quotes), one_by_one, key=lambda settled: settled.cost)
+
+
+def _tasks(prices: Prices, requests: Mapping[int, Request]) -> dict[int, Task]:
+    """A task for every question that has to be paid for; no release is refined twice."""
+    tasks: dict[int, Task] = {}
+    names, refined = set(), set()
+    for number, request in requests.items():
+        dataset, task = prices.datasets(request.dataset), prices.plan(request)
+        if task.refines in refined:
+            task = prices.planner.task(request, task.problem, prices.standing(dataset))
+        refined |= {task.refines} - {None}
+        name = identity(request, dataset, task.problem)
+        if name not in names:
+            names.add(name)
+            tasks[number] = task
+    return tasks
+
+
+def _joining(tasks: Mapping[int, Task], dataset: DatasetEntry) -> dict[int, CountTask]:
+    """Tasks that may be answered from the releases of others: nothing ties their noise, their rows stay."""
+    joining = {}
+    for number, task in tasks.items():
+        request = task.request
+        if (
+            dataset.kind is SourceKind.LIVE
+            or request.dataset != dataset.name
+            or not isinstance(task, CountTask)
+        ):
+            continue
+        choice, fresh = task.choice, task.refining is None and task.problem.refined is None
+        plain = choice.factor == 1 and not choice.calibrated and not choice.losses
+        if fresh and plain and request.terms.accuracy is not None and request.terms.mechanism is None:
+            joining[number] = task
+    return joining
+
+
+def _connected(tasks: Mapping[int, CountTask]) -> list[dict[int, CountTask]]:
+    """Those that speak of common columns, directly or by way of others."""
+    groups: list[tuple[set[str], list[int]]] = []
+    for number, task in tasks.items():
+        columns, numbers = {axis.column for axis in task.problem.cells.axes}, [number]
+        for group in [group for group in groups if group[0] & columns]:
+            groups.remove(group)
+            columns, numbers = columns | group[0], [*group[1], *numbers]
+        groups.append((columns, numbers))
+    return [{number: tasks[number] for number in numbers} for _, numbers in groups if len(numbers) > 1]
+
+
+def _share(tasks: Mapping[int, CountTask], dataset: DatasetEntry) -> Shared | None:
+    """A cheaper way than a release for each; None where there is none."""
+    wanted = [one for task in tasks.values() if (one := _wanted(task)) is not None]
+    if len(wanted) < len(tasks):
+        return None
+
+    def losses(epsilons: Sequence[Epsilon]) -> float:
+        made = ((one, epsilon) for one, epsilon in zip(wanted, epsilons, strict=True) if epsilon)
+        people, policy = dataset.rows_per_person, dataset.policy
+        kernels = tuple(kernel_of(one.plan, epsilon, one.axes, policy, people) for one, epsilon in made)
+        lost = past_loss(kernels, policy).epsilon
+        return math.inf if lost is None else float(lost)
+
+    way = plan_together(wanted, losses)
+    return None if way is None else Shared(tasks, tuple(wanted), way)
+
+
+def _wanted(task: CountTask) -> Wanted | None:
+    """The question of a task with its best release that can be stored, so that others can follow from it."""
+    problem, terms = task.problem, task.request.terms
+    assert terms.accuracy is not None
+    needed = task.request.counts.kind.requirement(terms.accuracy, problem.axes)
+    plans = [
+        plan for plan in dict.fromkeys((task.choice.plan, *task.choice.considered)) if isinstance(plan, Plan)
+    ]
+    for plan in sorted(plans, key=lambda plan: plan is not task.choice.plan):
+        if ReleasedRows(plan, Epsilon(1)).stored(problem.cells.axes) is not None:
+            epsilon = plan.epsilon_at(needed)
+            return Wanted(problem.cells.axes, problem.workload, needed, plan, epsilon)
+    return None
