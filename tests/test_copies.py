@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,7 @@ from blowfishdb.core.policy import codec
 from blowfishdb.entrypoints.doctor import State, checks
 from blowfishdb.workspace.datasets import Dataset
 from blowfishdb.workspace.embedded import Workspace
+from tests.engine.stages import just_before
 from tests.entrypoints.server import DOMAIN as SALARIES
 from tests.entrypoints.server import Running, running
 from tests.postgres import Server
@@ -73,22 +73,6 @@ def people(workspace: Workspace, tmp_path: Path) -> Dataset:
 def copies(workspace: Workspace) -> list[Path]:
     assert workspace.store.file is not None
     return sorted(workspace.store.file.with_name(f"{workspace.store.file.name}.copies").glob("*/*.parquet"))
-
-
-@contextmanager
-def just_before(owner: type, name: str, act: Callable[[], object]) -> Iterator[None]:
-    """Something happens once, in the middle of something else."""
-    inner, done = getattr(owner, name), list[bool]()
-
-    def wrapped(*args: object, **options: object) -> object:
-        if not done:
-            done.append(True)  # what is done may come here itself
-            act()
-        return inner(*args, **options)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(owner, name, wrapped)
-        yield
 
 
 # --- reading once -----------------------------------------------------------------------------

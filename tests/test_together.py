@@ -6,11 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pytest
 
 import blowfishdb as bf
-from blowfishdb.core.errors import BudgetExhausted
+from blowfishdb.adapters.backends.base import Prepared
+from blowfishdb.adapters.store.ledger import Ledger
+from blowfishdb.core.errors import BudgetExhausted, SourceError
 from blowfishdb.workspace.embedded import Workspace
+from tests.engine.stages import just_before
 
 Opened = Callable[[bf.Domain, bf.Policy, str], Workspace]
 
@@ -79,3 +83,76 @@ def test_rows_that_may_change_in_between_share_no_cost(opened: Opened) -> None:
             questions = [ws[name]["a"].ranges(bounds).spend("0.5").using("laplace") for bounds in ends]
             ws.batch(*questions).ask()
             assert ws.budget(name).spent == bf.Epsilon(lost) == ws[name].past(policy).epsilon
+
+
+LINE = bf.Domain(a=bf.Integer(0, 6), b=bf.Integer(0, 2), c=bf.Integer(0, 4))
+NEIGHBOURS = bf.Policy.by_column(LINE, {"a": bf.graphs.Threshold(7, 1)})
+
+
+def test_questions_that_share_a_column_share_a_release(opened: Opened) -> None:
+    with opened(LINE, NEIGHBOURS, "10") as ws:
+        a = ws["t"]["a"]
+        bars, curve = a.histogram().accurate_to(8), a.cumulative().accurate_to(8)
+        alone = bars.quote().epsilon + curve.quote().epsilon
+        both = ws.plan(bars, curve)
+        quotes = both.quotes()
+        assert quotes.alone == alone and quotes.epsilon == both.quote() < alone
+        assert f"instead of ε {alone:.3g} one by one" in str(quotes)
+        assert sorted(bool(part.epsilon) for part in quotes.parts) == [False, True]
+        assert not ws.budget("t").spent and ws.answers() == []  # so far it was for nothing
+        shown = both.ask(max_cost=quotes.epsilon)
+        assert ws.budget("t").spent == quotes.epsilon == ws["t"].past(NEIGHBOURS).epsilon
+        assert [answer.kind for answer in shown] == ["histogram", "cumulative"]
+        assert (np.abs(np.cumsum(shown[0].raw) - shown[1].raw) < 1e-6).all()  # they agree, to the last digit
+        assert [answer.receipt.cost for answer in both.ask(max_cost=0)] == [bf.Epsilon(0)] * 2
+        assert ws.verify() == []
+
+
+def test_planned_answers_keep_their_promise(opened: Opened) -> None:
+    """How often a bar or a point of the curve is out of its interval, each bought together, 60 times."""
+    truth = np.bincount(np.arange(60) % 7)
+    with opened(LINE, NEIGHBOURS, "1000") as ws:
+        a, missed = ws["t"]["a"], 0
+        for run in range(60):
+            alpha, confidence = 8 + run / 1000, 0.8
+            asked = (q.accurate_to(alpha, confidence=confidence) for q in (a.histogram(), a.cumulative()))
+            for answer, true in zip(ws.plan(*asked).ask(), (truth, np.cumsum(truth)), strict=True):
+                assert answer.alpha is not None and answer.alpha <= alpha
+                assert answer.low is not None and answer.high is not None
+                missed += bool(((true < answer.low) | (true > answer.high)).any())
+            ws["t"].refresh()
+        assert missed <= 120 * 0.2 + 3 * np.sqrt(120 * 0.16)
+
+
+def test_a_plan_is_charged_as_a_whole_or_not_at_all(opened: Opened) -> None:
+    """Between the price and the charge the budget shrinks: nothing of it is charged."""
+    with opened(LINE, NEIGHBOURS, "10") as ws:
+        t = ws["t"]
+        several = ws.plan(t["a"].histogram().accurate_to(8), t["b"].histogram().accurate_to(8))
+        dearest = max(part.epsilon for part in several.quotes().parts)
+        shrinks = just_before(Ledger, "reserve_all", lambda: ws.set_budget("t", dearest))
+        with shrinks, pytest.raises(BudgetExhausted):
+            several.ask()
+        assert not ws.budget("t").spent and not ws.budget("t").held and ws.answers() == []
+
+
+def test_what_was_not_read_when_a_plan_fails_is_given_back(opened: Opened) -> None:
+    with opened(LINE, NEIGHBOURS, "10") as ws:
+        t, calls = ws["t"], list[int]()
+        count = Prepared.count
+
+        def fails_once(self: Prepared, cancel: object) -> object:
+            calls.append(1)
+            if len(calls) == 2:
+                raise SourceError("The database has gone away.")
+            return count(self, cancel)  # type: ignore[arg-type]
+
+        questions = [t[name].histogram().spend("0.5").using("laplace") for name in "abc"]
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(SourceError) as refused:
+            patch.setattr(Prepared, "count", fails_once)
+            ws.plan(*questions).ask()
+        assert refused.value.charged
+        states = [charge.state.value for charge in ws._ledger.charges("t")]
+        assert states == ["settled", "lost", "void"]
+        assert ws.budget("t").spent == bf.Epsilon(1) and not ws.budget("t").held
+        assert ws.verify() == []

@@ -1,9 +1,12 @@
-"""Stages of an answer, told as they are reached: what the processes that are killed have in common."""
+"""Stages of an answer: told as they are reached, or with something that happens in between."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+
+import pytest
 
 
 def around(reach: Callable[[str], None], owner: type, name: str, before: str, after: str) -> None:
@@ -17,3 +20,19 @@ def around(reach: Callable[[str], None], owner: type, name: str, before: str, af
         return result
 
     setattr(owner, name, wrapped)
+
+
+@contextmanager
+def just_before(owner: type, name: str, act: Callable[[], object]) -> Iterator[None]:
+    """Something happens once, in the middle of something else."""
+    inner, done = getattr(owner, name), list[bool]()
+
+    def wrapped(*args: object, **options: object) -> object:
+        if not done:
+            done.append(True)  # what is done may come here itself
+            act()
+        return inner(*args, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(owner, name, wrapped)
+        yield

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -38,6 +38,7 @@ from blowfishdb.core.errors import (
 from blowfishdb.workspace.datasets import Dataset
 from blowfishdb.workspace.embedded import Workspace
 from tests.engine.people import DOMAIN, PRICE, make_workspace, question
+from tests.engine.stages import just_before
 
 ROWS = 20_011
 NAME = "Zebedee"  # a value in every row, which no message may hold
@@ -83,20 +84,6 @@ def check_spent(people: Dataset, answers: int, *, held: int = 0) -> None:
     status = people.budget.status
     assert (status.spent.nano, status.held.nano) == (answers * PRICE.nano, held * PRICE.nano)
     assert people.gateway.verify() == []
-
-
-@contextmanager
-def just_before(owner: type, name: str, act: Callable[[], object]) -> Iterator[None]:
-    """Something happens in the middle of an ``ask``."""
-    inner = getattr(owner, name)
-
-    def wrapped(*args: object, **options: object) -> object:
-        act()
-        return inner(*args, **options)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(owner, name, wrapped)
-        yield
 
 
 def scramble(path: Path, start: int = 4096, stop: int | None = None) -> None:
