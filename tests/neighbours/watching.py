@@ -145,8 +145,7 @@ class Noting:
 
     def prepare(self, query: CellQuery) -> Any:
         """As the database has it."""
-        self.watch.axes, self.watch.snapshot = query.axes, self.snapshot
-        return self.backend.prepare(query)
+        return NotingCounts(self.backend.prepare(query), self.watch, query.axes, self.snapshot)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.backend, name)
@@ -166,6 +165,24 @@ def _places(columns: tuple[Column, ...], axes: tuple[Axis, ...]) -> tuple[int, .
         bins = [int(cut.assign(np.array([cell]))[0]) for cell, (_, cut) in zip(cells, asked, strict=True)]
         places.append(int(np.ravel_multi_index(bins, shape)) if bins else 0)
     return (*places, -1)
+
+
+@dataclass
+class NotingCounts:
+    """A statement that notes what is counted when it is."""
+
+    prepared: Any
+    watch: Watch
+    axes: tuple[Axis, ...]
+    snapshot: int
+
+    def count(self, *given: Any) -> Any:
+        """As the database has it."""
+        self.watch.axes, self.watch.snapshot = self.axes, self.snapshot
+        return self.prepared.count(*given)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.prepared, name)
 
 
 def _noisy_rows(plan: Plan | DataDependentPlan, epsilon: Epsilon) -> Any:

@@ -108,6 +108,16 @@ SCOPES = {
         rules=(("groups",),),
         conditions=(1,),
     ),
+    "basket lost": Scope(
+        (("lost batch",),),
+        ("integer",),
+        people=(None,),
+        widths=(1,),
+        members=4,
+        kinds=("rows", "count"),
+        rules=(("groups",),),
+        conditions=(1,),
+    ),
     "together dropping": Scope(_BATCH, _PLAIN, people=(None,), outside=("drop",)),
     "dropping without edges": Scope(
         _BATCH, _PLAIN, people=(None,), outside=("drop",), rules=(("none",),), presence=(False,)

@@ -60,6 +60,10 @@ def _past_of_one_row(original: Any) -> Any:
     return history
 
 
+def _backwards(settled: Any, *_: Any) -> Any:
+    return replace(settled, groups=settled.groups[::-1])
+
+
 def _paid_alone(original: Any) -> Any:
     def due(self: Any, dataset: Any, kernel: Any, alone: Epsilon) -> Epsilon:
         more = original(self, dataset, kernel, alone)
@@ -229,6 +233,13 @@ FAULTS = (
         "Basket.due",
         _free_members_forgotten,
         "basket",
+    ),
+    Fault(
+        "made in another order",
+        "releases of a basket are made in another order than they were charged in",
+        "Settled.of",
+        _changed(_backwards),
+        "basket lost",
     ),
     Fault(
         "half together", "releases lose half of what they lose together", "pairwise_loss", _half, "together"

@@ -76,11 +76,13 @@ class Shared(Group):
     @cached_property
     def made(self) -> dict[int, CountTask]:
         ways = zip(self.tasks.items(), self.wanted, self.way.epsilons, strict=True)
-        return {number: _at(task, one.plan, epsilon) for (number, task), one, epsilon in ways if epsilon}
+        made = {number: _at(task, one.plan, epsilon) for (number, task), one, epsilon in ways if epsilon}
+        return dict(sorted(made.items(), key=lambda entry: -entry[1].cost.nano))
 
     def offers(self, kept: Mapping[int, Any]) -> dict[int, Offer]:
         """Decided by rows and scales, like when it was settled on."""
-        releases = [StoredRelease.from_plain({**kept[number], "number": number}) for number in self.made]
+        made = [number for number in self.tasks if number in self.made]
+        releases = [StoredRelease.from_plain({**kept[number], "number": number}) for number in made]
         offers = self.way.offers(self.wanted, releases)
         assert offers is not None
         told = zip(self.tasks, self.wanted, offers, strict=True)
@@ -116,13 +118,16 @@ class Settled:
     def of(
         cls, groups: Sequence[Group], entries: Sequence[DatasetEntry], quotes: tuple[Quote, ...]
     ) -> Settled:
-        """Groups, each charged for what it adds to what those before it lose; the dearest release first."""
-        made = {number: task for group in groups for number, task in group.made.items()}
+        """Groups, the dearest first: each release is charged for what it adds to what those before it lose.
+
+        They are made in this order, so that what was charged is enough wherever that ends.
+        """
+        order = sorted(groups, key=lambda group: -max(task.cost.nano for task in group.made.values()))
         together, due = Basket(), {}
-        for number, task in sorted(made.items(), key=lambda entry: (-entry[1].cost.nano, entry[0])):
+        for number, task in ((number, task) for group in order for number, task in group.made.items()):
             kernel = task.kernel(entries[number].policy, entries[number].rows_per_person)
             due[number] = together.due(entries[number], kernel, task.cost)
-        return cls(tuple(groups), due, entries, quotes)
+        return cls(tuple(order), due, entries, quotes)
 
     @cached_property
     def tasks(self) -> dict[int, Task]:
