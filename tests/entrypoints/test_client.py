@@ -247,8 +247,9 @@ def test_several_questions_as_one(place: Place) -> None:
         db["salaries"]["region"].histogram().accurate_to(33),
         db["salaries"].where(bf.col("region") == "west").count().accurate_to(33),
     ]
-    batch = db.batch(*two)
-    most = batch.quote()
+    batch = db.plan(*two)
+    quotes, most = batch.quotes(), batch.quote()
+    assert quotes.epsilon == most and len(quotes.parts) == 2 and "Together this costs" in str(quotes)
     first, second = batch.ask(max_cost=most)
     assert first.receipt.cost + second.receipt.cost <= most and not second.receipt.cost
     assert len(first.values) == 4 and len(second.values) == 1

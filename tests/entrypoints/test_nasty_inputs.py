@@ -80,6 +80,7 @@ BODIES: list[tuple[str, str, dict[str, Any]]] = [
     ("POST", f"{HERE}/answers", {**ASKED, "max_cost": "0.000000001"}),
     ("POST", f"{HERE}/tradeoff", {**ASKED, "column": "salary", "thresholds": [100], "at_epsilon": "0.1"}),
     ("POST", f"{HERE}/preview", {**ASKED, "stand_in": True}),
+    ("POST", "/api/v1/plans", {"questions": [{"dataset": "salaries", **ASKED}]}),
     ("POST", "/api/v1/batches", {"questions": [{"dataset": "salaries", **ASKED}], "max_cost": "0.000000001"}),
     ("POST", "/api/v1/compare", {"a": 1, "b": 2}),
 ]
