@@ -13,8 +13,9 @@ from scipy.sparse import csr_array
 from blowfishdb.core.accuracy import Accuracy, independent_alpha, pmf
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidBeta
+from blowfishdb.core.laplace_sums import closed_half_width, continuous_quantile
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Matrix, Product, Ranges, Rectangles
-from blowfishdb.mechanisms.linear.law import closed_half_width, continuous_quantile, discrete, quantile
+from blowfishdb.mechanisms.linear.law import discrete, quantile
 from blowfishdb.mechanisms.reuse import (
     Combination,
     Label,

@@ -19,16 +19,6 @@ keeps it beyond α − t unless T_i·D goes back by t, which has probability at 
 
     P(some |error| > α, discrete) ≤ P(some |error| > α − t, continuous) / (1 − η).
 
-Tails of Σ t_r·η_r in closed form, for few noise variables (REUSE §1, Intervals).
-
-One variable: the exact discrete tail. Independent Laplace variables of K different scales a_i = |t_i|·b_i:
-
-    P(|Z| ≥ t) = Σ_i e^{−t/a_i}·Π_{j≠i} a_i²/(a_i² − a_j²),
-
-by partial fractions of the characteristic function Π 1/(1 + a_i²s²). Scales that are too close cancel, so
-K ≤ 8 and gaps of 5 % are asked for, and digits are counted. Discrete noise is continuous noise moved by less
-than one, so ‖t‖₁ is added.
-
 Conservative quantiles by simulation, with the discrete noise as it was drawn (THEORY §5).
 
 The r-th smallest of N draws is at least the (1−β)-quantile but for γ, and γ is taken out of β, so what is
@@ -48,7 +38,7 @@ import numpy as np
 import scipy  # its parts when they are needed: some take a quarter of a second to load
 from numpy.typing import NDArray
 
-from blowfishdb.core.accuracy import least_integer, order_statistic, tail
+from blowfishdb.core.accuracy import order_statistic
 from blowfishdb.core.arrays import FloatArray
 
 Number = TypeVar("Number", bound=np.generic)
@@ -86,47 +76,6 @@ def discretisation(roughness: float, eta: float) -> float:
     ``roughness`` is the largest ‖T_i‖².
     """
     return math.sqrt(roughness * math.log(1 / eta) / 3)
-
-
-_MOST_TERMS = 8
-_GAP = 1.05
-_DUST = 1e-12
-_DIGITS = 1e-15
-_GUARD = 1e-9
-
-
-def closed_half_width(weights: FloatArray, scales: FloatArray, beta: float) -> float | None:
-    """α with P(|Σ t_r·η_r| > α) ≤ β for discrete Laplace η_r; None where there is no closed form."""
-    spread = np.abs(weights) * scales
-    used = spread > _DUST * spread.max(initial=0.0)
-    if not used.any():
-        return 0.0
-    if np.count_nonzero(used) == 1:
-        weight, scale = abs(float(weights[used][0])), float(scales[used][0])
-        allowed = beta * (1 - _GUARD)
-        return weight * (1 + _GUARD) * least_integer(lambda m: tail(m, scale) <= allowed)
-    found = continuous_quantile(np.sort(spread[used]), beta)
-    return None if found is None else found + float(np.abs(weights).sum())
-
-
-def continuous_quantile(scales: FloatArray, beta: float) -> float | None:
-    """t with P(|Z| ≥ t) = β for a sum of independent Laplace variables of increasing ``scales``."""
-    if scales.size > _MOST_TERMS or (scales[1:] < _GAP * scales[:-1]).any():
-        return None
-    squares = scales**2
-    gaps = squares[:, None] - squares
-    np.fill_diagonal(gaps, 1.0)
-    ratios = squares[:, None] / gaps
-    np.fill_diagonal(ratios, 1.0)
-    factors = ratios.prod(axis=1)
-    if np.abs(factors).max() * _DIGITS > _GUARD * beta * 1e3:
-        return None
-
-    def excess(t: float) -> float:
-        return float(factors @ np.exp(-t / scales)) - beta
-
-    high = float(scales.sum()) * math.log(scales.size / beta)  # some |Z_i| ≥ a_i·ln(K/β), by a union bound
-    return float(scipy.optimize.brentq(excess, 0.0, high, xtol=1e-12 * high)) * (1 + _GUARD)
 
 
 def conservative(ordered: FloatArray, beta: float, gamma: float) -> float:

@@ -19,8 +19,9 @@ from blowfishdb.core.accuracy import Accuracy, check_beta, failure, least_intege
 from blowfishdb.core.arrays import FloatArray, IntArray
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain.domain import Axis
+from blowfishdb.core.laplace_sums import closed_half_width
 from blowfishdb.core.workloads import Workload
-from blowfishdb.mechanisms.linear.law import closed_half_width, discretisation, quantile, quantile_bound
+from blowfishdb.mechanisms.linear.law import discretisation, quantile, quantile_bound
 from blowfishdb.mechanisms.reuse.combination import Combination, combine
 from blowfishdb.mechanisms.reuse.selected import selected_floor, selected_half_widths
 from blowfishdb.mechanisms.reuse.stored import Rows, StoredRelease, rows_of
