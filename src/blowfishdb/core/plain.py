@@ -72,7 +72,7 @@ def plain(value: Any) -> Any:
         case Epsilon():
             return str(value)
         case np.ndarray():
-            return value.tolist()
+            return _listed(value)
         case Enum():
             return value.value
         case datetime():
@@ -83,6 +83,15 @@ def plain(value: Any) -> Any:
             return {name: plain(each) for name, each in value.items()}
     form = _FORMS.get(type(value))
     return value if form is None else form[0](value)
+
+
+def _listed(array: np.ndarray[Any, Any]) -> Any:
+    """Numbers as a list; what is not a number has no place in JSON, and is null."""
+    if array.dtype.kind != "f" or not np.isnan(array).any():
+        return array.tolist()
+    numbers = array.astype(object)
+    numbers[np.isnan(array)] = None
+    return numbers.tolist()
 
 
 @dataclasses.dataclass(frozen=True)

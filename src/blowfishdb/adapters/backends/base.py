@@ -31,12 +31,13 @@ from blowfishdb.adapters.sql.clusters import ClusterSql
 from blowfishdb.adapters.sql.encode import check_encodable
 from blowfishdb.adapters.sql.engines import Engine, SqlColumn
 from blowfishdb.adapters.sql.source import Source
-from blowfishdb.adapters.sql.statement import Aggregate, Statement, cell_statement, mentioned
+from blowfishdb.adapters.sql.statement import Aggregate, Statement, cell_statement, mentioned, sum_statement
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.cancellation import Cancellation
 from blowfishdb.core.domain.bins import Bins, whole_bin
 from blowfishdb.core.domain.domain import CellQuery, Domain
 from blowfishdb.core.errors import Cancelled, QueryFailed, SourceError, SourceMissing, UnknownColumn
+from blowfishdb.core.questions.aggregate_problem import SumQuery
 from blowfishdb.core.questions.clusters import Centroids, ClusterQuery
 from blowfishdb.core.secret import Secret
 
@@ -159,7 +160,7 @@ class Prepared:
         return self.statement.text
 
     def count(self, cancel: Cancellation | None = None) -> Secret[IntArray]:
-        """How many rows fall into each box, flat and row-major; nothing else is read."""
+        """How many rows are in each box, flat and row-major, or counts and sums; nothing else is read."""
         until = Cancellation() if cancel is None else cancel
         return counted(lambda brake: self.run(self.statement, brake), self.timeout, until)
 
@@ -213,6 +214,9 @@ class Backend(Protocol):
         """The statement of a question. Everything that can fail without looking at a row fails here, before
         budget is reserved."""
 
+    def prepare_sums(self, query: SumQuery) -> Prepared:
+        """The same for aggregates: counts and sums of every box."""
+
     def prepare_clusters(self, query: ClusterQuery) -> PreparedClusters:
         """The same for clusters: what they are asked about, ready for one statement per round."""
 
@@ -252,6 +256,12 @@ class Declared:
             self._column(name)
         return cell_statement(query, self.source, self.domain, self.types, self.engine)
 
+    def sums(self, query: SumQuery) -> Statement:
+        """The one statement of aggregates."""
+        for name in mentioned(query.cells, self.domain):
+            self._column(name)
+        return sum_statement(query, self.source, self.domain, self.types, self.engine)
+
     def clusters(self, query: ClusterQuery) -> ClusterSql:
         """The statements of a clustering; whatever cannot be written is refused here."""
         for axis in query.columns:
@@ -287,6 +297,11 @@ class DeclaredBackend(ABC):
     def prepare(self, query: CellQuery) -> Prepared:
         """The statement of a question, for the columns as they are now."""
         return Prepared(self._described().statement(query), self._run, self.timeout)
+
+    @final
+    def prepare_sums(self, query: SumQuery) -> Prepared:
+        """The statement of aggregates, for the columns as they are now."""
+        return Prepared(self._described().sums(query), self._run, self.timeout)
 
     @final
     def prepare_clusters(self, query: ClusterQuery) -> PreparedClusters:

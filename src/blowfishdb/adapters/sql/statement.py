@@ -27,6 +27,7 @@ from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.domain.domain import Axis, CellQuery, Domain
 from blowfishdb.core.errors import SizeMismatch, TooLarge
+from blowfishdb.core.questions.aggregate_problem import SumQuery
 
 MOST_BOXES = 10**8
 """Counts are returned as one dense array."""
@@ -59,7 +60,8 @@ class Aggregate(Protocol):
 class Statement:
     """A SELECT that returns the place on every axis (c0, c1 …) and the count (n) of each group that occurs.
 
-    ``maps`` are the small tables that the backend provides under their names beside the statement.
+    ``maps`` are the small tables that the backend provides under their names beside the statement; of so many
+    powers of a column as ``sums`` says, the sums (t1, t2) follow the count.
     """
 
     select: exp.Select
@@ -67,6 +69,7 @@ class Statement:
     maps: tuple[ValueMap, ...]
     shape: tuple[int, ...]
     engine: Engine
+    sums: int = 0
 
     @cached_property
     def text(self) -> str:
@@ -74,15 +77,16 @@ class Statement:
         return self.select.sql(dialect=self.engine.writer or self.engine.dialect)
 
     def fold(self, columns: Sequence[IntArray]) -> IntArray:
-        """The columns of the result, the count last, as counts of all boxes, row-major."""
-        *groups, counts = columns
-        boxes = np.zeros(math.prod(self.shape), dtype=np.int64)
-        np.add.at(boxes, flat_places(self.groupings, self.shape, groups, len(counts)), counts)
-        return boxes
+        """The columns of the result as counts of all boxes, row-major; with sums, a row for each box."""
+        groups, measures = columns[: len(self.shape)], columns[len(self.shape) :]
+        places = flat_places(self.groupings, self.shape, groups, len(measures[0]))
+        boxes = np.zeros((math.prod(self.shape), 1 + self.sums), dtype=np.int64)
+        np.add.at(boxes, places, np.column_stack(measures))
+        return boxes if self.sums else boxes[:, 0]
 
     def fold_rows(self, rows: Iterable[Iterable[Any]]) -> IntArray:
         """The same, of rows as drivers return them."""
-        return self.fold(as_columns(rows, len(self.shape) + 1))
+        return self.fold(as_columns(rows, len(self.shape) + 1 + self.sums))
 
 
 def flat_places(
@@ -127,20 +131,42 @@ def _kept(
     return _statement(query, source, domain, dict(types), engine)
 
 
+def sum_statement(
+    query: SumQuery, source: Source, domain: Domain, types: Mapping[str, SqlColumn], engine: Engine
+) -> Statement:
+    """The statement that counts the boxes of ``query`` and adds up the cells of its column in each."""
+    check_boxes(query.cells.count)
+    return _statement(query.cells, source, domain, types, engine, (query.column or "", query.degree))
+
+
 def _statement(
-    query: CellQuery, source: Source, domain: Domain, types: Mapping[str, SqlColumn], engine: Engine
+    query: CellQuery,
+    source: Source,
+    domain: Domain,
+    types: Mapping[str, SqlColumn],
+    engine: Engine,
+    summed: tuple[str, int] = ("", 0),
 ) -> Statement:
     cells = Cells.of(mentioned(query, domain), types)
     groupings = group(query.axes, [cells.place(axis.column) for axis in query.axes])
     named = [alias(grouping.expression, f"c{i}") for i, grouping in enumerate(groupings)]
-    select = exp.Select(expressions=[*named, alias(exp.Count(this=exp.Star()), "n")])
+    column, powers = summed
+    sums = [alias(_power_sum(cells.place(column), power), f"t{power}") for power in range(1, powers + 1)]
+    select = exp.Select(expressions=[*named, alias(exp.Count(this=exp.Star()), "n"), *sums])
     select = joined(select.from_(cells.relation(), copy=False), groupings, "")
     select = select.where(*cells.kept(), copy=False)
     if groupings:
         select = select.group_by(*(grouping.expression.copy() for grouping in groupings), copy=False)
     maps = (*cells.maps, *maps_of(groupings))
     done = finished(select, source.rows(types, engine), maps, engine)
-    return Statement(done, tuple(groupings), maps if engine.registers_maps else (), query.shape, engine)
+    kept = maps if engine.registers_maps else ()
+    return Statement(done, tuple(groupings), kept, query.shape, engine, powers)
+
+
+def _power_sum(place: exp.Column, power: int) -> SqlExpr:
+    cell = sql.cast(place, "BIGINT")
+    each = cell if power == 1 else exp.Mul(this=cell, expression=cell.copy())
+    return sql.cast(exp.Sum(this=each), "BIGINT")
 
 
 def check_boxes(count: int) -> None:

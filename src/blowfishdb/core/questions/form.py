@@ -18,14 +18,52 @@ from blowfishdb.core.domain.values import plain
 from blowfishdb.core.errors import InvalidBins, InvalidInput, InvalidWorkload
 from blowfishdb.core.policy.codec import condition_from, plain_condition, plain_value, value_from
 from blowfishdb.core.questions import kinds as questions
+from blowfishdb.core.questions.aggregates import AggregateQuestion, Measure
 from blowfishdb.core.questions.clusters import USUAL_ITERATIONS, ClusterQuestion, cluster_axes
 from blowfishdb.core.questions.kinds import Kind, Question
 
-KINDS = ("histogram", "cumulative", "ranges", "quantiles", "count", "sum", "mean", "top", "above", "clusters")
+KINDS = (
+    "histogram",
+    "cumulative",
+    "ranges",
+    "quantiles",
+    "count",
+    "sum",
+    "mean",
+    "top",
+    "above",
+    "clusters",
+    "aggregates",
+)
 """The forms of question, in the order in which they are offered."""
 
-_DETAILS = {"ranges": "bounds", "quantiles": "shares", "top": "count", "above": "limit", "clusters": "k"}
+_DETAILS = {
+    "ranges": "bounds",
+    "quantiles": "shares",
+    "top": "count",
+    "above": "limit",
+    "clusters": "k",
+    "aggregates": "measures",
+}
+_ALSO = {"clusters": "iterations", "aggregates": "group_size", "mean": "group_size"}
+_FIELDS = (
+    "kind",
+    "columns",
+    "where",
+    "bounds",
+    "shares",
+    "count",
+    "limit",
+    "k",
+    "iterations",
+    "measures",
+    "group_size",
+)
 _UNCUT = ("count", "sum", "mean", "ranges", "clusters")  # these need no bins
+
+
+AnyQuestion = Question | ClusterQuestion | AggregateQuestion
+"""A question on declared columns."""
 
 
 @final
@@ -109,6 +147,10 @@ class QuestionForm:
     k: int | None = None
     iterations: int | None = None
     """Of clusters: how many there are, and in how many rounds they are found; as usual if not said."""
+    measures: tuple[Measure, ...] = ()
+    """Of aggregates: which; the columns are those by which rows are grouped."""
+    group_size: int | None = None
+    """How many rows a group has at least for which the error of a mean is promised."""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -123,10 +165,10 @@ class QuestionForm:
     def _check_details(self) -> None:
         """Every detail that the kind needs, and no other."""
         wanted = _DETAILS.get(self.kind)
-        for name in ("bounds", "shares", "count", "limit", "k", "iterations"):
+        for name in ("bounds", "shares", "count", "limit", "k", "iterations", "measures", "group_size"):
             value = getattr(self, name)
             present = value is not None and value != ()
-            if present and name != wanted and (self.kind, name) != ("clusters", "iterations"):
+            if present and name not in (wanted, _ALSO.get(self.kind)):
                 raise InvalidInput(f"A question for {self.kind} has no '{name}'.")
             if not present and name == wanted:
                 raise InvalidInput(f"A question for {self.kind} needs '{name}'.")
@@ -141,17 +183,33 @@ class QuestionForm:
         object.__setattr__(self, "columns", tuple(columns))
         object.__setattr__(self, "bounds", tuple(map(_pair, bounds)))
         object.__setattr__(self, "shares", tuple(map(_share, shares)))
-        for name in ("count", "limit", "k", "iterations"):
+        object.__setattr__(self, "measures", tuple(self.measures))
+        if not all(isinstance(each, Measure) for each in self.measures):
+            raise InvalidInput("Aggregates are listed.", fixes=("Measure('mean', 'salary')",))
+        for name in ("count", "limit", "k", "iterations", "group_size"):
             object.__setattr__(self, name, plain(getattr(self, name)))
         if self.kind == "clusters" and self.iterations is None:
             object.__setattr__(self, "iterations", USUAL_ITERATIONS)
 
-    def question(self, domain: Domain, *, rows: int | None = None) -> Question | ClusterQuestion:
+    def question(self, domain: Domain, *, rows: int | None = None) -> AnyQuestion:
         """The question on declared columns; a mean has a price only with the public number of ``rows``.
 
         So has a sum over cells of several values.
         """
+        if self.kind == "aggregates":
+            return self._aggregates(domain)
         return self._clusters(domain) if self.kind == "clusters" else self._counts(domain, rows)
+
+    def _aggregates(self, domain: Domain) -> AggregateQuestion:
+        groups = tuple(column.axis(domain) for column in self.columns)
+        return AggregateQuestion.of(self.measures, groups, domain, self.where, self.group_size)
+
+    @property
+    def in_groups(self) -> QuestionForm:
+        """A mean or a sum as the one aggregate of all rows: it need not be known how many these are."""
+        (column,) = self.columns
+        measures = (Measure(self.kind, column.name),)
+        return QuestionForm("aggregates", (), self.where, measures=measures, group_size=self.group_size)
 
     def _clusters(self, domain: Domain) -> ClusterQuestion:
         assert self.k is not None and self.iterations is not None
@@ -220,6 +278,10 @@ class QuestionForm:
             fields["count"] = plain_value(self.count)
         if self.limit is not None:
             fields["limit"] = plain_value(self.limit)
+        if self.measures:
+            fields["measures"] = [each.to_plain() for each in self.measures]
+        if self.group_size is not None:
+            fields["group_size"] = plain_value(self.group_size)
         if self.k is not None:
             fields |= {"k": plain_value(self.k), "iterations": plain_value(self.iterations)}
         return fields
@@ -227,8 +289,7 @@ class QuestionForm:
     @classmethod
     def from_plain(cls, stored: object) -> QuestionForm:
         """A question from its plain form."""
-        names = ("kind", "columns", "where", "bounds", "shares", "count", "limit", "k", "iterations")
-        fields = _object(stored, "A question", names)
+        fields = _object(stored, "A question", _FIELDS)
         where = fields.get("where")
         return cls(
             kind=fields.get("kind", ""),
@@ -242,6 +303,8 @@ class QuestionForm:
             limit=fields.get("limit"),
             k=fields.get("k"),
             iterations=fields.get("iterations"),
+            measures=tuple(map(Measure.from_plain, _list(fields.get("measures", []), "measures"))),
+            group_size=fields.get("group_size"),
         )
 
 

@@ -306,19 +306,19 @@ class Sum(Kind):
 
     def workload(self, axes: tuple[Axis, ...]) -> Workload:
         (axis,) = axes
-        unit, first, stride = _units(axis)
+        unit, first, stride = units_of(axis)
         lost = axis.attribute.has_missing_cell
         return ValueSum(axis.attribute.size, int(first / unit), int(stride / unit), missing=lost)
 
     def needs_rows(self, axes: tuple[Axis, ...]) -> bool:
-        return self.mean or _inside_a_cell(axes[0]) > 0
+        return self.mean or inside_a_cell(axes[0]) > 0
 
     def told_by_counts(self, axes: tuple[Axis, ...]) -> bool:
-        return not _inside_a_cell(axes[0])
+        return not inside_a_cell(axes[0])
 
     def notes(self, axes: tuple[Axis, ...]) -> tuple[str, ...]:
         (axis,) = axes
-        off = _inside_a_cell(axis)
+        off = inside_a_cell(axis)
         if not off:
             return ()
         wide, each = f"{axis.attribute.ticks_per_cell:,}", significant(float(off), 9)
@@ -344,12 +344,12 @@ class Sum(Kind):
     def _unit(self, axes: tuple[Axis, ...]) -> float:
         """What one unit of the whole-number sum is worth in the answer."""
         rows = self._counted(axes)
-        return float(_units(axes[0])[0] / (rows if self.mean else 1))
+        return float(units_of(axes[0])[0] / (rows if self.mean else 1))
 
     def _off(self, axes: tuple[Axis, ...]) -> float:
         """How far the answer is off at most because values lie somewhere in their cells."""
         rows = self._counted(axes)
-        return float(_inside_a_cell(axes[0]) * (1 if self.mean else rows))
+        return float(inside_a_cell(axes[0]) * (1 if self.mean else rows))
 
     def requirement(self, accuracy: Accuracy, axes: tuple[Axis, ...]) -> Accuracy:
         off = self._off(axes)
@@ -549,12 +549,12 @@ def _picked(release: Release, axis: Axis, chosen: np.ndarray[tuple[int], np.dtyp
     return Reading(labels, every.values[chosen], low, high, every.exact[chosen] & every.exact.all())
 
 
-def _inside_a_cell(axis: Axis) -> Fraction:
+def inside_a_cell(axis: Axis) -> Fraction:
     """How far a value may be from the middle of its cell."""
     return Fraction(min(axis.attribute.ticks_per_cell, axis.attribute.ticks) - 1, 2)
 
 
-def _units(axis: Axis) -> tuple[Fraction, Fraction, Fraction]:
+def units_of(axis: Axis) -> tuple[Fraction, Fraction, Fraction]:
     """The largest unit in which all values of a column are whole, its lowest value, and its step."""
     lowest, second = (axis.attribute.lower(min(cell, axis.attribute.value_count - 1)) for cell in (0, 1))
     readings.in_units(lowest)

@@ -109,8 +109,12 @@ _AROUND: Final = {"quantiles": " in rank", "top": " around the last place", "abo
 _BARS: Final = ("histogram", "cumulative", "ranges")
 
 
-def sentence(kind: str, alpha: float | None, beta: float | None, simultaneous: bool) -> str:
-    """What α and β promise about an answer of this kind."""
+def sentence(
+    kind: str, alpha: float | None, beta: float | None, simultaneous: bool, group_size: int | None = None
+) -> str:
+    """What α and β promise about an answer of this kind; of a mean, about groups of ``group_size`` rows."""
+    if kind == "aggregates" and beta is not None:
+        return _aggregated(alpha, beta, "every" if simultaneous else "each", group_size)
     if alpha is None or beta is None:
         return NO_PROMISE
     return f"In {often(beta)} {_kept(kind, significant(alpha, 6), 'every' if simultaneous else 'each')}."
@@ -137,19 +141,43 @@ def _kept(kind: str, off: str, every: str) -> str:
     return f"{every} bar is within {off} people of the truth"
 
 
+def _aggregated(alpha: float | None, beta: float, every: str, group_size: int | None) -> str:
+    inside = f"In {often(beta)} {every} true value lies in its noise interval."
+    if alpha is None:
+        return inside
+    off = significant(alpha, 6)
+    what = (
+        f"{every} number"
+        if group_size is None
+        else f"the mean of {every} group of {group_size:,} or more rows"
+    )
+    return f"In {often(beta)} {what} is within {off} of the truth. {inside}"
+
+
 def ranks_alone(alpha: float | None, beta: float) -> str:
     """Of quantiles that were answered before their intervals held for values."""
     off = significant(alpha or 0.0, 6)
     return f"In {often(beta)} the bin that ends with each value reaches its rank, give or take {off} people."
 
 
-def brief(kind: str, alpha: float | None, beta: float | None, simultaneous: bool, places: int) -> str:
+def brief(
+    kind: str,
+    alpha: float | None,
+    beta: float | None,
+    simultaneous: bool,
+    places: int,
+    group_size: int | None = None,
+) -> str:
     """The same in a line of a table: ``±50 all bars, 95 %``, for an answer of so many values."""
+    if kind == "aggregates" and alpha is None and beta is not None:
+        return f"noise intervals, {significant(100 * (1 - beta), 6)} %"
     if alpha is None or beta is None:
         return "not promised"
     where = {"quantiles": " in rank", "top": " around the last place", "above": " around the limit"}.get(
         kind, ""
     )
+    if group_size is not None:
+        where = f" in groups of {group_size:,} rows"
     if kind in _BARS and places > 1:
         where = " all bars" if simultaneous else " each bar"
     return f"±{significant(alpha, 6)}{where}, {significant(100 * (1 - beta), 6)} %"

@@ -1,0 +1,314 @@
+"""The small problem of aggregates: what is measured in every group, how it is read, and what is promised."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, final
+
+import numpy as np
+
+from blowfishdb.core.accuracy import Accuracy
+from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
+from blowfishdb.core.domain.domain import CellQuery
+from blowfishdb.core.errors import NoGuarantee
+from blowfishdb.core.graphs import PolicyGraph
+from blowfishdb.core.laplace_sums import half_width, unit_quantile
+from blowfishdb.core.questions.aggregates import (
+    AggregateQuestion,
+    Measure,
+    several_promised,
+    size_unsaid,
+)
+from blowfishdb.core.questions.kinds import Reading, inside_a_cell, units_of
+from blowfishdb.core.questions.ratios import share_ends, spread_by_corners, spread_by_squares
+from blowfishdb.core.questions.readings import significant
+from blowfishdb.core.questions.sum_rows import SumRows
+
+_BISECTIONS: Final = 200
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SumQuery:
+    """What the database is asked: of each box of ``cells`` how many rows, and Σk and Σk² of a column."""
+
+    cells: CellQuery
+    column: str | None
+    degree: int
+    """The highest power of k, the cell of the column, that is added up."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class AggregateProblem:
+    """The sums to measure, what hides them, and the way to the database and back."""
+
+    question: AggregateQuestion
+    query: SumQuery
+    graph: PolicyGraph
+    """The policy over the boxes."""
+    part: IntArray
+    """For every box the group in which its rows have a value; k more where they have none; −1 if they do not
+    count."""
+    rows: SumRows
+    lowest: int
+    width: int
+    all_rows: str = ""
+    """How all rows of a group are told where some have no value: "exact", "noisy", or not at all."""
+
+    @cached_property
+    def groups(self) -> int:
+        """How many groups are told apart."""
+        return math.prod(axis.bins.count for axis in self.question.groups)
+
+    @property
+    def change(self) -> int:
+        """By how much one hidden move changes all noisy sums."""
+        return self.rows.change
+
+    @property
+    def noisy(self) -> BoolArray:
+        """Which of the sums of a group carry noise."""
+        extra = [self.all_rows == "noisy"] if self.all_rows else []
+        return np.array([*self.rows.noisy, *extra]) & (self.change > 0)
+
+    @property
+    def free(self) -> bool:
+        """Whether no hidden move changes any of the sums."""
+        return not self.noisy.any()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """As what values count, and what becomes of those that are not declared."""
+        value, notes = self.question.value, self.query.cells.notes
+        off = inside_a_cell(value) if value is not None and self.query.column is not None else 0
+        if value is None or not off:
+            return notes
+        wide, each = f"{value.attribute.ticks_per_cell:,}", significant(float(off), 9)
+        middle = (
+            f"{value.column}: a value counts as the middle of its cell of {wide}, so it may be {each} off; "
+        )
+        return (f"{middle}the noise intervals include that.", *notes)
+
+    def measured(self, table: IntArray) -> IntArray:
+        """A row of whole-number sums for every group, from what the database added up in each box."""
+        summed = np.zeros((2 * self.groups, 3), dtype=np.int64)
+        inside = self.part >= 0
+        measures = table.reshape(self.part.size, -1)
+        np.add.at(summed[:, : measures.shape[1]], self.part[inside], measures[inside])
+        (n, first, second), low = summed[: self.groups].T, self.lowest
+        powers = np.stack([n, first - low * n, second - 2 * low * first + low**2 * n])
+        sums: IntArray = (np.array(self.rows.polynomials, dtype=np.int64) @ powers).T
+        if not self.all_rows:
+            return sums
+        without = summed[self.groups :, 0]
+        more = n + without if self.all_rows == "exact" else self.rows.weight * without
+        return np.column_stack([sums, more])
+
+    # --- reading --------------------------------------------------------------------------------------------
+
+    def read(self, raw: FloatArray, scale: float, accuracy: Accuracy) -> Reading:
+        """The aggregates of every group, and their noise intervals, which hold as often as ``accuracy`` says.
+
+        ``raw`` are the sums with noise of ``scale``, a row for each group. What the sums say nothing about is
+        not a number, and its interval is all that is possible.
+        """
+        several = [each for each in self.question.measures if not self._exactly(each)]
+        beta = self._each(accuracy) / max(1, len(several))
+        told = [self._told(each, raw, scale, beta) for each in self.question.measures]
+        values, low, high = (np.column_stack(columns).ravel() for columns in zip(*told, strict=True))
+        exact = np.tile([self._exactly(each) for each in self.question.measures], self.groups)
+        return Reading(self.question.labels, values, low, high, exact & ~np.isnan(values))
+
+    def _each(self, accuracy: Accuracy) -> float:
+        """How often one group may fail; those of different groups have noise of their own."""
+        if not accuracy.simultaneous:
+            return accuracy.beta
+        return -math.expm1(math.log1p(-accuracy.beta) / self.groups)
+
+    def _exactly(self, measure: Measure) -> bool:
+        if measure.of == "count":
+            if measure.column is None and self.all_rows:
+                return self.free or self.all_rows == "exact"
+            return self.free or not self.rows.noisy[0]
+        return self.free and not self._off
+
+    @property
+    def _off(self) -> float:
+        """How far a value may be from the middle of its cell."""
+        return 0.0 if self.question.value is None else float(inside_a_cell(self.question.value))
+
+    @cached_property
+    def _line(self) -> tuple[float, float]:
+        """The lowest value that counts, as the middle of its cell, and the length of a cell."""
+        assert self.question.value is not None
+        _, first, step = units_of(self.question.value)
+        return float(first + step * self.lowest) + self._off, float(step)
+
+    def _told(
+        self, measure: Measure, raw: FloatArray, scale: float, beta: float
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        match measure.of:
+            case "count":
+                return self._counted(raw, scale, beta, every=measure.column is None)
+            case "sum":
+                return self._summed(raw, scale, beta)
+            case "mean":
+                return self._averaged(raw, scale, beta)
+        return self._spread(raw, scale, beta, root=measure.of == "stddev")
+
+    def _combined(
+        self, weights: FloatArray, raw: FloatArray, scale: float, beta: float
+    ) -> tuple[FloatArray, float]:
+        """A combination of the sums, and how far it is off."""
+        noisy = weights[self.noisy[: weights.size]]
+        return raw[:, : weights.size] @ weights, half_width(noisy, scale, beta) if noisy.any() else 0.0
+
+    def _counted(
+        self, raw: FloatArray, scale: float, beta: float, *, every: bool
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        assert self.rows.count is not None
+        weights = np.array(self.rows.count)
+        if every and self.all_rows == "exact":
+            return raw[:, -1], raw[:, -1], raw[:, -1]
+        if every and self.all_rows:
+            weights = np.array([*weights, 1 / self.rows.weight])
+        values, off = self._combined(weights, raw, scale, beta)
+        low, high = np.maximum(values - off, 0.0), np.maximum(values + off, 0.0)
+        return np.maximum(values, 0.0), low, high
+
+    def _summed(
+        self, raw: FloatArray, scale: float, beta: float
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        first, step = self._line
+        if self.rows.name == "total":
+            unit = step / self.rows.polynomials[0][1]
+            values, off = self._combined(np.array([unit]), raw, scale, beta)
+            return self._possible(values), self._possible(values - off), self._possible(values + off)
+        share = beta / 2 if self._off else beta
+        values, off = self._combined(self.rows.sum_weights(first, step), raw, scale, share)
+        inside: FloatArray | float = 0.0
+        if self._off:
+            inside = self._off * self._counted(raw, scale, share, every=False)[2]
+        return (
+            self._possible(values),
+            self._possible(values - off - inside),
+            self._possible(values + off + inside),
+        )
+
+    def _possible(self, sums: FloatArray) -> FloatArray:
+        """Sums of values that are all of one sign have it too."""
+        first, step = self._line
+        lowest, highest = first - self._off, first + self._off + step * self.width
+        return np.clip(sums, 0.0 if lowest >= 0 else None, 0.0 if highest <= 0 else None)
+
+    def _averaged(
+        self, raw: FloatArray, scale: float, beta: float
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        first, step = self._line
+        if not self.width:
+            same = np.full(self.groups, first)
+            return same, same - self._off, same + self._off
+        assert self.rows.count is not None and self.rows.above is not None
+        count, above = np.array(self.rows.count), np.array(self.rows.above)
+        counts, sums = (raw[:, : count.size] @ weights for weights in (count, above))
+        whole_sums = self.width * counts
+        noisy = self.noisy[: count.size]
+        if count[noisy].any():
+            rest = (above - self.width * count)[noisy]
+            low, high = share_ends(sums, whole_sums, above[noisy], rest, scale, beta)
+        else:
+            off = half_width(above[noisy], scale, beta) if noisy.any() else 0.0
+            some = np.where(whole_sums > 0, whole_sums, 1)
+            low, high = (np.clip((sums + side * off) / some, 0.0, 1.0) for side in (-1, 1))
+            low, high = np.where(whole_sums > 0, low, 0.0), np.where(whole_sums > 0, high, 1.0)
+        shares = np.clip(
+            np.divide(sums, whole_sums, out=np.zeros_like(sums), where=whole_sums > 0), low, high
+        )
+        shares = np.where((low <= 0) & (high >= 1), np.nan, shares)
+        length = step * self.width
+        return first + length * shares, first + length * low - self._off, first + length * high + self._off
+
+    def _spread(
+        self, raw: FloatArray, scale: float, beta: float, *, root: bool
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """From standard deviations: those move by no more than values do, once √(n/(n−1)) ≤ √2 is paid
+        for."""
+        if not self.width:
+            nothing = np.zeros(self.groups)
+            return nothing, nothing, nothing + 2 * self._off ** (1 if root else 2)
+        count = int(self.noisy[: len(self.rows.noisy)].sum())
+        off = half_width(np.ones(1), scale, beta / count) if count else 0.0
+        read = spread_by_corners if self.rows.name == "corners" else spread_by_squares
+        each = [read(row[: len(self.rows.noisy)], self.width, off) for row in raw]
+        values, low, high = self._line[1] * np.sqrt(np.array(each).T)
+        low, high = np.maximum(low - math.sqrt(2) * self._off, 0.0), high + math.sqrt(2) * self._off
+        return (values, low, high) if root else (values**2, low**2, high**2)
+
+    # --- promises -------------------------------------------------------------------------------------------
+
+    def scale_for(self, accuracy: Accuracy) -> float:
+        """The largest scale of the noise at which ``accuracy`` holds.
+
+        Of the mean of every group of ``group_size`` rows or more, or of every sum.
+        """
+        measure = self.question.promised
+        if measure is None:
+            raise several_promised(self.question)
+        beta = self._each(accuracy)
+        if measure.of != "mean":
+            return self._scale_of_sums(measure, accuracy.alpha, beta)
+        rows = self.question.group_size
+        if rows is None:
+            raise size_unsaid(self.question)
+        _, step = self._line
+        off = (accuracy.alpha - self._off) / step * rows
+        if not self.width:
+            return math.inf
+        count, above = np.array(self.rows.count), np.array(self.rows.above)
+        if not self.rows.noisy[0]:
+            return _largest(lambda scale: half_width(np.ones(1), scale, beta) <= off, off)
+        ends = [np.abs(above - p * self.width * count) for p in (0, 1)]
+        discrete = max(float(each.sum()) for each in ends)
+        return (off - discrete) / max(unit_quantile(each, beta) for each in ends)
+
+    def _scale_of_sums(self, measure: Measure, alpha: float, beta: float) -> float:
+        if measure.of == "sum" and self._off:
+            raise NoGuarantee(
+                f"How much rows add inside their cells of '{measure.column}' depends on how many there are, "
+                "so no error of their sum is promised.",
+                fixes=("state an ε instead of an error",),
+            )
+
+        def holds(scale: float) -> bool:
+            raw = np.zeros((1, len(self.noisy)))
+            _, _, high = self._told(measure, raw, scale, beta)
+            return bool(high[0] <= alpha)
+
+        return _largest(holds, alpha)
+
+    def expected(self, scale: float, rows: int, accuracy: Accuracy) -> float | None:
+        """About how far off the mean of a group of so many rows is going to be; None where that is
+        nothing new."""
+        if not self.width or not any(each.of == "mean" for each in self.question.measures):
+            return None
+        _, step = self._line
+        beta = self._each(accuracy) / sum(not self._exactly(each) for each in self.question.measures)
+        count, above = np.array(self.rows.count), np.array(self.rows.above)
+        weights = (above - 0.5 * self.width * count)[self.noisy[: count.size]]
+        off = step * half_width(weights, scale, beta) / rows + self._off
+        return off if off < step * self.width / 2 else None
+
+
+def _largest(holds: Callable[[float], bool], guess: float) -> float:
+    """The largest scale at which something monotone holds, rounded down."""
+    low, high = 0.0, max(guess, 1.0)
+    while holds(high) and high < 1e300:
+        low, high = high, 2 * high
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if middle > 0 and holds(middle) else (low, middle)
+    return low

@@ -1,0 +1,147 @@
+"""From aggregates and a policy to the small problem: boxes, and three facts about hidden moves between them.
+
+Which boxes a row can move between is told by the policy over them; how far a value moves inside one is taken
+to be as far as it moves at all, which is exact unless values move further only together with their group.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from blowfishdb.core.arrays import IntArray
+from blowfishdb.core.domain.bins import Bins, common_bins, whole_bin
+from blowfishdb.core.domain.domain import Axis, CellQuery, Domain
+from blowfishdb.core.errors import NotProven, TooLarge
+from blowfishdb.core.graphs import Apex, Cone, PolicyGraph
+from blowfishdb.core.policy.columns import values_graph
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.questions.aggregate_problem import AggregateProblem, SumQuery
+from blowfishdb.core.questions.aggregates import (
+    AggregateQuestion,
+)
+from blowfishdb.core.questions.kinds import inside_a_cell, units_of
+from blowfishdb.core.questions.sum_rows import sum_rows
+from blowfishdb.core.sensitivity import scaled_sensitivity
+from blowfishdb.core.workloads import Histogram, Selected, ValueSum
+
+_MOST_SQUARED: Final = 2**18
+"""Cells from the lowest to the highest value: of more, the squares of 10⁸ rows are beyond 64 bits."""
+
+
+def project_aggregates(question: AggregateQuestion, policy: Policy) -> AggregateProblem:
+    """The small problem: boxes of groups and condition, and the facts about hidden moves between them."""
+    if policy.constraints is not None:
+        raise NotProven(
+            "Aggregates in groups or under a condition are not proven private where something about the "
+            "data is already known.",
+            fixes=("ask for a histogram",),
+        )
+    domain, where = policy.domain, question.where
+    where.check(domain)
+    cells = CellQuery(_axes(question, domain))
+    graph = policy.project({axis.column: axis.bins for axis in cells.axes})
+    if any(axis.attribute.may_drop for axis in cells.axes) and not graph.absent:
+        graph = Cone(graph, Apex.OUTSIDE)
+    boxes = np.unravel_index(np.arange(cells.count), cells.shape)
+    members = {axis.column: axis.bins.first(box) for axis, box in zip(cells.axes, boxes, strict=True)}
+    inside = np.broadcast_to(where.on_cells(domain, members), (cells.count,))
+    shape = tuple(axis.bins.count for axis in question.groups)
+    group = np.zeros(cells.count, dtype=np.int64)
+    if shape:
+        group = np.ravel_multi_index(
+            tuple(axis.bins.assign(members[axis.column]) for axis in question.groups), shape
+        )
+    value, groups = question.value, math.prod(shape)
+    valued = inside
+    if value is not None:
+        valued = inside & (members[value.column] < value.attribute.value_count)
+    part, all_rows = np.where(valued, group, -1), ""
+    if question.counts_rows and value is not None and value.attribute.has_missing_cell:
+        together = _crossing(np.where(inside, group, -1), groups, graph)
+        part = np.where(inside & ~valued, groups + group, part)
+        all_rows = "noisy" if together else "exact"
+    hidden = _crossing(part if all_rows == "noisy" else np.where(valued, group, -1), 2 * groups, graph)
+    return _problem(question, policy, cells, graph, part, all_rows, hidden, boxes)
+
+
+def _problem(
+    question: AggregateQuestion,
+    policy: Policy,
+    cells: CellQuery,
+    graph: PolicyGraph,
+    part: IntArray,
+    all_rows: str,
+    hidden: int,
+    boxes: tuple[IntArray, ...],
+) -> AggregateProblem:
+    value = question.value
+    summed = value is not None and any(each.of != "count" for each in question.measures)
+    lowest, width, reach, first, step = 0, 0, 0, Fraction(0), Fraction(1)
+    if value is not None and summed:
+        place = next(at for at, axis in enumerate(cells.axes) if axis.column == value.column)
+        bins = cells.axes[place].bins
+        used = np.unique(
+            boxes[place][(part >= 0) & (part < math.prod(axis.bins.count for axis in question.groups))]
+        )
+        if used.size:
+            lowest = int(bins.first(used).min())
+            width = int(bins.last(used).max()) - lowest
+        reach = min(_reach(policy, value.column), width)
+        _, start, step = units_of(value)
+        first = start + step * lowest
+    narrow = value is None or not inside_a_cell(value)
+    rows = sum_rows(question.measures, width, hidden, reach, first, step, alone=narrow)
+    if rows.degree == 2 and width > _MOST_SQUARED:
+        raise TooLarge(
+            f"The values of '{value.column if value else ''}' span {width:,} cells; a variance is of at most "
+            f"{_MOST_SQUARED:,}.",
+            fixes=("ask for the mean", "ask the curator to declare a larger step"),
+        )
+    query = SumQuery(cells, value.column if value is not None and rows.degree else None, rows.degree)
+    return AggregateProblem(question, query, graph, part, rows, lowest, width, all_rows)
+
+
+def _axes(question: AggregateQuestion, domain: Domain) -> tuple[Axis, ...]:
+    """Every column of the question, cut wherever groups, the condition or missing values tell rows apart."""
+    cut: dict[str, Bins] = {}
+    value = () if question.value is None else (question.value,)
+    named = [(axis.column, axis.bins) for axis in (*question.groups, *value)]
+    for name, bins in (*named, *question.where.cuts(domain).items()):
+        cut[name] = common_bins(cut.get(name), bins, domain[name].size)
+    if not cut:  # all rows: counted along a column that drops none, where there is one
+        keeping = (name for name, attribute in domain.columns if not attribute.may_drop)
+        name = next(keeping, domain.names[0])
+        cut[name] = whole_bin(domain[name].size)
+    return tuple(Axis(name, domain[name], cut[name]) for name in domain.names if name in cut)
+
+
+def _crossing(part: IntArray, parts: int, graph: PolicyGraph) -> int:
+    """2 if a hidden move takes a row from one part to another, 1 if only in or out of them, 0 if neither."""
+    labels = np.where(part < 0, parts, part)
+    names, places = np.unique(labels, return_inverse=True)
+    if names.size == labels.size and not (part < 0).any():
+        return scaled_sensitivity(Histogram(labels.size), graph)
+    outside = names == parts
+    inner = np.where(outside, -1, np.arange(names.size))
+    if outside.all():
+        return 0
+    apart = Selected(Histogram(names.size), inner)
+    if graph.absent:
+        joined = graph.counted.project(places)
+        return max(scaled_sensitivity(apart, joined), 1)
+    return scaled_sensitivity(apart, graph.project(places))
+
+
+def _reach(policy: Policy, column: str) -> int:
+    """How many cells apart two values can be that the policy hides from each other."""
+    graph, _ = values_graph(policy, column)
+    if graph.complete:
+        return graph.size - 1
+    try:
+        return scaled_sensitivity(ValueSum(graph.size), graph)
+    except TooLarge:
+        return graph.size - 1
