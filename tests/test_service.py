@@ -508,9 +508,13 @@ class TestEveryKindOfQuestion:
         expected = np.bincount(SALARIES[north] // 10_000, minlength=10).cumsum()
         assert (np.abs(answer.raw - expected) <= 250).all()
 
-    def test_a_mean_of_filtered_rows_is_refused_with_a_way_out(self, people: Dataset) -> None:
-        with pytest.raises(bf.errors.NotProven, match="sum and the count"):
-            people.where(bf.col("region") == "north")["salary"].mean().spend(1).quote()
+    def test_a_mean_of_filtered_rows_has_a_price_and_an_interval(self, people: Dataset) -> None:
+        mean = people.where(bf.col("region") == "north")["salary"].mean()
+        assert mean.spend(1).quote().epsilon == bf.Epsilon(1)
+        with pytest.raises(bf.errors.NoGuarantee, match="how many rows") as refused:
+            mean.accurate_to(500).quote()
+        again = people.question(refused.value.fixes[0])
+        assert again.form.group_size == 1_000 and again.accurate_to(500).quote().epsilon
 
 
 def test_a_file_of_rows_is_one_table_and_needs_no_name(tmp_path: Path) -> None:

@@ -28,10 +28,10 @@ SLIPS = [
     "SELECT MEDIAN(region) FROM salaries",
     "SELECT AVG(day) FROM salaries",
     "SELECT QUANTILE(age, 1.5) FROM salaries",
-    "SELECT region, AVG(age) FROM salaries GROUP BY region",
-    "SELECT region, SUM(age) FROM salaries WHERE age >= 30 GROUP BY region",
+    "SELECT region, AVG(age), SUM(rate) FROM salaries GROUP BY region",
+    "SELECT region, MEDIAN(age) FROM salaries WHERE age >= 30 GROUP BY region",
     "SELECT region, MEDIAN(age) FROM salaries GROUP BY region",
-    "SELECT AVG(age), COUNT(*) FROM salaries WHERE region = 'north'",
+    "SELECT AVG(age), MEDIAN(age) FROM salaries WHERE region = 'north'",
     "SELECT AVG(age) FILTER (WHERE region = 'north') FROM salaries",
     "SELECT AVG(age) FROM salaries WHERE region = 'north' ORDER BY 1",
     "SELECT COUNT(*) FROM salaries WHERE region LIKE 'n%'",
@@ -114,14 +114,21 @@ def test_questions_that_are_suggested_have_a_price(salaries: Dataset, typed: str
         priced(suggestion, salaries)
 
 
-def test_a_mean_of_one_group_is_not_suggested_where_it_would_be_refused(salaries: Dataset) -> None:
+def test_a_mean_without_the_size_of_its_groups_is_refused_with_one(salaries: Dataset) -> None:
     with pytest.raises(BlowfishError) as refused:
-        salaries.sql("SELECT region, AVG(age) FROM salaries GROUP BY region")
-    assert all("AVG" not in fix for fix in refused.value.fixes)
-    assert refused.value.fixes[0].startswith("SELECT SUM(age) FROM salaries WHERE region = ")
+        salaries.sql("SELECT region, AVG(age) FROM salaries GROUP BY region WITH ERROR 5").quote()
+    sized, *others = refused.value.fixes
+    assert sized == "mean(age) by region for groups of 1000"
+    assert salaries.question(sized).accurate_to(5).quote().epsilon
+    assert any("FOR GROUPS OF 1000" in fix for fix in others)
+    assert (
+        salaries.sql("SELECT region, AVG(age) FROM salaries GROUP BY region WITH ERROR 5 FOR GROUPS OF 1000")
+        .quote()
+        .epsilon
+    )
 
 
-def test_if_nothing_else_can_be_asked_the_number_of_rows_can(salaries: Dataset) -> None:
+def test_a_mean_of_some_rows_is_suggested_as_it_is_answered(salaries: Dataset) -> None:
     with pytest.raises(BlowfishError) as refused:
         salaries.sql("SELECT AVG(age) FILTER (WHERE region = 'north') FROM salaries")
-    assert refused.value.fixes == ("SELECT COUNT(*) FROM salaries",)
+    assert refused.value.fixes == ("SELECT AVG(age) FROM salaries WHERE region = 'north'",)

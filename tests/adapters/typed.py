@@ -14,6 +14,7 @@ from blowfishdb.core.domain.dates import Date
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.domain.predicates import And, Everything, Not, Or
 from blowfishdb.core.domain.values import exact
+from blowfishdb.core.questions.aggregates import MEASURES, Measure
 from blowfishdb.core.questions.form import KINDS, ColumnForm, QuestionForm
 
 SALARIES = Domain.of(
@@ -138,7 +139,7 @@ def forms(draw):
     ordered = [name for name, a in SALARIES.columns if a.ordered]
     able = {"cumulative": ordered, "ranges": ordered, "quantiles": numeric, "sum": numeric, "mean": numeric}
     able["clusters"] = numeric
-    many = {"histogram": 3, "cumulative": 2, "count": 2, "clusters": 3}.get(kind, 1)
+    many = {"histogram": 3, "cumulative": 2, "count": 2, "clusters": 3, "aggregates": 2}.get(kind, 1)
     least = 0 if kind == "count" else 1
     chosen = draw(
         st.lists(st.sampled_from(able.get(kind, list(SALARIES))), min_size=least, max_size=many, unique=True)
@@ -158,4 +159,12 @@ def forms(draw):
     if kind == "clusters":
         details["k"] = draw(st.integers(1, 64))
         details["iterations"] = draw(st.none() | st.integers(1, 100))
+    if kind == "aggregates":
+        value = draw(st.sampled_from(numeric))
+        told = st.sampled_from([Measure("count"), *(Measure(of, value) for of in MEASURES)])
+        details["measures"] = tuple(draw(st.lists(told, min_size=1, max_size=3, unique=True)))
+        if details["measures"] == (Measure("count"),):
+            details["measures"] = (Measure("count"), Measure("mean", value))
+    if kind in ("aggregates", "mean"):
+        details["group_size"] = draw(st.none() | st.integers(1, 10**6))
     return QuestionForm(kind, columns, draw(st.just(Everything()) | conditions), **details)

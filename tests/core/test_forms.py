@@ -133,7 +133,7 @@ def test_every_kind_becomes_its_question():
         "top": (QuestionForm("top", age, count=3), kinds.Top(3)),
         "above": (QuestionForm("above", age, limit=5000), kinds.Above(5000)),
     }
-    assert (*asked, "clusters") == KINDS
+    assert (*asked, "clusters", "aggregates") == KINDS
     for form, kind in asked.values():
         question = form.question(DOMAIN, rows=7)
         assert question.kind == kind and [axis.column for axis in question.axes] == ["age"]

@@ -17,11 +17,11 @@ from typing import Any, final
 from sqlglot import TokenType, exp
 
 from blowfishdb.core.domain.attributes import Category, Integer, Real
-from blowfishdb.core.domain.conditions import IsMissing
 from blowfishdb.core.domain.dates import Date
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.domain.predicates import Everything, Predicate
 from blowfishdb.core.errors import InvalidQuestion, UnsupportedSql
+from blowfishdb.core.questions.aggregates import Measure
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
 from blowfishdb.language.condition import condition_of, condition_text
 from blowfishdb.language.text import (
@@ -37,7 +37,13 @@ from blowfishdb.language.text import (
 )
 
 _FEW_BINS = 20
-_SPREAD = (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp)
+_SPREAD: dict[type[exp.Expr], str] = {
+    exp.Variance: "variance",
+    exp.Stddev: "stddev",
+    exp.StddevSamp: "stddev",
+    exp.VariancePop: "variance",
+    exp.StddevPop: "stddev",
+}
 _SOURCES: tuple[tuple[str, str], ...] = (
     ("with_", "WITH … AS names a subquery, and a question reads one dataset, once."),
     ("joins", "A question reads one dataset; with a join one person could be in many rows."),
@@ -89,6 +95,14 @@ class SelectContext:
     def numeric(self, column: str) -> bool:
         """Whether sums and quantiles of the column exist."""
         return isinstance(self.domain[column], Integer | Real)
+
+    def limits(self, column: str) -> str:
+        """What is declared of a column, in words."""
+        attribute = self.domain[column]
+        if not attribute.ordered:
+            return f"the declaration of {column} lists its values"
+        ends = (attribute.lower(0), attribute.upper(attribute.value_count - 1))
+        return f"{column} is declared from {' to '.join(map(sql_value, ends))}"
 
     def first_column(self, node: exp.Expr) -> str:
         """The first declared column that a part of the statement mentions, else the first declared."""
@@ -162,16 +176,19 @@ def refuse_aggregate(node: exp.Expr, source: SelectContext) -> UnsupportedSql:
             fix = (
                 source.select(f"QUANTILE({name_text(column)}, {share})") if source.numeric(column) else counts
             )
-            return source.refuse("The smallest and the largest value are those of single persons.", fix)
+            return source.refuse(
+                f"The smallest and the largest value are those of single persons; {source.limits(column)}.",
+                fix,
+            )
         case exp.Mode():
             fix = source.counted(source.key(column), tail=" ORDER BY COUNT(*) DESC LIMIT 1")
             return source.refuse("The most frequent value is asked for as the fullest group.", fix)
         case exp.Star() | exp.Column():
             return source.refuse("Rows are never shown; they are counted.", source.select("COUNT(*)"))
-    if isinstance(node, _SPREAD):
-        return source.refuse(
-            "No proof covers the variance of a column; its distribution can be asked.", counts
-        )
+    if isinstance(node, exp.VariancePop | exp.StddevPop) and isinstance(node.this, exp.Column):
+        word = _WORDS[_SPREAD[type(node)]]
+        fix = source.select(f"{word}({name_text(column)})") if source.numeric(column) else counts
+        return source.refuse(f"Of the spread, {word} is answered, which divides by one row less.", fix)
     if isinstance(node, exp.AggFunc):
         return source.refuse(f"{shown(node)} is not answered; a distribution is.", counts)
     return source.refuse(f"{shown(node)}: nothing is calculated from columns or counts.", counts)
@@ -184,34 +201,24 @@ def both(where: Predicate, more: str) -> str:
     return f"({condition_text(where)}) AND {more}"
 
 
-def refuse_counted_groups(column: str, keys: list[str], source: SelectContext) -> UnsupportedSql:
-    """COUNT(column) of each group: the rows of each that have a value, where those are kept apart."""
-    if source.domain[column].has_missing_cell:
-        source = replace(source, where=_joined(source.where, ~IsMissing(column)))
+def refuse_quantile(asked: QuestionForm, keys: list[str], source: SelectContext) -> UnsupportedSql:
+    """A quantile of each group: the mean of each, or the quantile of one."""
     counted = source.counted(*keys)
-    return source.refuse(f"COUNT({name_text(column)}) is about all rows, not about each group.", counted)
-
-
-def _joined(where: Predicate, more: Predicate) -> Predicate:
-    return more if isinstance(where, Everything) else where & more
-
-
-def refuse_grouped(asked: str, keys: list[str], source: SelectContext) -> UnsupportedSql:
-    """SUM, AVG and quantiles of each group: one question for each, or counts."""
-    counted = source.counted(*keys)
+    column = asked.columns[0].name
+    mean = source.select(f"{', '.join(keys)}, AVG({name_text(column)})", f" GROUP BY {', '.join(keys)}")
     listed = [name for name, attribute in source.domain.columns if isinstance(attribute, Category)]
     chosen = next((name for name in listed if name_text(name) in keys), None)
+    reason = f"{aggregate_text(asked)} is about all rows, not about each group; a mean is."
     if chosen is None:
-        return source.refuse(f"{asked} is about all rows, not about each group.", counted)
+        return source.refuse(reason, mean, counted)
     one = f"{name_text(chosen)} = {sql_value(source.domain[chosen].at(0))}"
-    total = asked.replace("AVG(", "SUM(", 1)  # how many rows a group has is seldom public, as a mean needs it
-    alone = source.select(total, where=both(source.where, one))
-    return source.refuse(f"{asked} is about all rows, not about each group.", alone, counted)
+    alone = source.select(aggregate_text(asked), where=both(source.where, one))
+    return source.refuse(reason, mean, alone, counted)
 
 
 _QUANTILES = (exp.Quantile, exp.ApproxQuantile, exp.PercentileCont, exp.PercentileDisc)
 _MORE_QUANTILES = ("QUANTILE_CONT", "QUANTILE_DISC", "APPROX_PERCENTILE")
-_WORDS = {"sum": "SUM", "mean": "AVG"}
+_WORDS = {"count": "COUNT", "sum": "SUM", "mean": "AVG", "variance": "VARIANCE", "stddev": "STDDEV"}
 
 
 def is_key(node: object) -> bool:
@@ -280,6 +287,9 @@ def aggregate(node: exp.Expr, source: SelectContext) -> QuestionForm:
             return QuestionForm("mean", (key(node.this, source),), where)
         case exp.Median() if is_key(node.this):
             return QuestionForm("quantiles", (key(node.this, source),), where, shares=(0.5,))
+        case exp.Variance() | exp.Stddev() | exp.StddevSamp() if isinstance(node.this, exp.Column):
+            measure = Measure(_SPREAD[type(node)], key(node.this, source).name)
+            return QuestionForm("aggregates", (), where, measures=(measure,))
         case exp.Filter():
             raise _filtered(node, source)
     quantile = _quantile(node)
@@ -298,6 +308,8 @@ def _filtered(node: exp.Filter, source: SelectContext) -> UnsupportedSql:
 
 def aggregate_text(form: QuestionForm) -> str:
     """The expression that ``aggregate`` reads as ``form``."""
+    if form.measures:
+        return ", ".join(map(measure_text, form.measures))
     if form.kind == "count":
         return f"COUNT({key_text(form.columns[0])})" if form.columns else "COUNT(*)"
     column = key_text(form.columns[0])
@@ -307,6 +319,20 @@ def aggregate_text(form: QuestionForm) -> str:
         return f"MEDIAN({column})"
     shares = ", ".join(str(number_text(share)) for share in form.shares)
     return f"QUANTILE({column}, {shares if len(form.shares) == 1 else f'[{shares}]'})"
+
+
+def measure_of(form: QuestionForm) -> Measure | None:
+    """An expression of the select list as an aggregate; None where it is none."""
+    if form.measures:
+        return form.measures[0]
+    if form.kind not in ("count", "sum", "mean"):
+        return None
+    return Measure(form.kind, form.columns[0].name if form.columns else None)
+
+
+def measure_text(measure: Measure) -> str:
+    """An aggregate as SQL."""
+    return f"{_WORDS[measure.of]}({'*' if measure.column is None else name_text(measure.column)})"
 
 
 def _quantile(node: exp.Expr) -> tuple[Any, list[exp.Expr]] | None:

@@ -21,7 +21,13 @@ from sqlglot import Token, TokenType, exp
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.budget import Epsilon, positive
 from blowfishdb.core.domain.domain import Domain
-from blowfishdb.core.errors import InvalidBins, InvalidQuestion, InvalidWorkload, UnknownDataset
+from blowfishdb.core.errors import (
+    InvalidBins,
+    InvalidQuestion,
+    InvalidWorkload,
+    UnknownDataset,
+)
+from blowfishdb.core.questions.aggregates import Measure
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
 from blowfishdb.language.aggregates import (
     SelectContext,
@@ -31,9 +37,10 @@ from blowfishdb.language.aggregates import (
     is_key,
     key,
     key_text,
+    measure_of,
+    measure_text,
     refuse_clauses,
-    refuse_counted_groups,
-    refuse_grouped,
+    refuse_quantile,
     refuse_shape,
     refuse_statement,
 )
@@ -53,6 +60,7 @@ class Extended:
     accuracy: Accuracy | None = None
     epsilon: Epsilon | None = None
     explain: bool = False
+    group_size: int | None = None
 
     def __post_init__(self) -> None:
         if self.accuracy is not None and self.epsilon is not None:
@@ -72,14 +80,15 @@ def split_extensions(typed: str) -> Extended:
     stop = tokens[starts[0]].start if starts else (tokens[-1].end + 1 if tokens else 0)
     accuracy: Accuracy | None = None
     epsilon: Epsilon | None = None
+    size: int | None = None
     for start, end in pairwise([*starts, len(tokens)]):
         words = _Words(tokens[start + 1 : end])
         if words.takes("ERROR"):
-            accuracy = _accuracy(words) if accuracy is None else words.wrong()
+            accuracy, size = _accuracy(words) if accuracy is None else words.wrong()
         elif words.takes("EPSILON"):
             epsilon = positive(words.number()) if epsilon is None else words.wrong()
         words.end()
-    return Extended(typed[:stop], accuracy, epsilon, explain)
+    return Extended(typed[:stop], accuracy, epsilon, explain, size)
 
 
 def _begins(tokens: list[Token], at: int) -> bool:
@@ -88,9 +97,10 @@ def _begins(tokens: list[Token], at: int) -> bool:
     return here.token_type == TokenType.WITH and named
 
 
-def _accuracy(words: _Words) -> Accuracy:
-    """``50 [CONFIDENCE 0.95] [EACH | ON EACH | ON ALL]``."""
+def _accuracy(words: _Words) -> tuple[Accuracy, int | None]:
+    """``50 [FOR GROUPS OF 1000] [CONFIDENCE 0.95] [EACH | ON EACH | ON ALL] [FOR GROUPS OF 1000]``."""
     alpha, confidence = float(words.number()), _CONFIDENCE
+    size = _size(words)
     if words.takes("CONFIDENCE"):
         confidence = words.number()
         if not 0 < confidence < 1:
@@ -99,7 +109,18 @@ def _accuracy(words: _Words) -> Accuracy:
     each = words.takes("EACH")
     if on and not each and not words.takes("ALL"):
         words.wrong()
-    return Accuracy(alpha, float(1 - confidence), simultaneous=not each)
+    size = _size(words) if size is None else size
+    return Accuracy(alpha, float(1 - confidence), simultaneous=not each), size
+
+
+def _size(words: _Words) -> int | None:
+    """``FOR GROUPS OF 1000``."""
+    if not words.takes("FOR"):
+        return None
+    if not words.takes("GROUPS") or not words.takes("OF"):
+        words.wrong()
+    rows = words.number()
+    return int(rows) if rows == int(rows) else words.wrong()
 
 
 @final
@@ -132,8 +153,8 @@ class _Words:
     def wrong(self) -> NoReturn:
         word = repr(self._tokens[0].text[:40]) if self._tokens else "the end"
         raise InvalidQuestion(
-            "After WITH comes once ERROR, a number of rows and a confidence, or EPSILON and a number; "
-            f"found {word}.",
+            "After WITH comes once ERROR, a number and a confidence (of means, FOR GROUPS OF and a number), "
+            f"or EPSILON and a number; found {word}.",
             fixes=_EXAMPLES,
         )
 
@@ -163,9 +184,20 @@ def parse_select(text: str, domain: Domain, *, dataset: str) -> SqlQuestion:
     if (where := tree.args.get("where")) is not None:
         source = replace(source, where=condition_of(where.this, domain))
     refuse_clauses(tree, source)
-    form = _Select(tree, source).form()
+    form = _sized(_Select(tree, source).form(), parts.group_size, source)
     _check_form(form, source)
     return SqlQuestion(form, parts.accuracy, parts.epsilon, parts.explain)
+
+
+def _sized(form: QuestionForm, size: int | None, source: SelectContext) -> QuestionForm:
+    """With the size of groups whose mean is promised an error."""
+    if size is None:
+        return form
+    if form.kind not in ("mean", "aggregates"):
+        numeric = next((name for name in source.domain.names if source.numeric(name)), None)
+        fixes = () if numeric is None else (source.select(f"AVG({name_text(numeric)})"),)
+        raise InvalidQuestion("FOR GROUPS OF is said of means.", fixes=fixes)
+    return replace(form, group_size=size)
 
 
 def _check_form(form: QuestionForm, source: SelectContext) -> None:
@@ -173,7 +205,9 @@ def _check_form(form: QuestionForm, source: SelectContext) -> None:
     try:
         form.check(source.domain)
     except (InvalidWorkload, InvalidBins) as error:
-        keys = dict.fromkeys(source.key(column.name) for column in form.columns)
+        named = [column.name for column in form.columns]
+        named += [each.column for each in form.measures if each.column is not None][:1] if not named else []
+        keys = dict.fromkeys(map(source.key, named))
         raise type(error)(error.message, fixes=(source.counted(*keys),)) from None
 
 
@@ -210,21 +244,52 @@ class _Select:
     def form(self) -> QuestionForm:
         keys = self._keys()
         asked = [aggregate(item, self.source) for item in self._items if not is_key(item)]
-        if len(asked) > 1:
+        told = [measure_of(form) for form in asked]
+        measures = tuple(dict.fromkeys(each for each in told if each is not None))
+        if None in told and len(asked) > 1:
             apart = tuple(dict.fromkeys(self._rewritten(form, keys) for form in asked))
             raise self.source.refuse("One question at a time; each has a price of its own.", *apart)
-        if not keys:
-            return self._ungrouped(asked)
-        if asked and asked[0].kind == "count" and asked[0].columns:
-            raise refuse_counted_groups(asked[0].columns[0].name, list(map(key_text, keys)), self.source)
-        if asked and asked[0].kind != "count":
-            raise refuse_grouped(aggregate_text(asked[0]), list(map(key_text, keys)), self.source)
+        if None in told and keys:
+            raise refuse_quantile(asked[0], list(map(key_text, keys)), self.source)
+        if not keys and len(measures) < 2:
+            return self._ungrouped(asked[:1])
         self._check_selected(keys)
-        return self._grouped(keys, counted=bool(asked))
+        if not measures or measures == (Measure("count"),):
+            return self._grouped(keys, counted=bool(asked))
+        return self._aggregated(measures, keys)
 
     @property
     def _items(self) -> list[exp.Expr]:
         return [item.unalias() for item in self.tree.expressions]
+
+    # --- aggregates -----------------------------------------------------------------------------------
+
+    def _aggregated(self, measures: tuple[Measure, ...], keys: list[ColumnForm]) -> QuestionForm:
+        """``AVG(salary), COUNT(*) … GROUP BY region``; every group comes, in the declared order."""
+        columns = list(dict.fromkeys(each.column for each in measures if each.column is not None))
+        if len(columns) > 1:
+            apart = (tuple(m for m in measures if m.column in (name, None)) for name in columns)
+            fixes = (self._statement(each, keys) for each in apart)
+            raise self.source.refuse("The aggregates of one question are of one column.", *fixes)
+        order = self.tree.args.get("order")
+        clauses = [clause for clause in ("having", "limit") if self.tree.args.get(clause)]
+        if clauses or not (order is None or self._as_declared(order, keys)):
+            whole = self._statement(measures, keys)
+            raise self.source.refuse("Every group is answered, in the declared order.", whole)
+        everyone, named = Measure("count"), Measure("count", columns[0])
+        if self.source.domain[columns[0]].may_drop and everyone in measures:
+            counted = dict.fromkeys(named if each == everyone else each for each in measures)
+            raise self.source.refuse(
+                f"Rows without a value of {name_text(columns[0])} are left out: COUNT(*) is not told too.",
+                self._statement(tuple(counted), keys),
+            )
+        return QuestionForm("aggregates", tuple(keys), self.source.where, measures=measures)
+
+    def _statement(self, measures: tuple[Measure, ...], keys: list[ColumnForm]) -> str:
+        """Some aggregates in these groups, as a statement."""
+        written = list(map(key_text, keys))
+        tail = f" GROUP BY {', '.join(written)}" if written else ""
+        return self.source.select(", ".join([*written, *map(measure_text, measures)]), tail)
 
     # --- without GROUP BY -------------------------------------------------------------------------
 
@@ -352,12 +417,18 @@ class _Select:
 
     def _check_order(self, order: exp.Expr, keys: list[ColumnForm]) -> None:
         """Bins come in the order of their columns; any other order is refused."""
+        if not self._as_declared(order, keys):
+            fix = self.source.counted(*map(key_text, keys))
+            raise self.source.refuse("Groups come in the declared order of their columns.", fix)
+
+    def _as_declared(self, order: exp.Expr, keys: list[ColumnForm]) -> bool:
+        """Whether groups come in this order anyway."""
         for position, wanted in enumerate(order.expressions):
             node = self._meant(wanted.this)
             same = position < len(keys) and is_key(node) and key(node, self.source) == keys[position]
             if not same or wanted.args.get("desc") or not self.source.domain[keys[position].name].ordered:
-                fix = self.source.counted(*map(key_text, keys))
-                raise self.source.refuse("Groups come in the declared order of their columns.", fix)
+                return False
+        return True
 
     def _rewritten(self, form: QuestionForm, keys: list[ColumnForm]) -> str:
         """One of several aggregates as a statement of its own."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -23,6 +23,7 @@ from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.domain.predicates import Everything, Predicate
 from blowfishdb.core.domain.values import moment, plain
 from blowfishdb.core.errors import InvalidBins, InvalidInput, InvalidQuestion
+from blowfishdb.core.questions.aggregates import MEASURES, SPREADS, Measure
 from blowfishdb.core.questions.clusters import USUAL_ITERATIONS
 from blowfishdb.core.questions.form import KINDS, ColumnForm, QuestionForm
 from blowfishdb.language.condition import condition, condition_text
@@ -119,8 +120,19 @@ def _unquoted(kind: str, written: str) -> str:
     return written[1:-1].replace(2 * mark, mark)
 
 
+def aggregates_form(
+    measures: tuple[Measure, ...], groups: tuple[ColumnForm, ...], where: Predicate, size: int | None
+) -> QuestionForm:
+    """Aggregates in groups; where rows are only counted that is a histogram."""
+    if measures == (Measure("count"),) and groups and size is None:
+        return QuestionForm("histogram", groups, where)
+    return QuestionForm("aggregates", groups, where, measures=measures, group_size=size)
+
+
 def question_text(form: QuestionForm) -> str:
     """The short form that reads back as ``form``."""
+    if form.kind in ("aggregates", "mean"):
+        return _aggregates_text(form)
     name = "median" if form.kind == "quantiles" and form.shares == (0.5,) else form.kind
     details = [f"{value_text(lo)}..{value_text(hi)}" for lo, hi in form.bounds]
     if name != "median":
@@ -134,6 +146,15 @@ def question_text(form: QuestionForm) -> str:
         parts = [*map(column_text, form.columns), *details]
     where = "" if isinstance(form.where, Everything) else f" where {condition_text(form.where)}"
     return f"{name}({', '.join(parts)}){where}"
+
+
+def _aggregates_text(form: QuestionForm) -> str:
+    told = form.measures or (Measure(form.kind, form.columns[0].name),)
+    listed = ", ".join(f"{each.of}({'' if each.column is None else name_text(each.column)})" for each in told)
+    groups = ", ".join(map(column_text, form.columns if form.measures else ()))
+    size = "" if form.group_size is None else f" for groups of {form.group_size}"
+    where = "" if isinstance(form.where, Everything) else f" where {condition_text(form.where)}"
+    return f"{listed}{f' by {groups}' if groups else ''}{size}{where}"
 
 
 def _numbers(form: QuestionForm) -> list[tuple[str, object]]:
@@ -189,7 +210,7 @@ def value_text(value: object) -> str:
     return written
 
 
-_NAMES = (*KINDS[:4], "median", *KINDS[4:])
+_NAMES = (*KINDS[:4], "median", *KINDS[4:-1], *SPREADS)
 _CUTS = ("bins", "width", "edges", "groups")
 _NUMBERED = ("k", "iterations")
 _SHAPES = {
@@ -248,12 +269,69 @@ class _Reader:
                 fixes=(_example("histogram", self.domain),),
             )
         arguments = self._arguments(name)
+        told = [(name, arguments)] if name in MEASURES else []
+        while told and self.words.takes(","):
+            told.append(self._next_measure())
+        groups, size = self._groups_of(name) if told else ((), None)
         where: Predicate = Everything()
         if self.words.is_name("where"):
             where = condition(self.words.rest(), self.domain)
         elif self.words.next.kind != "end":
-            self._wrong(name, "'where' or the end")
-        return self._form(name, arguments, where)
+            self._wrong(name, "'by', 'where' or the end" if told else "'where' or the end")
+        if len(told) > 1 or groups or name in SPREADS:
+            return aggregates_form(tuple(self._measure(*each) for each in told), groups, where, size)
+        form = self._form(name, arguments, where)
+        if size is not None and name != "mean":
+            raise InvalidQuestion(
+                "Groups of a size are said of means.", fixes=(_example("mean", self.domain),)
+            )
+        return form if size is None else replace(form, group_size=size)
+
+    # --- aggregates -------------------------------------------------------------------------------
+
+    def _next_measure(self) -> tuple[str, _Arguments]:
+        """``, count()``: one more aggregate of the same rows."""
+        word = self.words.take()
+        name = word.text.casefold()
+        if word.kind != "name" or name not in MEASURES:
+            raise InvalidQuestion(
+                f"Several questions at once are {', '.join(MEASURES)}; found {word}.",
+                fixes=(_example("mean", self.domain),),
+            )
+        return name, self._arguments(name)
+
+    def _measure(self, name: str, arguments: _Arguments) -> Measure:
+        plain_columns = [column for column in arguments.columns if not column.cut]
+        extra = arguments.plain or arguments.ranges or arguments.cuts or arguments.numbers
+        if extra or len(plain_columns) != len(arguments.columns) or len(plain_columns) > 1:
+            raise InvalidQuestion(f"{name}(…) takes one column.", fixes=(_example(name, self.domain),))
+        if not plain_columns and name != "count":
+            raise InvalidQuestion(f"{name}(…) needs a column.", fixes=(_example(name, self.domain),))
+        return Measure(name, plain_columns[0].name if plain_columns else None)
+
+    def _groups_of(self, name: str) -> tuple[tuple[ColumnForm, ...], int | None]:
+        """``by region, age(width=10) for groups of 1000``."""
+        groups: list[ColumnForm] = []
+        if self.words.is_name("by"):
+            self.words.take()
+            while not groups or self.words.takes(","):
+                word = self.words.take()
+                if word.kind not in ("name", "quoted"):
+                    raise InvalidQuestion(
+                        f"Groups are columns; found {word}.", fixes=(_example(name, self.domain),)
+                    )
+                column = column_name(word.text, self.domain, quoted=word.kind == "quoted")
+                groups.append(ColumnForm(column, **self._own_cuts(name)))
+        if not self.words.is_name("for"):
+            return tuple(groups), None
+        for expected in ("for", "groups", "of"):
+            if not self.words.is_name(expected):
+                self._wrong(name, f"{expected!r}")
+            self.words.take()
+        size = self._value(name)
+        if not isinstance(size, int):
+            self._wrong(name, "a whole number of rows")
+        return tuple(groups), size
 
     def _arguments(self, kind: str) -> _Arguments:
         arguments = _Arguments()

@@ -125,6 +125,10 @@ class Answer(Message):
     """Of clusters only."""
     notes: tuple[str, ...] = ()
     """As what values count that are missing or outside the declared ones, column by column."""
+    measures: tuple[str, ...] = ()
+    """Of aggregates: which, in words; several are the last axis, and so is one of all rows."""
+    group_size: int | None = None
+    """Of aggregates: how many rows a group has at least whose error is promised."""
 
     @property
     def number(self) -> int:
@@ -138,14 +142,14 @@ class Answer(Message):
             return EXACT
         if self.kind == "quantiles" and self.band is None and self.beta is not None:
             return ranks_alone(self.alpha, self.beta)
-        return sentence(self.kind, self.alpha, self.beta, self.simultaneous)
+        return sentence(self.kind, self.alpha, self.beta, self.simultaneous, self.group_size)
 
     @property
     def brief(self) -> str:
         """The same in a line of a table."""
         if len(self.exact) and bool(self.exact.all()):
             return "exact"
-        return brief(self.kind, self.alpha, self.beta, self.simultaneous, len(self.values))
+        return brief(self.kind, self.alpha, self.beta, self.simultaneous, len(self.values), self.group_size)
 
     @property
     def band(self) -> tuple[FloatArray, FloatArray] | None:
@@ -157,10 +161,16 @@ class Answer(Message):
         """Which differences are worth showing: the promised error, else a thousandth of the largest value."""
         if self.alpha is not None:
             return self.alpha
-        return float(np.abs(self.values).max(initial=0.0)) / 1_000 or 1.0
+        return float(np.nanmax(np.abs(self.values), initial=0.0)) / 1_000 or 1.0
+
+    @property
+    def measured_last(self) -> bool:
+        """Whether the last axis is that of the aggregates, not of a column by which rows are grouped."""
+        return len(self.measures) > 1 or (bool(self.measures) and self.labels == (self.measures,))
 
     def __repr__(self) -> str:
-        within = "no error promised" if self.alpha is None else f"±{self.alpha:g}"
+        unsaid = "noise intervals" if self.measures else "no error promised"
+        within = unsaid if self.alpha is None else f"±{self.alpha:g}"
         return f"<Answer {self.receipt.question}: {len(self.values):,} values, {within}>"
 
     def _repr_html_(self) -> str:

@@ -14,8 +14,9 @@ from blowfishdb.core.cancellation import Cancellation, Progress
 from blowfishdb.core.domain.domain import Axis, Domain
 from blowfishdb.core.errors import InvalidInput, NoGuarantee
 from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.questions.aggregates import AggregateQuestion
 from blowfishdb.core.questions.clusters import ClusterQuestion
-from blowfishdb.core.questions.form import QuestionForm
+from blowfishdb.core.questions.form import AnyQuestion, QuestionForm
 from blowfishdb.core.questions.kinds import Question
 from blowfishdb.core.questions.readings import usual_bins
 
@@ -85,7 +86,7 @@ class Request:
 
     dataset: str
     form: QuestionForm
-    question: Question | ClusterQuestion
+    question: AnyQuestion
     terms: Terms
     user: str
     key: RequestKey | None = None
@@ -106,7 +107,13 @@ class Request:
 
     @property
     def counts(self) -> Question:
-        """The question, if it is answered from counts; clusters are not."""
+        """The question, if it is answered from counts; clusters and aggregates are not."""
+        if isinstance(self.question, AggregateQuestion):
+            raise NoGuarantee(
+                "Aggregates have noise intervals instead of one error, so they are neither compared "
+                "nor shown beforehand under several policies.",
+                fixes=("ask for a quote under each policy",),
+            )
         if isinstance(self.question, ClusterQuestion):
             raise NoGuarantee(
                 "How far off clusters are depends on the data, so their accuracy can be neither compared nor "
@@ -130,6 +137,12 @@ def number_of_rows(request: Request, domain: Domain) -> Request:
 def over_rows(request: Request, domain: Domain, rows: int) -> Request:
     """A mean, or a sum, over so many rows."""
     return replace(request, question=request.form.question(domain, rows=rows))
+
+
+def in_groups(request: Request, domain: Domain) -> Request:
+    """A mean, or a sum, of rows whose number is hidden: an aggregate of its own."""
+    form = request.form.in_groups
+    return replace(request, form=form, question=form.question(domain))
 
 
 def in_usual_bins(request: Request, policy: Policy) -> Request:

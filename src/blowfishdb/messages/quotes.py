@@ -164,6 +164,8 @@ class Quote(Message):
 
     sharpens: Sharpening | None = None
     """The answer that is made more accurate, where that is cheaper than a new one."""
+    group_size: int | None = None
+    """Of means: how many rows a group has at least whose error is promised."""
     free_now: float | None = None
     """How accurately stored answers tell the same for nothing, where that is less than was asked."""
 
@@ -227,7 +229,7 @@ class Quote(Message):
         """What would be promised about the answer, in the one sentence that every door prints."""
         if self.exact:
             return EXACT
-        return sentence(self.kind, self.alpha, self.beta, self.simultaneous)
+        return sentence(self.kind, self.alpha, self.beta, self.simultaneous, self.group_size)
 
     def __str__(self) -> str:
         bound = "" if self.binding is None else f" {self.binding.words}"

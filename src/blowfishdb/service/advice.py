@@ -29,12 +29,19 @@ from blowfishdb.core.errors import BlowfishError
 from blowfishdb.core.graphs import Full, Threshold
 from blowfishdb.core.policy.columns import shown_distance
 from blowfishdb.core.policy.policy import Policy
-from blowfishdb.core.questions.clusters import ClusterQuestion
 from blowfishdb.core.questions.form import QuestionForm
 from blowfishdb.core.questions.kinds import Cumulative, Histogram, Question
 from blowfishdb.core.questions.projection import Projected, project
 from blowfishdb.mechanisms import Best
-from blowfishdb.messages.questions import Request, Terms, in_usual_bins, needs_rows, number_of_rows, over_rows
+from blowfishdb.messages.questions import (
+    Request,
+    Terms,
+    in_groups,
+    in_usual_bins,
+    needs_rows,
+    number_of_rows,
+    over_rows,
+)
 from blowfishdb.messages.quotes import Alternative, Fit
 from blowfishdb.service.planning import Planner, project_any
 from blowfishdb.service.standing import Standing
@@ -121,7 +128,12 @@ def _wider_bins(
 def _coarsened(request: Request, domain: Domain, times: int) -> Request | None:
     """The question on one ordered column with fewer bins; None where there are few already."""
     form = request.form
-    if len(form.columns) != 1 or not form.cut_into_bins or not domain[form.columns[0].name].ordered:
+    if (
+        form.kind == "aggregates"
+        or len(form.columns) != 1
+        or not form.cut_into_bins
+        or not domain[form.columns[0].name].ordered
+    ):
         return None
     bins = request.counts.axes[0].value_bins // times
     if bins < 2:
@@ -167,15 +179,13 @@ class Suggestions:
         domain = self.policy.domain
         request = Request(self.dataset, form, form.question(domain), Terms().spending(1), "")
         planner = Planner(Best())
-        if isinstance(request.question, ClusterQuestion):
+        if needs_rows(request):
+            total = planner.plan(number_of_rows(request, domain), self.policy, self.rows_per_person)
+            request = in_groups(request, domain) if total.cost else over_rows(request, domain, 1)
+        if not isinstance(request.question, Question):
             standing = Standing(self.policy, self.rows_per_person)
             planner.task(request, project_any(request, self.policy), standing)
             return True
-        if needs_rows(request):
-            total = planner.plan(number_of_rows(request, domain), self.policy, self.rows_per_person)
-            if total.cost:
-                return False
-            request = over_rows(request, domain, 1)
         if form.kind == "quantiles":
             request = in_usual_bins(request, self.policy)
         planner.check(request, self.policy, self.rows_per_person)

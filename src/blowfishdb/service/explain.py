@@ -19,6 +19,7 @@ from blowfishdb.core.questions.projection import Projected
 from blowfishdb.core.sensitivity import sensitivity
 from blowfishdb.messages.questions import Request, Terms
 from blowfishdb.messages.quotes import Candidate, Explanation, Tradeoff, TradeoffPoint
+from blowfishdb.service.aggregates import AggregateTask
 from blowfishdb.service.planning import Planner
 from blowfishdb.service.standing import Standing
 from blowfishdb.service.tasks import ClusterTask, CountTask, Task
@@ -28,7 +29,27 @@ _MOST_EDGES = 2_000_000  # what can be looked through while someone waits
 
 def explain(task: Task) -> Explanation:
     """What the plan of a question looks like."""
+    if isinstance(task, AggregateTask):
+        return _sums(task)
     return _counts(task) if isinstance(task, CountTask) else _clusters(task)
+
+
+def _sums(task: AggregateTask) -> Explanation:
+    """Boxes of groups and condition; in each, rows are counted and added up."""
+    problem = task.problem
+    return Explanation(
+        question=task.request.question.describe(),
+        columns=tuple(axis.column for axis in problem.query.cells.axes),
+        cells=problem.query.cells.shape,
+        answers=problem.groups * len(problem.question.measures),
+        graph=problem.graph.describe(),
+        hidden_pairs=problem.graph.edge_count,
+        sensitivity=str(problem.change),
+        witness=None,
+        mechanism=task.mechanism,
+        considered=f"{task.mechanism}. {task.explanation}",
+        epsilon=str(task.cost),
+    )
 
 
 def _clusters(task: Task) -> Explanation:
@@ -150,7 +171,7 @@ def _error_at(planner: Planner, request: Request, policy: Policy, rows: int, eps
     spending = replace(request, terms=Terms(mechanism=request.terms.mechanism).spending(epsilon))
     planned = planner.plan(spending, policy, rows)
     asked = request.terms.accuracy
-    if planned.promise is None:
+    if planned.promise is None or planned.promise.alpha is None:
         raise NoGuarantee(
             "A trade-off compares errors that are promised, and this mechanism promises none.",
             fixes=("leave out the mechanism", "preview() shows one draw of it"),

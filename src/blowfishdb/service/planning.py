@@ -7,7 +7,6 @@ Everything here is computed from the question and the policy alone; no row is re
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import final
@@ -18,6 +17,9 @@ from blowfishdb.core.constraints.under_policy import given_answers
 from blowfishdb.core.domain.domain import Axis
 from blowfishdb.core.errors import InvalidInput, NoGuarantee, NotProven
 from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.questions.aggregate_problem import AggregateProblem
+from blowfishdb.core.questions.aggregate_projection import project_aggregates
+from blowfishdb.core.questions.aggregates import AggregateQuestion
 from blowfishdb.core.questions.clusters import ClusterProblem, ClusterQuestion, project_clusters
 from blowfishdb.core.questions.projection import Projected, project
 from blowfishdb.mechanisms import CLUSTERING, DATA_DEPENDENT, NAMED, Best, DataDependentMechanism, KMeans
@@ -28,7 +30,8 @@ from blowfishdb.mechanisms.refining import can_reach, earlier_release
 from blowfishdb.mechanisms.reuse import StoredRelease
 from blowfishdb.mechanisms.several import SeveralPromises
 from blowfishdb.messages.questions import Request
-from blowfishdb.service.standing import Standing
+from blowfishdb.service.aggregates import price_aggregates
+from blowfishdb.service.standing import Standing, nearest
 from blowfishdb.service.tasks import ClusterTask, CountTask, ErrorBound, Problem, Refining, Task
 
 DEFAULT_BETA = 0.05
@@ -56,6 +59,8 @@ class Planner:
         """Steps 2 and 3 for a question of any kind that is projected already."""
         if isinstance(problem, Projected):
             return self.price(problem, request, standing)
+        if isinstance(problem, AggregateProblem):
+            return price_aggregates(problem, request, standing)
         return price_clusters(problem, request, standing)
 
     def price(self, problem: Projected, request: Request, standing: Standing) -> CountTask:
@@ -210,6 +215,8 @@ def project_any(request: Request, policy: Policy) -> Problem:
     question = request.question
     if isinstance(question, ClusterQuestion):
         return project_clusters(question.columns, policy, question.where)
+    if isinstance(question, AggregateQuestion):
+        return project_aggregates(question, policy)
     return project(question, policy)
 
 
@@ -227,7 +234,7 @@ def price_clusters(problem: ClusterProblem, request: Request, standing: Standing
         raise InvalidInput(f"There is no way to find clusters called '{name}'.", fixes=tuple(CLUSTERING))
     way = KMeans(question.count, question.iterations, None if name is None else CLUSTERING[name])
     per_row = positive(Epsilon.from_nano(request.terms.epsilon.nano // standing.rows_per_person))
-    policy, steps = _nearest(standing)
+    policy, steps = nearest(standing)
     if policy is not standing.policy:
         problem = replace(problem, graph=project_clusters(question.columns, policy, question.where).graph)
     each = positive(Epsilon.from_nano(per_row.nano // steps))
@@ -236,17 +243,3 @@ def price_clusters(problem: ClusterProblem, request: Request, standing: Standing
     lost = spent * standing.rows_per_person
     cost = lost if policy is standing.policy else Epsilon(ByDistance(policy, lost).worst(standing.policy))
     return ClusterTask(request, problem, plan, spent, cost, made_for=policy)
-
-
-def _nearest(standing: Standing) -> tuple[Policy, int]:
-    """The policy from which no other that is promised is far, and the most steps that one hides.
-
-    That of today where none reaches all others: what an answer would tell apart there is refused.
-    """
-    reached = []
-    for policy in standing.policies if standing.several else ():
-        steps = max(ByDistance(policy, Epsilon(1)).worst(other) for other in standing.policies)
-        if not math.isinf(steps):
-            reached.append((max(1, int(steps)), policy))
-    steps, policy = min(reached, key=lambda entry: entry[0], default=(1, standing.policy))
-    return policy, steps

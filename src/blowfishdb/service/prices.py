@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from abc import ABC
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, final
 
@@ -21,7 +22,8 @@ from blowfishdb.core.domain.predicates import Everything
 from blowfishdb.core.errors import Infeasible, NotProven, TooLarge
 from blowfishdb.core.graphs.inclusion import includes
 from blowfishdb.core.policy.policy import Policy
-from blowfishdb.core.questions.clusters import ClusterQuestion
+from blowfishdb.core.questions.aggregate_problem import AggregateProblem
+from blowfishdb.core.questions.form import AnyQuestion
 from blowfishdb.core.questions.kinds import Question, Sum
 from blowfishdb.core.questions.projection import Projected
 from blowfishdb.core.source_kind import SourceKind
@@ -29,15 +31,33 @@ from blowfishdb.language.short import question_text
 from blowfishdb.mechanisms.reuse.margins import Offer
 from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.policies import EarlierPolicy
-from blowfishdb.messages.questions import Request, Terms, in_usual_bins, needs_rows, number_of_rows, over_rows
+from blowfishdb.messages.questions import (
+    Request,
+    Terms,
+    in_groups,
+    in_usual_bins,
+    needs_rows,
+    number_of_rows,
+    over_rows,
+)
 from blowfishdb.messages.quotes import Alternative, Fit, Quote, Sharpening, UnderPromise
 from blowfishdb.service.advice import affordable, cheaper
+from blowfishdb.service.aggregates import read_again, telling
 from blowfishdb.service.planning import Planner, project_any
 from blowfishdb.service.policies import FROM_STORED, past_loss, times_left
 from blowfishdb.service.records import DatasetEntry
 from blowfishdb.service.reuse import Basket, StoredReleases
-from blowfishdb.service.standing import Standing
-from blowfishdb.service.tasks import CountTask, ErrorBound, Problem, Task, counted, identities, named_anew
+from blowfishdb.service.standing import Standing, nearest
+from blowfishdb.service.tasks import (
+    CountTask,
+    ErrorBound,
+    Problem,
+    Task,
+    counted,
+    identities,
+    identity,
+    named_anew,
+)
 
 _USEFUL: Final = 10
 """A free answer is mentioned up to so many times the error that was asked for."""
@@ -116,7 +136,9 @@ class Prices(ABC):
         return self._counted(request, ask) if needs_rows(request) else request
 
     def _counted(self, request: Request, ask: Callable[[Request], Answer] | None) -> Request:
-        """A mean, or a sum over wide cells, with the number of its rows, which must be public and on record.
+        """A mean, or a sum over wide cells, with the number of its rows, if that is public.
+
+        A hidden one is measured with the rest of it.
 
         If it is not on record it is asked for, which is free, or, without ``ask``, the question has no price
         yet: a quote touches nothing.
@@ -126,7 +148,9 @@ class Prices(ABC):
         total = number_of_rows(request, dataset.domain)
         planned = self.planner.under(total, self.standing(dataset))
         if not planned.free:
-            raise self._rows_hidden(request, dataset)
+            if dataset.policy.constraints is not None:
+                raise self._rows_hidden(request, dataset)
+            return in_groups(request, dataset.domain)
         known = self._stored(total, dataset, planned.problem)
         if known is None and ask is not None:
             known = ask(total)
@@ -192,6 +216,7 @@ class Prices(ABC):
             notes=task.problem.notes,
             promises=kept,
             sharpens=None if owned else sharpens,
+            group_size=request.form.group_size if request.form.kind == "aggregates" else None,
         )
         if not more:
             return quote
@@ -215,6 +240,8 @@ class Prices(ABC):
 
     def _answered(self, request: Request, dataset: DatasetEntry, problem: Problem) -> StoredAnswer | None:
         """What the ledger has under a name of the question, or what answers it more accurately still."""
+        if isinstance(problem, AggregateProblem):
+            return next((stored for stored, _ in self._telling(request, dataset, problem)), None)
         found = map(self.ledger.answer, identities(request, dataset, problem))
         same = next((stored for stored in found if stored is not None), None)
         asked = request.terms.accuracy
@@ -223,6 +250,16 @@ class Prices(ABC):
         closest = self._closest(request, dataset, problem)
         very_same = closest is not None and closest.answer.form == request.form.to_plain()
         return closest.stored if closest is not None and very_same else same
+
+    def _telling(
+        self, request: Request, dataset: DatasetEntry, problem: AggregateProblem
+    ) -> Iterator[tuple[StoredAnswer, AggregateProblem]]:
+        """Stored answers whose sums tell these aggregates, and how they are read."""
+        policies = dict.fromkeys((dataset.policy, nearest(self.standing(dataset))[0]))
+        for other in itertools.chain.from_iterable(telling(problem, policy) for policy in policies):
+            stored = self.ledger.answer(identity(request, dataset, other))
+            if stored is not None and not other.free:
+                yield stored, other
 
     def _closest(
         self, request: Request, dataset: DatasetEntry, problem: Problem, *, times: float = 1
@@ -265,6 +302,8 @@ class Prices(ABC):
         together: Basket | None = None,
     ) -> Answer | None:
         """The answer to the very same question, which costs nothing."""
+        if isinstance(problem, AggregateProblem):
+            return self._read_again(request, dataset, problem)
         stored = self._answered(request, dataset, problem)
         if stored is None:
             return None
@@ -272,6 +311,17 @@ class Prices(ABC):
         if isinstance(problem, Projected) and answer.kind != request.counts.kind.name:
             answer = named_anew(answer, request, problem)
         return replace(answer, receipt=replace(answer.receipt, cost=Epsilon(0)))
+
+    def _read_again(
+        self, request: Request, dataset: DatasetEntry, problem: AggregateProblem
+    ) -> Answer | None:
+        """What the sums of a stored answer tell."""
+        for stored, other in self._telling(request, dataset, problem):
+            closest = Closest.of(stored)
+            if closest is not None:
+                receipt = replace(closest.answer.receipt, cost=Epsilon(0))
+                return read_again(replace(closest.answer, receipt=receipt), closest.bound, request, other)
+        return None
 
     def _offer(
         self, request: Request, dataset: DatasetEntry, problem: Problem, together: Basket | None = None
@@ -324,7 +374,8 @@ class Prices(ABC):
             return spent
         best, plain = replace(request, terms=Terms(accuracy)), Policy.differential_privacy(dataset.domain)
         try:
-            return max(spent, self.planner.plan(best, plain, dataset.rows_per_person).cost)
+            problem, standing = project_any(best, plain), Standing(plain, dataset.rows_per_person)
+            return max(spent, self.planner.task(best, problem, standing).cost)
         except Infeasible:
             return LARGEST_EPSILON
 
@@ -355,7 +406,8 @@ class Prices(ABC):
             other = self.planner.task(task.request, project_any(task.request, dataset.policy), without)
         except (NotProven, TooLarge, Infeasible):
             return None
-        return None if other.promise is None else Alternative(other.promise.alpha, other.cost)
+        alpha = None if other.promise is None else other.promise.alpha
+        return None if alpha is None else Alternative(alpha, other.cost)
 
     def _under_promises(self, dataset: DatasetEntry, task: Task) -> tuple[UnderPromise, ...]:
         """What an answer costs under every earlier policy that is kept, and what each has left."""
@@ -380,8 +432,8 @@ class Prices(ABC):
         return affordable(self.planner, task, self.standing(dataset), times, left, fits)
 
 
-def _told_by_counts(question: Question | ClusterQuestion) -> bool:
-    return isinstance(question, ClusterQuestion) or question.told_by_counts
+def _told_by_counts(question: AnyQuestion) -> bool:
+    return not isinstance(question, Question) or question.told_by_counts
 
 
 def _as_of(stored: StoredAnswer | None, dataset: DatasetEntry) -> str:

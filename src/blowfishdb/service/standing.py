@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import final
 
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.policy.policy import Policy
+from blowfishdb.mechanisms.losses import ByDistance
 from blowfishdb.messages.policies import EarlierPolicy
 
 _NOTHING = Epsilon(0)
@@ -49,3 +51,17 @@ class Standing:
         """Whether the same is promised, whatever is left of it."""
         mine, theirs = ([one.version for one in each.kept] for each in (self, earlier))
         return self.policy is earlier.policy and mine == theirs
+
+
+def nearest(standing: Standing) -> tuple[Policy, int]:
+    """The policy from which no other that is promised is far, and the most steps that one hides.
+
+    That of today where none reaches all others: what an answer would tell apart there is refused.
+    """
+    reached = []
+    for policy in standing.policies if standing.several else ():
+        steps = max(ByDistance(policy, Epsilon(1)).worst(other) for other in standing.policies)
+        if not math.isinf(steps):
+            reached.append((max(1, int(steps)), policy))
+    steps, policy = min(reached, key=lambda entry: entry[0], default=(1, standing.policy))
+    return policy, steps

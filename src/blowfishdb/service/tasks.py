@@ -25,6 +25,7 @@ from blowfishdb.core.constraints.under_policy import better_cells
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.policy.codec import digest, plain
 from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.questions.aggregate_problem import AggregateProblem
 from blowfishdb.core.questions.clusters import ClusterProblem, ClusterQuestion
 from blowfishdb.core.questions.kinds import Release
 from blowfishdb.core.questions.projection import Projected
@@ -41,7 +42,7 @@ from blowfishdb.messages.questions import Request
 from blowfishdb.service.records import DatasetEntry
 from blowfishdb.service.reuse import stored_release
 
-Problem = Projected | ClusterProblem
+Problem = Projected | ClusterProblem | AggregateProblem
 
 _MOST_NAMED = 20_000  # questions; beyond these a name would take longer than what it saves
 
@@ -52,7 +53,9 @@ class ErrorBound:
     """What is known about the error: of the release that the mechanism makes, and of the answer."""
 
     margin: float
-    alpha: float
+    """How far each count may be off; of aggregates, the scale of the noise of every sum."""
+    alpha: float | None
+    """None where every value has an interval of its own."""
     beta: float
     simultaneous: bool
 
@@ -441,6 +444,8 @@ def _parts(request: Request, problem: Problem) -> dict[str, Any]:
     if isinstance(problem, ClusterProblem):
         assert isinstance(request.question, ClusterQuestion)
         return _cluster_parts(request.question, problem)
+    if isinstance(problem, AggregateProblem):
+        return _sum_parts(request, problem)
     selected = problem.workload.labels.tolist() if isinstance(problem.workload, Selected) else None
     return {
         "kind": [*request.counts.kind.identity(), *(["middles of cells"] if problem.of_the_kind else [])],
@@ -458,6 +463,20 @@ def _cluster_parts(question: ClusterQuestion, problem: ClusterProblem) -> dict[s
         "axes": [[axis.column, plain(axis.attribute)] for axis in problem.query.axes],
         "cells": [[axis.column, plain(axis.attribute), plain(axis.bins)] for axis in filtered],
         "selected": problem.query.inside.astype(int).tolist(),
+    }
+
+
+def _sum_parts(request: Request, problem: AggregateProblem) -> dict[str, Any]:
+    """What tells two releases of sums apart, whichever aggregates are read off them."""
+    rows, question = problem.rows, problem.question
+    promised = question.promised if request.terms.accuracy is not None else None
+    return {
+        "kind": ["aggregates", rows.name, [list(each) for each in rows.polynomials], problem.all_rows],
+        "promised": promised and [promised.to_plain(), question.group_size],
+        "axes": [[axis.column, plain(axis.bins)] for axis in question.groups],
+        "cells": [[a.column, plain(a.attribute), plain(a.bins)] for a in problem.query.cells.axes],
+        "value": [problem.query.column, problem.lowest],
+        "selected": problem.part.tolist(),
     }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
@@ -75,6 +76,8 @@ def _cell(value: Any) -> str:
     if isinstance(value, str):
         return _safe(value)
     plain = value.item() if hasattr(value, "item") else value
+    if isinstance(plain, float) and math.isnan(plain):  # too few rows to say
+        return ""
     return str(plain).lower() if isinstance(plain, bool) else repr(plain + 0.0)
 
 

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
+import numpy as np
+
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.questions.readings import significant
 from blowfishdb.show.words import amount, decimals, headline, interval, loss, moment
@@ -55,6 +57,8 @@ def answer_table(answer: Answer, *, raw: bool = False, most: int | None = None) 
     notes = (priced_promise(answer), *answer.notes)
     if answer.places is not None:
         return _cluster_table(answer, answer.places, notes)
+    if answer.measures:
+        return _aggregate_table(answer, notes, most)
     band = None if answer.band is None else (answer.band[0][:most], answer.band[1][:most])
     values, exact = answer.values[:most], answer.exact[:most]
     digits = value_places(answer.kind, answer.grain, values, *(band or ()))
@@ -68,6 +72,67 @@ def answer_table(answer: Answer, *, raw: bool = False, most: int | None = None) 
     rows = tuple((*names, *cells) for names, *cells in zip(bins, *columns.values(), strict=True))
     numbers = tuple(range(len(headings), len(headings) + len(columns)))
     return Table(answer.receipt.question, (*headings, *columns), rows, notes, numbers)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Aggregated:
+    """One aggregate of an answer: a value and its noise interval for every group."""
+
+    title: str
+    values: FloatArray
+    low: FloatArray
+    high: FloatArray
+    exact: BoolArray
+
+    @property
+    def digits(self) -> int:
+        """How many decimal places are worth showing: none of rows, of other values as few as tell them."""
+        widths = (self.high - self.low)[np.isfinite(self.values) & ~self.exact]
+        if self.title.startswith("rows") or not widths.size:
+            return 0 if self.title.startswith("rows") else 3
+        return decimals(float(widths.min()) / 2)
+
+
+def aggregated(answer: Answer) -> list[Aggregated]:
+    """The aggregates of an answer, one after another."""
+    low, high = answer.band or (answer.values, answer.values)
+    count = len(answer.measures)
+    columns = [each.reshape(-1, count).T for each in (answer.values, low, high, answer.exact)]
+    named = zip(answer.measures, *columns, strict=True)
+    return [
+        Aggregated(f"{name}{'' if exact.all() else ' (noisy)'}", values, lows, highs, exact)
+        for name, values, lows, highs, exact in named
+    ]
+
+
+def group_names(answer: Answer) -> list[tuple[str, ...]]:
+    """The groups of aggregates, the parts along each column; one without a name if these are of all rows."""
+    return list(itertools.product(*(answer.labels[:-1] if answer.measured_last else answer.labels)))
+
+
+def _aggregate_table(answer: Answer, notes: tuple[str, ...], most: int | None) -> Table:
+    """A row for each group and two columns for each aggregate; of all rows, a row for each aggregate."""
+    told = aggregated(answer)
+    cells = [
+        (
+            [amount(value, each.digits) for value in each.values.tolist()],
+            intervals((each.low, each.high), each.exact, each.digits),
+        )
+        for each in told
+    ]
+    groups = group_names(answer)
+    if groups == [()]:
+        rows = tuple(
+            (each.title, *(texts[0] for texts in both)) for each, both in zip(told, cells, strict=True)
+        )
+        return Table(answer.receipt.question, ("answer", "value", _INTERVAL), rows, notes, (1, 2))
+    columns = [texts for both in cells for texts in both]
+    rows = tuple((*names, *texts) for names, *texts in zip(groups, *columns, strict=True))[:most]
+    headings = [heading for each in told for heading in (each.title, _INTERVAL)]
+    named = answer.axes[: len(groups[0])]
+    numbers = tuple(range(len(named), len(named) + len(headings)))
+    return Table(answer.receipt.question, (*named, *headings), rows, notes, numbers)
 
 
 def priced_promise(answer: Answer) -> str:

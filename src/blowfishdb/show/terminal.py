@@ -183,6 +183,8 @@ class AnswerChart:
         yield Text(answer.receipt.question, style="bold")
         if answer.places is not None:
             yield clusters(answer, width)
+        elif answer.measures:
+            yield printed(tables.answer_table(answer))
         elif answer.kind in ("sum", "mean", "quantiles"):
             yield intervals(answer, width)
         elif len(answer.labels) == 2 and min(map(len, answer.labels)) > 1:

@@ -7,6 +7,9 @@ import math
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.questions.readings import significant
 
+TOO_FEW = "too few rows to say"
+"""What stands in the place of a value where its noise interval is all that is possible."""
+
 
 def loss(epsilon: Epsilon | float | str) -> str:
     """A privacy loss with three significant digits."""
@@ -31,7 +34,9 @@ def rounded(value: float, places: int) -> float:
 
 
 def amount(value: float, places: int) -> str:
-    """A number with so many decimal places, thousands set apart."""
+    """A number with so many decimal places, thousands set apart; of too few rows there is none."""
+    if math.isnan(value):
+        return TOO_FEW
     return f"{rounded(value, places):,.{places}f}"
 
 

@@ -17,7 +17,9 @@ from blowfishdb.core.cancellation import Cancellation, Progress
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.domain.predicates import Everything, Predicate
 from blowfishdb.core.domain.values import Value
+from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.policy.codec import digest
+from blowfishdb.core.questions.aggregates import Measure
 from blowfishdb.core.questions.clusters import USUAL_ITERATIONS
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
 from blowfishdb.messages.answers import Answer
@@ -89,9 +91,21 @@ class Columns:
         """The sum, in the column's own units."""
         return self._asking(QuestionForm("sum", self._cut()))
 
-    def mean(self) -> Asking:
-        """The mean over all rows, whose number must be public."""
-        return self._asking(QuestionForm("mean", self._cut()))
+    def mean(self, *, group_size: int | None = None) -> Asking:
+        """The mean; where the number of rows is hidden, its error is promised of ``group_size`` or more."""
+        return self._asking(QuestionForm("mean", self._cut(), group_size=group_size))
+
+    def var(self) -> Asking:
+        """The variance; goes with ``spend``."""
+        return self._aggregated("variance")
+
+    def std(self) -> Asking:
+        """The standard deviation; goes with ``spend``."""
+        return self._aggregated("stddev")
+
+    def _aggregated(self, of: str) -> Asking:
+        measures = tuple(Measure(of, name) for name in self.names)
+        return self._asking(QuestionForm("aggregates", (), measures=measures))
 
     def count(self) -> Asking:
         """How many rows have a value in this column."""
@@ -117,6 +131,89 @@ class Columns:
 
     def _asking(self, form: QuestionForm) -> Asking:
         return Asking(self.answering, self.dataset, self.domain, form.only(self.condition))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Rows in groups, by columns or bins of them; all rows if there is none.
+
+    Every aggregate of a question is read from one release. Each has a noise interval; where that is all of
+    the declared values there are too few rows to say anything, and the value is not a number.
+
+    >>> by_region = people.by("region")
+    >>> by_region.mean("salary").spend("0.5").quote().promise
+    'In 95 of 100 runs every true value lies in its noise interval.'
+    >>> by_region.by("age", width=10).aggregate(("mean", "salary"), "count").spend("0.5").quote().question
+    'mean of salary and number of rows by region (3 groups) and age (8 groups)'
+    """
+
+    answering: Gateway
+    dataset: str
+    domain: Domain
+    columns: tuple[ColumnForm, ...] = ()
+    condition: Predicate = field(default_factory=Everything)
+
+    def by(
+        self,
+        *columns: str,
+        bins: int | None = None,
+        width: object = None,
+        edges: Sequence[object] | None = None,
+        groups: Mapping[str, Iterable[object]] | None = None,
+    ) -> Groups:
+        """In smaller groups: by these columns too, each value alone or in bins."""
+        starts = None if edges is None else tuple(edges)
+        parts = None if groups is None else {name: tuple(values) for name, values in groups.items()}
+        more = tuple(ColumnForm(name, bins, width, starts, parts) for name in columns)
+        for column in more:
+            column.axis(self.domain)
+        return replace(self, columns=(*self.columns, *more))
+
+    def count(self, column: str | None = None) -> Asking:
+        """How many rows each group has, or how many with a value of a column."""
+        if column is None and self.columns:
+            return self._asking(QuestionForm("histogram", self.columns))
+        if not self.columns:
+            named = () if column is None else (ColumnForm(column),)
+            return self._asking(QuestionForm("count", named))
+        return self.aggregate(("count", column))
+
+    def sum(self, column: str) -> Asking:
+        """The sum of a column in each group, in its own units."""
+        return self.aggregate(("sum", column))
+
+    def mean(self, column: str, *, group_size: int | None = None) -> Asking:
+        """The mean of a column in each group; its error is promised of groups of ``group_size`` rows."""
+        return self.aggregate(("mean", column), group_size=group_size)
+
+    def var(self, column: str) -> Asking:
+        """The variance of a column in each group; goes with ``spend``."""
+        return self.aggregate(("variance", column))
+
+    def std(self, column: str) -> Asking:
+        """The standard deviation of a column in each group; goes with ``spend``."""
+        return self.aggregate(("stddev", column))
+
+    def aggregate(
+        self, *measures: str | tuple[str, str | None] | Measure, group_size: int | None = None
+    ) -> Asking:
+        """Several at once, in one release: ``aggregate(("mean", "salary"), "count")``."""
+        asked = tuple(_measure(each) for each in measures)
+        return self._asking(QuestionForm("aggregates", self.columns, measures=asked, group_size=group_size))
+
+    def _asking(self, form: QuestionForm) -> Asking:
+        return Asking(self.answering, self.dataset, self.domain, form.only(self.condition))
+
+
+def _measure(said: object) -> Measure:
+    if isinstance(said, Measure):
+        return said
+    if isinstance(said, str):
+        return Measure(said)
+    if isinstance(said, tuple) and len(said) == 2:
+        return Measure(*said)
+    raise InvalidInput("An aggregate is named with its column.", fixes=("('mean', 'salary')", "'count'"))
 
 
 @final

@@ -25,7 +25,7 @@ from blowfishdb.messages.curator import KnownCheck, Preview
 from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss
 from blowfishdb.messages.questions import Terms
 from blowfishdb.messages.quotes import Explanation, TogetherQuote, Tradeoff
-from blowfishdb.workspace.asking import Asking, Columns
+from blowfishdb.workspace.asking import Asking, Columns, Groups
 from blowfishdb.workspace.gateway import Gateway
 
 if TYPE_CHECKING:
@@ -179,6 +179,18 @@ class Dataset:
     def __getitem__(self, columns: str | tuple[str, ...]) -> Columns:
         names = (columns,) if isinstance(columns, str) else tuple(columns)
         return Columns(self.gateway, self.name, self.schema, names, self.condition)
+
+    def by(
+        self,
+        *columns: str,
+        bins: int | None = None,
+        width: object = None,
+        edges: Sequence[object] | None = None,
+        groups: Mapping[str, Iterable[object]] | None = None,
+    ) -> Groups:
+        """Rows in groups: ``by("region").mean("salary")``, ``by("age", width=10)``; without columns, all."""
+        rows = Groups(self.gateway, self.name, self.schema, (), self.condition)
+        return rows.by(*columns, bins=bins, width=width, edges=edges, groups=groups)
 
     def count(self) -> Asking:
         """How many rows there are; exact and free where the policy does not hide it."""

@@ -13,8 +13,16 @@ import numpy as np
 from blowfishdb.core.arrays import FloatArray
 from blowfishdb.show.charts.clusters import Backdrop, cluster_chart
 from blowfishdb.show.charts.frame import FILLED, HEIGHT, NUMBER, WIDTH, finished, label_axis, number_axis
-from blowfishdb.show.tables import UNITS, bin_names, priced_promise, value_title
-from blowfishdb.show.words import decimals, rounded
+from blowfishdb.show.tables import (
+    UNITS,
+    Aggregated,
+    aggregated,
+    bin_names,
+    group_names,
+    priced_promise,
+    value_title,
+)
+from blowfishdb.show.words import TOO_FEW, decimals, rounded
 
 if TYPE_CHECKING:
     from blowfishdb.messages.answers import Answer
@@ -99,6 +107,7 @@ def _cells(
 _MOST_BARS = 120  # more are too thin for whiskers, and are drawn as steps
 _MOST_STEPS = 1_000
 _MOST_RANKED = 40
+_MOST_GROUPS = 120
 
 
 def answer_chart(
@@ -111,8 +120,11 @@ def answer_chart(
     if answer.places is not None:
         drawn = cluster_chart(answer, answer.places, under=under, width=width)
         return finished(drawn, answer.receipt.question, priced_promise(answer), width=width)
-    series = _series(answer)
     words = " ".join((priced_promise(answer), *answer.notes))
+    if answer.measures:
+        drawn, more = _aggregates(answer, width)
+        return finished(drawn, answer.receipt.question, f"{words}{more}", width=width)
+    series = _series(answer)
     if series.stride > 1:
         words += f" Each place stands for {series.stride:,} neighbouring bins."
     shown = raw and series.stride == 1 and len(answer.raw) == len(series.values)
@@ -275,6 +287,49 @@ def _dots(answer: Answer, series: Series, width: int) -> Any:
     height = max(96, 48 * len(series.labels))
     layers = [*_promised(series, line, *ends), dot, words]
     return alt.layer(*layers).properties(width=width, height=height)
+
+
+def _aggregates(answer: Answer, width: int) -> tuple[Any, str]:
+    """For each aggregate the groups one below the other, each a dot on its interval; and what is left out."""
+    import altair as alt
+
+    names = [" · ".join(parts) for parts in group_names(answer)]
+    drawn = [_groups(each, names[:_MOST_GROUPS], answer, width) for each in aggregated(answer)]
+    more = len(names) - _MOST_GROUPS
+    words = f" {more:,} more groups are in the table." if more > 0 else ""
+    return (drawn[0] if len(drawn) == 1 else alt.vconcat(*drawn, spacing=24)), words
+
+
+def _groups(told: Aggregated, names: list[str], answer: Answer, width: int) -> Any:
+    import altair as alt
+
+    rows = [
+        {
+            "bin": name,
+            "low": rounded(low, told.digits),
+            "high": rounded(high, told.digits),
+            **({"words": TOO_FEW} if np.isnan(value) else {"value": rounded(value, told.digits)}),
+        }
+        for name, value, low, high in zip(names, told.values, told.low, told.high, strict=False)
+    ]
+    base = alt.Chart(alt.InlineData(values=rows))
+    axis = None if names == [""] else alt.Axis(grid=False, labelLimit=180)
+    y = alt.Y("bin:N", sort=None, title=None, axis=axis)
+    scale = alt.Scale(zero=False, padding=40)
+    x = alt.X("value:Q", axis=number_axis(told.title), scale=scale)
+    form = f",.{told.digits}f"
+    tooltip = [
+        alt.Tooltip("bin:N", title=" · ".join(answer.axes[: len(group_names(answer)[0])]) or "answer"),
+        alt.Tooltip("value:Q", title=told.title, format=form),
+        alt.Tooltip("low:Q", title="noise interval from", format=form),
+        alt.Tooltip("high:Q", title="to", format=form),
+    ]
+    some, none = (base.transform_filter(test) for test in ("isValid(datum.value)", "!isValid(datum.value)"))
+    line = some.mark_rule(style="interval").encode(y=y, x=alt.X("low:Q"), x2="high:Q")
+    dot = some.mark_point(style="answer", filled=True, size=70).encode(y=y, x=x, tooltip=tooltip)
+    few = none.mark_text(style="words", align="left", dx=4).encode(y=y, x=alt.value(0), text="words:N")
+    height = max(64, 28 * len(rows))
+    return alt.layer(line, dot, few).properties(width=width, height=height)
 
 
 def _ranking(answer: Answer, series: Series, width: int) -> Any:

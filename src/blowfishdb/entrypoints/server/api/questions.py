@@ -61,7 +61,7 @@ class QuestionBody(Body):
     question: str | Plain | None = Field(
         default=None,
         description="The short form, or an object with kind, columns, where (text or object) and what the "
-        "kind needs: bounds, shares, count, limit, or k and iterations.",
+        "kind needs: bounds, shares, count, limit, k and iterations, or measures and group_size.",
         examples=["cumulative(salary, bins=20) where age >= 30"],
     )
     sql: str | None = Field(default=None, max_length=_LONGEST, examples=["SELECT COUNT(*) FROM salaries"])

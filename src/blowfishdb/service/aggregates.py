@@ -1,0 +1,225 @@
+"""Aggregates from the policy to the answer: their price, their release, and what one that is out tells."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, final
+
+import numpy as np
+
+from blowfishdb.adapters.backends import Backend
+from blowfishdb.adapters.backends.base import Prepared
+from blowfishdb.core.accuracy import Accuracy
+from blowfishdb.core.arrays import FloatArray
+from blowfishdb.core.budget import Epsilon, positive
+from blowfishdb.core.errors import Infeasible, InvalidInput, NoGuarantee
+from blowfishdb.core.noise import Noise
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.questions.aggregate_problem import AggregateProblem
+from blowfishdb.core.questions.aggregate_projection import project_aggregates
+from blowfishdb.core.questions.aggregates import AggregateQuestion, Measure
+from blowfishdb.core.questions.kinds import Reading
+from blowfishdb.core.questions.readings import significant
+from blowfishdb.language.short import question_text
+from blowfishdb.mechanisms.losses import ByDistance, Kernel
+from blowfishdb.mechanisms.sums import SumsPlan
+from blowfishdb.messages.answers import Answer, Receipt
+from blowfishdb.messages.questions import Request
+from blowfishdb.service.standing import Standing, nearest
+from blowfishdb.service.tasks import ErrorBound, Outcome, Statement, Task
+
+DEFAULT_BETA: Final = 0.05
+_USUAL_SIZE: Final = 1_000
+_ALSO: Final = (
+    (),
+    (Measure("count"),),
+    ("mean",),
+    ("mean", Measure("count")),
+    ("variance",),
+    ("variance", Measure("count")),
+)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class AggregateTask(Task):
+    """A question for aggregates: the sums behind them, their price and their promise."""
+
+    request: Request
+    problem: AggregateProblem
+    plan: SumsPlan
+    epsilon: Epsilon
+    """What is spent for each row; nothing where the policy hides nothing of what is measured."""
+    cost: Epsilon
+    """What one person loses."""
+    made_for: Policy
+    """The policy along whose edges the ε is lost."""
+    promise: ErrorBound
+
+    @property
+    def mechanism(self) -> str:
+        return self.plan.name
+
+    @property
+    def explanation(self) -> str:
+        return " ".join(filter(None, (self.plan.explain(), self._expected)))
+
+    @property
+    def _expected(self) -> str:
+        """How far off means of some sizes of groups are going to be."""
+        if self.free:
+            return ""
+        accuracy = Accuracy(1.0, self.promise.beta, self.promise.simultaneous)
+        told: list[str] = []
+        for rows in (100, 1_000, 10_000, 100_000, 1_000_000):
+            off = self.problem.expected(self.promise.margin, rows, accuracy)
+            if off is not None and len(told) < 2:
+                told.append(f"±{significant(off, 3)} in a group of {rows:,} rows")
+        return f"A mean is about {' and '.join(told)}." if told else ""
+
+    @property
+    def free(self) -> bool:
+        return not self.epsilon
+
+    def kernel(self, policy: Policy, rows_per_person: int) -> Kernel:
+        return ByDistance(self.made_for, self.epsilon * rows_per_person)
+
+    def prepare(self, backend: Backend) -> Statement:
+        nothing = np.zeros((self.problem.part.size, 1 + self.problem.query.degree), dtype=np.int64)
+        self._answered(self.problem.measured(nothing).astype(np.float64))  # fails now if it ever does
+        json.dumps(self.request.form.to_plain())
+        prepared = backend.prepare_sums(self.problem.query)
+        return Statement(prepared.sql, partial(self.count, prepared))
+
+    def count(self, prepared: Prepared, noise: Noise) -> Outcome:
+        """Steps 5 and 6: one statement, and noise."""
+        request = self.request
+        table = prepared.count(request.cancel)
+        sums = self.plan.release(table, epsilon=self.epsilon or Epsilon(1), noise=noise)
+        if request.progress is not None:
+            request.progress(1, 1)
+        return Outcome(self._answered(sums.astype(np.float64)))
+
+    def _answered(self, sums: FloatArray) -> partial[Answer]:
+        told = self.problem.read(sums, self.promise.margin, _often(self.promise))
+        return partial(_answer, self.request, self.problem, self.promise, sums, told)
+
+
+def _often(promise: ErrorBound) -> Accuracy:
+    return Accuracy(1.0, promise.beta, promise.simultaneous)
+
+
+def _answer(
+    request: Request,
+    problem: AggregateProblem,
+    promise: ErrorBound,
+    sums: FloatArray,
+    reading: Reading,
+    receipt: Receipt,
+) -> Answer:
+    question = problem.question
+    return Answer(
+        labels=reading.labels,
+        axes=question.columns,
+        kind="aggregates",
+        values=reading.values,
+        raw=sums.ravel(),
+        low=reading.low,
+        high=reading.high,
+        exact=reading.exact,
+        alpha=promise.alpha,
+        beta=promise.beta,
+        simultaneous=promise.simultaneous,
+        form=request.form.to_plain(),
+        receipt=receipt,
+        notes=problem.notes,
+        measures=tuple(each.words for each in question.measures),
+        group_size=question.group_size,
+    )
+
+
+def price_aggregates(problem: AggregateProblem, request: Request, standing: Standing) -> AggregateTask:
+    """The sums with as much noise as the accuracy that is asked for allows, or as the ε needs."""
+    question, terms = problem.question, request.terms
+    if terms.mechanism is not None:
+        raise InvalidInput("Aggregates are measured in one way only.", fixes=("leave out the mechanism",))
+    policy, steps = nearest(standing)
+    if policy is not standing.policy:
+        problem = project_aggregates(question, policy)
+    plan = SumsPlan(problem)
+    if terms.accuracy is not None:
+        each = _needed(plan, request, terms.accuracy)
+    else:
+        assert terms.epsilon is not None
+        per_row = positive(Epsilon.from_nano(terms.epsilon.nano // standing.rows_per_person))
+        each = Epsilon(0) if plan.free else positive(Epsilon.from_nano(per_row.nano // steps))
+    scale = 0.0
+    if each:
+        plan.check(each)
+        scale = float(plan.scale(each))
+    lost = each * standing.rows_per_person
+    cost = lost if policy is standing.policy else Epsilon(ByDistance(policy, lost).worst(standing.policy))
+    asked = terms.accuracy
+    promise = ErrorBound(
+        scale,
+        None if asked is None else asked.alpha,
+        DEFAULT_BETA if asked is None else asked.beta,
+        asked is None or asked.simultaneous,
+    )
+    return AggregateTask(request, problem, plan, each, cost, policy, promise)
+
+
+def _needed(plan: SumsPlan, request: Request, accuracy: Accuracy) -> Epsilon:
+    """The ε for an accuracy; a refusal names questions that are answered."""
+    if plan.free and plan.problem.question.promised is not None:
+        return Epsilon(0)
+    try:
+        return plan.epsilon_at(plan.problem.scale_for(accuracy))
+    except NoGuarantee as refusal:
+        if plan.problem.question.promised is not None and request.form.group_size is None:
+            sized = question_text(replace(request.form, group_size=_USUAL_SIZE))
+            refusal.fixes = (sized, *refusal.fixes)
+        raise
+    except Infeasible as refusal:
+        sized = question_text(replace(request.form, group_size=10 * (request.form.group_size or _USUAL_SIZE)))
+        refusal.fixes = (sized, *refusal.fixes)
+        raise
+
+
+# --- what is out already ----------------------------------------------------------------------------------
+
+
+def telling(problem: AggregateProblem, policy: Policy) -> Iterator[AggregateProblem]:
+    """The problem itself, then others whose sums tell the same aggregates, read as this one asks."""
+    seen = set()
+    for more in _ALSO:
+        question = _with(problem.question, more)
+        if question is None:
+            continue
+        other = project_aggregates(question, policy)
+        if (key := (other.rows, other.all_rows)) not in seen:
+            seen.add(key)
+            yield replace(other, question=problem.question)
+
+
+def _with(question: AggregateQuestion, more: tuple[Measure | str, ...]) -> AggregateQuestion | None:
+    """The question with more aggregates of the same column; None where there are none such."""
+    if question.value is None or (question.value.attribute.may_drop and Measure("count") in more):
+        return question if not more else None
+    summed = any(each.of != "count" for each in question.measures)
+    if not summed and any(isinstance(each, str) for each in more):
+        return None
+    column = question.value.column
+    added = (each if isinstance(each, Measure) else Measure(each, column) for each in more)
+    measures = tuple(dict.fromkeys((*question.measures, *added)))
+    return question if measures == question.measures else replace(question, measures=measures)
+
+
+def read_again(answer: Answer, promise: ErrorBound, request: Request, problem: AggregateProblem) -> Answer:
+    """What a stored answer's sums tell of the aggregates that are asked for now."""
+    sums = answer.raw.reshape(problem.groups, -1)
+    told = problem.read(sums, promise.margin, _often(promise))
+    return _answer(request, problem, promise, sums, told, answer.receipt)
