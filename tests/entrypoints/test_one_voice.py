@@ -85,6 +85,28 @@ SAID: dict[str, tuple[str, dict[str, Any], str]] = {
         "more than 40 above it.",
     ),
     "clusters": ("clusters(age, k=2)", {"epsilon": "1"}, NO_PROMISE),
+    "aggregates": (
+        "mean(age), count() by region",
+        {"epsilon": "1"},
+        f"{RUNS} every true value lies in its noise interval.",
+    ),
+    "aggregates, each": (
+        "stddev(age) by region where salary >= 10000",
+        {"epsilon": "2"},
+        f"{RUNS} every true value lies in its noise interval.",
+    ),
+    "aggregates, a mean": (
+        "mean(age) by region for groups of 100",
+        {"error": 5, "confidence": 0.9},
+        "In 90 of 100 runs the mean of every group of 100 or more rows is within 5 of the truth. "
+        "In 90 of 100 runs every true value lies in its noise interval.",
+    ),
+    "aggregates, a sum": (
+        "sum(age) by region",
+        {"error": 4_000},
+        f"{RUNS} every number is within 4,000 of the truth. {RUNS} every true value lies in its noise "
+        "interval.",
+    ),
     "adaptive": ("histogram(salary, bins=20)", {"epsilon": "1", "mechanism": "adaptive"}, NO_PROMISE),
 }
 

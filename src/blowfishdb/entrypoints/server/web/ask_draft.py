@@ -228,6 +228,8 @@ class Draft:
         form = QuestionForm.from_plain(answer.form) if answer.form else None
         if form is None or not 1 <= len(form.columns) <= 2 or not answer.alpha or answer.beta is None:
             return None
+        if form.measures:
+            return None
         question = form.question(domain)
         if form.kind in ("sum", "mean") and isinstance(question, Question) and not question.told_by_counts:
             return None
