@@ -32,6 +32,14 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield running
 
 
+def sign_in(context: Any, web: Site, role: str | None) -> None:
+    """From now on the windows of ``context`` belong to ``role``, or to nobody."""
+    context.clear_cookies()
+    if role is not None:
+        cookie = {"name": web.cookie, "value": web.secret(role), "url": web.address, "sameSite": "Strict"}
+        context.add_cookies([cookie])
+
+
 PageFor = Callable[..., Any]
 
 
@@ -47,9 +55,7 @@ def page_for(web: Site, browser: Any) -> Iterator[PageFor]:
     def opened(role: str | None, **options: Any) -> Any:
         context = browser.new_context(base_url=web.address, **options)
         contexts.append(context)
-        if role is not None:
-            cookie = {"name": web.cookie, "value": web.secret(role), "url": web.address, "sameSite": "Strict"}
-            context.add_cookies([cookie])
+        sign_in(context, web, role)
         page = context.new_page()
         page.set_default_timeout(15_000)
         watched.append(Watched(page, web.address))
