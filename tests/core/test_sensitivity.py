@@ -10,7 +10,7 @@ import pytest
 from blowfishdb.core import graphs, workloads
 from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.errors import SizeMismatch, TooLarge
-from blowfishdb.core.sensitivity import sensitivity
+from blowfishdb.core.sensitivity import _as_much_as_can_be, sensitivity
 from tests.core import oracle
 
 FULL = 10**6
@@ -38,6 +38,29 @@ def test_equals_brute_force_on_boxes(seed: int) -> None:
     graph, table = oracle.with_presence(case) if rng.random() < 0.2 else case
     workload = oracle.boxes_workload(rng, shape)
     assert sensitivity(workload, graph) == oracle.brute_force_sensitivity(workload, table)
+
+
+def test_what_no_move_can_exceed_is_the_largest_where_one_reaches_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule for graphs with many edges, held against all edges of small ones."""
+    monkeypatch.setattr("blowfishdb.core.sensitivity._MANY_EDGES", 1)
+    reached = 0
+    for seed in range(800):
+        rng = np.random.default_rng(20_000 + seed)
+        shape = oracle.random_shape(rng)
+        graph, table = oracle.boxes_graph(rng, shape) if seed % 2 else oracle.line_graph(rng, np.prod(shape))
+        workload = (
+            workloads.Selected(workloads.Histogram(5), rng.integers(-1, 5, size=int(np.prod(shape))))
+            if seed % 3
+            else oracle.boxes_workload(rng, shape)
+        )
+        largest = _as_much_as_can_be(workload, graph)
+        reached += largest is not None
+        assert largest in (None, scaled_brute_force(workload, table))
+    assert reached > 200
+
+
+def scaled_brute_force(workload: workloads.Workload, table: np.ndarray) -> int:
+    return int(oracle.brute_force_sensitivity(workload, table) * workload.denominator)
 
 
 class TestTheTable:

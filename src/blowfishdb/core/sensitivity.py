@@ -17,6 +17,7 @@ distance threshold bounds a sum only while no row can come or go.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -129,6 +130,7 @@ def _over(values: Numbers, left: IntArray, right: IntArray, pick: np.ufunc) -> N
 
 
 STREAM_LIMIT = 10**8
+_MANY_EDGES = 10**5
 _SAFE = 2**62
 
 
@@ -256,6 +258,24 @@ def _on_merged_cells(workload: Workload, graph: PolicyGraph) -> int | None:
     return scaled_sensitivity(workload.merged(), graph.project(cells))
 
 
+def _as_much_as_can_be(workload: Workload, graph: PolicyGraph) -> int | None:
+    """No move costs more than two of the largest columns, and where cells nearby cost that, none costs more.
+
+    So the edges of a large graph need not be listed for questions that overlap little.
+    """
+    if graph.edge_count < _MANY_EDGES or graph.absent or workload.size > LIMIT:
+        return None
+    most, cells = 2 * workload.largest_norm, np.arange(workload.size)
+    axes = graph.axes or (workload.size,)
+    for axis in range(len(axes)):
+        step = math.prod(axes[axis + 1 :])
+        here, there = cells[: workload.size - step], cells[step:]
+        joined = np.flatnonzero(graph.adjacent(here, there))
+        if joined.size and int(workload.moves(here[joined], there[joined]).max()) == most:
+            return most
+    return None
+
+
 def _edge_by_edge(workload: Workload, graph: PolicyGraph) -> int | None:
     if graph.edge_count > STREAM_LIMIT:
         return None
@@ -279,6 +299,7 @@ _RULES: tuple[Callable[[Workload, PolicyGraph], int | None], ...] = (
     _l1_moves,
     _on_merged_cells,
     one_answer,
+    _as_much_as_can_be,
     _edge_by_edge,
 )
 

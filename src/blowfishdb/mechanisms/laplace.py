@@ -176,9 +176,11 @@ class LaplaceOnCells(Plan):
 
     def _corrected(self, cells: Numbers, totals: Numbers) -> Numbers:
         assert self._components is not None
+        sums = component_sums(cells, self._components)
+        if self._components.count == 1:
+            return np.asarray(cells - (sums - totals) / self.workload.size)
         labels = self._components.assignment()
-        excess = (component_sums(cells, self._components) - totals) / np.bincount(labels)
-        return cells - excess[..., labels]
+        return np.asarray(cells - ((sums - totals) / np.bincount(labels))[..., labels])
 
     def variances(self, of_noise: FloatArray) -> FloatArray:
         """v·Σ_c (Σ_j W²_ij − (Σ_j W_ij)²/|c|): a component's correction removes its mean."""

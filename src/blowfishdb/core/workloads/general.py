@@ -228,10 +228,20 @@ class Selected(Workload):
 
     def answer(self, x: ArrayLike) -> Numbers:
         cells = vector(x, self.size)
-        inside = np.flatnonzero(self.labels >= 0)
+        inside, apart = self._counted
+        if apart:
+            alone = np.zeros((*cells.shape[:-1], self.inner.size), dtype=cells.dtype)
+            alone[..., self.labels[inside]] = cells[..., inside]
+            return self.inner.answer(alone)
         inner = np.zeros((self.inner.size, *cells.shape[:-1]), dtype=cells.dtype)
         np.add.at(inner, self.labels[inside], np.moveaxis(cells, -1, 0)[inside])
         return self.inner.answer(np.moveaxis(inner, 0, -1))
+
+    @cached_property
+    def _counted(self) -> tuple[IntArray, bool]:
+        """The cells that belong to an inner one, and whether no two belong to the same."""
+        inside = np.flatnonzero(self.labels >= 0)
+        return inside, bool(np.bincount(self.labels[inside], minlength=1).max() <= 1)
 
     def transpose(self, y: ArrayLike) -> Numbers:
         return self._inside(np.asarray(self.inner.transpose(y)))
