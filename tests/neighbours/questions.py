@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -94,6 +95,11 @@ class Question:
         if self.kind == "rows":
             return dataset.count()
         asked = [columns[place] for place in self.places]
+        if self.kind == "aggregates":
+            value, *groups = (column.name for column in asked)
+            told = [(of, None if of == "count" else value) for of in TOLD[self.detail[0]]]
+            size = None if self.terms.alpha is None else 2
+            return dataset.by(*groups).aggregate(*told, group_size=size if told[0][0] == "mean" else None)
         chosen = dataset[tuple(column.name for column in asked)]
         cut = {"bins": math.ceil(asked[0].size / self.width)} if self.width else {}
         if self.kind == "ranges":
@@ -139,6 +145,8 @@ class Question:
             return np.array([float(sum(values))])
         if self.kind == "median":
             return None
+        if self.kind == "aggregates":
+            return self._aggregates(columns, kept)
         table = np.zeros([self._bins(column) for column in asked])
         for record in kept:
             table[tuple(self._bin(columns[place], record[place]) for place in self.places)] += 1
@@ -148,6 +156,24 @@ class Question:
                 values[axis] = slice(0, self._bins(column) - column.has_missing_cell)
                 table = np.cumsum(table[tuple(values)], axis=axis)
         return table.ravel()
+
+    def _aggregates(self, columns: tuple[Column, ...], kept: Sequence[Record]) -> np.ndarray:
+        """Group by group, in the declared order; of what there is none, not a number."""
+        place, *groups = self.places
+        column = columns[place]
+        every = itertools.product(*(range(self._bins(columns[each])) for each in groups))
+        truth = []
+        for group in every:
+            rows = [row for row in kept if tuple(row[each] for each in groups) == group]
+            values = [float(column.value(row[place])) for row in rows if row[place] < column.size]
+            told = {
+                "count": float(len(rows)),
+                "sum": math.fsum(values),
+                "mean": math.fsum(values) / len(values) if values else math.nan,
+                "variance": float(np.var(values, ddof=1)) if len(values) > 1 else math.nan,
+            }
+            truth += [told[of] for of in TOLD[self.detail[0]]]
+        return np.array(truth)
 
     def _mentioned(self, columns: tuple[Column, ...]) -> set[int]:
         """The columns that leave rows out; the first one counts rows if there is none that drops none."""
@@ -163,6 +189,8 @@ class Question:
         return self._bins(column) - 1 if cell == column.size else cell // (self.width or 1)
 
 
+TOLD = (("mean",), ("sum",), ("mean", "count"), ("variance", "mean"), ("sum", "count"))
+"""Which aggregates are asked for together."""
 SPEND = tuple(Terms(epsilon) for epsilon in ("0.5", "1", "0.37"))
 REACH = tuple(Terms(alpha=alpha, each=each) for alpha in (3.0, 8.5) for each in (False, True))
 
@@ -185,7 +213,7 @@ def questions(
     if column.ordered:
         kinds += ["cumulative", "cumulative", "ranges"]
     if column.numeric:
-        kinds += ["median", "sum"]
+        kinds += ["median", "sum", "aggregates", "aggregates"]
     kind = draw(st.sampled_from([kind for kind in kinds if kind in only] or kinds))
     width = draw(st.sampled_from((None, None, 2))) if column.ordered and kind != "pairs" else None
     places, detail = (place,), ()
@@ -195,7 +223,11 @@ def questions(
         detail = tuple(sorted(draw(st.sampled_from(range(column.size))) for _ in range(2)))
     if kind in ("top", "above"):
         detail = (1,)
-    if kind in ("ranges", "sum", "rows", "count"):
+    if kind == "aggregates":
+        others = [other for other in range(len(columns)) if other != place]
+        places = (place, *draw(st.sampled_from([(), *[(other,) for other in others] * 3])))
+        detail = (draw(st.sampled_from(range(len(TOLD)))),)
+    if kind in ("ranges", "sum", "rows", "count", "aggregates"):
         width = None
     where = tuple(draw(wheres(columns)) for _ in range(draw(st.sampled_from(conditions))))
     return Question(kind, places, width, where, draw(st.sampled_from(terms)), detail)

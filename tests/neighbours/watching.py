@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.domain.bins import single_cells
 from blowfishdb.core.domain.domain import Axis
 from blowfishdb.core.errors import QueryFailed
+from blowfishdb.core.questions.aggregate_problem import AggregateProblem, SumQuery
 from blowfishdb.core.questions.projection import CellQuery
 from blowfishdb.core.refinement import refined
 from blowfishdb.core.secret import Secret
@@ -21,6 +24,7 @@ from blowfishdb.mechanisms import plan as plans
 from blowfishdb.mechanisms.losses import ReleasedRows
 from blowfishdb.mechanisms.plan import DataDependentPlan, EarlierRelease, Observation, Plan
 from blowfishdb.mechanisms.reuse.stored import plain_axes
+from blowfishdb.mechanisms.sums import SumsPlan
 from tests.neighbours.columns import DROPPED, Column
 from tests.neighbours.known import every_record
 
@@ -29,10 +33,65 @@ EXACT = 1e9
 
 
 @dataclass(frozen=True)
+class MeasuredSums:
+    """The sums behind aggregates, as what is measured of single values: of cells, and of what is there.
+
+    Counts are of every value by itself, and after them what the database counted and added up in each box.
+    """
+
+    problem: AggregateProblem
+    noise: tuple[Fraction, ...]
+    """The scale of the noise of every sum, zero for exact ones."""
+    free: bool
+    published = Plan.published
+
+    @property
+    def scales(self) -> MeasuredSums:
+        """As a plan has them."""
+        return self
+
+    def fractions(self, _: Epsilon) -> list[Fraction]:
+        """The scales at the ε of the release."""
+        return list(self.noise)
+
+    def measure(self, counts: np.ndarray) -> np.ndarray:
+        """All sums of all groups, without noise."""
+        query = self.problem.query
+        fine = values_alone(query)
+        shape = tuple(axis.bins.count for axis in fine)
+        cells = math.prod(shape)
+        table = counts[cells:].reshape(self.problem.part.size, -1).copy()
+        for cell in np.flatnonzero(counts[:cells]):
+            at = np.unravel_index(cell, shape)
+            first = [int(axis.bins.first(place)) for axis, place in zip(fine, at, strict=True)]
+            boxes = zip(query.cells.axes, first, strict=True)
+            box = np.ravel_multi_index([int(axis.bins.assign(one)) for axis, one in boxes], query.cells.shape)
+            value = next(
+                (one for axis, one in zip(fine, first, strict=True) if axis.column == query.column), 0
+            )
+            table[box] += counts[cell] * np.array([1, value, value**2])[: table.shape[1]]
+        return self.problem.measured(table).ravel()
+
+    def decode(self, measured: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """What comes out is what is measured."""
+        return measured
+
+
+def values_alone(query: SumQuery) -> tuple[Axis, ...]:
+    """The boxes of aggregates, with every value of the aggregated column in one of its own."""
+    return tuple(
+        Axis(axis.column, axis.attribute, single_cells(axis.bins.size))
+        if axis.column == query.column
+        else axis
+        for axis in query.cells.axes
+    )
+
+
+@dataclass(frozen=True)
 class Released:
     """One release."""
 
-    plan: Plan | DataDependentPlan
+    plan: Plan | DataDependentPlan | MeasuredSums
     counts: np.ndarray
     epsilon: Epsilon
     scales: tuple[Fraction, ...]
@@ -71,7 +130,7 @@ class Released:
     def each(self) -> np.ndarray:
         """By how much one row more in a box changes what is measured, over its noise: a line for each box."""
         plan, nothing = self.plan, np.zeros_like(self.counts)
-        if not isinstance(plan, Plan):
+        if isinstance(plan, DataDependentPlan):
             return np.eye(nothing.size) * float(self.epsilon)
         scales = np.array([float(scale) for scale in plan.scales.fractions(self.epsilon)])
         weights = np.divide(1, scales, out=np.full(scales.size, EXACT), where=scales > 0)
@@ -146,6 +205,10 @@ class Noting:
     def prepare(self, query: CellQuery) -> Any:
         """As the database has it."""
         return NotingCounts(self.backend.prepare(query), self.watch, query.axes, self.snapshot)
+
+    def prepare_sums(self, query: SumQuery) -> Any:
+        """As the database has it."""
+        return NotingCounts(self.backend.prepare_sums(query), self.watch, values_alone(query), self.snapshot)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.backend, name)
@@ -226,6 +289,20 @@ def watching(watch: Watch) -> Iterator[Watch]:
 
         return observe
 
+    def release(self: SumsPlan, table: Any, *, epsilon: Any, noise: Any) -> Any:
+        if watch.meanwhile is not None:
+            happens, watch.meanwhile = watch.meanwhile, None
+            happens()
+        drawn, problem = Drawn(noise), self.problem
+        found = released(self, table, epsilon=epsilon, noise=drawn)
+        each = [self.scale(epsilon) if noisy else Fraction(0) for noisy in problem.noisy]
+        seen = MeasuredSums(problem, tuple(each * problem.groups), self.free)
+        cells = math.prod(axis.bins.count for axis in watch.axes)
+        counts = np.concatenate((np.zeros(cells, dtype=np.int64), table.reveal().ravel()))
+        scales = tuple(drawn.scales)
+        out(Released(seen, counts, Epsilon(epsilon), scales, watch.axes, watch.snapshot))
+        return found
+
     def out(told: Released) -> None:
         watch.released.append(told)
         watch.unrefined.append(told)
@@ -257,11 +334,13 @@ def watching(watch: Watch) -> Iterator[Watch]:
         return found
 
     originally, Plan.refine = Plan.refine, refine  # type: ignore[method-assign, misc]
+    released, SumsPlan.release = SumsPlan.release, release  # type: ignore[method-assign]
     for owner, original in originals:
         owner.observe = noted(original)  # type: ignore[attr-defined]
     try:
         yield watch
     finally:
         Plan.refine = originally  # type: ignore[method-assign, misc]
+        SumsPlan.release = released  # type: ignore[method-assign]
         for owner, original in originals:
             owner.observe = original  # type: ignore[attr-defined]

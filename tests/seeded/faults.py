@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.seeded import (
+    aggregate_faults,
     defects,
     known_faults,
     ledger_faults,
@@ -21,6 +22,7 @@ INVENTED: tuple[Fault, ...] = (
     *known_faults.FAULTS,
     *meeting_faults.FAULTS,
     *refining_faults.FAULTS,
+    *aggregate_faults.FAULTS,
 )
 FAULTS = ONCE_REAL + INVENTED
 

@@ -76,6 +76,9 @@ _SHARPER = Scope(
     steady=True,
 )
 _GRANTED = Scope((("ask",), ("ask", "ask")), ("integer",), people=(None,), widths=(1,), grants=(1, 2))
+_AGGREGATES = Scope(
+    _ASK, ("integer",), people=(None,), widths=(2,), kinds=("aggregates",), sizes=(4, 3), terms=SPEND
+)
 _CROSSING = replace(
     _LOOSER,
     kinds=("histogram", "cumulative", "ranges"),
@@ -216,6 +219,9 @@ SCOPES = {
         sizes=(4,),
         rules=(("line",), ("full",)),
     ),
+    "aggregates": _AGGREGATES,
+    "aggregates present": replace(_AGGREGATES, presence=(True,), rules=(("line", "none"),)),
+    "aggregates of people": replace(_AGGREGATES, people=_PEOPLE),
     "granted": _GRANTED,
     "granted twice": replace(_GRANTED, grants=(2,)),
     "csv": Scope(_ASK, ("integer",), places=(Place("csv"),), people=(None,)),
