@@ -111,8 +111,16 @@ def test_a_mean_has_noise_in_its_count_where_an_earlier_promise_hides_who_is_the
     quote = salaries.count().spend("0.1").quote()
     assert not quote.exact and quote.most == bf.Epsilon("0.1")
     assert not salaries.count().spend("0.1").ask().exact.any()
-    with pytest.raises(bf.errors.NotProven, match="not public"):
+    with pytest.raises(bf.errors.NoGuarantee, match="how many rows"):
         salaries["salary"].mean().accurate_to(100).quote()
+    sized = salaries["salary"].mean(group_size=1_000).accurate_to(1_000)
+    assert sized.quote().kind == "aggregates" and sized.quote().most > bf.Epsilon(0)
+    answer = salaries["salary"].mean().spend("0.1").ask()
+    assert answer.kind == "aggregates" and not answer.exact.any()
+    assert max(answer.receipt.epsilon, *(paid.epsilon for paid in answer.receipt.promised)) <= bf.Epsilon(
+        "0.1"
+    )
+    assert salaries["salary"].mean().spend("0.1").ask().receipt.cost == bf.Epsilon(0)
 
 
 @pytest.mark.parametrize("mechanism", ["adaptive", "policy-tree", "adaptive-tree"])

@@ -11,6 +11,7 @@ from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.domain.domain import Axis, Domain
 from blowfishdb.core.domain.predicates import Everything, Predicate
 from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.questions.aggregate_problem import SumQuery
 from blowfishdb.core.questions.kinds import Histogram, Question
 from blowfishdb.core.questions.projection import CellQuery, Projected, project
 from blowfishdb.core.workloads import Selected
@@ -35,6 +36,24 @@ def cut(domain: Domain, where: Predicate, /, **bins: object) -> CellQuery:
 def counts(backend: Backend, asked: CellQuery) -> list[int]:
     """What the database counts."""
     return [int(n) for n in backend.prepare(asked).count().reveal()]
+
+
+def sums(backend: Backend, asked: CellQuery, column: str) -> list[list[int]]:
+    """What the database counts and adds up in every box: rows, cells of a column, and their squares."""
+    return backend.prepare_sums(SumQuery(asked, column, 2)).count().reveal().tolist()
+
+
+def expected_sums(
+    asked: CellQuery, domain: Domain, columns: Mapping[str, Sequence[object]], column: str
+) -> list[list[int]]:
+    """The same in the core, row by row."""
+    cells = domain.encode(columns)
+    kept = np.all([cells[axis.column] >= 0 for axis in asked.axes], axis=0)
+    places = tuple(axis.bins.assign(cells[axis.column][kept]) for axis in asked.axes)
+    box, values = np.ravel_multi_index(places, asked.shape), cells[column][kept]
+    table = np.zeros((asked.count, 3), dtype=np.int64)
+    np.add.at(table, box, np.stack([np.ones_like(values), values, values**2], axis=1))
+    return table.tolist()
 
 
 def filtered(backend: Backend, asked: CellQuery, domain: Domain, where: Predicate) -> list[int]:

@@ -42,7 +42,7 @@ from blowfishdb.core.errors import (
 )
 from blowfishdb.core.questions.projection import CellQuery
 from tests.adapters import places
-from tests.adapters.counting import counts, cut, expected, filtered, query
+from tests.adapters.counting import counts, cut, expected, expected_sums, filtered, query, sums
 from tests.adapters.places import Columns, Place
 
 DOMAIN = Domain.of(
@@ -93,6 +93,11 @@ QUESTIONS = [
     query(DOMAIN, code={}),
     query(DOMAIN, age={"count": 3}, town={}, select={}),
 ]
+SUMS = [
+    ("age", query(DOMAIN, age={"count": 1})),
+    ("age", query(DOMAIN, town={}, age={"width": 50})),
+    ("pay", query(DOMAIN, pay={"count": 1}, select={})),
+]
 FILTERS = [
     ((col("age") >= 30) & ~(col("town") == "o'Hare"), query(DOMAIN, pay={"count": 9})),
     (~(col("pay") < 1000) | col("age").is_missing(), query(DOMAIN, select={})),
@@ -112,6 +117,11 @@ def test_counts_are_those_of_the_core(backend: Backend) -> None:
 def test_filters_are_those_of_the_core(backend: Backend) -> None:
     for where, asked in FILTERS:
         assert filtered(backend, asked, DOMAIN, where) == expected(asked, DOMAIN, data(), where)
+
+
+def test_sums_are_those_of_the_core(backend: Backend) -> None:
+    for column, asked in SUMS:
+        assert sums(backend, asked, column) == expected_sums(asked, DOMAIN, data(), column)
 
 
 def test_counts_are_secret(backend: Backend) -> None:
