@@ -288,3 +288,30 @@ def test_cancelling_over_http_ends_the_question(here: Running) -> None:
     )
     assert again.content == found[0].content  # the outcome of that key, without asking anew
     assert here.analyst.delete("/api/v1/answers/running/long").status_code == 404
+
+
+def test_a_question_is_tried_on_made_up_rows(shared: Running) -> None:
+    asked = {**QUESTION, "rows": 200, "seed": 3}
+    before = len(shared.workspace.events("salaries"))
+    first, second = (shared.analyst.post("/api/v1/datasets/salaries/made-up", json=asked) for _ in range(2))
+    assert first.status_code == 200 and first.json()["receipt"]["question"].startswith("made-up rows: ")
+    assert first.json()["labels"] == second.json()["labels"] and first.json()["raw"] != second.json()["raw"]
+    assert first.json()["receipt"]["epsilon"] == shared.analyst.post(QUOTES, json=QUESTION).json()["epsilon"]
+    assert (
+        shared.analyst.post("/api/v1/datasets/salaries/made-up", json={**asked, "rows": 0}).status_code == 422
+    )
+    assert len(shared.workspace.events("salaries")) == before and not spent(shared)
+
+
+def test_what_several_questions_cost_as_one(shared: Running) -> None:
+    one, other = ({"dataset": "salaries", "question": q, "error": 50} for q in PLANNED)
+    plan = shared.analyst.post("/api/v1/plans", json={"questions": [one, other]}).json()
+    prices = [
+        shared.analyst.post(QUOTES, json={k: v for k, v in each.items() if k != "dataset"}).json()
+        for each in (one, other)
+    ]
+    assert bf.Epsilon(plan["alone"]) == sum((bf.Epsilon(price["epsilon"]) for price in prices), bf.Epsilon(0))
+    assert bf.Epsilon(plan["epsilon"]) < bf.Epsilon(plan["alone"]) and not spent(shared)
+
+
+PLANNED = ("histogram(salary, bins=10)", "cumulative(salary, bins=10)")

@@ -173,3 +173,34 @@ def test_the_log_filters(shell: Shell) -> None:
     assert stranger.must("log", "--mine").out.startswith("No answers yet")
     assert len(shell.must("log", "--limit", "2", "--json").json["answers"]) == 2
     assert shell("log", "--dataset", "nothing").code == 2
+
+
+def test_a_question_can_be_tried_on_made_up_rows(shell: Shell) -> None:
+    before = shell.must("budget", "show", "people", "--json").json
+    for asked in (
+        ("ask", "people", "histogram(region)", "--error", "33"),
+        ("sql", "people", "SELECT COUNT(*) FROM people WHERE age < 30", "--error", "33"),
+    ):
+        done = shell.must(*asked, "--made-up")
+        assert "made-up rows: " in done.out and "nothing was read, charged or stored" in done.out
+        assert (
+            shell.must(*asked, "--made-up", "--json").json["receipt"]["question"].startswith("made-up rows")
+        )
+    assert shell.must("budget", "show", "people", "--json").json == before
+
+
+def test_several_questions_as_one(shell: Shell) -> None:
+    questions = ("histogram(salary, width=10000)", "cumulative(salary, width=10000)")
+    plan = ("plan", "people", *questions, "--error", "70")
+    quote = shell.must(*plan, "--json").json
+    assert float(quote["epsilon"]) < float(quote["alone"]) and len(quote["parts"]) == 2
+    assert "one by one" in shell.must(*plan).out
+    assert shell(*plan, "--ask", "--yes").code == 2  # without a limit
+    assert "Nothing was charged" in shell(*plan, "--ask", "--yes", "--max-cost", "0.000001").err
+    answers = shell.must(*plan, "--ask", *PAID, "--json").json
+    assert [answer["kind"] for answer in answers] == ["histogram", "cumulative"]
+    assert sum(float(answer["receipt"]["cost"]) for answer in answers) == pytest.approx(
+        float(quote["epsilon"])
+    )
+    again = shell.must(*plan).out
+    assert again.count("already answered") == 2 and "costs nothing" in again

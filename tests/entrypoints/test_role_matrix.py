@@ -58,6 +58,7 @@ ALLOWED: dict[tuple[str, str], frozenset[str]] = {
     ("POST", f"/api/v1{HERE}/quotes"): ASKERS,
     ("POST", f"/api/v1{HERE}/explain"): ASKERS,
     ("POST", f"/api/v1{HERE}/answers"): ASKERS,
+    ("POST", f"/api/v1{HERE}/made-up"): ASKERS,
     ("POST", "/api/v1/plans"): ASKERS,
     ("POST", "/api/v1/batches"): ASKERS,
     ("DELETE", "/api/v1/answers/running/{key}"): ASKERS,

@@ -165,3 +165,15 @@ def test_a_receipt_names_the_policy_in_words(page_for: PageFor, web: Site) -> No
     page.goto("/datasets/salaries/ask?error=70")
     page.get_by_text("What policy version 2 hides").click()
     expect(page.locator("#quote")).to_contain_text(words)
+
+
+def test_a_question_is_tried_on_made_up_rows(page_for: PageFor, web: Site) -> None:
+    page, before = page_for("analyst"), len(web.workspace.answers())
+    page.goto("/datasets/salaries/ask?column=salary&shape=cumulative&cut=bins&size=10&error=50")
+    page.get_by_role("link", name="Try it on made-up rows").click()
+    page.wait_for_selector("h1:has-text('Made-up rows: cumulative of salary')")
+    expect(page.get_by_text("Made-up rows, about nobody.")).to_be_visible()
+    expect(page.locator("figure svg").first).to_be_visible()
+    page.get_by_role("link", name="Back to the question").click()
+    page.wait_for_selector("#quote-title")
+    assert len(web.workspace.answers()) == before

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Self, final
+from typing import Any, Final, Self, final
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.plain import Message, epsilon_fields
 from blowfishdb.core.questions.readings import EXACT, brief, ranks_alone, sentence
+
+MADE_UP: Final = "made-up rows: "
+"""What is said before every question about rows that were made up."""
 
 
 @final
@@ -134,6 +137,11 @@ class Answer(Message):
     def number(self) -> int:
         """The number under which it is stored; 0 for a preview."""
         return int(self.receipt.charge) if self.receipt.charge.isdecimal() else 0
+
+    @property
+    def made_up(self) -> bool:
+        """Whether it is about made-up rows, and so about nobody."""
+        return self.receipt.question.startswith(MADE_UP)
 
     @property
     def promise(self) -> str:
@@ -344,6 +352,8 @@ class Comparison:
 
 def compare(first: Answer, second: Answer) -> Comparison:
     """The difference of two answers to questions of the same kind about the same bins."""
+    if first.made_up or second.made_up:
+        raise InvalidInput("Made-up rows are about nobody, so there is nothing to compare with them.")
     _check_same(first, second)
     difference = first.values - second.values
     if first.band is None or second.band is None or first.beta is None or second.beta is None:

@@ -73,6 +73,8 @@ class Service(Prices):
 
     backend: Callable[[DatasetEntry], Backend]
     noise: Noise
+    mark: str = ""
+    """What is said before every question, if its rows are not to be taken for real."""
 
     def ask(self, request: Request, *, together: Basket | None = None) -> Answer:
         """All seven steps. An identical question returns its stored answer at no cost.
@@ -278,7 +280,7 @@ class Service(Prices):
         declared: int | None = None,
     ) -> Answer:
         """Step 7: the answer as it was given is kept, with what was measured for it."""
-        answer = outcome.answer(receipt)
+        answer = outcome.answer(replace(receipt, question=f"{self.mark}{receipt.question}"))
         body = json.dumps(
             {
                 "answer": answer.to_plain(),

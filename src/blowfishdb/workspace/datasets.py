@@ -245,6 +245,19 @@ class Dataset:
         closer = self.question(QuestionForm.from_plain(answer.form))
         return closer.accurate_to(answer.alpha / 2, confidence=1 - answer.beta, each=not answer.simultaneous)
 
+    def made_up(self, rows: int = 1_000, *, seed: int = 0) -> Dataset:
+        """The same columns, policy and prices over made-up rows, to try things for nothing.
+
+        The rows are a function of the declarations and the seed. They cannot be mixed with real answers, and
+        every answer from them says that they are made up.
+
+        >>> people.made_up(200)["region"].histogram().accurate_to(50).ask().receipt.question
+        'made-up rows: histogram of region (3 bins)'
+        """
+        from blowfishdb.workspace.made_up import made_up
+
+        return made_up(self, rows, seed)
+
     def explain(self, question: Asking) -> Explanation:
         """How ``question`` would be answered: boxes, policy graph, sensitivity, mechanism; free."""
         return self.gateway.explain(question.request())

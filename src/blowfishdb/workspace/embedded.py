@@ -65,8 +65,14 @@ class Workspace(Datasets):
     """
 
     def __init__(
-        self, path: str | Path, user: str | None = None, *, statement_seconds: float = TIMEOUT
+        self,
+        path: str | Path,
+        user: str | None = None,
+        *,
+        statement_seconds: float = TIMEOUT,
+        mark: str = "",
     ) -> None:
+        """``mark``: what is said before every question about rows that are not to be taken for real."""
         self.store = Store.open(path)
         self.user = user or getpass.getuser()
         self._ledger = Ledger(self.store)
@@ -83,6 +89,7 @@ class Workspace(Datasets):
             self._publishing.kept,
             self._rows.backend,
             secure(),
+            mark,
         )
 
     @property

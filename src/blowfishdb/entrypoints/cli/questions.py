@@ -59,7 +59,12 @@ Output = Annotated[
         "--output", "-o", help="Write the answer to a file: csv, parquet, arrow, json, html, svg or png."
     ),
 ]
+MadeUp = Annotated[
+    bool, typer.Option("--made-up", help="Try it on made-up rows: the same prices, and nothing is spent.")
+]
 Explain = Annotated[bool, typer.Option("--explain", help="Show how it would be answered. Free.")]
+
+_NOBODY = "Made-up rows, about nobody: nothing was read, charged or stored."
 
 _UNSTATED = InvalidInput(
     "How accurate must the answer be?", fixes=("--error 50 --confidence 0.95", "--epsilon 0.1")
@@ -98,6 +103,11 @@ class PaymentOptions:
     max_cost: MaxCost = None
     yes: Yes = False
     output: Output = None
+    made_up: MadeUp = False
+
+    def rows(self, gateway: Datasets, data: str) -> Dataset:
+        """The dataset, or one with made-up rows in its place."""
+        return gateway[data].made_up() if self.made_up else gateway[data]
 
 
 commands = Commands(ANALYST)
@@ -120,12 +130,14 @@ def quote(
     'blowfishdb ask people "cumulative(salary, bins=100)" --epsilon 0.1 --mechanism adaptive',
     'blowfishdb ask people "histogram(age, region)" --error 80 -o answer.parquet',
     'blowfishdb ask people "clusters(age, salary, k=4)" --epsilon 0.5',
+    'blowfishdb ask people "median(salary)" --error 100 --made-up',
 )
 def ask(
     here: Session, gateway: Datasets, data: Data, question: Text, terms: TermOptions, payment: PaymentOptions
 ) -> None:
     """Show the price, ask whether to pay it, and give the answer with its noise interval."""
-    _buy(here, gateway, terms.on(gateway[data].question(question)), payment)
+    dataset = payment.rows(gateway, data)
+    _buy(here, dataset, terms.on(dataset.question(question)), payment)
 
 
 @commands(
@@ -144,11 +156,12 @@ def sql(
 ) -> None:
     """The same in SQL: counts, sums, means, medians and GROUP BY over declared columns."""
     explained, statement = _without_explain(select)
-    asking = terms.on(gateway[data].sql(statement))
+    dataset = payment.rows(gateway, data)
+    asking = terms.on(dataset.sql(statement))
     if explain or explained:
         _tell_price(here, gateway, asking, explain=True)
     else:
-        _buy(here, gateway, asking, payment)
+        _buy(here, dataset, asking, payment)
 
 
 @commands(
@@ -229,7 +242,7 @@ def _tell_price(here: Session, gateway: Datasets, asking: Asking, *, explain: bo
     here.say(priced.to_plain(), quote_panel(priced))
 
 
-def _buy(here: Session, gateway: Datasets, asking: Asking, payment: PaymentOptions) -> None:
+def _buy(here: Session, dataset: Dataset, asking: Asking, payment: PaymentOptions) -> None:
     from blowfishdb.core.budget import Epsilon
     from blowfishdb.entrypoints.cli.answers import check_output, write
     from blowfishdb.show.terminal import answer_chart, budget_line, quote_panel, receipt_line
@@ -247,20 +260,19 @@ def _buy(here: Session, gateway: Datasets, asking: Asking, payment: PaymentOptio
         raise _too_dear(priced.most, limit)
     if not here.json:
         here.console().print(quote_panel(priced))
-    if priced.most and not payment.yes and priced.affordable:
+    if priced.most and not payment.yes and not payment.made_up and priced.affordable:
         prompts.confirm(f"Spend {loss(priced.most)} and answer?", otherwise="--yes --max-cost 0.2")
     with here.progress("Answering") as advance:
         answer = asking.ask(max_cost=priced.most, progress=advance)
     if output is not None and form is not None:
         write(answer, output, form)
-    status = gateway.budget(asking.dataset)
-    paid = not here.json and bool(answer.receipt.cost)
-    closer = _closer(gateway[asking.dataset], answer) if paid else None
+    paid = not here.json and not payment.made_up and bool(answer.receipt.cost)
+    closer, status = _closer(dataset, answer) if paid else None, dataset.budget.status
+    spent = (receipt_line(answer.receipt), budget_line(status.total, status.remaining))
     here.say(
         answer.to_plain(),
         answer_chart(answer),
-        receipt_line(answer.receipt),
-        budget_line(status.total, status.remaining),
+        *((_NOBODY,) if payment.made_up else spent),
         *([] if closer is None else [f"{closer.closer}: the same with --error {closer.alpha:.6g}"]),
         *([f"Written to {output}."] if output is not None else []),
     )

@@ -47,6 +47,7 @@ from blowfishdb.messages.quotes import Quote
 from blowfishdb.show.exports import FORMATS, export
 from blowfishdb.workspace.asking import Asking
 from blowfishdb.workspace.datasets import Dataset
+from blowfishdb.workspace.made_up import MOST_ROWS
 
 _LONGEST: Final = 100_000
 _TERMS: Final = ("error", "epsilon", "mechanism")
@@ -172,6 +173,13 @@ class PreviewOf(QuestionBody):
     stand_in: bool = Field(default=False, description="Show made-up counts instead of the true ones.")
 
 
+class MadeUpOf(QuestionBody):
+    """A question to try on made-up rows: how many, and a number that decides which."""
+
+    rows: int = Field(default=1_000, ge=1, le=MOST_ROWS)
+    seed: int = Field(default=0, ge=0, le=2**32)
+
+
 class Compared(Body):
     """The numbers of two answers."""
 
@@ -226,6 +234,16 @@ def explain(dataset: str, body: QuestionBody, caller: Asker) -> dict[str, Any]:
 def ask(dataset: str, body: AskBody, caller: Asker, request: Request, key: Key = None) -> Response:
     """The answer to a quote or to a question, charged once. A refusal comes before any row is read."""
     return answer_once(dataset, body, caller, request, key).response()
+
+
+@router.post("/datasets/{dataset}/made-up", summary="Try a question on made-up rows")
+def try_out(dataset: str, body: MadeUpOf, caller: Asker) -> dict[str, Any]:
+    """An answer from rows that were made up from the declarations: marked, about nobody, and free.
+
+    Nothing is read, charged or stored. The price is that of the real question.
+    """
+    answer = body.asking(caller.gateway[dataset].made_up(body.rows, seed=body.seed)).ask()
+    return answer.to_plain()
 
 
 @router.post("/plans", summary="What several questions would cost as one", response_model=dict[str, Any])

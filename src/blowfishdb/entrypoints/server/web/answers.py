@@ -19,7 +19,7 @@ from blowfishdb.entrypoints.server.access import Caller, PageReader, shown_to, s
 from blowfishdb.entrypoints.server.problems import Problem, told
 from blowfishdb.entrypoints.server.routing import Router
 from blowfishdb.entrypoints.server.web.ask_draft import Draft
-from blowfishdb.entrypoints.server.web.figures import figure
+from blowfishdb.entrypoints.server.web.figures import Figure, figure
 from blowfishdb.entrypoints.server.web.frame import dataset_address, meter, render
 from blowfishdb.messages.answers import Answer, Comparison, compare
 from blowfishdb.show.charts import Backdrop, answer_chart, comparison_chart
@@ -109,14 +109,7 @@ def answer_page(request: Request, number: int, caller: PageReader, raw: bool = F
         caller=caller,
         dataset=answer.receipt.dataset,
         answer=answer,
-        figure=figure(
-            lambda width: answer_chart(answer, raw=raw, under=under, width=width),
-            answer_table(answer, raw=raw),
-            id="answer",
-            width=_WIDTH,
-            headed=False,
-            elsewhere=f"/api/v1/answers/{number}.svg",
-        ),
+        figure=answer_figure(answer, raw=raw, under=under, elsewhere=f"/api/v1/answers/{number}.svg"),
         words=_accuracy(answer),
         policy=_policy(caller, answer),
         interval="none is promised" if answer.band is None else _INTERVALS[answer.interval],
@@ -127,6 +120,20 @@ def answer_page(request: Request, number: int, caller: PageReader, raw: bool = F
         closer=None if again is None else _closer(caller, answer),
         asks=not caller.auditor,
         others=[other for other in _comparable(caller, answer) if other.number != number],
+    )
+
+
+def answer_figure(
+    answer: Answer, *, raw: bool = False, under: Backdrop | None = None, elsewhere: str | None = None
+) -> Figure:
+    """The picture of an answer, with its table."""
+    return figure(
+        lambda width: answer_chart(answer, raw=raw, under=under, width=width),
+        answer_table(answer, raw=raw),
+        id="answer",
+        width=_WIDTH,
+        headed=False,
+        elsewhere=elsewhere,
     )
 
 

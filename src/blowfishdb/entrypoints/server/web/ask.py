@@ -20,6 +20,7 @@ from blowfishdb.entrypoints.server.once import Reply
 from blowfishdb.entrypoints.server.problems import Problem, told
 from blowfishdb.entrypoints.server.routing import Router
 from blowfishdb.entrypoints.server.waiting import given_up
+from blowfishdb.entrypoints.server.web.answers import answer_figure
 from blowfishdb.entrypoints.server.web.ask_draft import (
     CUTS,
     MECHANISMS,
@@ -69,6 +70,30 @@ def spend(request: Request, dataset: str, form: Sent, caller: PageAsker) -> Resp
     return _page(request, dataset, caller, problem=Problem(**reply.body))
 
 
+@router.get("/datasets/{dataset}/made-up")
+def made_up_page(request: Request, dataset: str, caller: PageAsker) -> Response:
+    """What stands in the form, answered from made-up rows: the whole answer, about nobody."""
+    facts = caller.gateway.facts(dataset)
+    draft = Draft.read(request.query_params, facts.domain)
+    answer, problem = None, None
+    try:
+        source = caller.gateway[dataset].made_up()
+        asking = draft.asked(facts.domain, dataset, source.select)[0].asking(source)
+        answer = asking.ask()
+    except BlowfishError as error:
+        problem = told(request, error)
+    return render(
+        request,
+        "analyst/made_up.html",
+        caller=caller,
+        dataset=dataset,
+        problem=problem,
+        answer=answer,
+        figure=None if answer is None else answer_figure(answer),
+        back=dataset_address(dataset, "/ask") + draft.address(),
+    )
+
+
 def _answered(request: Request, dataset: str, caller: Caller, quote_id: str, key: str) -> Reply:
     """The answer as the interface gives it; who presses the button twice waits for the first time."""
     body, until = AskBody(quote_id=quote_id[:100_000]), time.monotonic() + _PATIENCE
@@ -100,6 +125,7 @@ def _page(
         ],
         **_priced(request, draft, facts.domain, caller, dataset),
         "action": dataset_address(dataset, "/ask") + draft.address(explain=""),
+        "try_out": dataset_address(dataset, "/made-up") + draft.address(explain=""),
         "key": str(uuid.uuid4()),
         "change": change,
         "policy": sentences(facts.policy),
