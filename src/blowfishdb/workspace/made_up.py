@@ -38,8 +38,8 @@ _PERSON: Final = "whose"
 def made_up(dataset: Dataset, rows: int = 1_000, seed: int = 0) -> Dataset:
     """The dataset with made-up rows in the place of its own: the same questions and prices, for nothing.
 
-    They may lose as much as the real ones may in all, so that what runs out there runs out here. What everyone
-    knows about the real rows is not true of these, and is left out of the policy.
+    They may lose as much as the real ones may in all, so that what runs out there runs out here. What
+    everyone knows about the real rows is not true of these, and is left out of the policy.
     """
     if not 1 <= whole(rows, "The number of rows", InvalidInput) <= MOST_ROWS:
         raise InvalidInput(f"Between 1 and {MOST_ROWS:,} rows can be made up, not {rows:,}.")
