@@ -152,3 +152,23 @@ def test_a_trade_off_tells_prices_of_now_from_those_after_withdrawing(ws: Worksp
     assert [float(point.promised or 0) for point in after.points] == pytest.approx([full, full], rel=0.01)
     assert after.kept == (1,)
     assert "Until version 1 of the policy is withdrawn" in after.unless_withdrawn
+
+
+def test_a_stated_epsilon_holds_under_every_promise_where_counts_are_known(tmp_path: Path) -> None:
+    """There plans are made for the policy of today alone, so they make as much noise as the others need."""
+    domain = bf.Domain(v=bf.Integer(0, 4))
+    far, near = (bf.Policy.by_column(domain, {"v": bf.graphs.Threshold(5, theta)}) for theta in (4, 1))
+    with duckdb.connect(str(tmp_path / "rows.duckdb")) as rows:
+        rows.execute("CREATE TABLE t AS SELECT i % 5 AS v FROM range(60) t(i)")
+    with bf.open(tmp_path / "w.blowfish") as ws:
+        ds = ws.add_dataset("t", tmp_path / "rows.duckdb", domain=domain, table="t").publish(far)
+        ws.set_budget("t", bf.Epsilon(9))
+        ds["v"].histogram().spend("0.5").ask()
+        ds.publish(near.knowing(bf.Constraints(counts=[bf.col("v") >= 3])), confirm=True)
+        question = ds["v"].cumulative().spend(1)
+        quote = question.quote()
+        assert quote.promises and quote.most <= bf.Epsilon(1)
+        assert quote.most > bf.Epsilon("0.99") > bf.Epsilon("0.8") > quote.epsilon
+        before = ds.kept[0].remaining
+        assert question.ask(max_cost=1).receipt.cost == quote.epsilon
+        assert before - ds.kept[0].remaining == quote.most

@@ -49,6 +49,7 @@ from blowfishdb.service.records import DatasetEntry
 from blowfishdb.service.reuse import Basket, StoredReleases
 from blowfishdb.service.standing import Standing, nearest
 from blowfishdb.service.tasks import (
+    ClusterTask,
     CountTask,
     ErrorBound,
     Problem,
@@ -109,11 +110,30 @@ class Prices(ABC):
 
         Only a copy of our own is known to be the same rows as before, byte for byte.
         """
-        task = self.planner.task(request, problem, standing)
+        task = self._within(self.planner.task(request, problem, standing), dataset, standing)
         if dataset.copy is None or not isinstance(task, CountTask):
             return task
         releases = self.owned.refinable(dataset.name, dataset.snapshot, task.problem.cells.axes)
         return self.planner.refined(task, releases, standing) if releases else task
+
+    def _within(self, task: Task, dataset: DatasetEntry, standing: Standing) -> Task:
+        """The task with as much noise as it needs for an ε that was stated to hold under every promise.
+
+        Plans for several promises have it. Where something is known, a plan is made for the policy of today
+        alone, and what it loses under the others is proportional to its ε.
+        """
+        spent = task.request.terms.epsilon
+        if spent is None or not standing.kept or standing.several:
+            return task
+        losses = [promise.epsilon for promise in self._under_promises(dataset, task)]
+        most = max((loss for loss in losses if loss is not None), default=spent)
+        if None in losses or most <= spent:  # what would be told apart exactly is refused
+            return task
+        less = spent.nano * spent.nano // most.nano - dataset.rows_per_person - 1  # losses are rounded up
+        terms = replace(task.request.terms, epsilon=Epsilon.from_nano(max(1, less)))
+        smaller = self.planner.task(replace(task.request, terms=terms), task.problem, standing)
+        assert isinstance(smaller, CountTask | ClusterTask)
+        return replace(smaller, request=task.request)
 
     def standing(self, dataset: DatasetEntry) -> Standing:
         """All that is promised about a dataset, and what is left of it."""

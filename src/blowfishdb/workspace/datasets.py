@@ -254,9 +254,7 @@ class Dataset:
         >>> people.made_up(200)["region"].histogram().accurate_to(50).ask().receipt.question
         'made-up rows: histogram of region (3 bins)'
         """
-        from blowfishdb.workspace.made_up import made_up
-
-        return made_up(self, rows, seed)
+        return replace(self, gateway=self.gateway.made_up(self.name, rows=rows, seed=seed))
 
     def explain(self, question: Asking) -> Explanation:
         """How ``question`` would be answered: boxes, policy graph, sensitivity, mechanism; free."""

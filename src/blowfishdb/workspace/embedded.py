@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import getpass
+import tempfile
+import weakref
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -28,7 +30,7 @@ from blowfishdb.core.policy.guarantee import guarantee
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.statements import Guarantee, PolicyDifference
 from blowfishdb.mechanisms import Best
-from blowfishdb.messages.answers import Answer
+from blowfishdb.messages.answers import MADE_UP, Answer
 from blowfishdb.messages.curator import KnownCheck, Preview
 from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss
 from blowfishdb.messages.questions import Request
@@ -44,6 +46,7 @@ from blowfishdb.service.records import DatasetEntry, Records
 from blowfishdb.service.reuse import StoredReleases
 from blowfishdb.service.service import Service
 from blowfishdb.service.sources import RowSources, what_stays
+from blowfishdb.workspace import made_up
 from blowfishdb.workspace.datasets import Datasets
 
 DEFAULT_BUDGET = Epsilon(1)
@@ -101,6 +104,25 @@ class Workspace(Datasets):
     def file(self) -> Path | None:
         """The file that it is, in full; None for a database elsewhere."""
         return self.store.file
+
+    @classmethod
+    def about_nobody(cls, facts: DatasetInfo, total: Epsilon, *, rows: int, seed: int) -> Workspace:
+        """A workspace with a dataset of these facts over made-up rows, gone when nobody holds it any more.
+
+        They may lose ``total``, as much as the real ones, so that what runs out there runs out here. What
+        everyone knows about the real rows is not true of these, and is left out of the policy.
+        """
+        folder = tempfile.TemporaryDirectory(prefix="blowfishdb-made-up-")
+        workspace = cls(Path(folder.name) / "made-up.blowfish", "nobody", mark=MADE_UP)
+        weakref.finalize(workspace, folder.cleanup)
+        dataset = workspace.add_dataset(**made_up.declared(facts, rows, seed))
+        workspace.set_budget(facts.name, total or Epsilon(1))
+        dataset.publish(facts.policy.knowing(None))
+        return workspace
+
+    def made_up(self, name: str, *, rows: int, seed: int) -> Workspace:
+        """A workspace of its own in which a dataset has made-up rows."""
+        return self.about_nobody(self.facts(name), self.budget(name).total, rows=rows, seed=seed)
 
     def as_user(self, user: str) -> Workspace:
         """The same workspace in the name of somebody else; both share everything that is open."""

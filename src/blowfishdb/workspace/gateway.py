@@ -205,6 +205,10 @@ class Gateway(ABC):
         """The same, for a request that says everything itself."""
 
     @abstractmethod
+    def made_up(self, name: str, *, rows: int, seed: int) -> Gateway:
+        """A workspace of its own in which a dataset has made-up rows; it is gone when nobody holds it."""
+
+    @abstractmethod
     def quote_all(self, requests: Sequence[Request]) -> TogetherQuote:
         """What questions cost that are settled on together; free."""
 

@@ -1,64 +1,45 @@
 """Made-up rows: a dataset with the same columns, the same policy and the same prices, about nobody.
 
 For those who may not look yet. The rows are a function of the declarations and of a seed that everybody may
-know, so nothing that is done with them can tell anything about the real ones. They live in a workspace of
-their own that is gone with the process, and every answer from them says so.
+know, so nothing that is done with them can tell anything about the real ones.
 """
 
 from __future__ import annotations
 
 import hashlib
-import tempfile
-import weakref
-from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from blowfishdb.core.arrays import whole
-from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidInput
-from blowfishdb.messages.answers import MADE_UP
-from blowfishdb.workspace.embedded import Workspace
+from blowfishdb.messages.policies import DatasetInfo
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from blowfishdb.workspace.datasets import Dataset
 
 MOST_ROWS: Final = 100_000
 _MISSING: Final = 0.03
 _PERSON: Final = "whose"
 
 
-def made_up(dataset: Dataset, rows: int = 1_000, seed: int = 0) -> Dataset:
-    """The dataset with made-up rows in the place of its own: the same questions and prices, for nothing.
-
-    They may lose as much as the real ones may in all, so that what runs out there runs out here. What
-    everyone knows about the real rows is not true of these, and is left out of the policy.
-    """
+def declared(facts: DatasetInfo, rows: int, seed: int) -> dict[str, Any]:
+    """A dataset like the one with these facts, as ``add_dataset`` takes it."""
     if not 1 <= whole(rows, "The number of rows", InvalidInput) <= MOST_ROWS:
         raise InvalidInput(f"Between 1 and {MOST_ROWS:,} rows can be made up, not {rows:,}.")
-    facts = dataset.gateway.facts(dataset.name)
-    folder = tempfile.TemporaryDirectory(prefix="blowfishdb-made-up-")
-    workspace = Workspace(Path(folder.name) / "made-up.blowfish", "nobody", mark=MADE_UP)
-    weakref.finalize(workspace, folder.cleanup)
-    several = facts.rows_per_person > 1
-    workspace.add_dataset(
-        facts.name,
-        table_of(facts.domain, rows, seed, rows_per_person=facts.rows_per_person),
-        domain=facts.domain,
-        person=_whose(facts.domain) if several else None,
-        rows_per_person=facts.rows_per_person,
-        public=facts.public,
-        rows_vary=facts.rows_vary or None,
-    )
-    workspace.set_budget(facts.name, dataset.gateway.budget(facts.name).total or Epsilon(1))
-    return replace(workspace[facts.name].publish(facts.policy.knowing(None)), condition=dataset.condition)
+    people = facts.rows_per_person
+    return {
+        "name": facts.name,
+        "source": table_of(facts.domain, rows, seed, rows_per_person=people),
+        "domain": facts.domain,
+        "person": _whose(facts.domain) if people > 1 else None,
+        "rows_per_person": people,
+        "public": facts.public,
+        "rows_vary": facts.rows_vary or None,
+    }
 
 
 def table_of(domain: Domain, rows: int, seed: int, *, rows_per_person: int = 1) -> pa.Table:

@@ -28,6 +28,7 @@ from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss
 from blowfishdb.messages.questions import Request
 from blowfishdb.messages.quotes import Candidate, Explanation, Quote, TogetherQuote, Tradeoff
 from blowfishdb.workspace.datasets import Datasets
+from blowfishdb.workspace.gateway import Gateway
 from blowfishdb.workspace.wire import Wire
 
 
@@ -220,6 +221,12 @@ class Remote(Datasets):
         if request.progress is not None:  # of what happens in between a server says nothing
             request.progress(1, 1)
         return answer
+
+    def made_up(self, name: str, *, rows: int, seed: int) -> Gateway:
+        """A workspace of its own, here, in which a dataset has made-up rows."""
+        from blowfishdb.workspace.embedded import Workspace
+
+        return Workspace.about_nobody(self.facts(name), self.budget(name).total, rows=rows, seed=seed)
 
     def quote_all(self, requests: Sequence[Request]) -> TogetherQuote:
         """What questions cost that are settled on together; free."""
