@@ -82,6 +82,21 @@ def questions(columns: Columns, attribute: Attribute) -> Iterator[Callable[[], A
         lambda: columns.above(2),
         lambda: columns.above(0, bins=1),
         lambda: columns.clusters(2),
+        columns.std,
+        columns.var,
+    )
+
+
+def aggregates(rows: Dataset, name: str) -> Iterator[Callable[[], Asking]]:
+    groups = rows.by("word").by("flag")
+    yield from (
+        lambda: rows.by("word").mean(name),
+        lambda: rows.by("rank").sum(name),
+        lambda: groups.std(name),
+        lambda: groups.count(name),
+        lambda: rows.by("day", bins=3).aggregate(("mean", name), "count"),
+        lambda: rows.by(name).mean(name),
+        lambda: rows.by().aggregate(("variance", name), ("sum", name), ("count", name)),
     )
 
 
@@ -133,6 +148,9 @@ def test_nothing_fails_after_the_charge(people: Dataset) -> None:
         asked += tried(rows.count)
         for name in ("whole", "word"):
             asked += sum(map(tried, (rows[name].count, rows[name].histogram, rows[name].sum)))
+    for name in domain.names:
+        asked += sum(tried(made, None) for made in aggregates(people, name))
+        asked += sum(tried(made, None) for made in aggregates(people.where(wheres[0]), name))
     for pair in itertools.pairwise(domain.names):
         columns = people[pair]
         asked += sum(map(tried, (columns.histogram, columns.cumulative, columns.count)))

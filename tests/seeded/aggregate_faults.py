@@ -12,15 +12,15 @@ from tests.seeded.planting import Fault
 
 
 def _nobody_leaves(original: Any) -> Any:
-    def crossing(part: Any, parts: int, graph: Any) -> int:
-        found = original(part, parts, graph)
+    def crossing(part: Any, graph: Any) -> int:
+        found = original(part, graph)
         return found if found == 2 else 0
 
     return crossing
 
 
 def _nobody_changes_groups(original: Any) -> Any:
-    return lambda part, parts, graph: min(1, original(part, parts, graph))
+    return lambda part, graph: min(1, original(part, graph))
 
 
 def _distance_alone(original: Any) -> Any:

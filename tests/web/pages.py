@@ -95,6 +95,13 @@ def _ask_adaptive(window: Any, site: Site) -> None:
     window.goto(f"/answers/{asked.ask().number}")
 
 
+def _ask_means(window: Any, site: Site) -> None:
+    """Means and counts in groups, of which one has too few rows to say."""
+    analyst = site.workspace.as_user("analyst")
+    asked = analyst["salaries"].question("mean(salary), count() by region, age(bins=3)").spend("0.2")
+    window.goto(f"/answers/{asked.ask().number}")
+
+
 def _wrong_password(window: Any, _: Site) -> None:
     window.get_by_label("Name").fill("analyst")
     window.get_by_label("Password").fill("not it")
@@ -105,6 +112,7 @@ def _wrong_password(window: Any, _: Site) -> None:
 _GROUPS = "hide.region=groups&groups.region=north%2C+south%0Aeast%2C+west"
 _DRAFT = f"records=together&hide.salary=within&within.salary=10%2C000&hide.age=everything&{_GROUPS}"
 _LOOSER = "records=single&hide.salary=within&within.salary=200&hide.age=everything&hide.region=everything"
+_MEANS = "shape=mean&per=region%2C+age%28bins%3D3%29&least=100&error=5%2C000"
 _ADAPTIVE = "column=age&shape=histogram&size=16&by=epsilon&epsilon=0.3&mechanism=adaptive"
 
 PAGES: tuple[Page, ...] = (
@@ -125,6 +133,7 @@ PAGES: tuple[Page, ...] = (
     Page("ask-wrong", "analyst", "/datasets/salaries/ask?column=region"),
     Page("ask-sql", "analyst", "/datasets/salaries/ask?mode=sql"),
     Page("ask-explained", "analyst", "/datasets/salaries/ask?shape=two&column=age&second=region&explain=1"),
+    Page("ask-means", "analyst", f"/datasets/salaries/ask?{_MEANS}"),
     Page("answers", "analyst", "/answers"),
     Page("answers-nothing-fits", "analyst", "/answers?q=nothing"),
     Page("answer", "analyst", "/answers/{a}"),
@@ -157,6 +166,7 @@ PAGES: tuple[Page, ...] = (
     # What follows changes what others would show, so it comes last.
     Page("ask-adaptive", "analyst", f"/datasets/salaries/ask?{_ADAPTIVE}"),
     Page("answer-not-promised", "analyst", "/answers", _ask_adaptive),
+    Page("answer-means", "analyst", "/answers", _ask_means),
     Page("publish-looser", "curator", f"/datasets/salaries/policy/publish?{_LOOSER}"),
     Page("budget-kept", "curator", "/datasets/salaries/budget", _loosen),
     Page("guarantee-kept", None, "/datasets/salaries/guarantee", _loosen),

@@ -26,10 +26,11 @@ from blowfishdb.core.questions.aggregates import (
 from blowfishdb.core.questions.kinds import inside_a_cell, units_of
 from blowfishdb.core.questions.sum_rows import sum_rows
 from blowfishdb.core.sensitivity import scaled_sensitivity
-from blowfishdb.core.workloads import Histogram, Selected, ValueSum
+from blowfishdb.core.workloads import ValueSum
 
 _MOST_SQUARED: Final = 2**18
-"""Cells from the lowest to the highest value: of more, the squares of 10⁸ rows are beyond 64 bits."""
+"""Cells of a column: of more, the squares of 10⁸ rows are beyond 64 bits."""
+_MOST_MOVES: Final = 2 * 10**7
 
 
 def project_aggregates(question: AggregateQuestion, policy: Policy) -> AggregateProblem:
@@ -61,10 +62,10 @@ def project_aggregates(question: AggregateQuestion, policy: Policy) -> Aggregate
         valued = inside & (members[value.column] < value.attribute.value_count)
     part, all_rows = np.where(valued, group, -1), ""
     if question.counts_rows and value is not None and value.attribute.has_missing_cell:
-        together = _crossing(np.where(inside, group, -1), groups, graph)
+        together = _crossing(np.where(inside, group, -1), graph)
         part = np.where(inside & ~valued, groups + group, part)
         all_rows = "noisy" if together else "exact"
-    hidden = _crossing(part if all_rows == "noisy" else np.where(valued, group, -1), 2 * groups, graph)
+    hidden = _crossing(part if all_rows == "noisy" else np.where(valued, group, -1), graph)
     return _problem(question, policy, cells, graph, part, all_rows, hidden, boxes)
 
 
@@ -95,10 +96,9 @@ def _problem(
         first = start + step * lowest
     narrow = value is None or not inside_a_cell(value)
     rows = sum_rows(question.measures, width, hidden, reach, first, step, alone=narrow)
-    if rows.degree == 2 and width > _MOST_SQUARED:
+    if rows.degree == 2 and value is not None and value.attribute.size > _MOST_SQUARED:
         raise TooLarge(
-            f"The values of '{value.column if value else ''}' span {width:,} cells; a variance is of at most "
-            f"{_MOST_SQUARED:,}.",
+            f"'{value.column}' has {value.attribute.size:,} cells; a variance has at most {_MOST_SQUARED:,}.",
             fixes=("ask for the mean", "ask the curator to declare a larger step"),
         )
     query = SumQuery(cells, value.column if value is not None and rows.degree else None, rows.degree)
@@ -119,21 +119,28 @@ def _axes(question: AggregateQuestion, domain: Domain) -> tuple[Axis, ...]:
     return tuple(Axis(name, domain[name], cut[name]) for name in domain.names if name in cut)
 
 
-def _crossing(part: IntArray, parts: int, graph: PolicyGraph) -> int:
-    """2 if a hidden move takes a row from one part to another, 1 if only in or out of them, 0 if neither."""
-    labels = np.where(part < 0, parts, part)
-    names, places = np.unique(labels, return_inverse=True)
-    if names.size == labels.size and not (part < 0).any():
-        return scaled_sensitivity(Histogram(labels.size), graph)
-    outside = names == parts
-    inner = np.where(outside, -1, np.arange(names.size))
-    if outside.all():
+def _crossing(part: IntArray, graph: PolicyGraph) -> int:
+    """2 if a hidden move takes a row from one part to another, 1 if only in or out of them, 0 if neither.
+
+    2 is assumed where there are too many moves to look through and none of those that were is one.
+    """
+    counted = part >= 0
+    if not counted.any():
         return 0
-    apart = Selected(Histogram(names.size), inner)
-    if graph.absent:
-        joined = graph.counted.project(places)
-        return max(scaled_sensitivity(apart, joined), 1)
-    return scaled_sensitivity(apart, graph.project(places))
+    crossing = int(graph.absent)
+    if counted.all() and (part == part[0]).all():
+        return crossing
+    seen = 0
+    for block in graph.counted.edge_blocks():
+        here, there = part[block[:, 0]], part[block[:, 1]]
+        apart = here != there
+        if (apart & (here >= 0) & (there >= 0)).any():
+            return 2
+        crossing = max(crossing, int(apart.any()))
+        seen += len(block)
+        if seen > _MOST_MOVES:
+            return 2
+    return crossing
 
 
 def _reach(policy: Policy, column: str) -> int:

@@ -114,7 +114,7 @@ def answer_page(request: Request, number: int, caller: PageReader, raw: bool = F
         policy=_policy(caller, answer),
         interval="none is promised" if answer.band is None else _INTERVALS[answer.interval],
         raw=raw,
-        raw_fits=1 < len(answer.raw) == len(answer.values) and answer.places is None,
+        raw_fits=1 < len(answer.raw) == len(answer.values) and answer.places is None and not answer.measures,
         formats=tuple(FORMATS),
         again=None if again is None else dataset_address(answer.receipt.dataset, "/ask") + again.address(),
         closer=None if again is None else _closer(caller, answer),

@@ -28,6 +28,7 @@ from blowfishdb.entrypoints.server.web.ask_draft import (
     WAYS,
     Draft,
     example_more,
+    example_per,
     example_ranges,
     example_sql,
 )
@@ -142,6 +143,7 @@ def _page(
         mechanisms=MECHANISMS,
         ways=WAYS,
         more_example=example_more(facts.domain, draft.column),
+        per_example=example_per(facts.domain, draft.column),
         where_example=example_condition(facts.domain, draft.second),
         ranges_example=example_ranges(facts.domain, draft.column),
         sql_example=example_sql(facts.domain, dataset),

@@ -42,6 +42,7 @@ SHAPES: Final = (
     ("clusters", "clusters (k-means)"),
     ("mean", "mean"),
     ("sum", "sum"),
+    ("stddev", "standard deviation"),
     ("count", "count"),
 )
 CUTS: Final = (
@@ -54,8 +55,10 @@ CUTS: Final = (
 WAYS: Final = (("best", "what is expected closer"), *((name, name) for name in CLUSTERING))
 MECHANISMS: Final = tuple(name for name in (*NAMED, *DATA_DEPENDENT) if name not in ("best", "adaptive"))
 _DETAILS: Final = {"ranges": "ranges", "quantiles": "shares", "top": "most", "above": "limit"}
-_ALONG: Final = ("cumulative", "ranges", "quantiles", "clusters", "mean", "sum")
-_UNCUT: Final = ("ranges", "clusters", "mean", "sum", "count")
+_ALONG: Final = ("cumulative", "ranges", "quantiles", "clusters", "mean", "sum", "stddev")
+_UNCUT: Final = ("ranges", "clusters", "mean", "sum", "stddev", "count")
+_GROUPED: Final = ("mean", "sum", "stddev", "count")
+_UNPROMISED: Final = ("clusters", "stddev")
 _BRACKETS: Final = {"edges": ("[", "]"), "groups": ("{", "}")}
 _LONGEST: Final = 20_000
 _CLAUSES: Final = re.compile(r" (FROM|GROUP BY|WITH ERROR) ")
@@ -79,6 +82,8 @@ class Draft:
     shares: str = "0.25, 0.5, 0.75"
     most: str = "3"
     limit: str = "100"
+    per: str = ""
+    least: str = ""
     more: str = ""
     k: str = "4"
     iterations: str = "5"
@@ -135,12 +140,12 @@ class Draft:
     @property
     def single(self) -> bool:
         """Whether the answer is one number."""
-        return self.mode != "sql" and self.shape in ("mean", "sum", "count")
+        return self.mode != "sql" and self.shape in _GROUPED and not self.per
 
     @property
     def spends(self) -> bool:
-        """Whether an ε is stated instead of an error; nothing is promised of clusters."""
-        return self.by == "epsilon" or (self.mode != "sql" and self.shape == "clusters")
+        """Whether an ε is stated instead of an error; none is promised of clusters and of spreads."""
+        return self.by == "epsilon" or (self.mode != "sql" and self.shape in _UNPROMISED)
 
     def unordered_in(self, columns: Iterable[tuple[str, bool, str]]) -> bool:
         """Whether the shape needs an order that the column does not have."""
@@ -183,8 +188,11 @@ class Draft:
         detail = _DETAILS.get(self.shape)
         if detail is not None:
             columns.append(self._detail(detail, domain))
+        groups = f" by {self.per}" if self.per and self.shape in _GROUPED else ""
+        if self.least and self.shape == "mean" and not self.spends:
+            groups += f" for groups of {_plain(self.least)}"
         where = f" where {self.where}" if self.where else ""
-        return f"{kind}({', '.join(columns)}){where}"
+        return f"{kind}({', '.join(columns)}){groups}{where}"
 
     def _detail(self, name: str, domain: Domain) -> str:
         typed = str(getattr(self, name))
@@ -226,9 +234,9 @@ class Draft:
         Nor where no ε may reach that: in a cell of several values a sum stays as far off as it is wide.
         """
         form = QuestionForm.from_plain(answer.form) if answer.form else None
+        if form is not None and form.measures:
+            return cls._grouped_again(form, answer)
         if form is None or not 1 <= len(form.columns) <= 2 or not answer.alpha or answer.beta is None:
-            return None
-        if form.measures:
             return None
         question = form.question(domain)
         if form.kind in ("sum", "mean") and isinstance(question, Question) and not question.told_by_counts:
@@ -242,9 +250,32 @@ class Draft:
             filled |= {"second": form.columns[1].name, **_cut_fields(form.columns[1], "cut2", "size2")}
         if not isinstance(form.where, Everything):
             filled["where"] = condition_text(form.where)
-        filled |= {"error": f"{answer.alpha / 2:.6g}", "confidence": f"{100 * (1 - answer.beta):.6g}"}
-        filled["every"] = "all" if answer.simultaneous else "each"
-        return replace(cls(), **filled, **_detail_fields(form))
+        return replace(cls(), **filled, **_closer(answer), **_detail_fields(form))
+
+    @classmethod
+    def _grouped_again(cls, form: QuestionForm, answer: Answer) -> Self | None:
+        """A mean or a sum in groups."""
+        measure = form.measures[0]
+        if len(form.measures) > 1 or not answer.alpha or answer.beta is None or measure.column is None:
+            return None
+        filled = {
+            "column": measure.column,
+            "shape": measure.of,
+            "per": ", ".join(map(column_text, form.columns)),
+        }
+        if form.group_size is not None:
+            filled["least"] = str(form.group_size)
+        if not isinstance(form.where, Everything):
+            filled["where"] = condition_text(form.where)
+        return replace(cls(), **filled, **_closer(answer))
+
+
+def _closer(answer: Answer) -> dict[str, str]:
+    """Half the error of an answer, as it was promised."""
+    assert answer.alpha is not None and answer.beta is not None
+    every = "all" if answer.simultaneous else "each"
+    confidence = f"{100 * (1 - answer.beta):.6g}"
+    return {"error": f"{answer.alpha / 2:.6g}", "confidence": confidence, "every": every}
 
 
 def example_ranges(domain: Domain, column: str) -> str:
@@ -256,6 +287,13 @@ def example_ranges(domain: Domain, column: str) -> str:
     return ", ".join(
         f"{value_text(attribute.lower(low))}..{value_text(attribute.upper(high))}" for low, high in parts
     )
+
+
+def example_per(domain: Domain, column: str) -> str:
+    """Groups by a column of few values, or by bins of another."""
+    others = [name for name in domain.names if name != column] or list(domain.names)
+    few = min(others, key=lambda name: domain[name].ordered)
+    return name_text(few) if not domain[few].ordered else f"{name_text(few)}(bins=5)"
 
 
 def example_more(domain: Domain, column: str) -> str:
