@@ -150,6 +150,20 @@ def test_groups_that_are_not_hidden_have_exact_counts(ws: Workspace) -> None:
     )
 
 
+def test_a_size_that_is_public_need_not_be_said(ws: Workspace) -> None:
+    people = declared(ws, policy=hiding(domain(), town=False))
+    mean = people.by("town").mean("pay").accurate_to(500)
+    with pytest.raises(bf.errors.NotCounted, match="It is public") as refused:
+        mean.quote()
+    assert "count(pay) by town" in refused.value.fixes[0]
+    answer = mean.ask()
+    assert answer.group_size == 1 and mean.quote().owned  # one town has one row, and another has none
+    assert np.allclose(answer.values[1:], truths("mean")[1:], atol=500) and np.isnan(answer.values[0])
+    assert mean.counting().quote().owned
+    large = people.where(bf.col("town") == 4).by("town").mean("pay").accurate_to(500)
+    assert large.ask().receipt.epsilon.nano * 1_000 < answer.receipt.epsilon.nano
+
+
 def test_nothing_is_charged_where_nothing_is_hidden(ws: Workspace) -> None:
     of = domain()
     nothing = {name: bf.graphs.Explicit(of[name].size, ()) for name in of.names}

@@ -139,6 +139,20 @@ def over_rows(request: Request, domain: Domain, rows: int) -> Request:
     return replace(request, question=request.form.question(domain, rows=rows))
 
 
+def needs_size(request: Request) -> bool:
+    """Whether an error is asked for the mean of groups, and not for how large ones."""
+    question = request.question
+    if not isinstance(question, AggregateQuestion) or request.terms.accuracy is None:
+        return False
+    return question.group_size is None and question.promised is not None and question.promised.of == "mean"
+
+
+def for_groups_of(request: Request, domain: Domain, size: int) -> Request:
+    """Means of groups of so many rows and more."""
+    form = replace(request.form, group_size=size)
+    return replace(request, form=form, question=form.question(domain))
+
+
 def in_groups(request: Request, domain: Domain) -> Request:
     """A mean, or a sum, of rows whose number is hidden: an aggregate of its own."""
     form = request.form.in_groups

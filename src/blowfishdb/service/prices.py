@@ -19,7 +19,7 @@ from blowfishdb.core.arrays import BoolArray
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.cancellation import Cancellation
 from blowfishdb.core.domain.predicates import Everything
-from blowfishdb.core.errors import Infeasible, NotProven, TooLarge
+from blowfishdb.core.errors import Infeasible, NotCounted, NotProven, TooLarge
 from blowfishdb.core.graphs.inclusion import includes
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.questions.aggregate_problem import AggregateProblem
@@ -34,9 +34,11 @@ from blowfishdb.messages.policies import EarlierPolicy
 from blowfishdb.messages.questions import (
     Request,
     Terms,
+    for_groups_of,
     in_groups,
     in_usual_bins,
     needs_rows,
+    needs_size,
     number_of_rows,
     over_rows,
 )
@@ -153,6 +155,8 @@ class Prices(ABC):
         """The question with what its price depends on: the bins of quantiles, how many rows a mean has."""
         if request.form.kind == "quantiles":
             return in_usual_bins(request, self.datasets(request.dataset).policy)
+        if needs_size(request):
+            return self._sized(request, ask)
         return self._counted(request, ask) if needs_rows(request) else request
 
     def _counted(self, request: Request, ask: Callable[[Request], Answer] | None) -> Request:
@@ -180,6 +184,27 @@ class Prices(ABC):
         if exactly is None or not exactly.combination.exact.all():
             raise kind.uncounted(question_text(total.form))
         return over_rows(request, dataset.domain, int(exactly.combination.values()[0]))
+
+    def _sized(self, request: Request, ask: Callable[[Request], Answer] | None) -> Request:
+        """Means in groups of a public size are promised for every group that has rows.
+
+        Where sizes are hidden, whoever asks says for how large groups; else they are asked for as above.
+        """
+        dataset = self.datasets(request.dataset)
+        total = number_of_rows(request, dataset.domain)
+        planned = self._task(total, dataset)
+        if not planned.free:
+            return request
+        known = self._stored(total, dataset, planned.problem)
+        if known is None and ask is not None:
+            known = ask(total)
+        if known is None:
+            raise NotCounted(
+                "A mean needs the number of rows. It is public, but nobody has asked for it yet.",
+                fixes=(f"ask for {question_text(total.form)} first: it is exact and free",),
+            )
+        sizes = known.values[known.values > 0]
+        return for_groups_of(request, dataset.domain, int(sizes.min(initial=2**62)) if sizes.size else 1)
 
     def _rows_hidden(self, request: Request, dataset: DatasetEntry) -> NotProven:
         """The refusal where the number of rows is hidden, with what can be asked instead."""
@@ -261,7 +286,7 @@ class Prices(ABC):
     def _answered(self, request: Request, dataset: DatasetEntry, problem: Problem) -> StoredAnswer | None:
         """What the ledger has under a name of the question, or what answers it more accurately still."""
         if isinstance(problem, AggregateProblem):
-            return next((stored for stored, _ in self._telling(request, dataset, problem)), None)
+            return next((one.stored for one, _ in self._telling(request, dataset, problem)), None)
         found = map(self.ledger.answer, identities(request, dataset, problem))
         same = next((stored for stored in found if stored is not None), None)
         asked = request.terms.accuracy
@@ -273,13 +298,14 @@ class Prices(ABC):
 
     def _telling(
         self, request: Request, dataset: DatasetEntry, problem: AggregateProblem
-    ) -> Iterator[tuple[StoredAnswer, AggregateProblem]]:
+    ) -> Iterator[tuple[Closest, AggregateProblem]]:
         """Stored answers whose sums tell these aggregates, and how they are read."""
         policies = dict.fromkeys((dataset.policy, nearest(self.standing(dataset))[0]))
         for other in itertools.chain.from_iterable(telling(problem, policy) for policy in policies):
             stored = self.ledger.answer(identity(request, dataset, other))
-            if stored is not None and not other.free:
-                yield stored, other
+            closest = None if stored is None else Closest.of(stored)
+            if closest is not None and (not other.free or not closest.bound.margin):
+                yield closest, other
 
     def _closest(
         self, request: Request, dataset: DatasetEntry, problem: Problem, *, times: float = 1
@@ -336,11 +362,9 @@ class Prices(ABC):
         self, request: Request, dataset: DatasetEntry, problem: AggregateProblem
     ) -> Answer | None:
         """What the sums of a stored answer tell."""
-        for stored, other in self._telling(request, dataset, problem):
-            closest = Closest.of(stored)
-            if closest is not None:
-                receipt = replace(closest.answer.receipt, cost=Epsilon(0))
-                return read_again(replace(closest.answer, receipt=receipt), closest.bound, request, other)
+        for closest, other in self._telling(request, dataset, problem):
+            receipt = replace(closest.answer.receipt, cost=Epsilon(0))
+            return read_again(replace(closest.answer, receipt=receipt), closest.bound, request, other)
         return None
 
     def _offer(

@@ -253,7 +253,10 @@ class QuestionForm:
         return self.kind not in _UNCUT
 
     def counting(self, domain: Domain) -> QuestionForm:
-        """The number of rows that this question is about: all, but for those without a value."""
+        """The number of rows that this question is about: those with a value, of each group."""
+        if self.measures:
+            column = next((each.column for each in self.measures if each.column is not None), None)
+            return replace(self, measures=(Measure("count", column),), group_size=None)
         named = [column.name for column in self.columns]
         partial = [name for name in named if domain[name].may_drop or domain[name].has_missing_cell]
         return QuestionForm("count", tuple(map(ColumnForm, partial)), self.where)
