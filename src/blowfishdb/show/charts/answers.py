@@ -12,7 +12,16 @@ import numpy as np
 
 from blowfishdb.core.arrays import FloatArray
 from blowfishdb.show.charts.clusters import Backdrop, cluster_chart
-from blowfishdb.show.charts.frame import FILLED, HEIGHT, NUMBER, WIDTH, finished, label_axis, number_axis
+from blowfishdb.show.charts.frame import (
+    FILLED,
+    HEIGHT,
+    NUMBER,
+    WIDTH,
+    finished,
+    inline,
+    label_axis,
+    number_axis,
+)
 from blowfishdb.show.tables import (
     UNITS,
     Aggregated,
@@ -45,7 +54,7 @@ def heat_map(
     import altair as alt
 
     rows, along, down = _cells(labels, values, low)
-    base = alt.Chart(alt.InlineData(values=rows))
+    base = alt.Chart(inline(rows))
     top = most if most is not None else float(values.max(initial=1.0))
     x = alt.X("across:N", sort=None, title=axes[1], axis=label_axis(along, width))
     tall = min(420, max(120, 24 * len(down)))
@@ -215,7 +224,7 @@ def _bars(answer: Answer, series: Series, width: int, *, raw: bool) -> Any:
     """Bars whose interval includes zero are faint and have a dashed outline."""
     import altair as alt
 
-    base = alt.Chart(alt.InlineData(values=series.rows()))
+    base = alt.Chart(inline(series.rows()))
     axis = " · ".join(answer.axes)
     x = alt.X("bin:N", sort=None, title=axis, axis=label_axis(series.labels, width))
     y = alt.Y("value:Q", axis=number_axis(value_title(answer)))
@@ -226,11 +235,11 @@ def _bars(answer: Answer, series: Series, width: int, *, raw: bool) -> Any:
         fillOpacity=alt.condition("datum.faint", alt.value(0.1), alt.value(FILLED)),
         strokeDash=alt.condition("datum.faint", alt.value([3, 3]), alt.value([1, 0])),
     )
-    whiskers = base.mark_rule(style="interval").encode(x=x, y=alt.Y("low:Q"), y2="high:Q")
+    whiskers = base.mark_rule(style="interval").encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))
     ends = [
         base.mark_tick(
             style="interval", thickness=2, size=min(10.0, 0.5 * width / len(series.labels))
-        ).encode(x=x, y=f"{end}:Q")
+        ).encode(x=x, y=alt.Y(f"{end}:Q"))
         for end in ("low", "high")
     ]
     interval = [whiskers, *(ends if len(series.labels) <= 60 else [])]
@@ -241,12 +250,12 @@ def _bars(answer: Answer, series: Series, width: int, *, raw: bool) -> Any:
 def _steps(answer: Answer, series: Series, width: int, *, raw: bool) -> Any:
     import altair as alt
 
-    base = alt.Chart(alt.InlineData(values=series.rows()))
+    base = alt.Chart(inline(series.rows()))
     axis = " · ".join(answer.axes)
     scale = alt.Scale(type="point", padding=0.5)
     x = alt.X("bin:N", sort=None, title=axis, axis=label_axis(series.labels, width), scale=scale)
     y = alt.Y("value:Q", axis=number_axis(value_title(answer)))
-    band = base.mark_area(style="band", interpolate="step").encode(x=x, y=alt.Y("low:Q"), y2="high:Q")
+    band = base.mark_area(style="band", interpolate="step").encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))
     line = base.mark_line(style="answer-line", interpolate="step").encode(x=x, y=y)
     hover = base.mark_rule(opacity=0, aria=False, strokeWidth=max(1.0, width / len(series.labels))).encode(
         x=x, tooltip=_tooltip(series, axis, value_title(answer))
@@ -261,28 +270,32 @@ def _promised(series: Series, *layers: Any) -> tuple[Any, ...]:
 
 
 def _raw_dots(base: Any, x: Any, raw: bool) -> list[Any]:
+    import altair as alt
+
     if not raw:
         return []
-    return [base.mark_point(style="raw", shape="circle", size=28).encode(x=x, y="raw:Q")]
+    return [base.mark_point(style="raw", shape="circle", size=28).encode(x=x, y=alt.Y("raw:Q"))]
 
 
 def _dots(answer: Answer, series: Series, width: int) -> Any:
     """Values in the units of the column: a dot on its interval."""
     import altair as alt
 
-    base = alt.Chart(alt.InlineData(values=series.rows()))
+    base = alt.Chart(inline(series.rows()))
     y = alt.Y("bin:N", sort=None, title=None, axis=alt.Axis(grid=False, labelLimit=180))
     x = alt.X("value:Q", axis=number_axis(value_title(answer)), scale=alt.Scale(zero=False, padding=40))
-    line = base.mark_rule(style="interval").encode(y=y, x=alt.X("low:Q"), x2="high:Q")
+    line = base.mark_rule(style="interval").encode(y=y, x=alt.X("low:Q"), x2=alt.X2("high:Q"))
     ends = [
-        base.mark_tick(style="interval", thickness=2, size=14, orient="vertical").encode(y=y, x=f"{end}:Q")
+        base.mark_tick(style="interval", thickness=2, size=14, orient="vertical").encode(
+            y=y, x=alt.X(f"{end}:Q")
+        )
         for end in ("low", "high")
     ]
     dot = base.mark_point(style="answer", filled=True, size=90).encode(
         y=y, x=x, tooltip=_tooltip(series, "answer", value_title(answer))
     )
     words = base.mark_text(style="words", dy=-16).encode(
-        y=y, x="value:Q", text=alt.Text("value:Q", format=NUMBER)
+        y=y, x=alt.X("value:Q"), text=alt.Text("value:Q", format=NUMBER)
     )
     height = max(96, 48 * len(series.labels))
     layers = [*_promised(series, line, *ends), dot, words]
@@ -312,7 +325,7 @@ def _groups(told: Aggregated, names: list[str], answer: Answer, width: int) -> A
         }
         for name, value, low, high in zip(names, told.values, told.low, told.high, strict=False)
     ]
-    base = alt.Chart(alt.InlineData(values=rows))
+    base = alt.Chart(inline(rows))
     axis = None if names == [""] else alt.Axis(grid=False, labelLimit=180)
     y = alt.Y("bin:N", sort=None, title=None, axis=axis)
     scale = alt.Scale(zero=False, padding=40)
@@ -325,9 +338,11 @@ def _groups(told: Aggregated, names: list[str], answer: Answer, width: int) -> A
         alt.Tooltip("high:Q", title="to", format=form),
     ]
     some, none = (base.transform_filter(test) for test in ("isValid(datum.value)", "!isValid(datum.value)"))
-    line = some.mark_rule(style="interval").encode(y=y, x=alt.X("low:Q"), x2="high:Q")
+    line = some.mark_rule(style="interval").encode(y=y, x=alt.X("low:Q"), x2=alt.X2("high:Q"))
     dot = some.mark_point(style="answer", filled=True, size=70).encode(y=y, x=x, tooltip=tooltip)
-    few = none.mark_text(style="words", align="left", dx=4).encode(y=y, x=alt.value(0), text="words:N")
+    few = none.mark_text(style="words", align="left", dx=4).encode(
+        y=y, x=alt.value(0), text=alt.Text("words:N")
+    )
     height = max(64, 28 * len(rows))
     return alt.layer(line, dot, few).properties(width=width, height=height)
 
@@ -336,7 +351,7 @@ def _ranking(answer: Answer, series: Series, width: int) -> Any:
     """Horizontal bars, in the order in which they were found."""
     import altair as alt
 
-    base = alt.Chart(alt.InlineData(values=series.rows()))
+    base = alt.Chart(inline(series.rows()))
     y = alt.Y("bin:N", sort=None, title=answer.axes[0], axis=alt.Axis(grid=False, labelLimit=180))
     x = alt.X("value:Q", axis=number_axis(value_title(answer)))
     bars = base.mark_bar(style="answer", height=alt.RelativeBandSize(0.6)).encode(
@@ -345,7 +360,7 @@ def _ranking(answer: Answer, series: Series, width: int) -> Any:
         tooltip=_tooltip(series, answer.axes[0], value_title(answer)),
         fillOpacity=alt.condition("datum.faint", alt.value(0.1), alt.value(FILLED)),
     )
-    whiskers = base.mark_rule(style="interval").encode(y=y, x=alt.X("low:Q"), x2="high:Q")
+    whiskers = base.mark_rule(style="interval").encode(y=y, x=alt.X("low:Q"), x2=alt.X2("high:Q"))
     height = max(64, 28 * len(series.labels))
     return alt.layer(bars, *_promised(series, whiskers)).properties(width=width, height=height)
 
@@ -353,5 +368,10 @@ def _ranking(answer: Answer, series: Series, width: int) -> Any:
 def _nothing(width: int) -> Any:
     import altair as alt
 
-    data = alt.InlineData(values=[{"words": "Nothing is listed."}])
-    return alt.Chart(data).mark_text(style="words").encode(text="words:N").properties(width=width, height=64)
+    data = inline([{"words": "Nothing is listed."}])
+    return (
+        alt.Chart(data)
+        .mark_text(style="words")
+        .encode(text=alt.Text("words:N"))
+        .properties(width=width, height=64)
+    )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.questions.readings import significant
-from blowfishdb.show.charts.frame import WIDTH, finished, number_axis, picked
+from blowfishdb.show.charts.frame import WIDTH, finished, inline, number_axis, picked
 from blowfishdb.show.tables import budget_words
 from blowfishdb.show.words import decimals, headline, loss, rounded
 
@@ -82,15 +82,19 @@ def _bar(budget: Budget, answers: Sequence[Answer], earlier: Answered | None, wi
             }
         )
         start = end
-    base = alt.Chart(alt.InlineData(values=rows))
+    base = alt.Chart(inline(rows))
     axis = number_axis("privacy loss ε", ticks=5)
     scale = alt.Scale(domain=[0, float(budget.total)], nice=False)
     x = alt.X("start:Q", scale=scale, axis=axis)
     colour = alt.Color("part:N", sort=None, title=None, legend=alt.Legend(columns=1, symbolType="square"))
-    bars = base.mark_bar(style="heat", height=28).encode(x=x, x2="end:Q", color=colour, tooltip="part:N")
-    letters = base.mark_text(style="on-colour").encode(x=alt.X("middle:Q"), text="letter:N")
-    left = alt.Chart(alt.InlineData(values=[{"from": float(start), "to": float(budget.total)}]))
-    free = left.mark_bar(style="left", height=28).encode(x=alt.X("from:Q", scale=scale, axis=axis), x2="to:Q")
+    bars = base.mark_bar(style="heat", height=28).encode(
+        x=x, x2=alt.X2("end:Q"), color=colour, tooltip=alt.Tooltip("part:N")
+    )
+    letters = base.mark_text(style="on-colour").encode(x=alt.X("middle:Q"), text=alt.Text("letter:N"))
+    left = alt.Chart(inline([{"from": float(start), "to": float(budget.total)}]))
+    free = left.mark_bar(style="left", height=28).encode(
+        x=alt.X("from:Q", scale=scale, axis=axis), x2=alt.X2("to:Q")
+    )
     layers = [free, bars, letters] if rows else [free]
     return alt.layer(*layers).properties(width=width, height=_BAR)
 
@@ -105,7 +109,7 @@ def _growth(budget: Budget, answers: Sequence[Answer], earlier: Answered | None,
     for count, answer in enumerate(_paid(answers), start=first + 1):
         total += float(answer.receipt.epsilon)
         rows.append({"count": count, "spent": rounded(total, 9), "words": answer.receipt.question})
-    base = alt.Chart(alt.InlineData(values=rows))
+    base = alt.Chart(inline(rows))
     whole = list(range(first, first + len(rows), -(-len(rows) // 7)))
     counts = alt.Axis(title="answers that cost something", format="d", values=whole, grid=False)
     x = alt.X(
@@ -116,10 +120,10 @@ def _growth(budget: Budget, answers: Sequence[Answer], earlier: Answered | None,
     )
     line = base.mark_line(style="answer-line", interpolate="step-after").encode(x=x, y=y)
     dots = base.mark_point(style="answer", filled=True, size=40).encode(
-        x=x, y=y, tooltip=["words:N", alt.Tooltip("spent:Q", format=".3~g")]
+        x=x, y=y, tooltip=[alt.Tooltip("words:N"), alt.Tooltip("spent:Q", format=".3~g")]
     )
-    most = alt.Chart(alt.InlineData(values=[{"total": float(budget.total)}]))
-    limit = most.mark_rule(style="alarm", strokeDash=[6, 4]).encode(y="total:Q")
+    most = alt.Chart(inline([{"total": float(budget.total)}]))
+    limit = most.mark_rule(style="alarm", strokeDash=[6, 4]).encode(y=alt.Y("total:Q"))
     return alt.layer(limit, line, dots).properties(width=width, height=_CURVE)
 
 
@@ -145,7 +149,7 @@ def tradeoff_chart(
     ordered = all(row["theta"] for row in rows)
     names = list(dict.fromkeys(row["policy"] for row in rows))
     chosen = alt.selection_point(name="picked", fields=["policy"], on="click", empty=False)
-    base = alt.Chart(alt.InlineData(values=rows))
+    base = alt.Chart(inline(rows))
     fixed = loss(many[0].fixed_epsilon)
     asked = many[0].asked_alpha
     cost = "cost ε" if asked is None else f"cost ε for ±{significant(asked, 6)}"

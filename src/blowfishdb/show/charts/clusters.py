@@ -11,7 +11,7 @@ from blowfishdb.core.arrays import FloatArray
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.questions.form import QuestionForm
 from blowfishdb.core.questions.kinds import Question
-from blowfishdb.show.charts.frame import NUMBER, number_axis
+from blowfishdb.show.charts.frame import NUMBER, inline, number_axis
 from blowfishdb.show.tables import positions
 from blowfishdb.show.words import rounded
 
@@ -77,7 +77,7 @@ def cluster_chart(answer: Answer, places: Places, *, under: Backdrop | None, wid
     import altair as alt
 
     line = len(answer.axes) == 1
-    base = alt.Chart(alt.InlineData(values=_rows(answer, places)))
+    base = alt.Chart(inline(_rows(answer, places)))
     x = alt.X("x:Q", axis=number_axis(answer.axes[0]), scale=_within(places.limits[0]))
     y = alt.Y("people:Q", axis=number_axis(PEOPLE))
     if not line:
@@ -94,10 +94,10 @@ def cluster_chart(answer: Answer, places: Places, *, under: Backdrop | None, wid
     circles = base.mark_point(style="centroid", filled=True, opacity=1, shape="circle").encode(
         x=x, y=y, size=size, tooltip=[*told, alt.Tooltip("people:Q", title=PEOPLE, format=",.0f")]
     )
-    names = base.mark_text(style="cluster-name").encode(x=x, y=y, text="number:N")
+    names = base.mark_text(style="cluster-name").encode(x=x, y=y, text=alt.Text("number:N"))
     behind = [] if under is None else [_heat(under, x, y)]
     if line:
-        behind = [base.mark_rule(style="quiet").encode(x=x, y=alt.Y("y:Q"), y2="people:Q")]
+        behind = [base.mark_rule(style="quiet").encode(x=x, y=alt.Y("y:Q"), y2=alt.Y2("people:Q"))]
     layers = [*behind, circles, names]
     return alt.layer(*layers).resolve_scale(size="independent").properties(width=width, height=_TALL)
 
@@ -145,5 +145,5 @@ def _heat(under: Backdrop, x: Any, y: Any) -> Any:
         scale=alt.Scale(domain=[0, most], range="ramp"),
         legend=alt.Legend(format=NUMBER, gradientLength=200, tickCount=3),
     )
-    boxes = alt.Chart(alt.InlineData(values=under.rows()))
-    return boxes.mark_rect(style="heat").encode(x=x, x2="x2:Q", y=y, y2="y2:Q", color=colour)
+    boxes = alt.Chart(inline(under.rows()))
+    return boxes.mark_rect(style="heat").encode(x=x, x2=alt.X2("x2:Q"), y=y, y2=alt.Y2("y2:Q"), color=colour)

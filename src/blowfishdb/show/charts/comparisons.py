@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from blowfishdb.show.charts.frame import NUMBER, WIDTH, finished, label_axis, number_axis
+from blowfishdb.show.charts.frame import NUMBER, WIDTH, finished, inline, label_axis, number_axis
 from blowfishdb.show.tables import answer_names, bin_names, value_title
 from blowfishdb.show.words import decimals, rounded
 
@@ -25,12 +25,12 @@ def comparison_chart(comparison: Comparison, *, width: int = WIDTH) -> Any:
     dodged = len(labels) <= _MOST_DODGED
     overlay = _overlay(comparison, labels, width, dodged=dodged)
     rows = _difference_rows(comparison, labels)
-    base = alt.Chart(alt.InlineData(values=rows))
+    base = alt.Chart(inline(rows))
     x = alt.X("bin:N", sort=None, title=axis, axis=label_axis(labels, width), scale=_scale(dodged))
-    zero = alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(style="zero").encode(y="zero:Q")
+    zero = alt.Chart(inline([{"zero": 0}])).mark_rule(style="zero").encode(y=alt.Y("zero:Q"))
     y = alt.Y("low:Q", axis=number_axis("difference", ticks=4), scale=alt.Scale(padding=8))
     noise = base.mark_rule(style="interval") if dodged else base.mark_area(style="band", interpolate="step")
-    whiskers = noise.encode(x=x, y=y, y2="high:Q")
+    whiskers = noise.encode(x=x, y=y, y2=alt.Y2("high:Q"))
     form = f",.{decimals(comparison.grain)}f"
     ends = [
         alt.Tooltip("low:Q", title="noise interval from", format=form),
@@ -51,7 +51,7 @@ def comparison_chart(comparison: Comparison, *, width: int = WIDTH) -> Any:
     beyond = (
         base.transform_filter("datum.differs")
         .mark_point(style="alarm", shape="diamond", filled=True, opacity=1, size=90)
-        .encode(x=x, y="difference:Q", tooltip=tooltip)
+        .encode(x=x, y=alt.Y("difference:Q"), tooltip=tooltip)
     )
     beyond_noise = int(comparison.differs.sum())
     # a layer without a single row makes Vega warn about its scale
@@ -80,7 +80,7 @@ def _overlay(comparison: Comparison, labels: tuple[str, ...], width: int, *, dod
     import altair as alt
 
     names = answer_names(comparison)
-    base = alt.Chart(alt.InlineData(values=_overlay_rows(comparison, labels, names)))
+    base = alt.Chart(inline(_overlay_rows(comparison, labels, names)))
     x = alt.X("bin:N", sort=None, title=None, axis=label_axis(labels, width), scale=_scale(dodged))
     y = alt.Y("value:Q", axis=number_axis(value_title(comparison.first)))
     legend, domain = alt.Legend(orient="top"), list(names)
@@ -102,7 +102,7 @@ def _overlay(comparison: Comparison, labels: tuple[str, ...], width: int, *, dod
         scale=alt.Scale(domain=domain, range=["circle", "square"]),
     )
     whiskers = base.mark_rule(strokeWidth=1.5).encode(
-        x=x, xOffset=offset, y=alt.Y("low:Q"), y2="high:Q", color=colour
+        x=x, xOffset=offset, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), color=colour
     )
     dots = base.mark_point(filled=True, size=60, opacity=1).encode(
         x=x,
@@ -110,7 +110,7 @@ def _overlay(comparison: Comparison, labels: tuple[str, ...], width: int, *, dod
         y=y,
         color=colour,
         shape=shape,
-        tooltip=["answer:N", "bin:N", alt.Tooltip("value:Q", format=NUMBER)],
+        tooltip=[alt.Tooltip("answer:N"), alt.Tooltip("bin:N"), alt.Tooltip("value:Q", format=NUMBER)],
     )
     both = comparison.first.band is not None and comparison.second.band is not None
     return alt.layer(*([whiskers] if both else []), dots).properties(width=width, height=_OVERLAY)

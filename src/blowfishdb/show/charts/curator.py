@@ -14,7 +14,7 @@ import numpy as np
 from blowfishdb.core.arrays import FloatArray
 from blowfishdb.core.policy.protection import Step, percent
 from blowfishdb.show.charts.answers import heat_map
-from blowfishdb.show.charts.frame import FILLED, WIDTH, finished, label_axis, number_axis
+from blowfishdb.show.charts.frame import FILLED, WIDTH, finished, inline, label_axis, number_axis
 from blowfishdb.show.tables import Table, bin_names, priced_promise, value_places, value_title
 from blowfishdb.show.words import amount, decimals, rounded
 
@@ -94,7 +94,7 @@ def _panels(preview: Preview, width: int) -> Any:
     ]
     top, bottom = max([*truth, *high, 0.0]), min([*truth, *low, 0.0])
     top += 0.15 * (top - bottom)  # where the mark stands, so that no bar lies under it
-    base = alt.Chart(alt.InlineData(values=rows))
+    base = alt.Chart(inline(rows))
     side_by_side = width >= 480
     each = (width - 72) // 2 if side_by_side else width
     axis = " · ".join(noisy.axes)
@@ -105,11 +105,11 @@ def _panels(preview: Preview, width: int) -> Any:
         y = alt.Y(f"{field}:Q", scale=domain, axis=number_axis(title))
         layers: list[Any] = [
             base.mark_bar(style="answer", fillOpacity=FILLED).encode(
-                x=x, y=y, tooltip=["bin:N", f"{field}:Q"]
+                x=x, y=y, tooltip=[alt.Tooltip("bin:N"), alt.Tooltip(f"{field}:Q")]
             )
         ]
         if field == "noisy" and noisy.band is not None:
-            layers.append(base.mark_rule(style="interval").encode(x=x, y=alt.Y("low:Q"), y2="high:Q"))
+            layers.append(base.mark_rule(style="interval").encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q")))
         elif field == "true":
             layers.append(_watermark(_mark(preview)))
         named = alt.TitleParams(text=words, fontSize=13)
@@ -125,7 +125,7 @@ def _panels(preview: Preview, width: int) -> Any:
         .encode(
             x=alt.X("bin:N", sort=None, title=axis, axis=label_axis(names, width)),
             y=alt.Y("residual:Q", axis=number_axis("noisy − true", ticks=3)),
-            tooltip=["bin:N", "residual:Q"],
+            tooltip=[alt.Tooltip("bin:N"), alt.Tooltip("residual:Q")],
         )
         .properties(width=width, height=_STRIP)
     )
@@ -135,11 +135,11 @@ def _panels(preview: Preview, width: int) -> Any:
 def _watermark(words: str) -> Any:
     import altair as alt
 
-    data = alt.InlineData(values=[{"words": words.upper()}])
+    data = inline([{"words": words.upper()}])
     return (
         alt.Chart(data)
         .mark_text(style="watermark", align="left", baseline="top")
-        .encode(text="words:N", x=alt.value(8), y=alt.value(4))
+        .encode(text=alt.Text("words:N"), x=alt.value(8), y=alt.value(4))
     )
 
 
@@ -152,10 +152,10 @@ def _listed(preview: Preview, width: int) -> Any:
         for name, labels in ((_mark(preview), preview.truth.labels[0]), ("noisy", preview.noisy.labels[0]))
         for rank, label in enumerate(labels[:_MOST_LISTED], start=1)
     ]
-    base = alt.Chart(alt.InlineData(values=rows))
+    base = alt.Chart(inline(rows))
     y = alt.Y("place:O", title="place", axis=alt.Axis(grid=False))
     x = alt.X("list:N", sort=None, title=None, axis=alt.Axis(labelAngle=0, orient="top", grid=False))
-    words = base.mark_text(style="words").encode(x=x, y=y, text="bin:N")
+    words = base.mark_text(style="words").encode(x=x, y=y, text=alt.Text("bin:N"))
     longest = max(len(preview.truth.labels[0]), len(preview.noisy.labels[0]), 1)
     height = 28 * min(longest, _MOST_LISTED)
     return words.properties(width=width, height=height)
@@ -207,7 +207,7 @@ def _curve(steps: Sequence[Step], column: str, width: int) -> Any:
         {"distance": float(step.high or 0), "sure": rounded(step.certainty, 5), "apart": step.apart}
         for step in steps
     ]
-    base = alt.Chart(alt.InlineData(values=rows))
+    base = alt.Chart(inline(rows))
     x = alt.X("distance:Q", axis=number_axis(f"distance of two values of {column}", ticks=6))
     scale = alt.Scale(domain=[0.5, 1.0])
     y = alt.Y("sure:Q", scale=scale, axis=number_axis("attacker's certainty, at most", form=".0%"))
@@ -229,10 +229,12 @@ def _kinds(steps: Sequence[Step], width: int) -> Any:
         }
         for step in steps
     ]
-    base = alt.Chart(alt.InlineData(values=rows))
+    base = alt.Chart(inline(rows))
     y = alt.Y("apart:N", sort=None, title=None, axis=alt.Axis(labelLimit=220, grid=False))
     axis = number_axis("attacker's certainty, at most", form=".0%")
     x = alt.X("sure:Q", scale=alt.Scale(domain=[0.5, 1.0]), axis=axis)
-    bars = base.mark_bar(style="answer", height=alt.RelativeBandSize(0.5)).encode(x=x, x2="start:Q", y=y)
-    words = base.mark_text(style="words", dy=-20, align="right").encode(x=x, y=y, text="words:N")
+    bars = base.mark_bar(style="answer", height=alt.RelativeBandSize(0.5)).encode(
+        x=x, x2=alt.X2("start:Q"), y=y
+    )
+    words = base.mark_text(style="words", dy=-20, align="right").encode(x=x, y=y, text=alt.Text("words:N"))
     return alt.layer(bars, words).properties(width=width, height=max(64, 56 * len(rows)))

@@ -68,6 +68,13 @@ DARK = Palette(
 )
 
 
+def inline(rows: Sequence[dict[str, Any]]) -> alt.InlineData:
+    """Rows that a chart brings along: a tuple, because altair copies lists with every layer and panel."""
+    import altair as alt
+
+    return alt.InlineData(values=tuple(rows))
+
+
 def themed(chart: Chart, *, dark: bool = False) -> Chart:
     """The same chart in the colours of one theme."""
     copied: Any = chart.copy(deep=False)  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ import numpy as np
 
 from blowfishdb.core.arrays import BoolArray
 from blowfishdb.core.domain.bins import Bins
-from blowfishdb.show.charts.frame import WIDTH, finished, label_axis
+from blowfishdb.show.charts.frame import WIDTH, finished, inline, label_axis
 from blowfishdb.show.tables import Table
 
 if TYPE_CHECKING:
@@ -114,21 +114,25 @@ def _nodes(graph: PolicyGraph, names: list[str], width: int) -> Any:
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[-lone * 1.4, lone * 1.4] if lone else [-0.03, 1.03]))
     top = max((path["y"] for path in paths), default=0.1) or 0.1
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[-lone, lone] if lone else [-0.25 * top, 1.05 * top]))
-    arcs = alt.Chart(alt.InlineData(values=paths)).mark_line(style="edge", interpolate="linear")
-    dots = alt.Chart(alt.InlineData(values=nodes))
+    arcs = alt.Chart(inline(paths)).mark_line(style="edge", interpolate="linear")
+    dots = alt.Chart(inline(nodes))
     layers = [
-        arcs.encode(x=x, y=y, detail="edge:N", order="order:Q"),
-        dots.mark_point(style="answer", filled=True, size=90, opacity=1).encode(x=x, y=y, tooltip="name:N"),
+        arcs.encode(x=x, y=y, detail=alt.Detail("edge:N"), order=alt.Order("order:Q")),
+        dots.mark_point(style="answer", filled=True, size=90, opacity=1).encode(
+            x=x, y=y, tooltip=alt.Tooltip("name:N")
+        ),
     ]
     if line:
         shown = set(label_axis(names, width).values)
-        below = alt.Chart(alt.InlineData(values=[n for n in nodes if n["name"] in shown]))
-        layers.append(below.mark_text(style="words", baseline="top", dy=12).encode(x=x, y=y, text="name:N"))
+        below = alt.Chart(inline([n for n in nodes if n["name"] in shown]))
+        layers.append(
+            below.mark_text(style="words", baseline="top", dy=12).encode(x=x, y=y, text=alt.Text("name:N"))
+        )
         return alt.layer(*layers).properties(width=width, height=160)
     layers += [
         dots.transform_filter(f"datum.side == {side}")
         .mark_text(style="words", align=align, dx=dx, dy=0 if side else -14, limit=120)
-        .encode(x=x, y=y, text="name:N")
+        .encode(x=x, y=y, text=alt.Text("name:N"))
         for side, align, dx in _SIDES
     ]
     side_length = min(width, 420)
@@ -174,13 +178,13 @@ def _matrix(graph: PolicyGraph, side: int) -> tuple[Any, str]:
     ]
     ticks = alt.Axis(title="value", format=",d", tickCount=5, grid=True)
     squares = (
-        alt.Chart(alt.InlineData(values=rows))
+        alt.Chart(inline(rows))
         .mark_rect(style="answer", strokeWidth=0)
         .encode(
             x=alt.X("from:Q", scale=alt.Scale(domain=[0, size], nice=False), axis=ticks),
-            x2="to:Q",
+            x2=alt.X2("to:Q"),
             y=alt.Y("row:Q", scale=alt.Scale(domain=[size, 0], nice=False), axis=ticks),
-            y2="row2:Q",
+            y2=alt.Y2("row2:Q"),
         )
     )
     note = (
@@ -238,7 +242,7 @@ def _neighbourhood(
         for j in range(columns)
     ]
     size = max(8, min(28, side // max(rows, columns)))
-    base = alt.Chart(alt.InlineData(values=cells))
+    base = alt.Chart(inline(cells))
     tick = alt.Axis(labels=False, ticks=False, domain=False, grid=False)
     x, y = alt.X("x:O", title=axes[1], axis=tick), alt.Y("y:O", title=axes[0], axis=tick)
     area = 0.45 * size * size
