@@ -1,11 +1,13 @@
 """Conditions as SQL: ``age >= 30 AND region IN ('north')`` to a predicate and back.
 
-A condition compares columns with constants. Whatever would have to be computed from a row (functions,
-patterns, arithmetic, other columns, subqueries) is refused, with the nearest condition that works.
+A condition compares columns with constants. Arithmetic on one column and functions of declared values
+become such comparisons (``computed``); whatever else would have to be computed from a row (other columns,
+subqueries) is refused, with the nearest condition that works.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -14,12 +16,13 @@ from typing import final
 
 from sqlglot import exp
 
-from blowfishdb.core.domain.attributes import Boolean, Category
+from blowfishdb.core.domain.attributes import Boolean, Category, Integer, Real
 from blowfishdb.core.domain.conditions import Between, Comparison, Constant, IsIn, IsMissing, Op
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.domain.predicates import And, Everything, Not, Or, Predicate
 from blowfishdb.core.domain.values import moment
 from blowfishdb.core.errors import InvalidPredicate, InvalidQuestion, UnsupportedSql
+from blowfishdb.language.computed import COMPARES, Linear, bare, like, number_in, of_text
 from blowfishdb.language.text import (
     DEEPEST,
     column_name,
@@ -47,13 +50,12 @@ _WHY: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
     ((exp.Subquery, exp.Query, exp.Exists, exp.SubqueryPredicate), _NO_SUBQUERY),
     (
         (exp.Like, exp.ILike, exp.RegexpLike, exp.RegexpILike, exp.SimilarTo, exp.Glob, exp.Escape),
-        "patterns are not matched; list the values that are meant.",
+        "only LIKE and ILIKE with % and _ are matched, and with listed values; list those that are meant.",
     ),
     ((exp.Placeholder, exp.Parameter), "there are no parameters here; write the value itself."),
-    ((exp.NullSafeEQ, exp.NullSafeNEQ), "compare with = or <>, and ask for IS NULL apart."),
     (
         (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.IntDiv),
-        "nothing is calculated from a column; move the arithmetic to the other side.",
+        "only multiples and sums of one column of numbers are calculated; move the rest to the other side.",
     ),
     ((exp.Case, exp.Func), "functions of a column are not computed; compare the column itself."),
 )
@@ -112,29 +114,109 @@ class _Reader:
                 return Everything() if node.this else Not(Everything())
             case exp.Column():
                 return self._flag(node)
-            case exp.Between() if not node.args.get("symmetric"):
-                low, high = node.args["low"], node.args["high"]
-                return Between(self._column(node.this, node), self._constant(low), self._constant(high))
+            case exp.Between():
+                column = self._column(self._bare(node.this), node)
+                low, high = (self._constant(node.args[end], column) for end in ("low", "high"))
+                if node.args.get("symmetric") and type(low) is type(high):
+                    low, high = sorted((low, high))
+                return Between(column, low, high)
             case exp.In() if node.expressions:
-                values = tuple(self._constant(value) for value in node.expressions)
-                return IsIn(self._column(node.this, node), values)
+                column = self._column(self._bare(node.this), node)
+                return IsIn(column, tuple(self._constant(value, column) for value in node.expressions))
             case exp.Is() if isinstance(node.expression, exp.Null):
                 return IsMissing(self._column(node.this, node))
+            case exp.NullSafeEQ() | exp.NullSafeNEQ():
+                return self._distinct(node)
+            case exp.Like() | exp.ILike():
+                matched = self._like(node)
+                return Not(matched) if node.args.get("negate") else matched
         if type(node) in _OPS:
             return self._comparison(node, _OPS[type(node)])
         raise self._refusal(node)
 
     def _comparison(self, node: exp.Expr, op: Op) -> Predicate:
-        left, right = node.this, node.expression
+        left, right = self._bare(node.this), self._bare(node.expression)
         if isinstance(left, exp.Column) and isinstance(right, exp.Column):
             raise self._two_columns(left, right, op)
-        if isinstance(left, exp.Column):
-            self._not_null(right, left, op)
-            return Comparison(self._column(left, node), op, self._constant(right))
+        self._not_null(right, left, op)
         self._not_null(left, right, op)
-        computed = left if not isinstance(left, exp.Literal | exp.Cast | exp.Boolean) else right
-        column = self._column(right if isinstance(right, exp.Column) else computed, node)
-        return Comparison(column, _TURNED[op], self._constant(left))
+        if isinstance(right, exp.Column) or (right.find(exp.Column) and not left.find(exp.Column)):
+            left, right, op = right, left, _TURNED[op]
+        if isinstance(left, exp.Column):
+            column = self._column(left, node)
+            return Comparison(column, op, self._constant(right, column))
+        computed = self._computed(left, right, op)
+        if computed is None:
+            wrong = left if not isinstance(left, exp.Literal | exp.Cast | exp.Boolean) else right
+            raise self._refusal(wrong if isinstance(wrong, exp.Func | exp.Binary | exp.Unary) else node)
+        return computed
+
+    def _computed(self, left: exp.Expr, right: exp.Expr, op: Op) -> Predicate | None:
+        """A comparison with what is computed from one column, or from none; None where it is not."""
+        one, other = Linear.of(left), Linear.of(right)
+        if one is not None and other is not None and other.column is None:
+            if one.column is None:
+                return self._settled(COMPARES[op](one.plus, other.plus))
+            column = self._column(one.column, one.column)
+            if not isinstance(self.domain[column], Integer | Real) or not one.times:
+                return None
+            limit = (other.plus - one.plus) / one.times
+            return Comparison(column, op if one.times > 0 else _TURNED[op], _number(limit))
+        if right.find(exp.Column) is not None:
+            return None
+        wanted = of_text(right, "")
+        return None if wanted is None else self._values(left, lambda value: _compared(op, value, wanted))
+
+    def _values(self, node: exp.Expr, holds: Callable[[str | int], bool | None]) -> Predicate | None:
+        """The declared values of a column for which something holds; None where that cannot be said."""
+        columns = {column.name: column for column in node.find_all(exp.Column)}
+        if len(columns) != 1:
+            return None
+        name = self._column(next(iter(columns.values())), node)
+        attribute = self.domain[name]
+        if not isinstance(attribute, Category):
+            return None
+        values = [str(attribute.at(place)) for place in range(attribute.value_count)]
+        told = [(value, of_text(node, value)) for value in values]
+        held = [(value, None if seen is None else holds(seen)) for value, seen in told]
+        if any(answer is None for _, answer in held):
+            return None
+        chosen = tuple(value for value, answer in held if answer)
+        if chosen:
+            return IsIn(name, chosen)
+        return And(
+            (Comparison(name, Op.EQ, values[0]), Comparison(name, Op.NE, values[0]))
+        )  # NULL stays NULL
+
+    def _like(self, node: exp.Like | exp.ILike) -> Predicate:
+        pattern, column = self._bare(node.expression), self._bare(node.this)
+        if isinstance(pattern, exp.Literal) and pattern.is_string and not column.find(exp.Cast):
+            meant = like(str(pattern.this), folded=isinstance(node, exp.ILike))
+            if meant is not None:
+                found = self._values(
+                    column,
+                    lambda value: meant.fullmatch(value) is not None if isinstance(value, str) else None,
+                )
+                if found is not None:
+                    return found
+        raise self._refusal(node)
+
+    def _distinct(self, node: exp.NullSafeEQ | exp.NullSafeNEQ) -> Predicate:
+        """IS [NOT] DISTINCT FROM, which is true or false also where a value is missing."""
+        column, same = self._column(self._bare(node.this), node), isinstance(node, exp.NullSafeEQ)
+        if isinstance(node.expression, exp.Null):
+            return IsMissing(column) if same else Not(IsMissing(column))
+        equal = Comparison(column, Op.EQ, self._constant(node.expression, column))
+        if self.domain[column].has_missing_cell:
+            equal = And((Not(IsMissing(column)), equal))  # type: ignore[assignment]
+        return equal if same else Not(equal)
+
+    @staticmethod
+    def _settled(true: bool) -> Predicate:
+        return Everything() if true else Not(Everything())
+
+    def _bare(self, node: exp.Expr) -> exp.Expr:
+        return bare(node, self.domain)
 
     def _flag(self, node: exp.Column) -> Predicate:
         name = self._column(node, node)
@@ -154,14 +236,21 @@ class _Reader:
             )
         return column_name(node.name, self.domain, quoted=bool(node.this.args.get("quoted")))
 
-    def _constant(self, node: exp.Expr) -> Constant:
+    def _constant(self, node: exp.Expr, column: str | None = None) -> Constant:
+        """A constant; a number in quotes is one where it is compared with a ``column`` of numbers."""
         match node:
+            case exp.Literal() if node.is_string:
+                text, numbers = str(node.this), column and isinstance(self.domain[column], Integer | Real)
+                number = number_in(text) if numbers else None
+                return text if number is None else number
             case exp.Literal():
-                return str(node.this) if node.is_string else number_from(node.this)
+                return number_from(node.this)
             case exp.Boolean():
                 return bool(node.this)
             case exp.Paren():
-                return self._constant(node.this)
+                return self._constant(node.this, column)
+            case exp.Add() | exp.Sub() | exp.Mul() if (sum_ := Linear.of(node)) and sum_.column is None:
+                return _number(sum_.plus)
             case exp.Neg():
                 return _minus(self._number(node.this, node))
             case exp.Div():
@@ -228,6 +317,15 @@ def _chain(node: exp.Expr) -> list[exp.Expr]:
         parts.append(rest.expression)
         rest = rest.this
     return [rest, *reversed(parts)]
+
+
+def _number(exact: Fraction) -> int | Fraction:
+    return int(exact) if exact.denominator == 1 else exact
+
+
+def _compared(op: Op, value: str | int, wanted: str | int) -> bool | None:
+    """None where a text meets a number."""
+    return COMPARES[op](value, wanted) if type(value) is type(wanted) else None
 
 
 def _minus(value: int | float | Decimal | Fraction) -> int | float | Decimal | Fraction:

@@ -1,0 +1,163 @@
+"""What a condition may compute from one column: no row is looked at for it.
+
+``hours * 52 > 2000`` is a comparison of ``hours`` with another number, and ``UPPER(region) LIKE 'N%'`` a list
+of declared values. A division of whole numbers is not computed: databases do not agree on what it is.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final, final
+
+from sqlglot import exp
+
+from blowfishdb.core.domain.attributes import Category, Integer, Real
+from blowfishdb.core.domain.conditions import Op
+from blowfishdb.core.domain.dates import Date
+from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.errors import InvalidInput
+from blowfishdb.language.text import number_from
+
+COMPARES: Final[dict[Op, Callable[[Any, Any], bool]]] = {
+    Op.GE: operator.ge,
+    Op.GT: operator.gt,
+    Op.LE: operator.le,
+    Op.LT: operator.lt,
+    Op.EQ: operator.eq,
+    Op.NE: operator.ne,
+}
+_WHOLE: Final = {exp.DataType.Type.INT, exp.DataType.Type.BIGINT}
+_NUMBERS: Final = {
+    *_WHOLE,
+    exp.DataType.Type.DOUBLE,
+    exp.DataType.Type.FLOAT,
+    exp.DataType.Type.DECIMAL,
+}
+_TEXTS: Final = {exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR}
+_FUNCTIONS: Final[dict[type[exp.Expr], Callable[[str], str | int]]] = {
+    exp.Upper: str.upper,
+    exp.Lower: str.lower,
+    exp.Length: len,
+    exp.Trim: lambda text: text.strip(" "),
+}
+_LONGEST_PATTERN: Final = 200
+
+
+def bare(node: exp.Expr, domain: Domain) -> exp.Expr:
+    """The node without parentheses, and without a cast that changes nothing and cannot fail."""
+    while isinstance(node, exp.Paren) or (isinstance(node, exp.Cast) and _idle(node, domain)):
+        node = node.this
+    return node
+
+
+def _idle(cast: exp.Cast, domain: Domain) -> bool:
+    named = isinstance(cast.this, exp.Column) and cast.this.name in domain
+    column = domain[cast.this.name] if named else None
+    kind, plain = cast.to.this, not cast.to.expressions
+    match column:
+        case Integer():
+            return plain and kind in _NUMBERS
+        case Real():
+            return plain and kind == exp.DataType.Type.DOUBLE
+        case Category():
+            return plain and kind in _TEXTS
+        case Date():
+            return plain and kind == exp.DataType.Type.DATE and column.ticks == column.value_count
+    return False
+
+
+@final
+@dataclass(frozen=True)
+class Linear:
+    """``times``·column + ``plus``; a number where there is no column."""
+
+    times: Fraction
+    plus: Fraction
+    column: exp.Column | None = None
+
+    @classmethod
+    def of(cls, node: exp.Expr) -> Linear | None:
+        """What a sum or a multiple of one column is; None for anything else."""
+        match node:
+            case exp.Paren():
+                return cls.of(node.this)
+            case exp.Column():
+                return cls(Fraction(1), Fraction(0), node)
+            case exp.Literal() if not node.is_string:
+                return cls(Fraction(0), Fraction(str(number_from(node.this))))
+            case exp.Neg():
+                inner = cls.of(node.this)
+                return None if inner is None else inner._scaled(Fraction(-1))
+            case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
+                left, right = cls.of(node.this), cls.of(node.expression)
+                return None if left is None or right is None else left._with(right, node)
+        return None
+
+    def _scaled(self, factor: Fraction) -> Linear:
+        return Linear(self.times * factor, self.plus * factor, self.column)
+
+    def _with(self, other: Linear, node: exp.Expr) -> Linear | None:
+        match node:
+            case exp.Add() | exp.Sub():
+                if self.column is not None and other.column is not None:
+                    return None
+                more = other if isinstance(node, exp.Add) else other._scaled(Fraction(-1))
+                column = self.column or other.column
+                return Linear(self.times + more.times, self.plus + more.plus, column)
+            case exp.Mul():
+                if self.column is None:
+                    return other._scaled(self.plus)
+                return self._scaled(other.plus) if other.column is None else None
+            case exp.Div():
+                exact = isinstance(node.expression, exp.Literal) and "." in str(node.expression.this)
+                known = other.column is None and other.plus and (exact or self.column is None)
+                return self._scaled(1 / other.plus) if known else None
+        return None
+
+
+def like(pattern: str, *, folded: bool) -> re.Pattern[str] | None:
+    """What a LIKE matches: % for any text, _ for any letter; None where there are too many of them."""
+    if len(pattern) > _LONGEST_PATTERN or pattern.count("%") > 4 or "\\" in pattern:
+        return None
+    written = "".join({"%": ".*", "_": "."}.get(letter, re.escape(letter)) for letter in pattern)
+    return re.compile(written, re.DOTALL | (re.IGNORECASE if folded else 0))
+
+
+def of_text(node: exp.Expr, value: str) -> str | int | None:
+    """What an expression is for one declared value of its column; None where it is not computed here."""
+    match node:
+        case exp.Paren():
+            return of_text(node.this, value)
+        case exp.Column():
+            return value
+        case exp.Literal() if node.is_string:
+            return str(node.this)
+        case exp.Literal():
+            number = number_from(node.this)
+            return number if isinstance(number, int) else None
+        case exp.Upper() | exp.Lower() | exp.Length() | exp.Trim() if len(_given(node)) == 1:
+            inner = of_text(node.this, value)
+            return _FUNCTIONS[type(node)](inner) if isinstance(inner, str) else None
+        case exp.Left() | exp.Right():
+            inner, letters = of_text(node.this, value), of_text(node.expression, value)
+            if not isinstance(inner, str) or not isinstance(letters, int) or letters < 0:
+                return None
+            return inner[:letters] if isinstance(node, exp.Left) else inner[max(0, len(inner) - letters) :]
+    return None
+
+
+def _given(node: exp.Expr) -> list[str]:
+    return [name for name, given in node.args.items() if given]
+
+
+def number_in(text: str) -> int | float | Decimal | None:
+    """The number that a text is; None if it is none."""
+    try:
+        return number_from(text.strip())
+    except InvalidInput:
+        return None
