@@ -195,6 +195,16 @@ class TestRows:
         people.count().spend(1).ask()
         assert people["pay"].sum().spend(1).quote().epsilon == bf.Epsilon(1)
 
+    def test_the_mean_of_a_group_is_no_closer_than_its_cells(self, people: Dataset) -> None:
+        mean = people.by("town").mean("pay", group_size=10)
+        with pytest.raises(bf.errors.Infeasible, match="without any noise") as refused:
+            mean.accurate_to(1).quote()
+        assert refused.value.fixes[0].startswith("allow an error of more than")
+        with pytest.raises(bf.errors.Infeasible, match="No noise") as close:
+            mean.accurate_to(float(refused.value.fixes[0].split()[-1]) + 0.1).quote()
+        again = people.question(close.value.fixes[0])
+        assert again.accurate_to(float(refused.value.fixes[0].split()[-1]) + 0.1).quote().epsilon
+
     @pytest.mark.parametrize("rule", [{"missing": "value"}, {"missing": "drop"}, {"outside": "drop"}])
     def test_nor_where_rows_come_and_go(self, ws: Workspace, rule: dict[str, str]) -> None:
         dataset = declared(ws, f"hidden {rule}", [30, 31, 99] * 20, **rule)

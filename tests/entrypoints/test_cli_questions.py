@@ -85,6 +85,8 @@ def test_without_a_promise_there_is_no_interval_in_words(shell: Shell, question:
         ("above(region, 100)", "below the limit"),
         ("histogram(region, joined(bins=4))", "every bar is within"),
         ("histogram(age, bins=4) where region = 'west'", "every bar is within"),
+        ("mean(age) by region for groups of 100", "group of 100 or more rows is within 300"),
+        ("sum(age) by region where age >= 30", "every number is within"),
     ],
 )
 def test_every_kind_of_question_is_answered_in_words(shell: Shell, question: str, words: str) -> None:
@@ -94,6 +96,23 @@ def test_every_kind_of_question_is_answered_in_words(shell: Shell, question: str
     assert words in done.out and "Receipt #" in done.out
     assert "nan" not in done.out.lower() and "-0 " not in done.out and "e-0" not in done.out
     assert "\x1b" not in done.out
+
+
+def test_aggregates_are_a_table_with_a_row_for_each_group(shell: Shell) -> None:
+    select = "SELECT region, AVG(age), STDDEV(age), COUNT(*) FROM people GROUP BY region"
+    done = shell.must("sql", "people", f"{select} WITH EPSILON 3", *PAID)
+    heads = [line.split()[1] for line in done.out.splitlines() if line.startswith("region ")]
+    assert heads == ["mean", "standard", "rows"] and "…  " not in done.out  # one below the other, nothing cut
+    assert "every true value lies in its noise interval" in done.out
+    said = shell.must("sql", "people", f"{select} WITH EPSILON 3", *PAID, "--json").json
+    assert said["kind"] == "aggregates" and len(said["values"]) == 3 * len(said["labels"][0])
+    assert said["receipt"]["cost"] == "0"
+    few = shell.must("ask", "people", "mean(age) by region", "--epsilon", "0.000001", *PAID).out
+    assert "too few rows to say" in few and "nan" not in few.lower()
+    explained = shell.must("sql", "people", f"EXPLAIN {select} WITH EPSILON 3", "--json").json
+    assert explained["answers"] == len(said["values"]) and int(explained["sensitivity"]) > 0
+    refused = shell("ask", "people", "mean(age) by region", "--error", "1", *PAID)
+    assert refused.code == 4 and "mean(age) by region for groups of 1000" in " ".join(refused.err.split())
 
 
 def test_each_and_all_and_confidence(shell: Shell) -> None:

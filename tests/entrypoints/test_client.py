@@ -140,6 +140,20 @@ QUESTIONS: dict[str, Callable[[Gateway], Asking]] = {
     "SQL": lambda db: db["salaries"].sql(
         "SELECT region, COUNT(*) FROM salaries GROUP BY region WITH ERROR 40"
     ),
+    "means in groups": lambda db: (
+        db["salaries"].by("region").by("age", width=20).aggregate(("mean", "salary"), "count").spend("0.5")
+    ),
+    "means of large groups": lambda db: (
+        db["salaries"]
+        .where(bf.col("age") >= 30)
+        .by("region")
+        .mean("salary", group_size=100)
+        .accurate_to(2_000)
+    ),
+    "a spread": lambda db: db["salaries"]["salary"].std().spend("0.4"),
+    "sums in groups": lambda db: db["salaries"].sql(
+        "SELECT region, SUM(age) FROM salaries GROUP BY region WITH ERROR 4000"
+    ),
     "weeks": lambda db: db["visits"].question("histogram(day, width=61 days)").accurate_to(50),
     "dates": lambda db: db["visits"]["day"].ranges([(date(2024, 1, 1), date(2024, 3, 31))]).accurate_to(30),
     "after a day": lambda db: (

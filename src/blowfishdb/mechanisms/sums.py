@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, final
@@ -59,13 +60,10 @@ class SumsPlan:
 
     def epsilon_at(self, scale: float) -> Epsilon:
         """The least ε at which the noise is at most of this ``scale``."""
-        if self.free or scale == float("inf"):
+        if self.free or math.isinf(scale):
             return Epsilon(0) if self.free else Epsilon.from_nano(1)
         if scale <= 0:
-            raise Infeasible(
-                "No noise is small enough for this error.",
-                fixes=("allow a larger error", "promise it for larger groups"),
-            )
+            raise Infeasible("No noise is small enough for this error.", fixes=("allow a larger error",))
         return Epsilon.at_least(self.problem.change / Fraction(scale))
 
     def release(self, table: Secret[IntArray], *, epsilon: AnyEpsilon, noise: Noise) -> IntArray:

@@ -177,16 +177,18 @@ def _needed(plan: SumsPlan, request: Request, accuracy: Accuracy) -> Epsilon:
     if plan.free and plan.problem.question.promised is not None:
         return Epsilon(0)
     try:
-        return plan.epsilon_at(plan.problem.scale_for(accuracy))
+        scale = plan.problem.scale_for(accuracy)
     except NoGuarantee as refusal:
         if plan.problem.question.promised is not None and request.form.group_size is None:
             sized = question_text(replace(request.form, group_size=_USUAL_SIZE))
             refusal.fixes = (sized, *refusal.fixes)
         raise
-    except Infeasible as refusal:
-        sized = question_text(replace(request.form, group_size=10 * (request.form.group_size or _USUAL_SIZE)))
-        refusal.fixes = (sized, *refusal.fixes)
-        raise
+    if scale <= 0:
+        size = plan.problem.size_for(accuracy.alpha)
+        larger = () if request.form.group_size is None else (replace(request.form, group_size=size),)
+        fixes = (*map(question_text, larger), "allow a larger error")
+        raise Infeasible("No noise is small enough for this error.", fixes=fixes)
+    return plan.epsilon_at(scale)
 
 
 # --- what is out already ----------------------------------------------------------------------------------

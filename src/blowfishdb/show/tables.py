@@ -58,7 +58,7 @@ def answer_table(answer: Answer, *, raw: bool = False, most: int | None = None) 
     if answer.places is not None:
         return _cluster_table(answer, answer.places, notes)
     if answer.measures:
-        return _aggregate_table(answer, notes, most)
+        return _aggregate_table(answer, aggregated(answer), notes, most)
     band = None if answer.band is None else (answer.band[0][:most], answer.band[1][:most])
     values, exact = answer.values[:most], answer.exact[:most]
     digits = value_places(answer.kind, answer.grain, values, *(band or ()))
@@ -111,9 +111,15 @@ def group_names(answer: Answer) -> list[tuple[str, ...]]:
     return list(itertools.product(*(answer.labels[:-1] if answer.measured_last else answer.labels)))
 
 
-def _aggregate_table(answer: Answer, notes: tuple[str, ...], most: int | None) -> Table:
+def one_by_one(answer: Answer) -> list[Table]:
+    """A table for each aggregate, where there is no room for all of them beside each other."""
+    return [_aggregate_table(answer, [each], (), None) for each in aggregated(answer)]
+
+
+def _aggregate_table(
+    answer: Answer, told: list[Aggregated], notes: tuple[str, ...], most: int | None
+) -> Table:
     """A row for each group and two columns for each aggregate; of all rows, a row for each aggregate."""
-    told = aggregated(answer)
     cells = [
         (
             [amount(value, each.digits) for value in each.values.tolist()],

@@ -184,7 +184,9 @@ class AnswerChart:
         if answer.places is not None:
             yield clusters(answer, width)
         elif answer.measures:
-            yield printed(tables.answer_table(answer))
+            table = tables.answer_table(answer)
+            fits = _taken(table) <= width or len(answer.measures) == 1
+            yield from map(printed, [table] if fits else tables.one_by_one(answer))
         elif answer.kind in ("sum", "mean", "quantiles"):
             yield intervals(answer, width)
         elif len(answer.labels) == 2 and min(map(len, answer.labels)) > 1:
@@ -236,9 +238,13 @@ def bars(answer: Answer, width: int, most: int | None) -> Table:
 
 def _room(table: tables.Table, width: int) -> int:
     """How long a bar may be beside everything else in its line."""
+    return max(_NARROWEST_BAR, min(_WIDEST_BAR, width - _taken(table) - 2))
+
+
+def _taken(table: tables.Table) -> int:
+    """How wide all columns are."""
     texts = zip(table.columns, *table.rows, strict=True)
-    taken = sum(max(map(len, column)) + 2 for column in texts)
-    return max(_NARROWEST_BAR, min(_WIDEST_BAR, width - taken - 2))
+    return sum(max(map(len, column)) + 2 for column in texts)
 
 
 def _ends(answer: Answer) -> tuple[FloatArray, FloatArray]:

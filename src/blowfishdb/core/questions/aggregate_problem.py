@@ -19,6 +19,7 @@ from blowfishdb.core.laplace_sums import half_width, unit_quantile
 from blowfishdb.core.questions.aggregates import (
     AggregateQuestion,
     Measure,
+    inside_cells,
     several_promised,
     size_unsaid,
 )
@@ -28,6 +29,7 @@ from blowfishdb.core.questions.readings import significant
 from blowfishdb.core.questions.sum_rows import SumRows
 
 _BISECTIONS: Final = 200
+_SOME_CELLS: Final = 10
 
 
 @final
@@ -265,6 +267,8 @@ class AggregateProblem:
         if rows is None:
             raise size_unsaid(self.question)
         _, step = self._line
+        if accuracy.alpha <= self._off:
+            raise inside_cells(self.question, self._off)
         off = (accuracy.alpha - self._off) / step * rows
         if not self.width:
             return math.inf
@@ -289,6 +293,10 @@ class AggregateProblem:
             return bool(high[0] <= alpha)
 
         return _largest(holds, alpha)
+
+    def size_for(self, alpha: float) -> int:
+        """How many rows a group has at least for which some noise is small enough."""
+        return math.ceil(_SOME_CELLS * self._line[1] / (alpha - self._off))
 
     def expected(self, scale: float, rows: int, accuracy: Accuracy) -> float | None:
         """About how far off the mean of a group of so many rows is going to be; None where that is

@@ -18,7 +18,8 @@ from blowfishdb.core.arrays import whole
 from blowfishdb.core.domain.bins import Bins, whole_bin
 from blowfishdb.core.domain.domain import Axis, Domain
 from blowfishdb.core.domain.predicates import Everything, Predicate
-from blowfishdb.core.errors import InvalidInput, InvalidWorkload, NoGuarantee, TooLarge
+from blowfishdb.core.errors import Infeasible, InvalidInput, InvalidWorkload, NoGuarantee, TooLarge
+from blowfishdb.core.questions.readings import significant
 
 MEASURES: Final = ("count", "sum", "mean", "variance", "stddev")
 """What can be aggregated, in the order in which it is offered."""
@@ -192,5 +193,19 @@ def size_unsaid(question: AggregateQuestion) -> NoGuarantee:
         fixes=(
             "say for how large groups the error holds: group_size=1000, or FOR GROUPS OF 1000",
             "state an ε instead of an error: the answer has noise intervals",
+        ),
+    )
+
+
+def inside_cells(question: AggregateQuestion, off: float) -> Infeasible:
+    """The refusal of an error that is smaller than what is not known about the values in a cell."""
+    assert question.value is not None
+    wide, name = question.value.attribute.ticks_per_cell, question.value.column
+    return Infeasible(
+        f"A cell of '{name}' holds {wide:,} values, and where in it a row lies is not counted: the mean may "
+        f"be {significant(off, 9)} off without any noise.",
+        fixes=(
+            f"allow an error of more than {significant(off, 9)}",
+            "ask the curator to declare steps of one",
         ),
     )
