@@ -24,6 +24,7 @@ from blowfishdb.core.errors import InvalidQuestion, UnsupportedSql
 from blowfishdb.core.questions.aggregates import Measure
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
 from blowfishdb.language.condition import condition_of, condition_text
+from blowfishdb.language.grouping import computed, cut_text, is_computed
 from blowfishdb.language.text import (
     column_name,
     duration,
@@ -222,7 +223,9 @@ _WORDS = {"count": "COUNT", "sum": "SUM", "mean": "AVG", "variance": "VARIANCE",
 
 
 def is_key(node: object) -> bool:
-    """Whether it is a column or a BIN, by which rows can be grouped."""
+    """Whether it is a column, a BIN or computed from one, by which rows can be grouped."""
+    if is_computed(node):
+        return True
     if isinstance(node, exp.Anonymous):
         return str(node.this).upper() == "BIN"
     return isinstance(node, exp.Column) and not isinstance(node.this, exp.Star)
@@ -237,7 +240,13 @@ def is_count(node: exp.Expr) -> bool:
 
 
 def key(node: exp.Expr, source: SelectContext) -> ColumnForm:
-    """``age`` or ``BIN(age, 5)``."""
+    """``age``, ``BIN(age, 5)`` or ``FLOOR(age / 5)``."""
+    if is_computed(node):
+        groups = computed(node, source.domain)
+        if groups is None:
+            fix = source.counted(source.key(source.first_column(node)))
+            raise source.refuse(f"{shown(node)}: groups are columns, BIN(column, width), or intervals.", fix)
+        return groups
     if isinstance(node, exp.Column):
         if node.table or not isinstance(node.this, exp.Identifier):
             raise source.refuse(f"{shown(node)} is not a column of {source.dataset}.")
@@ -254,6 +263,8 @@ def key(node: exp.Expr, source: SelectContext) -> ColumnForm:
 def key_text(column: ColumnForm) -> str:
     """A column of GROUP BY as SQL."""
     name, width = name_text(column.name), column.width
+    if column.edges is not None or column.groups is not None:
+        return cut_text(column)
     if width is None:
         return name
     if isinstance(width, timedelta):

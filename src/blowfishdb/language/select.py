@@ -45,6 +45,7 @@ from blowfishdb.language.aggregates import (
     refuse_statement,
 )
 from blowfishdb.language.condition import condition_of
+from blowfishdb.language.flattened import flattened
 from blowfishdb.language.text import name_text, number_from, shown, sql_tokens, sql_tree
 
 _CONFIDENCE = Decimal("0.95")
@@ -159,6 +160,8 @@ class _Words:
         )
 
 
+_USUAL = ("", "main", "public", "dbo")
+"""Schemas that tables are in where nobody says another."""
 _TABLE = ("this", "alias", "db", "catalog")
 
 
@@ -178,7 +181,7 @@ def parse_select(text: str, domain: Domain, *, dataset: str) -> SqlQuestion:
     source = SelectContext(domain, dataset)
     parts = split_extensions(text)
     refuse_statement(parts.select, source)
-    tree = sql_tree(parts.select, None, source.select("COUNT(*)"))
+    tree = flattened(sql_tree(parts.select, None, source.select("COUNT(*)")))
     refuse_shape(tree, source)
     _check_table(tree, source)
     if (where := tree.args.get("where")) is not None:
@@ -222,7 +225,8 @@ def _check_table(tree: exp.Expr, source: SelectContext) -> None:
     extra = [name for name, value in table.args.items() if value and name not in _TABLE]
     if extra:
         raise source.refuse(f"{shown(table)}: FROM names the dataset and nothing else.")
-    if table.db or table.catalog or table.name.casefold() != source.dataset.casefold():
+    elsewhere = table.catalog or table.db.casefold() not in _USUAL
+    if elsewhere or table.name.casefold() != source.dataset.casefold():
         raise UnknownDataset(
             f"{shown(table)}: this question is asked of {source.dataset!r}.",
             fixes=(source.select("COUNT(*)"),),

@@ -1,0 +1,131 @@
+"""The same SELECT in fewer words: without subqueries that only choose, rename and filter.
+
+``SELECT COUNT(*) FROM (SELECT age FROM people WHERE age > 30) t WHERE …`` reads one dataset once, and so does
+what a ``WITH`` names. Anything else in a subquery (groups, limits, joins) stays one, and is refused as such.
+
+A single count of rows for which something holds (``FILTER``, ``SUM(CASE …)``) is a count with a condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from sqlglot import exp
+
+_TRIVIAL: Final = frozenset({"expressions", "from_", "where", "kind"})
+_DEEPEST: Final = 8
+
+
+def flattened(tree: exp.Expr) -> exp.Expr:
+    """The statement without trivial subqueries; as it is where one of them is not."""
+    if not isinstance(tree, exp.Select):
+        return tree
+    whole = tree.copy()
+    named = whole.args.get("with_")
+    tables: dict[str, exp.Expr] = {}
+    if named is not None:
+        if named.args.get("recursive"):
+            return tree
+        for common in named.expressions:
+            if common.args.get("alias") is None or common.args["alias"].args.get("columns"):
+                return tree
+            tables[common.alias.casefold()] = common.this
+        whole.set("with_", None)
+    flat = _flat(whole, tables, 0)
+    return _conditional(tree if flat is None else flat)
+
+
+def _conditional(select: exp.Expr) -> exp.Expr:
+    """COUNT(*) WHERE … for what counts the rows for which something holds, if nothing else is asked for."""
+    asked = [item for item in select.expressions if item.find(exp.AggFunc) is not None]
+    holds = _counts(asked[0].unalias()) if len(asked) == 1 else None
+    if holds is None or any(select.args.get(clause) for clause in ("having", "order", "limit")):
+        return select
+    short = select.copy()
+    count = next(item for item in short.expressions if item.find(exp.AggFunc) is not None)
+    count.unalias().replace(exp.Count(this=exp.Star()))
+    before = short.args.get("where")
+    both = [holds.copy()] if before is None else [before.this, exp.paren(holds.copy())]
+    short.set("where", exp.Where(this=exp.and_(*both, copy=False)))
+    return short
+
+
+def _counts(node: exp.Expr) -> exp.Expr | None:
+    """The condition of a count; None for anything else."""
+    match node:
+        case exp.Filter() if isinstance(node.this, exp.Count) and isinstance(node.this.this, exp.Star):
+            return node.expression.this if isinstance(node.expression, exp.Where) else None
+        case exp.Sum() | exp.Count() if isinstance(node.this, exp.Case) and node.this.this is None:
+            default, ifs = node.this.args.get("default"), node.this.args["ifs"]
+            zero = exp.Literal.number(0) if isinstance(node, exp.Sum) else exp.Null()
+            one = [exp.Literal.number(1)] if isinstance(node, exp.Sum) else None
+            told = len(ifs) == 1 and isinstance(ifs[0].args["true"], exp.Literal)
+            if told and (one is None or ifs[0].args["true"] in one) and default in (None, zero):
+                return ifs[0].this if default is not None or isinstance(node, exp.Count) else None
+    return None
+
+
+def _flat(select: exp.Expr, tables: Mapping[str, exp.Expr], depth: int) -> exp.Expr | None:
+    """One level after the other, from the outside; None where a level is not trivial."""
+    origin = select.args.get("from_")
+    if origin is None or depth > _DEEPEST or select.args.get("joins") or select.args.get("laterals"):
+        return None
+    inner, alias = _inside(origin.this, tables)
+    if inner is None:
+        return select
+    below = _flat(inner, tables, depth + 1) if isinstance(inner, exp.Select) else None
+    if below is None or any(value for name, value in below.args.items() if name not in _TRIVIAL):
+        return None
+    shown = _shown(below)
+    if shown is None or not _renamed(select, shown, alias):
+        return None
+    conditions = [
+        part.this for part in (below.args.get("where"), select.args.get("where")) if part is not None
+    ]
+    if conditions:
+        together = exp.and_(*(exp.paren(each) for each in conditions), copy=False)
+        select.set("where", exp.Where(this=together if len(conditions) > 1 else conditions[0]))
+    select.set("from_", below.args["from_"])
+    return select
+
+
+def _inside(source: exp.Expr, tables: Mapping[str, exp.Expr]) -> tuple[exp.Expr | None, str]:
+    """The SELECT that stands in FROM, by itself or by its name, and what it is called."""
+    if isinstance(source, exp.Subquery) and not source.args.get("joins"):
+        return source.this, source.alias
+    named = isinstance(source, exp.Table) and not source.db and tables.get(source.name.casefold())
+    return (named.copy(), source.alias or source.name) if named else (None, "")
+
+
+def _shown(select: exp.Expr) -> dict[str, exp.Expr] | None:
+    """What each name of a subquery stands for; empty for a star, which renames nothing."""
+    items = select.expressions
+    if len(items) == 1 and isinstance(items[0], exp.Star) and not any(items[0].args.values()):
+        return {}
+    shown: dict[str, exp.Expr] = {}
+    for item in items:
+        bare = item.unalias()
+        if not item.alias_or_name or any(bare.find_all(exp.AggFunc, exp.Window, exp.Star, exp.Query)):
+            return None
+        if item.alias_or_name.casefold() in shown:
+            return None
+        shown[item.alias_or_name.casefold()] = bare
+    return shown
+
+
+def _renamed(select: exp.Expr, shown: Mapping[str, exp.Expr], alias: str) -> bool:
+    """Put what names stand for in their place; False if one stands for nothing."""
+    outer = {item.alias.casefold() for item in select.expressions if isinstance(item, exp.Alias)}
+    for column in list(select.find_all(exp.Column)):
+        if column.find_ancestor(exp.From) is not None:
+            continue
+        if column.table and column.table.casefold() != alias.casefold():
+            return False
+        meant = shown.get(column.name.casefold()) if shown else exp.Column(this=column.this.copy())
+        if meant is None and column.name.casefold() not in outer:
+            return False
+        if meant is not None:
+            listed = column.parent is select and column.arg_key == "expressions"
+            column.replace(exp.alias_(meant.copy(), column.name) if listed else meant.copy())
+    return True

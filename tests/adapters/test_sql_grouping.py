@@ -1,0 +1,100 @@
+"""Groups that are computed from a column: the same ones as a database computes, and no others."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import date, timedelta
+
+import duckdb
+import pytest
+
+from blowfishdb.core.domain.attributes import Category, Integer, Real
+from blowfishdb.core.domain.dates import Date
+from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.errors import UnsupportedSql
+from blowfishdb.language.aggregates import key_text
+from blowfishdb.language.select import parse_select
+
+DOMAIN = Domain.of(
+    {
+        "age": Integer(18, 89),
+        "debt": Integer(-25, 25),
+        "rate": Real(0, 3, "0.25"),
+        "day": Date("2023-11-05", "2024-03-20"),
+        "name": Category(["north", "south", "east", "west"]),
+        "gap": Integer(0, 9, missing="value"),
+    }
+)
+DAYS = [date(2023, 11, 5) + timedelta(days=k) for k in range(137)]
+VALUES: dict[str, list[object]] = {
+    "age": list(range(18, 90)),
+    "debt": list(range(-25, 26)),
+    "rate": [k / 4 for k in range(13)],
+    "day": [f"DATE '{day}'" for day in DAYS],
+    "name": [f"'{name}'" for name in ("north", "south", "east", "west")],
+}
+GROUPS = {
+    "FLOOR(age / 10)": "age",
+    "FLOOR(age / 10) * 10": "age",
+    "FLOOR(age / 7.5)": "age",
+    "age - age % 10": "age",
+    "age - MOD(age, 20)": "age",
+    "FLOOR(debt / 10)": "debt",
+    "FLOOR(rate / 0.5) * 0.5": "rate",
+    "date_trunc('month', day)": "day",
+    "date_trunc('quarter', day)": "day",
+    "date_trunc('week', day)": "day",
+    "EXTRACT(year FROM day)": "day",
+    "YEAR(day)": "day",
+    "CASE WHEN age < 30 THEN 'young' WHEN age < 60 THEN 'middle' ELSE 'old' END": "age",
+    "CASE WHEN age BETWEEN 30 AND 40 THEN 'in' ELSE 'out' END": "age",
+    "CASE name WHEN 'north' THEN 'cold' WHEN 'south' THEN 'warm' ELSE 'mild' END": "name",
+    "CASE WHEN name LIKE '%th' THEN 1 ELSE 0 END": "name",
+}
+
+
+def partition(sql: str, column: str) -> set[frozenset[int]]:
+    """Which values are in one group, by their place, as DuckDB says."""
+    listed = ", ".join(f"({place}, {value})" for place, value in enumerate(VALUES[column]))
+    rows = duckdb.sql(f"SELECT place, {sql} FROM (VALUES {listed}) t(place, {column})").fetchall()
+    groups = defaultdict(set)
+    for place, group in rows:
+        groups[group].add(place)
+    return {frozenset(places) for places in groups.values()}
+
+
+@pytest.mark.parametrize("sql", GROUPS)
+def test_a_group_is_what_a_database_computes(sql: str) -> None:
+    form = parse_select(f"SELECT {sql} AS g, COUNT(*) FROM t GROUP BY g", DOMAIN, dataset="t").form
+    (asked,) = form.columns
+    bins = asked.axis(DOMAIN).bins
+    groups = {frozenset(int(cell) for cell in bins.members(number)) for number in range(bins.count)}
+    assert groups == partition(sql, GROUPS[sql])
+    again = parse_select(f"SELECT {key_text(asked)}, COUNT(*) FROM t GROUP BY 1", DOMAIN, dataset="t").form
+    assert again.columns[0].axis(DOMAIN).bins.count == bins.count
+
+
+def test_buckets_of_equal_width() -> None:
+    """As in PostgreSQL: one below, one above; DuckDB has no such function."""
+    statement = "SELECT WIDTH_BUCKET(age, 20, 80, 6), COUNT(*) FROM t GROUP BY 1"
+    form = parse_select(statement, DOMAIN, dataset="t").form
+    assert form.columns[0].edges == (18, 20, 30, 40, 50, 60, 70, 80)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "age / 10",  # a whole number in one database, and none in another
+        "debt - debt % 10",
+        "EXTRACT(month FROM day)",
+        "FLOOR(age / debt)",
+        "FLOOR(name / 2)",
+        "CASE WHEN age < 30 THEN 'young' END",
+        "CASE WHEN age < 30 THEN name ELSE 'old' END",
+        "CASE WHEN gap < 3 THEN 'few' ELSE 'many' END",  # a missing value would be 'many'
+    ],
+)
+def test_what_is_not_computed_is_refused_with_what_is(sql: str) -> None:
+    with pytest.raises(UnsupportedSql) as refused:
+        parse_select(f"SELECT {sql} AS g, COUNT(*) FROM t GROUP BY g", DOMAIN, dataset="t")
+    assert parse_select(refused.value.fixes[0], DOMAIN, dataset="t").form.kind == "histogram"
