@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import cast
 
 import pytest
 
-from tests.turns import KEY, Turns, longest_first
+from tests.turns import KEY, UNKNOWN, Turns, longest_first
 
 
 class Remembered:
@@ -40,6 +41,13 @@ def test_what_was_never_run_comes_as_it_is_but_for_worlds() -> None:
     files = ["tests/test_a.py", "tests/neighbours/test_alone.py", "tests/test_b.py"]
     assert longest_first(files, {}) == [files[1], files[0], files[2]]
     assert longest_first(files, {files[2]: 300.0}) == [files[2], files[1], files[0]]
+
+
+def test_what_is_known_to_take_long_does_not_wait_for_a_first_run() -> None:
+    files = ["tests/web/test_frame.py", "tests/test_a.py", "tests/web/test_axe.py"]
+    assert longest_first(files, {}) == [files[2], files[0], files[1]]
+    assert longest_first(files, {files[2]: 1.0}) == [files[0], files[2], files[1]]
+    assert [file for file in UNKNOWN if not Path(file).exists()] == []  # it moves along with what it names
 
 
 def test_a_run_remembers_for_the_next() -> None:
