@@ -301,8 +301,9 @@ class Batch:
     def quotes(self) -> TogetherQuote:
         """What each of them costs alone and beside the others, and how it is answered; free.
 
-        >>> [part.how for part in both.quotes().parts]
-        ['Ordered, shared with the others', 'follows from the others']
+        >>> curve, bars = people["age"].cumulative(bins=6), people["age"].histogram(bins=6)
+        >>> print(ws.plan(curve.accurate_to(50), bars.accurate_to(50)).quotes().sentence)
+        Together this costs ε = ..., instead of ε ... one by one.
         """
         return self.gateway.quote_all([question.request() for question in self.questions])
 
@@ -422,7 +423,7 @@ class Datasets(Gateway):
     def plan(self, *questions: Asking) -> Batch:
         """Questions planned together, to look at what they cost beside each other before they are asked.
 
-        >>> curve, bars = salary.cumulative(bins=10), salary.histogram(bins=10)
+        >>> curve, bars = people["salary"].cumulative(bins=10), people["salary"].histogram(bins=10)
         >>> both = ws.plan(curve.accurate_to(50), bars.accurate_to(50))
         >>> both.quotes().alone > both.quote()
         True
