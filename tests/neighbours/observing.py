@@ -33,9 +33,10 @@ def _answer(plain: dict[str, Any]) -> dict[str, Any]:
         numbers = plain[name]
         if numbers is None:
             continue
-        if picked or (len(numbers) != len(exact) and not all(exact)):
+        apart = len(numbers) != len(exact) or (name == "raw" and plain["kind"] == "aggregates")  # sums
+        if picked or (apart and not all(exact)):
             shown[name] = NOISY
-        elif len(numbers) == len(exact):
+        elif not apart:
             shown[name] = [
                 round(number, _DIGITS) + 0.0 if sure else NOISY
                 for number, sure in zip(numbers, exact, strict=True)
