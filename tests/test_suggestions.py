@@ -34,7 +34,7 @@ SLIPS = [
     "SELECT AVG(age), MEDIAN(age) FROM salaries WHERE region = 'north'",
     "SELECT AVG(age) FILTER (WHERE region = 'north') FROM salaries",
     "SELECT AVG(age) FROM salaries WHERE region = 'north' ORDER BY 1",
-    "SELECT COUNT(*) FROM salaries WHERE region LIKE 'n%'",
+    "SELECT COUNT(*) FROM salaries WHERE age > salary",
     "SELECT COUNT(*) FROM salaries WHERE age = NULL",
 ]
 SHORT = [
@@ -59,7 +59,7 @@ SHORT = [
     "clusters(region, k=2)",
     "count(,)",
     "histogram(age) when age > 3",
-    "count() where age + 1 > 3",
+    "count() where age + salary > 3",
     "count() where region > 'north'",
 ]
 

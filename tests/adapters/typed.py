@@ -139,6 +139,7 @@ def forms(draw):
     ordered = [name for name, a in SALARIES.columns if a.ordered]
     able = {"cumulative": ordered, "ranges": ordered, "quantiles": numeric, "sum": numeric, "mean": numeric}
     able["clusters"] = numeric
+    able["aggregates"] = [name for name, a in SALARIES.columns if a.size <= 300]  # so many groups at most
     many = {"histogram": 3, "cumulative": 2, "count": 2, "clusters": 3, "aggregates": 2}.get(kind, 1)
     least = 0 if kind == "count" else 1
     chosen = draw(
