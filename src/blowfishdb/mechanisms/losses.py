@@ -291,6 +291,10 @@ class ByRows(Kernel):
         if self.which.shape != (self.rows.count,):
             raise SizeMismatch(f"There must be one scale for each of the {self.rows.count:,} rows.")
 
+    def at(self, epsilon: Epsilon) -> ByRows:
+        """The kernel of a release at ε = 1, if it is made at another."""
+        return replace(self, scales=tuple(scale / epsilon.fraction for scale in self.scales))
+
     def in_order_of(self, domain: Domain) -> ByRows:
         """The same release with its columns as ``domain`` orders them: a policy numbers boxes that way."""
         order = sorted(range(len(self.axes)), key=lambda at: domain.names.index(self.axes[at].column))

@@ -18,7 +18,7 @@ from typing import Any, final
 
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.source_kind import SourceKind
-from blowfishdb.mechanisms.losses import ReleasedRows, kernel_of
+from blowfishdb.mechanisms.losses import ByDistance, ReleasedRows, Tightest, kernel_by_rows
 from blowfishdb.mechanisms.plan import Plan
 from blowfishdb.mechanisms.reuse import Offer, StoredRelease
 from blowfishdb.mechanisms.together import Together, Wanted, plan_together
@@ -234,10 +234,15 @@ def _share(tasks: Mapping[int, CountTask], dataset: DatasetEntry) -> Shared | No
     if len(wanted) < len(tasks):
         return None
 
+    people, policy = dataset.rows_per_person, dataset.policy
+    units = [kernel_by_rows(one.plan, Epsilon(1), one.axes, people) for one in wanted]
+
     def losses(epsilons: Sequence[Epsilon]) -> float:
-        made = ((one, epsilon) for one, epsilon in zip(wanted, epsilons, strict=True) if epsilon)
-        people, policy = dataset.rows_per_person, dataset.policy
-        kernels = tuple(kernel_of(one.plan, epsilon, one.axes, policy, people) for one, epsilon in made)
+        made = ((unit, epsilon) for unit, epsilon in zip(units, epsilons, strict=True) if epsilon)
+        kernels = tuple(
+            Tightest((ByDistance(policy, epsilon * people), *(() if unit is None else (unit.at(epsilon),))))
+            for unit, epsilon in made
+        )
         lost = past_loss(kernels, policy).epsilon
         return math.inf if lost is None else float(lost)
 
