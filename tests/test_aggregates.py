@@ -121,6 +121,7 @@ def test_one_charge_and_every_part_is_free_afterwards(ws: Workspace) -> None:
     mean = asked(people, ("mean", "pay"))
     assert mean.receipt.cost == Epsilon(0) and mean.receipt.charge == both.receipt.charge
     assert mean.values[-1] == both.values[-2]
+    assert "rows" in both.receipt.question and mean.receipt.question.startswith("mean of pay by town")
     assert mean.high[-1] < both.high[-2]  # type: ignore[index]  # nothing else shares what may fail
     quote = people.by("town").sum("pay").spend("0.5").quote()
     assert quote.owned and not quote.epsilon

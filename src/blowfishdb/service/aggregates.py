@@ -26,7 +26,7 @@ from blowfishdb.core.questions.readings import significant
 from blowfishdb.language.short import question_text
 from blowfishdb.mechanisms.losses import ByDistance, Kernel
 from blowfishdb.mechanisms.sums import SumsPlan
-from blowfishdb.messages.answers import Answer, Receipt
+from blowfishdb.messages.answers import MADE_UP, Answer, Receipt
 from blowfishdb.messages.questions import Request
 from blowfishdb.service.standing import Standing, nearest
 from blowfishdb.service.tasks import ErrorBound, Outcome, Statement, Task
@@ -221,7 +221,8 @@ def _with(question: AggregateQuestion, more: tuple[Measure | str, ...]) -> Aggre
 
 
 def read_again(answer: Answer, promise: ErrorBound, request: Request, problem: AggregateProblem) -> Answer:
-    """What a stored answer's sums tell of the aggregates that are asked for now."""
+    """What a stored answer's sums tell of the aggregates that are asked for now, under their own name."""
     sums = answer.raw.reshape(problem.groups, -1)
     told = problem.read(sums, promise.margin, _often(promise))
-    return _answer(request, problem, promise, sums, told, answer.receipt)
+    named = f"{MADE_UP if answer.made_up else ''}{request.question.describe()}"
+    return _answer(request, problem, promise, sums, told, replace(answer.receipt, question=named))
