@@ -6,7 +6,8 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,12 @@ from blowfishdb.workspace.embedded import Workspace
 from tests.entrypoints.test_serve import serving
 
 Call = Callable[..., Awaitable[list[dict[str, Any]]]]
+
+
+def play(scene: Coroutine[Any, Any, None]) -> None:
+    """A scene in a thread of its own: in this one a browser of other tests may be at work, in a loop."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, scene).result()
 
 
 def calling(app: Any) -> Call:
@@ -79,7 +86,7 @@ def test_what_is_too_much_is_refused_at_once_and_says_when_to_try_again() -> Non
         assert [(await each)[0]["status"] for each in first] == [200, 200]
         assert (await call("GET", "/datasets"))[0]["status"] == 200
 
-    asyncio.run(scene())
+    play(scene())
 
 
 def test_questions_wait_for_each_other_and_prices_do_not_wait_for_them() -> None:
@@ -101,7 +108,7 @@ def test_questions_wait_for_each_other_and_prices_do_not_wait_for_them() -> None
         assert [(await each)[0]["status"] for each in asked] == [200, 200]
         assert begun[-1] == "/1/answers"
 
-    asyncio.run(scene())
+    play(scene())
 
 
 def test_a_price_is_given_up_when_whoever_asked_has_gone() -> None:
@@ -121,7 +128,7 @@ def test_a_price_is_given_up_when_whoever_asked_has_gone() -> None:
         await call("GET", "/datasets/salaries/ask", leaving)
         assert seen == [{"type": "http.disconnect"}]
 
-    asyncio.run(scene())
+    play(scene())
 
 
 def test_a_price_that_was_given_up_is_not_computed(tmp_path: Path) -> None:
