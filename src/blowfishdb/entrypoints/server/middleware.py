@@ -19,6 +19,7 @@ makes), and whichever of them is asked adds them up.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import math
@@ -30,6 +31,7 @@ import traceback
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, final
 
 from fastapi import FastAPI, Request
@@ -105,6 +107,7 @@ def _secured(name: bytes, value: bytes) -> tuple[bytes, bytes]:
 
 _LONGEST_PATH: Final = 1_500  # a name in it has at most 255 characters
 _MOST_DIGITS: Final = 18
+_A_MOMENT: Final = 0.5  # seconds
 
 
 @final
@@ -155,7 +158,18 @@ class BodyLimit:
         if refused and not started:
             await self._refuse(scope, receive, send)
 
+    async def _let_by(self, receive: Receive) -> None:
+        """Whoever is still sending hears nothing: a little more is taken in and forgotten, for a moment."""
+        let_by, more = 0, True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_A_MOMENT):
+                while more and let_by <= self._longest:
+                    message = await receive()
+                    more = message["type"] == "http.request" and bool(message.get("more_body"))
+                    let_by += len(message.get("body", b""))
+
     async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._let_by(receive)
         detail = f"A request may have at most {self._longest:,} bytes."
         fixes = ("a smaller request", "a file that the server can read instead of its contents")
         refusal = problem(413, "too-large", detail, fixes=fixes, headers={"Connection": "close"})
