@@ -44,7 +44,7 @@ from blowfishdb.messages.questions import (
 )
 from blowfishdb.messages.quotes import Alternative, Fit, Quote, Sharpening, UnderPromise
 from blowfishdb.service.advice import affordable, cheaper
-from blowfishdb.service.aggregates import read_again, telling
+from blowfishdb.service.aggregates import AggregateTask, read_again, telling
 from blowfishdb.service.planning import Planner, project_any
 from blowfishdb.service.policies import FROM_STORED, past_loss, times_left
 from blowfishdb.service.records import DatasetEntry
@@ -134,7 +134,7 @@ class Prices(ABC):
         less = spent.nano * spent.nano // most.nano - dataset.rows_per_person - 1  # losses are rounded up
         terms = replace(task.request.terms, epsilon=Epsilon.from_nano(max(1, less)))
         smaller = self.planner.task(replace(task.request, terms=terms), task.problem, standing)
-        assert isinstance(smaller, CountTask | ClusterTask)
+        assert isinstance(smaller, CountTask | ClusterTask | AggregateTask)
         return replace(smaller, request=task.request)
 
     def standing(self, dataset: DatasetEntry) -> Standing:
