@@ -1,7 +1,9 @@
 """What answers promise about their error, held against the truth: exact numbers at once, noisy ones in sum.
 
 One noisy answer may miss; of many, no more may than they say. Each kind of promise is counted by itself, and
-the counts are judged when enough worlds have been lived through.
+the counts are judged when enough worlds have been lived through. Answers of one life share their noise (a
+refined one with the one before it, a curve with itself), and a world that is drawn again has the noise that it
+had: so a life is one observation, the share of its promises that were missed.
 """
 
 from __future__ import annotations
@@ -12,37 +14,42 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.special import rel_entr
 
 from blowfishdb.messages.answers import Answer
 from tests.neighbours.questions import Question
 from tests.neighbours.worlds import World
 
-_SURE = 4.75  # standard deviations: one honest run in a million is accused
+_ACCUSED = 1e-6
+"""How many honest runs may be accused of missing one kind of promise."""
 
 
 @dataclass
 class Beliefs:
     """How often the promises of each kind were made, and missed."""
 
-    made: dict[tuple[Any, ...], list[tuple[float, bool]]] = field(default_factory=lambda: defaultdict(list))
+    made: dict[tuple[Any, ...], dict[int, list[bool]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(list))
+    )
+    """By kind and then by life: whether its promises were missed."""
 
-    heard: set[tuple[str, str, bool]] = field(default_factory=set)
-    """By dataset, charge and side: an answer that is given again says nothing new."""
+    heard: set[tuple[int, str]] = field(default_factory=set)
+    """By life and charge: an answer that is given again says nothing new."""
 
     def hear(
-        self, question: Question, world: World, answer: Answer, truth: np.ndarray, *, first: bool
+        self, question: Question, world: World, answer: Answer, truth: np.ndarray, *, life: int
     ) -> None:
-        """An answer and what is true."""
-        receipt = answer.receipt
-        again = (receipt.dataset, receipt.charge, first) in self.heard
-        self.heard.add((receipt.dataset, receipt.charge, first))
+        """An answer and what is true; a ``life`` is where its noise came from."""
+        heard = (life, answer.receipt.charge)
+        again = heard in self.heard
+        self.heard.add(heard)
         asked = question.terms.alpha
         assert asked is None or answer.alpha is None or answer.alpha <= asked + 1e-9, (
             f"asked for ±{asked}, given ±{answer.alpha}: {question}"
         )
         if question.kind in ("top", "above"):
             if not again:
-                self._picked(question, world, answer, truth)
+                self._picked(question, world, answer, truth, life)
             return
         assert answer.values.shape == truth.shape, f"{question} has {answer.values.shape} values"
         wrong = answer.exact & (np.abs(answer.values - truth) > 1e-9)
@@ -51,10 +58,11 @@ class Beliefs:
             return
         missed = ((truth < answer.low - 1e-9) | (truth > answer.high + 1e-9))[~answer.exact]
         key = (answer.kind, answer.interval, answer.simultaneous, answer.beta)
-        found = [bool(missed.any())] if answer.simultaneous else missed.tolist()
-        self.made[key] += [(answer.beta, miss) for miss in found]
+        self.made[key][life] += [bool(missed.any())] if answer.simultaneous else missed.tolist()
 
-    def _picked(self, question: Question, world: World, answer: Answer, truth: np.ndarray) -> None:
+    def _picked(
+        self, question: Question, world: World, answer: Answer, truth: np.ndarray, life: int
+    ) -> None:
         """No bin that is more than α too small is among the picked ones, and none that is α larger is not."""
         if answer.alpha is None or answer.beta is None:
             return
@@ -62,15 +70,21 @@ class Beliefs:
         limit = sorted(truth)[-min(wanted, truth.size)] if kind == "top" else wanted
         chosen = np.isin(question.labels(world.columns), answer.labels[0])
         wrong = (chosen & (truth < limit - answer.alpha)) | (~chosen & (truth > limit + answer.alpha))
-        self.made[kind, answer.interval, True, answer.beta].append((answer.beta, bool(wrong.any())))
+        self.made[kind, answer.interval, True, answer.beta][life].append(bool(wrong.any()))
 
     def judge(self) -> None:
         """AssertionError if a kind of promise was missed more often than chance explains."""
-        for key, outcomes in self.made.items():
-            count, missed = len(outcomes), sum(miss for _, miss in outcomes)
-            beta = outcomes[0][0]
-            most = beta * count + _SURE * math.sqrt(max(beta * count, 1.0))
-            assert missed <= most, f"{key}: missed {missed} of {count}, promised {beta * count:.1f}"
+        for key, lives in self.made.items():
+            beta, missed = key[-1], float(np.mean([np.mean(promises) for promises in lives.values()]))
+            chance = _at_least(missed, beta, len(lives))
+            assert chance >= _ACCUSED, f"{key}: missed {missed:.2f} of {len(lives)} lives, at {chance:.0e}"
+
+
+def _at_least(missed: float, beta: float, lives: int) -> float:
+    """At most how likely such a mean of independent shares is, if each is expected to be β (Hoeffding)."""
+    if missed <= beta:
+        return 1.0
+    return math.exp(-lives * float(rel_entr(missed, beta) + rel_entr(1 - missed, 1 - beta)))
 
 
 def truth_of(question: Question, world: World, one: bool) -> np.ndarray | None:

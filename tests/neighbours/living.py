@@ -93,6 +93,8 @@ class Side:
     watch: Watch
     beliefs: Beliefs = field(default_factory=Beliefs)
     first: bool = True
+    life: int = 0
+    """Where its noise comes from: the same when a world is lived again."""
     asked_to_confirm: bool = False
 
     def does(self, step: Step, world: World) -> Any:
@@ -199,7 +201,7 @@ class Side:
     def _seen(self, question: Question, world: World, answer: Answer) -> Any:
         truth = truth_of(question, world, self.first)
         if truth is not None:
-            self.beliefs.hear(question, world, answer, truth, first=self.first)
+            self.beliefs.hear(question, world, answer, truth, life=self.life)
         return observing.seen(answer)
 
     def books(self) -> Any:
@@ -300,15 +302,15 @@ class Arena:
             located = self.put(folder, world, rows)
             with _same_salt(name):
                 declare(door.workspace, name, located, world)
-            own = zlib.crc32(repr((world, len(sides))).encode())  # the same when a world is lived again
-            door.workspace._service = replace(door.workspace._service, noise=seeded(own))
+            life = zlib.crc32(repr((world, len(sides))).encode())
+            door.workspace._service = replace(door.workspace._service, noise=seeded(life))
             dataset = door.curator[name]
             dataset.budget.set(world.budget)
             asked = tuple(analyst[name] for analyst in door.analysts())
             side = Side(
                 door.workspace, dataset, asked, door.names, door.heard, located, str(folder), self.watch
             )
-            side.beliefs, side.first = self.beliefs, not sides
+            side.beliefs, side.first, side.life = self.beliefs, not sides, life
             sides.append(side)
         return sides
 
