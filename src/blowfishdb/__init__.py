@@ -7,6 +7,9 @@ q = ws["salaries"]["salary"].cumulative(bins=20).accurate_to(50, confidence=0.95
 q.quote(); q.ask()
 """
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -96,12 +99,25 @@ __all__ = [
 ]
 
 
+@contextmanager
+def _nothing_is_garbage() -> Iterator[None]:
+    """No search for garbage while modules are loaded: none of it is, and looking takes a tenth of the time."""
+    searches = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if searches:
+            gc.enable()
+
+
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'blowfishdb' has no attribute '{name}'")
     module, attribute = _HOMES[name]
-    found = import_module(module)
-    value = found if attribute is None else getattr(found, attribute)
+    with _nothing_is_garbage():
+        home = import_module(module)
+    value = home if attribute is None else getattr(home, attribute)
     globals()[name] = value
     return value
 

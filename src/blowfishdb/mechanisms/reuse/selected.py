@@ -15,11 +15,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
+from statistics import NormalDist
 from typing import final
 
 import numpy as np
 from scipy.sparse import csr_array, kron
-from scipy.special import ndtri
 
 from blowfishdb.core.accuracy import least_integer, tail, variance
 from blowfishdb.core.arrays import FloatArray
@@ -77,7 +77,7 @@ def selected_floor(combination: Combination, beta: float, among: int) -> float:
 
 def _deviations(share: float) -> float:
     """How many deviations a normal or a Laplace error exceeds with this probability, whichever is less."""
-    return min(float(-ndtri(share / 2)), -math.log(share) / math.sqrt(2))
+    return min(-NormalDist().inv_cdf(share / 2), -math.log(share) / math.sqrt(2))
 
 
 def _by_family(combination: Combination, among: int) -> bool:
