@@ -246,10 +246,11 @@ class Dataset:
         return closer.accurate_to(answer.alpha / 2, confidence=1 - answer.beta, each=not answer.simultaneous)
 
     def made_up(self, rows: int = 1_000, *, seed: int = 0) -> Dataset:
-        """The same columns, policy and prices over made-up rows, to try things for nothing.
+        """The same columns and hidden pairs over made-up rows, to try things for nothing.
 
         The rows are a function of the declarations and the seed. They cannot be mixed with real answers, and
-        every answer from them says that they are made up.
+        every answer from them says that they are made up. Its prices are those of a first question: nothing
+        is known, and nothing was answered yet.
 
         >>> people.made_up(200)["region"].histogram().accurate_to(50).ask().receipt.question
         'made-up rows: histogram of region (3 bins)'

@@ -1,4 +1,4 @@
-"""Made-up rows: a dataset with the same columns, the same policy and the same prices, about nobody.
+"""Made-up rows: a dataset with the same columns and the same hidden pairs, about nobody.
 
 For those who may not look yet. The rows are a function of the declarations and of a seed that everybody may
 know, so nothing that is done with them can tell anything about the real ones.

@@ -59,9 +59,7 @@ Output = Annotated[
         "--output", "-o", help="Write the answer to a file: csv, parquet, arrow, json, html, svg or png."
     ),
 ]
-MadeUp = Annotated[
-    bool, typer.Option("--made-up", help="Try it on made-up rows: the same prices, and nothing is spent.")
-]
+MadeUp = Annotated[bool, typer.Option("--made-up", help="Try it on made-up rows: nothing is read or spent.")]
 Explain = Annotated[bool, typer.Option("--explain", help="Show how it would be answered. Free.")]
 
 _NOBODY = "Made-up rows, about nobody: nothing was read, charged or stored."

@@ -240,7 +240,7 @@ def ask(dataset: str, body: AskBody, caller: Asker, request: Request, key: Key =
 def try_out(dataset: str, body: MadeUpOf, caller: Asker) -> dict[str, Any]:
     """An answer from rows that were made up from the declarations: marked, about nobody, and free.
 
-    Nothing is read, charged or stored. The price is that of the real question.
+    Nothing is read, charged or stored. The price is that of a first question, without known counts.
     """
     answer = body.asking(caller.gateway[dataset].made_up(body.rows, seed=body.seed)).ask()
     return answer.to_plain()
