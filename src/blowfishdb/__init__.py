@@ -101,7 +101,7 @@ __all__ = [
 
 @contextmanager
 def _nothing_is_garbage() -> Iterator[None]:
-    """No search for garbage while modules are loaded: there is none, and looking takes a tenth of the time."""
+    """No search for garbage while modules load: there is none, and looking takes a tenth of the time."""
     searches = gc.isenabled()
     gc.disable()
     try:

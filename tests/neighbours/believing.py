@@ -2,8 +2,8 @@
 
 One noisy answer may miss; of many, no more may than they say. Each kind of promise is counted by itself, and
 the counts are judged when enough worlds have been lived through. Answers of one life share their noise (a
-refined one with the one before it, a curve with itself), and a world that is drawn again has the noise that it
-had: so a life is one observation, the share of its promises that were missed.
+refined one with the one before it, a curve with itself), and a world that is drawn again keeps its noise:
+so a life is one observation, the share of its promises that were missed.
 """
 
 from __future__ import annotations
