@@ -18,9 +18,9 @@ from blowfishdb.adapters.store.values import StoredAnswer
 from blowfishdb.core.domain.attributes import Integer
 from blowfishdb.core.domain.bins import Bins, EqualBins
 from blowfishdb.core.domain.domain import Axis
-from blowfishdb.service import prices
+from blowfishdb.service import stored as stored_answers
 from blowfishdb.service.choosing import MOST, Grid, SnapshotIndex, least_scale
-from blowfishdb.service.prices import read_answer
+from blowfishdb.service.stored import read_answer
 from blowfishdb.workspace.embedded import Workspace
 
 SIZE = 120
@@ -180,7 +180,7 @@ def test_of_many_answers_to_one_question_few_are_read(place: Path, monkeypatch: 
     with Workspace(place, user="ana") as workspace:
         question = workspace["people"]["age"].histogram(bins=15)
         numbers = {spent: question.spend(spent).ask().number for spent in (*"124635789", "0.5", "0.3", "0.2")}
-        monkeypatch.setattr(prices, "read_answer", counted)
+        monkeypatch.setattr(stored_answers, "read_answer", counted)
         assert question.accurate_to(40).ask().number == numbers["9"]
         assert 1 <= len(set(read)) <= 5 and len(numbers) == 12
 

@@ -15,7 +15,7 @@ from blowfishdb.adapters.backends.base import Prepared
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.secret import Secret
 from blowfishdb.messages.answers import Answer
-from blowfishdb.service.tasks import identities
+from blowfishdb.service.identity import identities
 from blowfishdb.workspace.datasets import Dataset
 from blowfishdb.workspace.embedded import Workspace
 

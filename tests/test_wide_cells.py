@@ -10,7 +10,7 @@ import pytest
 
 import blowfishdb as bf
 from blowfishdb.core.questions.projection import project
-from blowfishdb.service.tasks import _parts
+from blowfishdb.service.identity import _parts
 from blowfishdb.workspace.datasets import Dataset
 from blowfishdb.workspace.embedded import Workspace
 

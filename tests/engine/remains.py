@@ -23,7 +23,7 @@ from blowfishdb.adapters.store.values import Charge, State
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import AnswerInProgress
 from blowfishdb.core.questions.projection import project
-from blowfishdb.service.tasks import identity
+from blowfishdb.service.identity import identity
 from blowfishdb.workspace.embedded import Workspace
 from tests.engine.killing import STAGES, Fate, Job
 from tests.engine.people import PRICE, make_workspace, question

@@ -36,9 +36,7 @@ class Beliefs:
     heard: set[tuple[int, str]] = field(default_factory=set)
     """By life and charge: an answer that is given again says nothing new."""
 
-    def hear(
-        self, question: Question, world: World, answer: Answer, truth: np.ndarray, *, life: int
-    ) -> None:
+    def hear(self, question: Question, world: World, answer: Answer, truth: np.ndarray, *, life: int) -> None:
         """An answer and what is true; a ``life`` is where its noise came from."""
         heard = (life, answer.receipt.charge)
         again = heard in self.heard
@@ -60,9 +58,7 @@ class Beliefs:
         key = (answer.kind, answer.interval, answer.simultaneous, answer.beta)
         self.made[key][life] += [bool(missed.any())] if answer.simultaneous else missed.tolist()
 
-    def _picked(
-        self, question: Question, world: World, answer: Answer, truth: np.ndarray, life: int
-    ) -> None:
+    def _picked(self, question: Question, world: World, answer: Answer, truth: np.ndarray, life: int) -> None:
         """No bin that is more than α too small is among the picked ones, and none that is α larger is not."""
         if answer.alpha is None or answer.beta is None:
             return

@@ -20,9 +20,10 @@ from blowfishdb.core.sensitivity import sensitivity
 from blowfishdb.messages.questions import Request, Terms
 from blowfishdb.messages.quotes import Candidate, Explanation, Tradeoff, TradeoffPoint
 from blowfishdb.service.aggregates import AggregateTask
+from blowfishdb.service.clusters import ClusterTask
 from blowfishdb.service.planning import Planner
 from blowfishdb.service.standing import Standing
-from blowfishdb.service.tasks import ClusterTask, CountTask, Task
+from blowfishdb.service.tasks import CountTask, Task
 
 _MOST_EDGES = 2_000_000  # what can be looked through while someone waits
 

@@ -31,8 +31,9 @@ from blowfishdb.mechanisms.reuse import StoredRelease
 from blowfishdb.mechanisms.several import SeveralPromises
 from blowfishdb.messages.questions import Request
 from blowfishdb.service.aggregates import price_aggregates
+from blowfishdb.service.clusters import ClusterTask
 from blowfishdb.service.standing import Standing, nearest
-from blowfishdb.service.tasks import ClusterTask, CountTask, ErrorBound, Problem, Refining, Task
+from blowfishdb.service.tasks import CountTask, ErrorBound, Problem, Refining, Task
 
 DEFAULT_BETA = 0.05
 """The interval of an answer that was bought by ε instead of by accuracy."""

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import math
 from abc import ABC
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, final
-
-import numpy as np
 
 from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.adapters.store.values import StoredAnswer
 from blowfishdb.core.accuracy import LARGEST_EPSILON, Accuracy
-from blowfishdb.core.arrays import BoolArray
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.cancellation import Cancellation
 from blowfishdb.core.domain.predicates import Everything
 from blowfishdb.core.errors import Infeasible, NotCounted, NotProven, TooLarge
 from blowfishdb.core.graphs.inclusion import includes
 from blowfishdb.core.policy.policy import Policy
-from blowfishdb.core.questions.aggregate_problem import AggregateProblem
 from blowfishdb.core.questions.form import AnyQuestion
 from blowfishdb.core.questions.kinds import Question, Sum
 from blowfishdb.core.questions.projection import Projected
@@ -44,49 +37,15 @@ from blowfishdb.messages.questions import (
 )
 from blowfishdb.messages.quotes import Alternative, Fit, Quote, Sharpening, UnderPromise
 from blowfishdb.service.advice import affordable, cheaper
-from blowfishdb.service.aggregates import AggregateTask, read_again, telling
+from blowfishdb.service.aggregates import AggregateTask
+from blowfishdb.service.clusters import ClusterTask
 from blowfishdb.service.planning import Planner, project_any
 from blowfishdb.service.policies import FROM_STORED, past_loss, times_left
 from blowfishdb.service.records import DatasetEntry
-from blowfishdb.service.reuse import Basket, StoredReleases
-from blowfishdb.service.standing import Standing, nearest
-from blowfishdb.service.tasks import (
-    ClusterTask,
-    CountTask,
-    ErrorBound,
-    Problem,
-    Task,
-    counted,
-    identities,
-    identity,
-    named_anew,
-)
-
-_USEFUL: Final = 10
-"""A free answer is mentioned up to so many times the error that was asked for."""
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Closest:
-    """A stored answer, and what is promised of the counts behind it."""
-
-    stored: StoredAnswer
-    answer: Answer
-    bound: ErrorBound
-
-    @property
-    def exact(self) -> BoolArray:
-        """Which counts are known to carry no noise; of answers that show something else none is."""
-        shown = len(self.answer.exact) == len(self.answer.raw)
-        return self.answer.exact if shown else np.zeros(len(self.answer.raw), dtype=np.bool_)
-
-    @classmethod
-    def of(cls, stored: StoredAnswer) -> Closest | None:
-        """None for an answer of which nothing is on record but what it says."""
-        body = json.loads(stored.answer)
-        bound = body.get("bound")
-        return None if bound is None else cls(stored, Answer.from_plain(body["answer"]), ErrorBound(**bound))
+from blowfishdb.service.reuse import StoredReleases
+from blowfishdb.service.standing import Standing
+from blowfishdb.service.stored import Closest, StoredAnswers, read_answer
+from blowfishdb.service.tasks import CountTask, ErrorBound, Problem, Task
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +58,11 @@ class Prices(ABC):
     planner: Planner
     promises: Callable[[str], Sequence[EarlierPolicy]]
     """Earlier policies of a dataset that are still kept, oldest first."""
+
+    @property
+    def stored(self) -> StoredAnswers:
+        """What is out already."""
+        return StoredAnswers(self.ledger, self.owned, self.standing)
 
     def plan(self, request: Request) -> Task:
         """Steps 1 to 3: the small problem, the mechanism, the price."""
@@ -175,7 +139,7 @@ class Prices(ABC):
             if dataset.policy.constraints is not None:
                 raise self._rows_hidden(request, dataset)
             return in_groups(request, dataset.domain)
-        known = self._stored(total, dataset, planned.problem)
+        known = self.stored.answer(total, dataset, planned.problem)
         if known is None and ask is not None:
             known = ask(total)
         if known is not None:
@@ -195,7 +159,7 @@ class Prices(ABC):
         planned = self._task(total, dataset)
         if not planned.free:
             return request
-        known = self._stored(total, dataset, planned.problem)
+        known = self.stored.answer(total, dataset, planned.problem)
         if known is None and ask is not None:
             known = ask(total)
         if known is None:
@@ -231,11 +195,11 @@ class Prices(ABC):
         cancel.check()
         dataset, request = self.datasets(request.dataset), self.resolved(request)
         task = self._task(request, dataset)
-        stored = self._answered(request, dataset, task.problem)
-        closest = None if stored is not None else self._closest(request, dataset, task.problem)
+        stored = self.stored.same(request, dataset, task.problem)
+        closest = None if stored is not None else self.stored.closest(request, dataset, task.problem)
         out = stored is not None or closest is not None
         sharpens = None if out else self._sharpened(request, dataset, task)
-        offer = None if out or task.given else self._offer(request, dataset, task.problem)
+        offer = None if out or task.given else self.stored.offer(request, dataset, task.problem)
         owned = out or offer is not None
         promise, left = task.promise, self.ledger.left(dataset.name, request.user)
         alpha = self._given(stored, offer, request, task) if closest is None else closest.bound.alpha
@@ -275,62 +239,13 @@ class Prices(ABC):
             return quote
         return replace(
             quote,
-            free_now=self._free_now(request, dataset, task),
+            free_now=self.stored.free_now(request, dataset, task.problem),
             promises=self._withdrawing(task, dataset, quote),
             alternatives=() if sharpens else cheaper(self.planner, task, self.standing(dataset)),
             fits=self._fits(task, dataset, left, kept) if times < 1 else (),
         )
 
     # --- what there is already --------------------------------------------------------------------
-
-    def _answered(self, request: Request, dataset: DatasetEntry, problem: Problem) -> StoredAnswer | None:
-        """What the ledger has under a name of the question, or what answers it more accurately still."""
-        if isinstance(problem, AggregateProblem):
-            return next((one.stored for one, _ in self._telling(request, dataset, problem)), None)
-        found = map(self.ledger.answer, identities(request, dataset, problem))
-        same = next((stored for stored in found if stored is not None), None)
-        asked = request.terms.accuracy
-        if asked is None or request.terms.mechanism is not None or dataset.kind is SourceKind.LIVE:
-            return same
-        closest = self._closest(request, dataset, problem)
-        very_same = closest is not None and closest.answer.form == request.form.to_plain()
-        return closest.stored if closest is not None and very_same else same
-
-    def _telling(
-        self, request: Request, dataset: DatasetEntry, problem: AggregateProblem
-    ) -> Iterator[tuple[Closest, AggregateProblem]]:
-        """Stored answers whose sums tell these aggregates, and how they are read."""
-        policies = dict.fromkeys((dataset.policy, nearest(self.standing(dataset))[0]))
-        for other in itertools.chain.from_iterable(telling(problem, policy) for policy in policies):
-            stored = self.ledger.answer(identity(request, dataset, other))
-            closest = None if stored is None else Closest.of(stored)
-            if closest is not None and (not other.free or not closest.bound.margin):
-                yield closest, other
-
-    def _closest(
-        self, request: Request, dataset: DatasetEntry, problem: Problem, *, times: float = 1
-    ) -> Closest | None:
-        """The closest stored answer that is read from the same counts, if it is as close as was asked.
-
-        Or within so many ``times`` the error that was asked for.
-
-        That all counts are within their margin is one event, so it holds whatever is read off them, and
-        whatever made someone ask.
-        """
-        asked, name = request.terms.accuracy, counted(dataset, problem)
-        if asked is None or name is None or not isinstance(problem, Projected):
-            return None
-        if request.terms.mechanism is not None or dataset.kind is SourceKind.LIVE:
-            return None
-        needed = request.counts.kind.requirement(asked, problem.axes)
-        owned = [Closest.of(stored) for stored in self.owned.about(dataset.name, name)]
-        within = replace(needed, alpha=times * needed.alpha)
-        close = [one for one in owned if one is not None and one.bound.meets(within)]
-        best = min(close, key=lambda one: (one.bound.margin, -one.stored.charge.id), default=None)
-        if best is None:
-            return None
-        alpha = request.counts.kind.promised(best.bound.margin, problem.axes)
-        return replace(best, bound=replace(best.bound, alpha=alpha))
 
     def _sharpened(self, request: Request, dataset: DatasetEntry, task: Task) -> Sharpening | None:
         """The answer that the task makes more accurate, if it does."""
@@ -339,47 +254,6 @@ class Prices(ABC):
         before = read_answer(self.ledger.stored((task.refines,))[task.refines])
         alone = self.planner.task(request, task.problem, self.standing(dataset)).cost
         return Sharpening(task.refines, before.receipt.question, before.alpha or 0.0, alone)
-
-    def _stored(
-        self,
-        request: Request,
-        dataset: DatasetEntry,
-        problem: Problem,
-        together: Basket | None = None,
-    ) -> Answer | None:
-        """The answer to the very same question, which costs nothing."""
-        if isinstance(problem, AggregateProblem):
-            return self._read_again(request, dataset, problem)
-        stored = self._answered(request, dataset, problem)
-        if stored is None:
-            return None
-        answer = read_answer(stored)
-        if isinstance(problem, Projected) and answer.kind != request.counts.kind.name:
-            answer = named_anew(answer, request, problem)
-        return replace(answer, receipt=replace(answer.receipt, cost=Epsilon(0)))
-
-    def _read_again(
-        self, request: Request, dataset: DatasetEntry, problem: AggregateProblem
-    ) -> Answer | None:
-        """What the sums of a stored answer tell."""
-        for closest, other in self._telling(request, dataset, problem):
-            receipt = replace(closest.answer.receipt, cost=Epsilon(0))
-            return read_again(replace(closest.answer, receipt=receipt), closest.bound, request, other)
-        return None
-
-    def _offer(
-        self, request: Request, dataset: DatasetEntry, problem: Problem, together: Basket | None = None
-    ) -> Offer | None:
-        """An answer that follows from what is out already, as accurately as was asked."""
-        if not isinstance(problem, Projected) or request.terms.accuracy is None:
-            return None
-        if request.terms.mechanism is not None:
-            return None
-        if dataset.kind is SourceKind.LIVE:  # stored answers may speak of other rows
-            return None
-        needed = request.counts.kind.requirement(request.terms.accuracy, problem.axes)
-        basket = frozenset() if together is None else frozenset(together.charges)
-        return self.owned.offer(dataset.name, dataset.snapshot, problem, needed, basket)
 
     def _given(
         self, stored: StoredAnswer | None, offer: Offer | None, request: Request, task: Task
@@ -390,19 +264,6 @@ class Prices(ABC):
         if offer is not None and isinstance(task.problem, Projected):
             return request.counts.kind.promised(offer.alpha, task.problem.axes)
         return task.promise and task.promise.alpha
-
-    def _free_now(self, request: Request, dataset: DatasetEntry, task: Task) -> float | None:
-        """How accurately what is out tells the same, where it tells anything of use."""
-        asked, problem = request.terms.accuracy, task.problem
-        if asked is None or not isinstance(problem, Projected) or dataset.kind is SourceKind.LIVE:
-            return None
-        needed = request.counts.kind.requirement(asked, problem.axes)
-        within = _USEFUL * needed.alpha
-        best = self.owned.best(dataset.name, dataset.snapshot, problem, needed, within=within)
-        closest = self._closest(request, dataset, problem, times=_USEFUL)
-        margins = [] if best is None else [best.alpha]
-        margins += [] if closest is None else [closest.bound.margin]
-        return request.counts.kind.promised(min(margins), problem.axes) if margins else None
 
     # --- what it costs otherwise ------------------------------------------------------------------
 
@@ -494,8 +355,3 @@ def _explained(closest: Closest | None, offer: Offer | None) -> str:
         return ""
     used = len(offer.combination.releases)
     return f"It follows by arithmetic from {used:,} stored answer{'s' if used > 1 else ''}."
-
-
-def read_answer(stored: StoredAnswer) -> Answer:
-    """An answer from the ledger."""
-    return Answer.from_plain(json.loads(stored.answer)["answer"])

@@ -43,21 +43,14 @@ from blowfishdb.mechanisms.reuse import Label, Offer
 from blowfishdb.messages.answers import Answer, PaidUnder, Receipt
 from blowfishdb.messages.questions import Request
 from blowfishdb.messages.quotes import TogetherQuote
+from blowfishdb.service.identity import counted, identity
 from blowfishdb.service.planning import project_any
 from blowfishdb.service.policies import FROM_STORED, check_promises, told_apart
-from blowfishdb.service.prices import Prices, read_answer
+from blowfishdb.service.prices import Prices
 from blowfishdb.service.records import DatasetEntry
 from blowfishdb.service.reuse import Basket
-from blowfishdb.service.tasks import (
-    CountTask,
-    ErrorBound,
-    Outcome,
-    Problem,
-    Task,
-    answer_of,
-    counted,
-    identity,
-)
+from blowfishdb.service.stored import read_answer
+from blowfishdb.service.tasks import CountTask, ErrorBound, Outcome, Problem, Task, answer_of
 from blowfishdb.service.together import Group, Settled, settle_on
 
 Result = TypeVar("Result")
@@ -107,7 +100,7 @@ class Service(Prices):
             return earlier
         dataset, request = self.datasets(request.dataset), self.resolved(request, self.ask)
         problem = project_any(request, dataset.policy)
-        sources = (self._stored, self._known, self._read_off, self._reused)
+        sources = (self.stored.answer, self._known, self._read_off, self._reused)
         free = (source(request, dataset, problem, together) for source in sources)
         answer = next((found for found in free if found is not None), None)
         if answer is not None:
@@ -188,7 +181,7 @@ class Service(Prices):
         self, request: Request, dataset: DatasetEntry, problem: Problem, together: Basket | None
     ) -> Answer | None:
         """What can be read off stored counts that are as close as is needed, on record like every other."""
-        closest = self._closest(request, dataset, problem)
+        closest = self.stored.closest(request, dataset, problem)
         if closest is None:
             return None
         assert isinstance(problem, Projected)
@@ -200,7 +193,7 @@ class Service(Prices):
         self, request: Request, dataset: DatasetEntry, problem: Problem, together: Basket | None
     ) -> Answer | None:
         """What follows from stored answers by arithmetic, on record like every other answer."""
-        offer = self._offer(request, dataset, problem, together)
+        offer = self.stored.offer(request, dataset, problem, together)
         if offer is None:
             return None
         assert isinstance(problem, Projected)

@@ -1,15 +1,14 @@
-"""Tasks: a question with its plan and its price, and steps 5 and 6, reading and releasing, for each kind.
+"""Tasks: a question with its plan and its price, and steps 5 and 6, reading and releasing.
 
-The service sequences the last four steps in one way for all kinds; what differs between them is here.
-
-Identity: which two requests must have the same answer, so that the second costs nothing.
+The service sequences the last four steps in one way for all kinds; what differs between them is in their
+tasks: counts here, ``clusters`` and ``aggregates`` beside it.
 """
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, final
@@ -17,34 +16,27 @@ from typing import Any, final
 import numpy as np
 
 from blowfishdb.adapters.backends import Backend
-from blowfishdb.adapters.backends.base import Prepared, PreparedClusters
+from blowfishdb.adapters.backends.base import Prepared
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.arrays import FloatArray
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.constraints.under_policy import better_cells
 from blowfishdb.core.noise import Noise
-from blowfishdb.core.policy.codec import digest, plain
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.questions.aggregate_problem import AggregateProblem
-from blowfishdb.core.questions.clusters import ClusterProblem, ClusterQuestion
+from blowfishdb.core.questions.clusters import ClusterProblem
 from blowfishdb.core.questions.kinds import Release
 from blowfishdb.core.questions.projection import Projected
-from blowfishdb.core.questions.readings import tidy_counts
-from blowfishdb.core.workloads import Selected, one_per_cell
+from blowfishdb.core.workloads import one_per_cell
 from blowfishdb.mechanisms.best import Choice, KnownAnswers
-from blowfishdb.mechanisms.kmeans import Clustering, ClusterPlan, HistogramClusters, RoundClusters
 from blowfishdb.mechanisms.laplace import LaplaceOnWorkload
 from blowfishdb.mechanisms.losses import ByDistance, Kernel, kernel_of
 from blowfishdb.mechanisms.plan import EarlierRelease, Observation, Plan
-from blowfishdb.mechanisms.reuse.stored import plain_axes, plain_rows, rows_of
-from blowfishdb.messages.answers import Answer, Places, Receipt
+from blowfishdb.messages.answers import Answer, Receipt
 from blowfishdb.messages.questions import Request
-from blowfishdb.service.records import DatasetEntry
 from blowfishdb.service.reuse import stored_release
 
 Problem = Projected | ClusterProblem | AggregateProblem
-
-_MOST_NAMED = 20_000  # questions; beyond these a name would take longer than what it saves
 
 
 @final
@@ -132,9 +124,6 @@ class Task(ABC):
     @abstractmethod
     def prepare(self, backend: Backend) -> Statement:
         """Everything that can fail without looking at a row fails here."""
-
-
-# --- counts ---------------------------------------------------------------------------------------
 
 
 @final
@@ -316,169 +305,3 @@ def named_anew(answer: Answer, request: Request, problem: Projected) -> Answer:
     labels = kind.read(Release(answer.raw, answer.exact, None, simultaneous=False), problem.axes).labels
     axes, form = kind.of(problem.axes), request.form.to_plain()
     return replace(answer, kind=kind.name, axes=axes, labels=labels, form=form)
-
-
-# --- clusters -------------------------------------------------------------------------------------
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class ClusterTask(Task):
-    """A question for clusters. How far off they are depends on the data."""
-
-    request: Request
-    problem: ClusterProblem
-    plan: ClusterPlan
-    epsilon: Epsilon
-    """What is spent for each row; nothing where the policy hides nothing of what is measured."""
-    cost: Epsilon
-    """What one person loses."""
-    made_for: Policy
-    """The policy along whose edges the ε is lost."""
-    promise: None = None
-
-    @property
-    def mechanism(self) -> str:
-        return self.plan.name
-
-    @property
-    def explanation(self) -> str:
-        return self.plan.explain()
-
-    @property
-    def free(self) -> bool:
-        return not self.epsilon
-
-    def kernel(self, policy: Policy, rows_per_person: int) -> Kernel:
-        return ByDistance(self.made_for, self.epsilon * rows_per_person)
-
-    def prepare(self, backend: Backend) -> Statement:
-        prepared = backend.prepare_clusters(self.problem.query)
-        return Statement(self._first_statement(prepared), partial(self.count, prepared))
-
-    def _first_statement(self, prepared: PreparedClusters) -> str:
-        """The one statement of a histogram, or that of the first round; later ones differ by centroids."""
-        if isinstance(self.plan, HistogramClusters):
-            return prepared.statements.counts(self.plan.bins).text
-        assert isinstance(self.plan, RoundClusters)
-        return prepared.sql(self.plan.start)
-
-    def count(self, prepared: PreparedClusters, noise: Noise) -> Outcome:
-        """Steps 5 and 6: a statement for each round, and noise."""
-        request, port = self.request, prepared.until(self.request.cancel)
-        clusters = self.plan.release(
-            port, epsilon=self.epsilon or Epsilon(1), noise=noise, progress=request.progress
-        )
-        return Outcome(partial(clusters_of, request, self.problem, clusters), None)
-
-
-def clusters_of(request: Request, problem: ClusterProblem, clusters: Clustering, receipt: Receipt) -> Answer:
-    """Clusters in the units of the columns, with how many rows are nearest to each."""
-    count = len(clusters.sizes)
-    return Answer(
-        labels=(tuple(f"cluster {number}" for number in range(1, count + 1)),),
-        axes=tuple(axis.column for axis in problem.query.axes),
-        kind="clusters",
-        values=tidy_counts(clusters.sizes, None),
-        raw=clusters.sizes,
-        low=None,
-        high=None,
-        exact=np.full(count, clusters.exact),
-        alpha=None,
-        beta=None,
-        simultaneous=False,
-        places=Places(problem.in_units(clusters.centroids), problem.limits),
-        form=request.form.to_plain(),
-        receipt=receipt,
-        notes=problem.notes,
-    )
-
-
-# --- identity -------------------------------------------------------------------------------------
-
-
-def identity(request: Request, dataset: DatasetEntry, problem: Problem) -> str:
-    """The name of a question: equal for two requests that must have the same answer.
-
-    A filter is known by the cells that it selects, not by its words. The policy is not part of it: giving
-    out again what is out already costs nothing under any policy.
-    """
-    return next(identities(request, dataset, problem))
-
-
-def identities(request: Request, dataset: DatasetEntry, problem: Problem) -> Iterator[str]:
-    """The name under which a question is stored, then the one that earlier versions gave it, if another."""
-    accuracy = request.terms.accuracy
-    named = {
-        "dataset": dataset.name,
-        "snapshot": dataset.snapshot,
-        **_parts(request, problem),
-        "accuracy": accuracy and _accuracy_text(accuracy, float(accuracy.alpha)),
-        "epsilon": request.terms.epsilon and str(request.terms.epsilon),
-        **({} if request.terms.mechanism is None else {"mechanism": request.terms.mechanism}),
-    }
-    yield digest(named)
-    if accuracy is not None and float(accuracy.alpha).is_integer():  # once 50 was not 50.0
-        yield digest({**named, "accuracy": _accuracy_text(accuracy, int(accuracy.alpha))})
-
-
-def counted(dataset: DatasetEntry, problem: Problem) -> str | None:
-    """The name of the counts that a question is read from, whatever is read and however closely.
-
-    A histogram and its fullest bins, a curve and its quartiles are read from the same counts.
-    """
-    if not isinstance(problem, Projected) or problem.workload.count > _MOST_NAMED:
-        return None
-    named = {
-        "dataset": dataset.name,
-        "snapshot": dataset.snapshot,
-        "axes": plain_axes(problem.cells.axes),
-        "rows": plain_rows(rows_of(problem.workload)),
-        "denominator": problem.workload.denominator,
-    }
-    return digest(named)
-
-
-def _parts(request: Request, problem: Problem) -> dict[str, Any]:
-    """What tells a question apart from others about the same rows."""
-    if isinstance(problem, ClusterProblem):
-        assert isinstance(request.question, ClusterQuestion)
-        return _cluster_parts(request.question, problem)
-    if isinstance(problem, AggregateProblem):
-        return _sum_parts(request, problem)
-    selected = problem.workload.labels.tolist() if isinstance(problem.workload, Selected) else None
-    return {
-        "kind": [*request.counts.kind.identity(), *(["middles of cells"] if problem.of_the_kind else [])],
-        "axes": [[a.column, plain(a.bins)] for a in problem.axes],
-        "cells": [[a.column, plain(a.attribute), plain(a.bins)] for a in problem.cells.axes],
-        "selected": selected,
-    }
-
-
-def _cluster_parts(question: ClusterQuestion, problem: ClusterProblem) -> dict[str, Any]:
-    """What tells two questions for clusters apart; a filter is known by the boxes that it selects."""
-    filtered = problem.query.boxes.axes
-    return {
-        "kind": ["clusters", question.count, question.iterations, list(problem.space.weights)],
-        "axes": [[axis.column, plain(axis.attribute)] for axis in problem.query.axes],
-        "cells": [[axis.column, plain(axis.attribute), plain(axis.bins)] for axis in filtered],
-        "selected": problem.query.inside.astype(int).tolist(),
-    }
-
-
-def _sum_parts(request: Request, problem: AggregateProblem) -> dict[str, Any]:
-    """What tells two releases of sums apart, whichever aggregates are read off them."""
-    rows, question = problem.rows, problem.question
-    promised = question.promised if request.terms.accuracy is not None else None
-    return {
-        "kind": ["aggregates", rows.name, [list(each) for each in rows.polynomials], problem.all_rows],
-        "promised": promised and [promised.to_plain(), question.group_size],
-        "axes": [[axis.column, plain(axis.bins)] for axis in question.groups],
-        "cells": [[a.column, plain(a.attribute), plain(a.bins)] for a in problem.query.cells.axes],
-        "value": [problem.query.column, problem.lowest],
-        "selected": problem.part.tolist(),
-    }
-
-
-def _accuracy_text(accuracy: Accuracy, alpha: float) -> str:
-    return f"{alpha!r} {accuracy.beta!r} {'all' if accuracy.simultaneous else 'each'}"

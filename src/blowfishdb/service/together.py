@@ -24,11 +24,12 @@ from blowfishdb.mechanisms.reuse import Offer, StoredRelease
 from blowfishdb.mechanisms.together import Together, Wanted, plan_together
 from blowfishdb.messages.questions import Request
 from blowfishdb.messages.quotes import Quote, QuotedTogether, TogetherQuote
+from blowfishdb.service.identity import identity
 from blowfishdb.service.policies import past_loss
 from blowfishdb.service.prices import Prices
 from blowfishdb.service.records import DatasetEntry
 from blowfishdb.service.reuse import Basket
-from blowfishdb.service.tasks import CountTask, Task, identity
+from blowfishdb.service.tasks import CountTask, Task
 
 _NOTHING = Epsilon(0)
 

@@ -41,11 +41,11 @@ from blowfishdb.service.curator import check_known, preview
 from blowfishdb.service.explain import explain, tradeoff
 from blowfishdb.service.planning import Planner
 from blowfishdb.service.policies import Publishing
-from blowfishdb.service.prices import read_answer
 from blowfishdb.service.records import DatasetEntry, Records
 from blowfishdb.service.reuse import StoredReleases
 from blowfishdb.service.service import Service
 from blowfishdb.service.sources import RowSources, what_stays
+from blowfishdb.service.stored import read_answer
 from blowfishdb.workspace import made_up
 from blowfishdb.workspace.datasets import Datasets
 
