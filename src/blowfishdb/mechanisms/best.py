@@ -145,7 +145,7 @@ def _plans(candidates: tuple[Mechanism, ...], workload: Workload, graph: PolicyG
         if plans and not _has_a_chance(candidate, workload, graph, plans):
             continue
         try:
-            plan = candidate.plan(workload, graph)
+            plan = _with_known_error(candidate.plan(workload, graph))
             plan.unit_error  # noqa: B018 - a plan whose error is out of reach is refused here
             plans[candidate] = plan
         except (NotProven, TooLarge) as refusal:
@@ -153,6 +153,13 @@ def _plans(candidates: tuple[Mechanism, ...], workload: Workload, graph: PolicyG
     if not plans:
         raise refusals[0] if refusals else NotProven("There is no mechanism to choose from.")
     return tuple(sorted(plans.values(), key=_rank))
+
+
+def _with_known_error(plan: Plan | DataDependentPlan) -> Plan:
+    """``plan``, unless how far off it is depends on the data, as for Transformed(Dawa())."""
+    if isinstance(plan, DataDependentPlan):
+        raise NotProven(f"{plan.name} promises no error, so no choice can be made before data is read.")
+    return plan
 
 
 def _rank(plan: Plan) -> float:

@@ -15,11 +15,12 @@ import scipy
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from blowfishdb.core.arrays import BoolArray, IntArray
-from blowfishdb.core.budget import AnyEpsilon
+from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
+from blowfishdb.core.budget import AnyEpsilon, Epsilon
 from blowfishdb.core.domain.bins import LIMIT
-from blowfishdb.core.errors import NotProven, TooLarge
+from blowfishdb.core.errors import InvalidEpsilon, NotProven, TooLarge
 from blowfishdb.core.graphs import AddRemove, PolicyGraph
+from blowfishdb.core.noise import Noise
 from blowfishdb.core.sensitivity import check_sizes
 from blowfishdb.core.workloads import Workload
 from blowfishdb.core.workloads.base import Numbers, vector
@@ -28,7 +29,14 @@ from blowfishdb.mechanisms.laplace import Laplace
 from blowfishdb.mechanisms.linear.cost import invariant_components
 from blowfishdb.mechanisms.linear.estimators import anchored
 from blowfishdb.mechanisms.linear.strategy import UnitScales
-from blowfishdb.mechanisms.plan import Certificate, Mechanism, Plan, PlanOfSums
+from blowfishdb.mechanisms.plan import (
+    Certificate,
+    DataDependentMechanism,
+    DataDependentPlan,
+    Mechanism,
+    Plan,
+    PlanOfSums,
+)
 
 
 @final
@@ -179,18 +187,23 @@ class Transformed(Mechanism):
     neighbours in y, and conversely. *Sensitivity*: that of W·P_G under add/remove. *Error*: the inner
     mechanism's on W·P_G. *Theorem*: transformational equivalence for trees ([H15]),
     docs/proofs/transformed.md. Other graphs need ``spanning=True``: the noise is then multiplied by the
-    stretch, the longest way in the spanning tree between the ends of an edge.
+    stretch, the longest way in the spanning tree between the ends of an edge. ``inner`` may depend on the
+    data, as Dawa() does: the plan is then one that promises no error.
 
     >>> m = bf.mechanisms
     >>> plan = m.Transformed(m.Laplace()).plan(bf.workloads.Cumulative(64), bf.graphs.Threshold(64, 1))
     >>> plan.squared_error(epsilon=1) < 2
     True
+    >>> m.Transformed(m.Dawa()).plan(bf.workloads.Cumulative(64), bf.graphs.Threshold(64, 1)).name
+    'Transformed: DAWA'
     """
 
-    inner: Mechanism
+    inner: Mechanism | DataDependentMechanism
     spanning: bool = False
 
-    def plan(self, workload: Workload, graph: PolicyGraph) -> Plan:
+    def plan(  # type: ignore[override]  # a plan of the kind that the inner mechanism makes
+        self, workload: Workload, graph: PolicyGraph
+    ) -> Plan | DataDependentPlan:
         check_sizes(workload, graph)
         if not graph.edge_count:
             return Laplace(on="workload").plan(workload, graph)  # nothing is hidden: every answer is exact
@@ -204,11 +217,28 @@ class Transformed(Mechanism):
                 ),
             )
         forest = SpanningForest.spanning(graph)
-        questions = EdgeQuestions(workload, forest)
-        inner = self.inner.plan(questions, AddRemove(questions.size))
-        if (inner.exact & ~unchanging_questions(questions, inner.graph)).any():
+        stretch = 1 if acyclic else forest.stretch(graph)
+        inner = self._planned_on_edges(EdgeQuestions(workload, forest))
+        if isinstance(inner, DataDependentPlan):
+            return TransformedEstimate(workload, graph, forest, inner, stretch)
+        if (inner.exact & ~unchanging_questions(inner.workload, inner.graph)).any():
             raise NotProven("The inner mechanism calls an answer exact that a hidden move changes.")
-        return TransformedPlan(workload, graph, forest, inner, 1 if acyclic else forest.stretch(graph))
+        return TransformedPlan(workload, graph, forest, inner, stretch)
+
+    def _planned_on_edges(self, questions: EdgeQuestions) -> Plan | DataDependentPlan:
+        """The inner plan; a refusal says what is different on edges, and what to use."""
+        try:
+            return self.inner.plan(questions, AddRemove(questions.size))
+        except NotProven as reason:
+            name = type(self.inner).__name__
+            raise NotProven(
+                f"{name} is not proven for the counts below the edges of a tree, which come and go one by "
+                f"one and have no public total. {reason.message}",
+                fixes=(
+                    f"use {name}() by itself, which plans for the edges of a policy as they are",
+                    "use Laplace(), Hierarchical(), Privelet(), Dawa() or AdaptiveTree() inside Transformed",
+                ),
+            ) from reason
 
 
 @final
@@ -284,16 +314,7 @@ class TransformedPlan(PlanOfSums):
     def decode(self, measured: Numbers, x: IntArray) -> Numbers:
         """On y nothing is invariant, so the inner plan gets zeros in the place of the data."""
         nothing = np.zeros(self.inner.workload.size, dtype=np.int64)
-        return self.inner.decode(measured, nothing) + self.workload.answer(self._at_roots(x))
-
-    def _at_roots(self, x: IntArray) -> IntArray:
-        """The public component totals, at the roots; none where presence is hidden."""
-        components = invariant_components(self.graph)
-        roots = np.zeros_like(x)
-        if components is not None:
-            firsts = components.first(np.arange(components.count))
-            roots[components.last(np.arange(components.count))] = anchored(x, self.graph)[firsts]
-        return roots
+        return self.inner.decode(measured, nothing) + self.workload.answer(at_roots(x, self.graph))
 
     @cached_property
     def exact(self) -> BoolArray:
@@ -324,7 +345,55 @@ class TransformedPlan(PlanOfSums):
         return Certificate(released, inner.mixing, [s * self.stretch for s in inner.scales], witness)
 
     def explain(self) -> str:
-        moved = "one hidden move changes the count below one edge by one"
-        if self.stretch > 1:
-            moved = f"one hidden move changes the counts below up to {self.stretch:,} edges by one"
-        return f"{self.inner.explain()} These are counts below edges of a tree: {moved}."
+        return f"{self.inner.explain()} {moved_below_edges(self.stretch)}"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TransformedEstimate(DataDependentPlan):
+    """A data-dependent ``inner`` plan on y = subtree sums, at ε divided by ``stretch``.
+
+    *Guarantee*: a hidden move is a walk of at most ``stretch`` steps, each of which changes one subtree sum
+    by one, so the inner estimate loses at most ε; cells follow from it and from public totals.
+    """
+
+    workload: Workload
+    graph: PolicyGraph
+    forest: SpanningForest
+    inner: DataDependentPlan
+    stretch: int
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"Transformed: {self.inner.name}"
+
+    def estimate(self, counts: IntArray, *, epsilon: Epsilon, noise: Noise) -> FloatArray:
+        each = Epsilon.from_nano(epsilon.nano // self.stretch)
+        if not each:
+            raise InvalidEpsilon(
+                f"{epsilon} is too small: a hidden move takes {self.stretch:,} steps in the tree.",
+                fixes=(f"spend at least {Epsilon.from_nano(self.stretch)}",),
+            )
+        below = self.inner.estimate(self.forest.subtree_sums(counts), epsilon=each, noise=noise)
+        return np.asarray(self.forest.cells(below, counts.size) + at_roots(counts, self.graph))
+
+    def explain(self) -> str:
+        return f"{self.inner.explain()} {moved_below_edges(self.stretch)}"
+
+
+def at_roots(x: IntArray, graph: PolicyGraph) -> IntArray:
+    """The public component totals, at the roots; none where presence is hidden."""
+    components = invariant_components(graph)
+    roots = np.zeros_like(x)
+    if components is not None:
+        firsts = components.first(np.arange(components.count))
+        roots[components.last(np.arange(components.count))] = anchored(x, graph)[firsts]
+    return roots
+
+
+def moved_below_edges(stretch: int) -> str:
+    """What a hidden move does to the counts that are measured."""
+    moved = "one hidden move changes the count below one edge by one"
+    if stretch > 1:
+        moved = f"one hidden move changes the counts below up to {stretch:,} edges by one"
+    return f"These are counts below edges of a tree: {moved}."
