@@ -172,3 +172,22 @@ def test_a_stated_epsilon_holds_under_every_promise_where_counts_are_known(tmp_p
         before = ds.kept[0].remaining
         assert question.ask(max_cost=1).receipt.cost == quote.epsilon
         assert before - ds.kept[0].remaining == quote.most
+
+
+def test_a_grant_pays_the_largest_loss(ws: Workspace, loosened: Dataset) -> None:
+    """What was lost under the earlier promise, which is more than under the policy of today."""
+    ws.grant("salaries", "ada", bf.Epsilon("0.25"))
+    ada = ws.as_user("ada")
+    question = ada["salaries"]["salary"].histogram(bins=20).using("ordered").spend("0.1")
+    quote = question.quote()
+    assert quote.epsilon < quote.most <= bf.Epsilon("0.1") and quote.granted == bf.Epsilon("0.25")
+    assert quote.affordable == 2
+    question.ask()
+    (account,) = [grant for grant in ws.grants("salaries") if grant.user == "ada"]
+    assert account.spent == quote.most and ada.left("salaries") == bf.Epsilon("0.25") - quote.most
+    closer = ada["salaries"]["salary"].cumulative(bins=20).using("ordered").spend("0.2")
+    assert closer.quote().affordable == 0
+    with pytest.raises(BudgetExhausted, match=r"The grant of 'ada'") as refused:
+        closer.ask()
+    assert refused.value.fixes
+    assert ws.verify() == []

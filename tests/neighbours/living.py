@@ -119,9 +119,11 @@ class Side:
             if step.meanwhile is not None:
                 overtaking = Publish(step.meanwhile)
                 self.watch.meanwhile = lambda: self._overtake(overtaking, world)
-            before = self._lost_under()
+            before, had = self._lost_under(), self._paid_by(self.names[step.by])
             answer = asking.ask()
-            self._as_quoted(step.question, quote, answer, before)
+            losses = self._as_quoted(step.question, quote, answer, before)
+            paid = self._paid_by(self.names[step.by]) - had
+            assert paid == max(losses), f"{paid} was paid for losses of {losses}"
             check_law(step.question, answer, self.watch.released)
             return [quote.to_plain(), self._seen(step.question, world, answer)]
         if isinstance(step, Batch):
@@ -173,19 +175,29 @@ class Side:
         kept = self.workspace._policies.kept(self.dataset.name)
         return {promise.version: promise.spent + promise.held for promise in kept}
 
+    def _paid_by(self, name: str) -> Epsilon:
+        """What is in the account of an analyst."""
+        accounts = self.workspace.grants(self.dataset.name)
+        return sum((one.spent + one.held for one in accounts if one.user == name), Epsilon(0))
+
     def _as_quoted(
         self, question: Question, quote: Quote, answer: Answer, before: dict[int, Epsilon]
-    ) -> None:
-        """An answer costs what was quoted, under every promise, and no more than was to be spent."""
+    ) -> list[Epsilon]:
+        """An answer costs what was quoted, under every promise, and no more than was to be spent.
+
+        The losses: under the policy of today, and under every promise.
+        """
         cost, terms = answer.receipt.cost, question.terms
         assert cost == quote.epsilon, f"quoted {quote.epsilon}, charged {cost}: {question}"
         assert terms.epsilon is None or cost <= Epsilon(terms.epsilon), f"{cost} for {question}"
-        quoted = {promise.version: promise.epsilon for promise in quote.promises}
+        quoted, losses = {promise.version: promise.epsilon for promise in quote.promises}, [cost]
         for version, now in self._lost_under().items():
             if version in before:
                 more = now - before[version]
                 assert more == quoted.get(version, Epsilon(0)), f"version {version} lost {more}: {quoted}"
                 assert terms.epsilon is None or more <= Epsilon(terms.epsilon), f"{more} for {question}"
+                losses.append(more)
+        return losses
 
     def _again(self, step: Again, world: World) -> str:
         """Whoever is in both datasets can lose as much as both together: that is confirmed, and said."""

@@ -168,6 +168,8 @@ class Quote(Message):
     """Of means: how many rows a group has at least whose error is promised."""
     free_now: float | None = None
     """How accurately stored answers tell the same for nothing, where that is less than was asked."""
+    granted: Epsilon | None = None
+    """What is left of a grant, which pays the largest loss; None where nobody has one."""
 
     @property
     def most(self) -> Epsilon:
@@ -209,9 +211,10 @@ class Quote(Message):
 
     @property
     def affordable(self) -> int | None:
-        """How many such answers the budget and every kept promise allow; None for any number."""
+        """How many such answers budget, grant and every kept promise allow; None for any number."""
         each = [
             self.remaining // self.epsilon if self.epsilon else None,
+            self.granted // self.most if self.most and self.granted is not None else None,
             *(p.affordable for p in self.promises),
         ]
         return min((times for times in each if times is not None), default=None)

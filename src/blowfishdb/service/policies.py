@@ -183,18 +183,21 @@ def measured(plain: dict[str, object], rows_per_person: int) -> ByRows:
     return ByRows(release.axes, rows, (*release.distinct, Fraction(0)), which, rows_per_person)
 
 
-def times_left(cost: Epsilon, left: Epsilon, kept: Sequence[UnderPromise]) -> Fraction | float:
-    """For how many such answers there is room, in the budget and under every kept promise; any fraction.
+def times_left(
+    cost: Epsilon, left: Epsilon, kept: Sequence[UnderPromise], granted: Epsilon | None = None
+) -> Fraction | float:
+    """For how many such answers there is room: in the budget, under every kept promise, in a grant.
 
-    A release with as many times the noise loses as many times less under each of them.
+    A release with as many times the noise loses as many times less under each of them. A grant pays the
+    largest loss.
     """
-    rooms: list[Fraction | float] = [Fraction(left.nano, cost.nano)] if cost else [math.inf]
-    for promise in kept:
-        if promise.epsilon is None:
-            return Fraction(0)
-        if promise.epsilon:
-            rooms.append(Fraction(promise.remaining.nano, promise.epsilon.nano))
-    return min(rooms)
+    if any(promise.epsilon is None for promise in kept):
+        return Fraction(0)
+    losses = [(promise.epsilon, promise.remaining) for promise in kept if promise.epsilon is not None]
+    rooms = [(cost, left), *losses]
+    if granted is not None:
+        rooms.append((max(loss for loss, _ in rooms), granted))
+    return min((Fraction(room.nano, loss.nano) for loss, room in rooms if loss), default=math.inf)
 
 
 def told_apart(version: int) -> PolicyConflict:

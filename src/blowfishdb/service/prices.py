@@ -204,7 +204,8 @@ class Prices(ABC):
         promise, left = task.promise, self.ledger.left(dataset.name, request.user)
         alpha = self._given(stored, offer, request, task) if closest is None else closest.bound.alpha
         kept = () if owned or task.given else self._under_promises(dataset, task)
-        times = times_left(task.cost, left, kept)
+        granted = self.ledger.granted(dataset.name, request.user)
+        times = times_left(task.cost, left, kept, granted)
         cancel.check()
         quote = Quote(
             dataset=dataset.name,
@@ -220,6 +221,7 @@ class Prices(ABC):
             policy_version=dataset.policy_version,
             plain_epsilon=None,
             remaining=left,
+            granted=granted,
             owned=owned,
             exact=not owned and task.free and _told_by_counts(request.question),
             notes=task.problem.notes,
@@ -327,10 +329,12 @@ class Prices(ABC):
     def _fits(
         self, task: Task, dataset: DatasetEntry, left: Epsilon, kept: Sequence[UnderPromise]
     ) -> tuple[Fit, ...]:
-        def fits(other: Task) -> bool:
-            return times_left(other.cost, left, self._under_promises(dataset, other)) >= 1
+        granted = self.ledger.granted(dataset.name, task.request.user)
 
-        times, spent = times_left(task.cost, left, kept), task.request.terms.epsilon
+        def fits(other: Task) -> bool:
+            return times_left(other.cost, left, self._under_promises(dataset, other), granted) >= 1
+
+        times, spent = times_left(task.cost, left, kept, granted), task.request.terms.epsilon
         if kept and spent is not None:  # an ε that is stated holds under every promise
             least = math.floor(spent.nano * times) - dataset.rows_per_person - 1  # losses are rounded up
             left = min(left, Epsilon.from_nano(max(0, least)))

@@ -161,6 +161,8 @@ class _Replay:
     promises: dict[tuple[str, int], _Sums] = field(default_factory=dict)
     withdrawn: dict[tuple[str, int], str] = field(default_factory=dict)
     losses: dict[int, dict[int, int]] = field(default_factory=dict)
+    debits: dict[int, int] = field(default_factory=dict)
+    """What the analyst pays for each charge."""
     charges: dict[int, dict[str, Any]] = field(default_factory=dict)
     refined: dict[int, int] = field(default_factory=dict)
     """By which charge a release was refined."""
@@ -243,7 +245,12 @@ class _Replay:
     def _reserve(self, event: ChainedEvent) -> None:
         facts = event.facts
         needed = {int(version): amount for version, amount in facts.pop("losses", {}).items()}
-        self.losses[event.seq] = needed
+        largest = max(event.amount, *needed.values(), event.amount)
+        debit = facts.pop("debit", None)
+        if debit not in (None, largest):
+            self.problems.append(f"Event {event.seq} does not debit the largest loss.")
+        paid = event.amount if debit is None else debit  # before it was noted, whatever else was promised
+        self.losses[event.seq], self.debits[event.seq] = needed, paid
         kept = {
             version for name, version in self.promises.keys() - self.withdrawn.keys() if name == event.dataset
         }
@@ -263,7 +270,7 @@ class _Replay:
             **dict.fromkeys(("request", "asked", "part", "refines")),
             **facts,
         }
-        self._book(event, held=event.amount)
+        self._book(event, event.seq, held=True)
         if event.amount and self.datasets[event.dataset].nothing_left:
             self.problems.append(f"Event {event.seq}: '{event.dataset}' used more than its budget.")
         for version, amount in needed.items():
@@ -272,7 +279,7 @@ class _Replay:
             if amount and promise.exceeded:
                 self.problems.append(f"Event {event.seq}: policy version {version} lost more than promised.")
         mine = self.analysts[event.dataset, event.analyst]
-        if event.dataset in self.granted and event.amount and mine.exceeded:
+        if event.dataset in self.granted and paid and mine.exceeded:
             self.problems.append(f"Event {event.seq}: '{event.analyst}' used more than was granted.")
 
     def _refine(self, event: ChainedEvent, number: int) -> None:
@@ -297,16 +304,14 @@ class _Replay:
             self.problems.append(f"Event {event.seq} speaks of another charge than number {event.charge}.")
         known.update(event.facts, state=state.value, changed_at=event.at)
         if not state.held:
-            self._book(event, held=-event.amount, spent=event.amount if state.spent else 0)
+            self._book(event, event.charge or 0, spent=state.spent)
             for version, amount in self.losses[event.charge or 0].items():
                 self.promises[event.dataset, version].add(-amount, amount if state.spent else 0)
 
-    def _book(self, event: ChainedEvent, *, held: int, spent: int = 0) -> None:
-        for sums in (
-            self.datasets[event.dataset],
-            self.analysts.setdefault((event.dataset, event.analyst), _Sums()),
-        ):
-            sums.add(held, spent)
+    def _book(self, event: ChainedEvent, charge: int, *, held: bool = False, spent: bool = False) -> None:
+        account = self.analysts.setdefault((event.dataset, event.analyst), _Sums())
+        for sums, amount in ((self.datasets[event.dataset], event.amount), (account, self.debits[charge])):
+            sums.add(amount if held else -amount, amount if spent else 0)
 
     def _check_limits(self, event: ChainedEvent) -> None:
         dataset = self.datasets[event.dataset]

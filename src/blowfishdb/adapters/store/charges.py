@@ -20,7 +20,16 @@ from sqlalchemy import BindParameter, ColumnElement, Connection, Row, bindparam,
 
 from blowfishdb.adapters.store.chain import append, canonical, digest
 from blowfishdb.adapters.store.releases import enter_release
-from blowfishdb.adapters.store.tables import accounts, budgets, catalogue, charges, heads, losses, promises
+from blowfishdb.adapters.store.tables import (
+    accounts,
+    budgets,
+    catalogue,
+    charges,
+    events,
+    heads,
+    losses,
+    promises,
+)
 from blowfishdb.adapters.store.values import (
     Budget,
     Charge,
@@ -62,6 +71,7 @@ _KEPT: Final = (
 )
 _ANY_PROMISE: Final = select(promises.c.version).where(promises.c.dataset == _DATASET).limit(1)
 _LOSSES: Final = select(losses).where(losses.c.charge == _NUMBER)
+_BODY: Final = select(events.c.body).where(events.c.seq == _NUMBER)
 _CHARGE: Final = select(charges).where(charges.c.id == _NUMBER)
 _HEAD: Final = select(heads.c.seq, heads.c.hash)
 _NEWEST_POLICY: Final = select(func.max(catalogue.c.version)).where(
@@ -130,16 +140,18 @@ def sum_of_grants(connection: Connection, dataset: str) -> Epsilon | None:
     return None if granted is None else Epsilon.from_nano(int(granted))
 
 
-def check_affordable(connection: Connection, dataset: str, user: str, amount: Epsilon) -> None:
-    """The dataset can lose ``amount`` more, and the user may spend it."""
-    budget = read_budget(connection, dataset)
-    if not amount:
+def check_affordable(
+    connection: Connection, dataset: str, user: str, amount: Epsilon, losses: Mapping[int, Epsilon]
+) -> None:
+    """The dataset can lose ``amount`` more, and the user may spend what is lost under any promise."""
+    budget, needed = read_budget(connection, dataset), debit(amount, losses)
+    if not needed:
         return
     left = left_of_grant(connection, dataset, user)
-    if left is not None and amount > left and left <= budget.remaining:
+    if left is not None and needed > left and (left <= budget.remaining or amount <= budget.remaining):
         raise BudgetExhausted(
-            f"The grant of '{user}' on '{dataset}' does not reach: needs {amount}, {left} left.",
-            needed=amount,
+            f"The grant of '{user}' on '{dataset}' does not reach: needs {needed}, {left} left.",
+            needed=needed,
             left=left,
             fixes=("a less accurate answer", "ask the curator for a larger grant"),
         )
@@ -150,6 +162,11 @@ def check_affordable(connection: Connection, dataset: str, user: str, amount: Ep
             left=budget.remaining,
             fixes=("a less accurate answer", "an answer that is already stored", "ask the curator for more"),
         )
+
+
+def debit(amount: Epsilon, losses: Mapping[int, Epsilon]) -> Epsilon:
+    """What an analyst pays for a charge: the largest loss, under the policy of today or a kept promise."""
+    return max(amount, *losses.values(), amount)
 
 
 def left_of_grant(connection: Connection, dataset: str, user: str) -> Epsilon | None:
@@ -170,12 +187,15 @@ def set_grant(connection: Connection, dataset: str, user: str, amount: Epsilon) 
         connection.execute(accounts.insert().values(row))
 
 
-def book(connection: Connection, dataset: str, user: str, *, held: int = 0, spent: int = 0) -> None:
-    """Add to the sums of a dataset and of a user, in nano-ε."""
-    more = {"of_dataset": dataset, "more_held": held, "more_spent": spent}
-    connection.execute(_BOOK_BUDGET, more)
-    known = connection.execute(_BOOK_ACCOUNT, {**more, "of_analyst": user})
-    if not known.rowcount:  # the first charge of this user
+def book(connection: Connection, dataset: str, *, held: int, spent: int = 0) -> None:
+    """Add to the sums of a dataset, in nano-ε."""
+    connection.execute(_BOOK_BUDGET, {"of_dataset": dataset, "more_held": held, "more_spent": spent})
+
+
+def book_account(connection: Connection, dataset: str, user: str, *, held: int, spent: int = 0) -> None:
+    """Add to the sums of a user, in nano-ε."""
+    more = {"of_dataset": dataset, "of_analyst": user, "more_held": held, "more_spent": spent}
+    if not connection.execute(_BOOK_ACCOUNT, more).rowcount:  # the first charge of this user
         row = {"dataset": dataset, "analyst": user, "spent": spent, "held": held}
         connection.execute(accounts.insert(), row)
 
@@ -393,8 +413,10 @@ def open_charge(
     if refines is not None:
         once_only["refines"] = refines
     facts |= once_only
+    paid = debit(amount, losses)
     if losses:
         facts["losses"] = {str(version): loss.nano for version, loss in losses.items()}
+        facts["debit"] = paid.nano
     number = append(
         connection,
         at=at,
@@ -428,7 +450,8 @@ def open_charge(
         **once_only,
     }
     connection.execute(charges.insert(), row)
-    book(connection, dataset, user, held=amount.nano)
+    book(connection, dataset, held=amount.nano)
+    book_account(connection, dataset, user, held=paid.nano)
     hold_losses(connection, dataset, number, losses)
     moment = datetime.fromisoformat(at)
     head = Head(*connection.execute(_HEAD).one())
@@ -476,9 +499,19 @@ def enter(
     if answer is not None:
         enter_release(connection, row.dataset, row.id, seq, answer)
     if not to.held:
-        book(connection, row.dataset, row.analyst, held=-row.amount, spent=row.amount if to.spent else 0)
+        book(connection, row.dataset, held=-row.amount, spent=row.amount if to.spent else 0)
+        paid = debited(connection, row)
+        book_account(connection, row.dataset, row.analyst, held=-paid, spent=paid if to.spent else 0)
         end_losses(connection, row.dataset, row.id, spent=to.spent)
     return replace(charge_of(row), state=to, changed_at=datetime.fromisoformat(at), reason=reason)
+
+
+def debited(connection: Connection, row: Row[Any]) -> int:
+    """What was held of an account for a charge, in nano-ε: as its first event says, else its amount."""
+    if connection.execute(_LOSSES, {"of_number": row.id}).first() is None:
+        return int(row.amount)
+    facts = json.loads(connection.execute(_BODY, {"of_number": row.id}).scalar_one())
+    return int(facts.get("debit", row.amount))
 
 
 def abandon(connection: Connection, row: Row[Any], now: Callable[[], str], restored: bool) -> Charge:

@@ -118,6 +118,11 @@ class Ledger(Record):
         """The budget of a dataset."""
         return self._store.recalled(("budget", dataset), lambda read: read_budget(read, dataset))
 
+    def granted(self, dataset: str, user: str) -> Epsilon | None:
+        """What is left of the grant of ``user``; None if nobody has one."""
+        key = ("granted", dataset, user)
+        return self._store.recalled(key, lambda read: left_of_grant(read, dataset, user))
+
     def left(self, dataset: str, user: str) -> Epsilon:
         """What ``user`` could still reserve: of the budget, and of the grant if there are any."""
 
@@ -241,7 +246,7 @@ class Ledger(Record):
         if asked.refines is not None:
             check_refinable(connection, asked.refines)
         check_promises(connection, asked.dataset, asked.version, asked.losses)
-        check_affordable(connection, asked.dataset, asked.user, asked.amount)
+        check_affordable(connection, asked.dataset, asked.user, asked.amount, asked.losses)
         return open_charge(
             connection,
             at=stamp(self._clock),
