@@ -12,7 +12,7 @@ import pytest
 import blowfishdb as bf
 from blowfishdb.adapters.backends.base import Prepared
 from blowfishdb.adapters.store.ledger import Ledger
-from blowfishdb.core.errors import BudgetExhausted, SourceError
+from blowfishdb.core.errors import BudgetExhausted, MaxCostExceeded, SourceError
 from blowfishdb.workspace.embedded import Workspace
 from tests.engine.stages import just_before
 
@@ -155,4 +155,23 @@ def test_what_was_not_read_when_a_plan_fails_is_given_back(opened: Opened) -> No
         states = [charge.state.value for charge in ws._ledger.charges("t")]
         assert states == ["settled", "lost", "void"]
         assert ws.budget("t").spent == bf.Epsilon(1) and not ws.budget("t").held
+        assert ws.verify() == []
+
+
+def test_beside_an_earlier_promise_the_most_is_quoted_and_limited(opened: Opened) -> None:
+    """What is free under the policy of today loses under the earlier one, and is charged with the rest."""
+    domain = bf.Domain(a=bf.Integer(0, 6), b=bf.Integer(0, 2))
+    near = {"a": bf.graphs.Threshold(7, 1), "b": bf.graphs.Explicit(3, ())}
+    with opened(domain, bf.Policy.differential_privacy(domain), "2") as ws:
+        ws["t"]["a"].histogram().spend("0.1").ask()
+        ws["t"].publish(bf.Policy.by_column(domain, near), confirm=True)
+        both = ws.plan(ws["t"]["a"].cumulative().spend("0.3"), ws["t"]["b"].histogram().spend("0.2"))
+        quotes = both.quotes()
+        assert quotes.epsilon < quotes.most <= bf.Epsilon("0.5")
+        assert "Under earlier promises that are kept it costs up to ε = 0." in quotes.sentence
+        with pytest.raises(MaxCostExceeded):
+            both.ask(max_cost=quotes.epsilon)
+        before = ws["t"].kept[0].remaining
+        both.ask(max_cost=quotes.most)
+        assert before - ws["t"].kept[0].remaining == quotes.most
         assert ws.verify() == []

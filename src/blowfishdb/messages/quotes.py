@@ -284,10 +284,12 @@ class TogetherQuote(Message):
     _nano = True
 
     parts: tuple[QuotedTogether, ...]
+    most: Epsilon = Epsilon(0)
+    """The most that all of them cost under any promise: what ``max_cost`` limits."""
 
     @property
     def epsilon(self) -> Epsilon:
-        """What all of them cost together."""
+        """What all of them cost together, under the policies of today."""
         return sum((part.epsilon for part in self.parts), Epsilon(0))
 
     @property
@@ -300,7 +302,8 @@ class TogetherQuote(Message):
         """What all of them cost, and what that saves."""
         saved = f", instead of ε {self.alone:.3g} one by one" if self.epsilon < self.alone else ""
         total = f"ε = {self.epsilon:.3g}" if self.epsilon else "nothing"
-        return f"Together this costs {total}{saved}."
+        beside = f" Under earlier promises that are kept it costs up to ε = {self.most:.3g}."
+        return f"Together this costs {total}{saved}.{beside if self.most > self.epsilon else ''}"
 
     def __str__(self) -> str:
         return "\n".join((self.sentence, *(f"  {part.words}" for part in self.parts)))

@@ -208,23 +208,35 @@ def told_apart(version: int) -> PolicyConflict:
     )
 
 
+def lost_under(quotes: Sequence[Quote]) -> dict[tuple[str, int], Epsilon]:
+    """What questions lose together under every promise that is still kept, by dataset and version.
+
+    Without those that would tell apart what a promise hides: they are refused.
+    """
+    lost: dict[tuple[str, int], Epsilon] = defaultdict(lambda: Epsilon(0))
+    for quote in quotes:
+        for promise in quote.promises:
+            lost[quote.dataset, promise.version] += promise.epsilon or Epsilon(0)
+    return lost
+
+
 def check_promises(quotes: Sequence[Quote]) -> None:
     """Questions fit together under every promise that is still kept, before any of them is answered."""
-    needed: dict[tuple[str, int], Epsilon] = defaultdict(lambda: Epsilon(0))
+    left = {}
     for quote in quotes:
         for promise in quote.promises:
             if promise.epsilon is None:
                 raise told_apart(promise.version)
-            here = quote.dataset, promise.version
-            needed[here] += promise.epsilon
-            if needed[here] > promise.remaining:
-                raise BudgetExhausted(
-                    f"Policy version {promise.version} of '{quote.dataset}' is still promised. Under it "
-                    f"these questions may cost {needed[here]:.3g}, but only {promise.remaining:.3g} is left.",
-                    needed=needed[here],
-                    left=promise.remaining,
-                    fixes=("fewer questions at once", "larger errors", "ask the curator to withdraw it"),
-                )
+            left[quote.dataset, promise.version] = promise.remaining
+    for (dataset, version), needed in lost_under(quotes).items():
+        if needed > left[dataset, version]:
+            raise BudgetExhausted(
+                f"Policy version {version} of '{dataset}' is still promised. Under it "
+                f"these questions may cost {needed:.3g}, but only {left[dataset, version]:.3g} is left.",
+                needed=needed,
+                left=left[dataset, version],
+                fixes=("fewer questions at once", "larger errors", "ask the curator to withdraw it"),
+            )
 
 
 @final

@@ -132,13 +132,13 @@ class Service(Prices):
         paid = sum((answer.receipt.epsilon for answer in answers.values()), Epsilon(0))
         left = [number for number in range(len(requests)) if number not in answers]
         settled = settle_on(self, [self.resolved(requests[number], self.ask) for number in left])
-        _check_cost(settled.cost + paid, max_cost)
+        _check_cost(settled.most + paid, max_cost)
         self._check_together(settled, requests[0].user)
         answers |= {left[number]: answer for number, answer in self._made(settled).items()}
         basket = Basket({answer.number for answer in answers.values()})
         for number in left:
             if number not in answers:
-                free = replace(requests[number], max_cost=max_cost and max_cost - paid - settled.cost)
+                free = replace(requests[number], max_cost=max_cost and max_cost - paid - settled.most)
                 answers[number] = self.ask(free, together=basket)
                 basket.charges.add(answers[number].number)
         return [answers[number] for number in range(len(requests))]

@@ -25,7 +25,7 @@ from blowfishdb.mechanisms.together import Together, Wanted, plan_together
 from blowfishdb.messages.questions import Request
 from blowfishdb.messages.quotes import Quote, QuotedTogether, TogetherQuote
 from blowfishdb.service.identity import identity
-from blowfishdb.service.policies import past_loss
+from blowfishdb.service.policies import lost_under, past_loss
 from blowfishdb.service.prices import Prices
 from blowfishdb.service.records import DatasetEntry
 from blowfishdb.service.reuse import Basket
@@ -140,6 +140,14 @@ class Settled:
         """What all of it costs."""
         return sum(self.due.values(), _NOTHING)
 
+    @property
+    def most(self) -> Epsilon:
+        """The most that it costs under any promise, of every dataset."""
+        largest = dict(self.by_dataset())
+        for (dataset, _), lost in lost_under(self.quotes).items():
+            largest[dataset] = max(largest.get(dataset, _NOTHING), lost)
+        return sum(largest.values(), _NOTHING)
+
     def by_dataset(self) -> dict[str, Epsilon]:
         """What every dataset is charged."""
         due: dict[str, Epsilon] = defaultdict(lambda: _NOTHING)
@@ -150,7 +158,8 @@ class Settled:
     @property
     def quote(self) -> TogetherQuote:
         """The same for people."""
-        return TogetherQuote(tuple(self._part(number, quote) for number, quote in enumerate(self.quotes)))
+        parts = tuple(self._part(number, quote) for number, quote in enumerate(self.quotes))
+        return TogetherQuote(parts, self.most)
 
     def _part(self, number: int, quote: Quote) -> QuotedTogether:
         epsilon = self.due.get(number, _NOTHING)
@@ -160,7 +169,7 @@ class Settled:
             shares = any(number in group.tasks and len(group.tasks) > 1 for group in self.groups)
             how = f"{self.tasks[number].mechanism}{', shared with the others' if shares else ''}"
         else:
-            how = "follows from the others" if quote.epsilon else "free"
+            how = "follows from the others" if quote.most else "free"
         return QuotedTogether(quote.dataset, quote.question, quote.promise, quote.epsilon, epsilon, how)
 
 
@@ -168,7 +177,7 @@ def settle_on(prices: Prices, requests: Sequence[Request]) -> Settled:
     """How questions are answered that are asked at once. Free; nothing is read and nothing written."""
     entries = [prices.datasets(request.dataset) for request in requests]
     quotes = tuple(prices.quote(request, more=False) for request in requests)
-    tasks = _tasks(prices, {number: requests[number] for number, quote in enumerate(quotes) if quote.epsilon})
+    tasks = _tasks(prices, {number: requests[number] for number, quote in enumerate(quotes) if quote.most})
     one_by_one = Settled.of([Alone({n: task}) for n, task in tasks.items()], entries, quotes)
     shared = [
         group
