@@ -284,7 +284,7 @@ class TogetherQuote(Message):
     _nano = True
 
     parts: tuple[QuotedTogether, ...]
-    most: Epsilon = Epsilon(0)
+    most: Epsilon
     """The most that all of them cost under any promise: what ``max_cost`` limits."""
 
     @property
