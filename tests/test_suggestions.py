@@ -33,7 +33,7 @@ SLIPS = [
     "SELECT region, MEDIAN(age) FROM salaries GROUP BY region",
     "SELECT AVG(age), MEDIAN(age) FROM salaries WHERE region = 'north'",
     "SELECT AVG(age) FILTER (WHERE region = 'north') FROM salaries",
-    "SELECT AVG(age) FROM salaries WHERE region = 'north' ORDER BY 1",
+    "SELECT AVG(age) FROM salaries WHERE region = 'north' LIMIT 0",
     "SELECT COUNT(*) FROM salaries WHERE age > salary",
     "SELECT COUNT(*) FROM salaries WHERE age = NULL",
 ]

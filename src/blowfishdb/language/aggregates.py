@@ -20,9 +20,12 @@ from blowfishdb.core.domain.attributes import Category, Integer, Real
 from blowfishdb.core.domain.dates import Date
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.domain.predicates import Everything, Predicate
-from blowfishdb.core.errors import InvalidQuestion, UnsupportedSql
-from blowfishdb.core.questions.aggregates import Measure
+from blowfishdb.core.errors import InvalidQuestion, InvalidWorkload, UnsupportedSql
+from blowfishdb.core.questions.aggregates import SPREADS, Measure
+from blowfishdb.core.questions.arrangement import Having
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
+from blowfishdb.core.questions.numbers import Number
+from blowfishdb.language.arrangement import Meant, NumberReader
 from blowfishdb.language.condition import condition_of, condition_text
 from blowfishdb.language.grouping import computed, cut_text, is_computed
 from blowfishdb.language.text import (
@@ -52,12 +55,11 @@ _SOURCES: tuple[tuple[str, str], ...] = (
 )
 _CLAUSES: tuple[tuple[str, str], ...] = (
     ("distinct", "DISTINCT would show which values occur in the data."),
-    ("offset", "OFFSET skips rows, and the answer has bins instead of rows."),
     ("qualify", "QUALIFY is about window functions, which compare rows with each other."),
     ("windows", "Window functions compare rows with each other."),
     ("into", "INTO writes, and a question only reads."),
 )
-_KNOWN = frozenset({"expressions", "from_", "where", "group", "having", "order", "limit"})
+_KNOWN = frozenset({"expressions", "from_", "where", "group", "having", "order", "limit", "offset"})
 
 
 @final
@@ -143,13 +145,11 @@ def refuse_clauses(tree: exp.Expr, source: SelectContext) -> None:
     column = source.first_column(tree)
     for clause, reason in _CLAUSES:
         if tree.args.get(clause):
-            tails = {"distinct": " HAVING COUNT(*) > 0", "offset": " ORDER BY COUNT(*) DESC LIMIT 10"}
-            raise source.refuse(reason, source.counted(source.key(column), tail=tails.get(clause, "")))
+            tail = " HAVING COUNT(*) > 0" if clause == "distinct" else ""
+            raise source.refuse(reason, source.counted(source.key(column), tail=tail))
     for clause, value in tree.args.items():
         if value and clause not in _KNOWN:
             raise source.refuse(f"{clause.rstrip('_').upper()} is not part of a question.")
-    for node in tree.find_all(exp.Window):
-        raise refuse_window(node, source)
 
 
 def refuse_window(node: exp.Expr, source: SelectContext) -> UnsupportedSql:
@@ -219,6 +219,7 @@ def refuse_quantile(asked: QuestionForm, keys: list[str], source: SelectContext)
 
 _QUANTILES = (exp.Quantile, exp.ApproxQuantile, exp.PercentileCont, exp.PercentileDisc)
 _MORE_QUANTILES = ("QUANTILE_CONT", "QUANTILE_DISC", "APPROX_PERCENTILE")
+_MEASURES: dict[type[exp.Expr], str] = {exp.Count: "count", exp.Sum: "sum", exp.Avg: "mean"}
 _WORDS = {"count": "COUNT", "sum": "SUM", "mean": "AVG", "variance": "VARIANCE", "stddev": "STDDEV"}
 
 
@@ -286,28 +287,88 @@ def _width(node: exp.Expr, name: str, source: SelectContext) -> Any:
 
 def aggregate(node: exp.Expr, source: SelectContext) -> QuestionForm:
     """The question that one expression of the select list asks about all rows."""
-    where = source.where
+    asked = quantiles(node, source)
+    if asked is not None:
+        return asked
+    measure = measure_in(node, source)
+    if measure is None:
+        raise refuse_aggregate(node, source)
+    if measure.of in SPREADS:
+        return QuestionForm("aggregates", (), source.where, measures=(measure,))
+    columns = () if measure.column is None else (ColumnForm(measure.column),)
+    return QuestionForm(measure.of, columns, source.where)
+
+
+def measure_in(node: exp.Expr, source: SelectContext) -> Measure | None:
+    """The aggregate that one expression is; None where it is none."""
     match node:
         case exp.Count() if is_count(node):
-            return QuestionForm("count", (), where)
-        case exp.Count() if isinstance(node.this, exp.Column) and not node.expressions:
-            return QuestionForm("count", (key(node.this, source),), where)
-        case exp.Sum() if isinstance(node.this, exp.Column):
-            return QuestionForm("sum", (key(node.this, source),), where)
-        case exp.Avg() if isinstance(node.this, exp.Column):
-            return QuestionForm("mean", (key(node.this, source),), where)
-        case exp.Median() if is_key(node.this):
-            return QuestionForm("quantiles", (key(node.this, source),), where, shares=(0.5,))
+            return Measure("count")
+        case exp.Count() | exp.Sum() | exp.Avg() if (
+            isinstance(node.this, exp.Column) and not node.expressions
+        ):
+            return Measure(_MEASURES[type(node)], key(node.this, source).name)
         case exp.Variance() | exp.Stddev() | exp.StddevSamp() if isinstance(node.this, exp.Column):
-            measure = Measure(_SPREAD[type(node)], key(node.this, source).name)
-            return QuestionForm("aggregates", (), where, measures=(measure,))
+            return Measure(_SPREAD[type(node)], key(node.this, source).name)
         case exp.Filter():
             raise _filtered(node, source)
+    return None
+
+
+def quantiles(node: exp.Expr, source: SelectContext) -> QuestionForm | None:
+    """The quantiles that one expression asks for; None where it asks for none."""
+    if isinstance(node, exp.Median) and is_key(node.this):
+        return QuestionForm("quantiles", (key(node.this, source),), source.where, shares=(0.5,))
     quantile = _quantile(node)
     if quantile is None or not is_key(quantile[0]):
-        raise refuse_aggregate(node, source)
+        return None
     shares = tuple(map(_share, quantile[1]))
-    return QuestionForm("quantiles", (key(quantile[0], source),), where, shares=shares)
+    return QuestionForm("quantiles", (key(quantile[0], source),), source.where, shares=shares)
+
+
+@final
+class Released:
+    """The aggregates that a statement is told from, in the order in which they come up."""
+
+    def __init__(self, source: SelectContext, meant: Meant) -> None:
+        self.source = source
+        self.measures: list[Measure] = []
+        self._reader = NumberReader(self._told, meant)
+
+    def number(self, node: exp.Expr) -> Number:
+        """A number of the select list, of HAVING or of ORDER BY."""
+        number = self._reader.number(node)
+        if number is None:
+            windows = list(node.find_all(exp.Window))
+            raise refuse_window(windows[0], self.source) if windows else refuse_aggregate(node, self.source)
+        self._checked(number, node)
+        return number
+
+    def having(self, node: exp.Expr, keys: list[str]) -> Having:
+        """A condition on groups of ``keys``."""
+        having = self._reader.having(node)
+        if having is not None and any(number.told for number in having.numbers):
+            return having
+        fixes = (self.source.counted(*keys, tail=" HAVING COUNT(*) > 100"),) if keys else ()
+        raise self.source.refuse(f"{shown(node)}: HAVING compares aggregates with numbers.", *fixes)
+
+    def _told(self, node: exp.Expr) -> int | None:
+        measure = measure_in(node, self.source)
+        if measure is None:
+            return None
+        if measure not in self.measures:
+            self.measures.append(measure)
+        return self.measures.index(measure)
+
+    def _checked(self, number: Number, node: exp.Expr) -> None:
+        """What is no quotient of sums is refused, and so is what is computed from nothing."""
+        try:
+            told = number.told
+        except InvalidWorkload as error:
+            parts = ", ".join(map(measure_text, self.measures))
+            raise self.source.refuse(error.message, self.source.select(parts)) from None
+        if not told:
+            raise refuse_aggregate(node, self.source)
 
 
 def _filtered(node: exp.Filter, source: SelectContext) -> UnsupportedSql:
@@ -330,15 +391,6 @@ def aggregate_text(form: QuestionForm) -> str:
         return f"MEDIAN({column})"
     shares = ", ".join(str(number_text(share)) for share in form.shares)
     return f"QUANTILE({column}, {shares if len(form.shares) == 1 else f'[{shares}]'})"
-
-
-def measure_of(form: QuestionForm) -> Measure | None:
-    """An expression of the select list as an aggregate; None where it is none."""
-    if form.measures:
-        return form.measures[0]
-    if form.kind not in ("count", "sum", "mean"):
-        return None
-    return Measure(form.kind, form.columns[0].name if form.columns else None)
 
 
 def measure_text(measure: Measure) -> str:

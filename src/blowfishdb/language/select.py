@@ -26,24 +26,28 @@ from blowfishdb.core.errors import (
     InvalidQuestion,
     InvalidWorkload,
     UnknownDataset,
+    UnsupportedSql,
 )
-from blowfishdb.core.questions.aggregates import Measure
+from blowfishdb.core.questions.aggregates import SPREADS, Measure
+from blowfishdb.core.questions.arrangement import Arrangement, Compared, Having, OrderKey
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
+from blowfishdb.core.questions.numbers import Constant, Number, Told
 from blowfishdb.language.aggregates import (
+    Released,
     SelectContext,
     aggregate,
     aggregate_text,
-    is_count,
     is_key,
     key,
     key_text,
-    measure_of,
     measure_text,
+    quantiles,
     refuse_clauses,
     refuse_quantile,
     refuse_shape,
     refuse_statement,
 )
+from blowfishdb.language.arrangement import how_many
 from blowfishdb.language.condition import condition_of
 from blowfishdb.language.flattened import flattened
 from blowfishdb.language.text import name_text, number_from, shown, sql_tokens, sql_tree
@@ -247,20 +251,25 @@ class _Select:
 
     def form(self) -> QuestionForm:
         keys = self._keys()
-        asked = [aggregate(item, self.source) for item in self._items if not is_key(item)]
-        told = [measure_of(form) for form in asked]
-        measures = tuple(dict.fromkeys(each for each in told if each is not None))
-        if None in told and len(asked) > 1:
-            apart = tuple(dict.fromkeys(self._rewritten(form, keys) for form in asked))
-            raise self.source.refuse("One question at a time; each has a price of its own.", *apart)
-        if None in told and keys:
-            raise refuse_quantile(asked[0], list(map(key_text, keys)), self.source)
-        if not keys and len(measures) < 2:
-            return self._ungrouped(asked[:1])
+        items = [item for item in self.tree.expressions if not is_key(item.unalias())]
+        if not keys and any(is_key(item) for item in self._items):
+            raise self._ungrouped(bool(items))
+        quantile = self._quantile(items, keys)
+        if quantile is not None:
+            return quantile
         self._check_selected(keys)
-        if not measures or measures == (Measure("count"),):
-            return self._grouped(keys, counted=bool(asked))
-        return self._aggregated(measures, keys)
+        released = Released(self.source, self._named)
+        show = tuple((item.alias or shown(item), released.number(item.unalias())) for item in items)
+        arrangement = self._arrangement(show, keys, released)
+        measures = tuple(released.measures)
+        if not measures:
+            return self._uncounted(keys)
+        if not keys:
+            return replace(self._of_all_rows(measures), arrangement=self._single(arrangement, measures))
+        if measures != (Measure("count"),):
+            arrangement = arrangement.showing(len(measures))
+            return replace(self._aggregated(measures, keys), arrangement=arrangement)
+        return self._counted(keys, arrangement.showing(1))
 
     @property
     def _items(self) -> list[exp.Expr]:
@@ -275,11 +284,6 @@ class _Select:
             apart = (tuple(m for m in measures if m.column in (name, None)) for name in columns)
             fixes = (self._statement(each, keys) for each in apart)
             raise self.source.refuse("The aggregates of one question are of one column.", *fixes)
-        order = self.tree.args.get("order")
-        clauses = [clause for clause in ("having", "limit") if self.tree.args.get(clause)]
-        if clauses or not (order is None or self._as_declared(order, keys)):
-            whole = self._statement(measures, keys)
-            raise self.source.refuse("Every group is answered, in the declared order.", whole)
         everyone, named = Measure("count"), Measure("count", columns[0])
         if self.source.domain[columns[0]].may_drop and everyone in measures:
             counted = dict.fromkeys(named if each == everyone else each for each in measures)
@@ -297,21 +301,46 @@ class _Select:
 
     # --- without GROUP BY -------------------------------------------------------------------------
 
-    def _ungrouped(self, asked: list[QuestionForm]) -> QuestionForm:
+    def _ungrouped(self, asked: bool) -> UnsupportedSql:
+        """The refusal of columns that are not grouped."""
         columns = [key(item, self.source) for item in self._items if is_key(item)]
-        if columns:
-            keys = [key_text(c) if c.cut else self.source.key(c.name) for c in columns]
-            reason = "needs GROUP BY" if asked else "would show the rows; they can be counted"
-            name = name_text(columns[0].name)
-            raise self.source.refuse(f"{name} in the select list {reason}.", self.source.counted(*keys))
-        if not asked:
-            raise InvalidQuestion("The select list is empty.", fixes=(self.source.select("COUNT(*)"),))
-        (form,) = asked
-        for clause in ("having", "order", "limit"):
-            if self.tree.args.get(clause):
-                fix = self.source.select(aggregate_text(form))
-                raise self.source.refuse(f"A single number has no {clause.upper()}.", fix)
-        return form
+        keys = [key_text(c) if c.cut else self.source.key(c.name) for c in columns]
+        reason = "needs GROUP BY" if asked else "would show the rows; they can be counted"
+        name = name_text(columns[0].name)
+        return self.source.refuse(f"{name} in the select list {reason}.", self.source.counted(*keys))
+
+    def _of_all_rows(self, measures: tuple[Measure, ...]) -> QuestionForm:
+        """One number has a question of its own, several are aggregates."""
+        (first, *more) = measures
+        if more or first.of in SPREADS:
+            return self._aggregated(measures, [])
+        columns = () if first.column is None else (ColumnForm(first.column),)
+        return QuestionForm(first.of, columns, self.source.where)
+
+    def _single(self, arrangement: Arrangement, measures: tuple[Measure, ...]) -> Arrangement:
+        """One row is in order, and a LIMIT of one or more keeps it."""
+        cut = arrangement.offset > 0 or arrangement.limit == 0
+        if arrangement.having is not None or cut:
+            clause = "HAVING" if arrangement.having is not None else "LIMIT 0 and no OFFSET"
+            raise self.source.refuse(f"A single row has no {clause}.", self._statement(measures, []))
+        return Arrangement(arrangement.show).showing(len(measures))
+
+    def _quantile(self, items: list[exp.Expr], keys: list[ColumnForm]) -> QuestionForm | None:
+        """A question for quantiles, which stands alone; None where none is asked for."""
+        forms = [each for item in items if (each := quantiles(item.unalias(), self.source)) is not None]
+        if not forms:
+            return None
+        if len(items) > 1:
+            apart = (
+                each if each is not None else aggregate(item.unalias(), self.source)
+                for item, each in ((item, quantiles(item.unalias(), self.source)) for item in items)
+            )
+            statements = tuple(dict.fromkeys(self._rewritten(form, keys) for form in apart))
+            raise self.source.refuse("One question at a time; each has a price of its own.", *statements)
+        if keys:
+            raise refuse_quantile(forms[0], list(map(key_text, keys)), self.source)
+        self._single(self._arrangement((), keys, Released(self.source, self._named)), ())
+        return forms[0]
 
     # --- with GROUP BY ----------------------------------------------------------------------------
 
@@ -341,6 +370,10 @@ class _Select:
                 fix = self._counted_first(self.tree)
                 raise InvalidQuestion(f"There is no column {shown(node)} in the select list.", fixes=(fix,))
             return items[position - 1]
+        return self._named(node)
+
+    def _named(self, node: exp.Expr) -> exp.Expr:
+        """The expression of the select list that an alias stands for."""
         if isinstance(node, exp.Column) and not node.table and node.name not in self.source.domain:
             for item in self.tree.expressions:
                 if isinstance(item, exp.Alias) and item.alias.casefold() == node.name.casefold():
@@ -356,83 +389,81 @@ class _Select:
                 fix = self.source.counted(*map(key_text, _merged(keys, chosen)))
                 raise self.source.refuse(f"{shown(item)} is selected but not grouped.", fix)
 
-    def _grouped(self, keys: list[ColumnForm], *, counted: bool) -> QuestionForm:
-        columns, where = tuple(keys), self.source.where
-        having, order, limit = (self.tree.args.get(clause) for clause in ("having", "order", "limit"))
-        written = list(map(key_text, keys))
-        if having is not None:
-            if order is not None or limit is not None:
-                fix = self.source.counted(*written, tail=" HAVING COUNT(*) > 100")
-                raise self.source.refuse("HAVING stands alone, without ORDER BY and LIMIT.", fix)
-            self._check_single(written)
-            return QuestionForm("above", columns, where, limit=self._limit(having.this, written))
-        if limit is not None or (order is not None and self._by_count(order)):
-            self._check_single(written)
-            return QuestionForm("top", columns, where, count=self._most(order, limit, written))
-        if order is not None:
-            self._check_order(order, keys)
-        if not counted:
+    # --- how it is shown ---------------------------------------------------------------------------
+
+    def _arrangement(
+        self, show: tuple[tuple[str, Number], ...], keys: list[ColumnForm], released: Released
+    ) -> Arrangement:
+        """HAVING, ORDER BY, LIMIT and OFFSET never reach the database: what is released is arranged."""
+        args = self.tree.args
+        having, order = args.get("having"), args.get("order")
+        chosen = None if having is None else released.having(having.this, list(map(key_text, keys)))
+        ordered = (
+            [] if order is None else [self._order_key(each, keys, released) for each in order.expressions]
+        )
+        numbers = how_many(args.get("limit"), args.get("offset"))
+        if numbers is None:
             raise self.source.refuse(
-                "Values without their counts would show which occur in the data.",
-                self.source.counted(*written),
+                "LIMIT and OFFSET are whole numbers.",
+                self.source.counted(*map(key_text, keys), tail=" LIMIT 3")
+                if keys
+                else self.source.select("COUNT(*)"),
             )
-        return QuestionForm("histogram", columns, where)
+        order_keys = () if self._as_declared(ordered, keys) else tuple(ordered)
+        return Arrangement(show, chosen, order_keys, *numbers)
 
-    def _check_single(self, written: list[str]) -> None:
-        if len(written) > 1:
-            raise self.source.refuse(
-                "The fullest groups and those above a limit are about one column.",
-                self.source.counted(*written),
+    def _order_key(self, node: exp.Expr, keys: list[ColumnForm], released: Released) -> OrderKey:
+        wanted, descending = self._meant(node.this), bool(node.args.get("desc"))
+        if not is_key(wanted):
+            return OrderKey(released.number(wanted), descending)
+        column = key(wanted, self.source)
+        if column not in keys:
+            written = list(map(key_text, keys))
+            fix = (
+                self.source.counted(*written, tail=f" ORDER BY {written[0]}")
+                if keys
+                else self.source.select("COUNT(*)")
             )
+            raise self.source.refuse(f"{shown(wanted)}: groups are ordered by what they are of.", fix)
+        return OrderKey(column.name, descending)
 
-    def _limit(self, node: exp.Expr, written: list[str]) -> int | float:
-        """``COUNT(*) > 5000``."""
-        left, right = node.this, node.args.get("expression")
-        if isinstance(node, exp.LT):
-            left, right = right, left
-        counts = isinstance(left, exp.Column | exp.Count) and self._is_count(left)
-        number = number_from(right.this) if isinstance(right, exp.Literal) and not right.is_string else None
-        if isinstance(node, exp.GT | exp.LT) and counts and number is not None:
-            return number if isinstance(number, int) else float(number)
-        least = int(number) - 1 if isinstance(node, exp.GTE) and counts and number else 100
-        fix = self.source.counted(*written, tail=f" HAVING COUNT(*) > {least}")
-        raise self.source.refuse("HAVING is answered for COUNT(*) above a number.", fix)
-
-    def _by_count(self, order: exp.Expr) -> bool:
-        return any(self._is_count(wanted.this) for wanted in order.expressions)
-
-    def _is_count(self, node: exp.Expr) -> bool:
-        return is_count(self._meant(node))
-
-    def _most(self, order: exp.Expr | None, limit: exp.Expr | None, written: list[str]) -> int:
-        """``ORDER BY COUNT(*) DESC LIMIT 3``."""
-        keys = [] if order is None else order.expressions
-        fullest = len(keys) == 1 and self._is_count(keys[0].this) and bool(keys[0].args.get("desc"))
-        rows = limit.expression if isinstance(limit, exp.Limit) and not limit.expressions else None
-        number = number_from(rows.this) if isinstance(rows, exp.Literal) and not rows.is_string else None
-        if fullest and isinstance(number, int) and not limit.args.get("limit_options"):  # type: ignore[union-attr]
-            return number
-        many = number if isinstance(number, int) and number > 0 else 10
-        raise self.source.refuse(
-            "Some groups can be asked for if they are the fullest ones: ORDER BY COUNT(*) DESC and LIMIT.",
-            self.source.counted(*written, tail=f" ORDER BY COUNT(*) DESC LIMIT {many}"),
-            self.source.counted(*written),
+    def _as_declared(self, order: list[OrderKey], keys: list[ColumnForm]) -> bool:
+        """Whether groups come in this order anyway."""
+        if len(order) > len(keys):
+            return False
+        return all(
+            one.by == column.name
+            and not one.descending
+            and column.groups is None
+            and self.source.domain[column.name].ordered
+            for one, column in zip(order, keys, strict=False)
         )
 
-    def _check_order(self, order: exp.Expr, keys: list[ColumnForm]) -> None:
-        """Bins come in the order of their columns; any other order is refused."""
-        if not self._as_declared(order, keys):
-            fix = self.source.counted(*map(key_text, keys))
-            raise self.source.refuse("Groups come in the declared order of their columns.", fix)
+    def _counted(self, keys: list[ColumnForm], arrangement: Arrangement) -> QuestionForm:
+        """Counts of groups; the fullest of one column, and those above a number, have their own promise."""
+        columns, where = tuple(keys), self.source.where
+        listed = QuestionForm("histogram", columns, where, arrangement=arrangement)
+        if len(keys) > 1 or arrangement.show or arrangement.offset:
+            return listed
+        rows = Told(0)
+        if arrangement.order == (OrderKey(rows, descending=True),) and arrangement.having is None:
+            return (
+                listed
+                if arrangement.limit is None
+                else QuestionForm("top", columns, where, count=arrangement.limit)
+            )
+        above = _above(arrangement.having)
+        alone = not arrangement.order and arrangement.limit is None
+        return QuestionForm("above", columns, where, limit=above) if above is not None and alone else listed
 
-    def _as_declared(self, order: exp.Expr, keys: list[ColumnForm]) -> bool:
-        """Whether groups come in this order anyway."""
-        for position, wanted in enumerate(order.expressions):
-            node = self._meant(wanted.this)
-            same = position < len(keys) and is_key(node) and key(node, self.source) == keys[position]
-            if not same or wanted.args.get("desc") or not self.source.domain[keys[position].name].ordered:
-                return False
-        return True
+    def _uncounted(self, keys: list[ColumnForm]) -> NoReturn:
+        """Groups without a number of them."""
+        if not keys:
+            raise InvalidQuestion("The select list is empty.", fixes=(self.source.select("COUNT(*)"),))
+        raise self.source.refuse(
+            "Values without their counts would show which occur in the data.",
+            self.source.counted(*map(key_text, keys)),
+        )
 
     def _rewritten(self, form: QuestionForm, keys: list[ColumnForm]) -> str:
         """One of several aggregates as a statement of its own."""
@@ -446,3 +477,11 @@ def _merged(keys: list[ColumnForm], more: ColumnForm) -> list[ColumnForm]:
     if any(key.name == more.name for key in keys):
         return [more if key.name == more.name else key for key in keys]
     return [*keys, more]
+
+
+def _above(having: Having | None) -> int | float | None:
+    """``COUNT(*) > 5000``."""
+    match having:
+        case Compared(">", Told(0), Constant(limit)) | Compared("<", Constant(limit), Told(0)):
+            return int(limit) if limit.denominator == 1 else float(limit)
+    return None

@@ -26,6 +26,7 @@ from blowfishdb.core.errors import InvalidBins, InvalidInput, InvalidQuestion
 from blowfishdb.core.questions.aggregates import MEASURES, SPREADS, Measure
 from blowfishdb.core.questions.clusters import USUAL_ITERATIONS
 from blowfishdb.core.questions.form import KINDS, ColumnForm, QuestionForm
+from blowfishdb.language.arrangement import read_tail, short_measure_text, tail_of, tail_text
 from blowfishdb.language.condition import condition, condition_text
 from blowfishdb.language.text import (
     LONGEST,
@@ -144,17 +145,19 @@ def question_text(form: QuestionForm) -> str:
         parts = [name_text(column.name), *details, *_cut_text(column)]
     else:
         parts = [*map(column_text, form.columns), *details]
-    where = "" if isinstance(form.where, Everything) else f" where {condition_text(form.where)}"
-    return f"{name}({', '.join(parts)}){where}"
+    return f"{name}({', '.join(parts)}){_where_text(form)}{tail_text(form)}"
+
+
+def _where_text(form: QuestionForm) -> str:
+    return "" if isinstance(form.where, Everything) else f" where {condition_text(form.where)}"
 
 
 def _aggregates_text(form: QuestionForm) -> str:
     told = form.measures or (Measure(form.kind, form.columns[0].name),)
-    listed = ", ".join(f"{each.of}({'' if each.column is None else name_text(each.column)})" for each in told)
+    listed = ", ".join(map(short_measure_text, told))
     groups = ", ".join(map(column_text, form.columns if form.measures else ()))
     size = "" if form.group_size is None else f" for groups of {form.group_size}"
-    where = "" if isinstance(form.where, Everything) else f" where {condition_text(form.where)}"
-    return f"{listed}{f' by {groups}' if groups else ''}{size}{where}"
+    return f"{listed}{f' by {groups}' if groups else ''}{size}{_where_text(form)}{tail_text(form)}"
 
 
 def _numbers(form: QuestionForm) -> list[tuple[str, object]]:
@@ -273,19 +276,28 @@ class _Reader:
         while told and self.words.takes(","):
             told.append(self._next_measure())
         groups, size = self._groups_of(name) if told else ((), None)
-        where: Predicate = Everything()
-        if self.words.is_name("where"):
-            where = condition(self.words.rest(), self.domain)
-        elif self.words.next.kind != "end":
-            self._wrong(name, "'by', 'where' or the end" if told else "'where' or the end")
+        where, tail = self._rows_and_tail(name, in_groups=bool(told))
         if len(told) > 1 or groups or name in SPREADS:
-            return aggregates_form(tuple(self._measure(*each) for each in told), groups, where, size)
+            form = aggregates_form(tuple(self._measure(*each) for each in told), groups, where, size)
+            return read_tail(tail, form, self.domain)
         form = self._form(name, arguments, where)
         if size is not None and name != "mean":
             raise InvalidQuestion(
                 "Groups of a size are said of means.", fixes=(_example("mean", self.domain),)
             )
-        return form if size is None else replace(form, group_size=size)
+        return read_tail(tail, form if size is None else replace(form, group_size=size), self.domain)
+
+    def _rows_and_tail(self, name: str, *, in_groups: bool) -> tuple[Predicate, str]:
+        """Which rows, and how the answer is shown: both are SQL."""
+        words = self.words
+        if words.is_name("where"):
+            typed, tail = tail_of(words.rest())
+            return condition(typed, self.domain), tail
+        if any(map(words.is_name, ("having", "order", "limit", "offset"))):
+            return Everything(), words.typed[words.next.start :]
+        if words.next.kind != "end":
+            self._wrong(name, "'by', 'where' or the end" if in_groups else "'where' or the end")
+        return Everything(), ""
 
     # --- aggregates -------------------------------------------------------------------------------
 

@@ -132,6 +132,8 @@ class Answer(Message):
     """Of aggregates: which, in words; several are the last axis, and so is one of all rows."""
     group_size: int | None = None
     """Of aggregates: how many rows a group has at least whose error is promised."""
+    listed: bool = False
+    """Whether labels name group after group, as they were asked to be shown; else all combinations are."""
 
     @property
     def number(self) -> int:
@@ -191,10 +193,27 @@ class Answer(Message):
         """The answer as columns: bins, tidy values, noise intervals if promised, and which are exact."""
         if self.places is not None:
             return self._cluster_columns(self.places)
-        names = list(zip(*itertools.product(*self.labels), strict=True))
+        names = list(zip(*self.bins, strict=True)) or [()] * len(self.headings)
         bins = {axis: list(column) for axis, column in zip(self.headings, names, strict=True)}
         band = {} if self.band is None else dict(zip(("low", "high"), self.band, strict=True))
         return {**bins, "value": self.values, **band, "exact": self.exact}
+
+    @property
+    def arranged(self) -> bool:
+        """Whether it is shown otherwise than it was released: other numbers, some groups, another order."""
+        return bool(self.form.get("arrangement"))
+
+    @property
+    def groups(self) -> list[tuple[str, ...]]:
+        """The groups in words, the parts along each column; one without a name if there is no column."""
+        labels = self.labels[:-1] if self.measured_last else self.labels
+        return list(zip(*labels, strict=True) if self.listed else itertools.product(*labels))
+
+    @property
+    def bins(self) -> list[tuple[str, ...]]:
+        """What each value is of, in words: its group, and which aggregate it is where there are several."""
+        told = [(name,) for name in self.labels[-1]] if self.measured_last else [()]
+        return [(*group, *name) for group in self.groups for name in told]
 
     def _cluster_columns(self, places: Places) -> dict[str, Any]:
         """A row for each cluster; a column of the data that is called like one of ours gets a mark."""
@@ -391,7 +410,7 @@ def _check_same(first: Answer, second: Answer) -> None:
                 f"These answers are about different {what}: {one}, and {other}.",
                 fixes=(f"ask one of them again for {one}",),
             )
-    if first.labels == second.labels:
+    if (first.labels, first.listed) == (second.labels, second.listed):
         return
     for axis, (here, there) in enumerate(itertools.zip_longest(first.labels, second.labels, fillvalue=())):
         if here != there:

@@ -104,6 +104,24 @@ class Request:
                 "This question does not say how accurate the answer must be.",
                 fixes=("accurate_to(50, confidence=0.95)", "spend(epsilon='0.1')"),
             )
+        arrangement, accuracy = self.form.arrangement, self.terms.accuracy
+        if arrangement.show and self.terms.mechanism is not None:
+            raise NoGuarantee(
+                "Numbers are computed from noise intervals, and this mechanism may promise none.",
+                fixes=("leave out the mechanism",),
+            )
+        alone = accuracy is not None and not accuracy.simultaneous
+        if alone and (arrangement.by_numbers or arrangement.show):
+            raise NoGuarantee(
+                "What is chosen by noisy numbers, or computed from several, needs an error that all of them "
+                "keep at once.",
+                fixes=("leave out EACH",),
+            )
+
+    @property
+    def whole(self) -> Request:
+        """The question, whatever is shown of its answer."""
+        return replace(self, form=self.form.whole)
 
     @property
     def counts(self) -> Question:

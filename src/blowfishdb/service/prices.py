@@ -117,6 +117,7 @@ class Prices(ABC):
 
     def resolved(self, request: Request, ask: Callable[[Request], Answer] | None = None) -> Request:
         """The question with what its price depends on: the bins of quantiles, how many rows a mean has."""
+        request = request.whole
         if request.form.kind == "quantiles":
             return in_usual_bins(request, self.datasets(request.dataset).policy)
         if needs_size(request):

@@ -41,6 +41,7 @@ from blowfishdb.core.questions.projection import Projected
 from blowfishdb.mechanisms.best import KnownAnswers
 from blowfishdb.mechanisms.reuse import Label, Offer
 from blowfishdb.messages.answers import Answer, PaidUnder, Receipt
+from blowfishdb.messages.arranged import arranged
 from blowfishdb.messages.questions import Request
 from blowfishdb.messages.quotes import TogetherQuote
 from blowfishdb.service.identity import counted, identity
@@ -75,7 +76,8 @@ class Service(Prices):
         ``together``: questions that were settled on together with this one, before any answer. A refresh in
         another process while it is being planned is no reason to refuse it: it is planned anew.
         """
-        return self._persistently([request], lambda: self._asked(request, together))
+        whole = request.whole
+        return self._shown(self._persistently([whole], lambda: self._asked(whole, together)), request)
 
     def _persistently(self, requests: Sequence[Request], attempt: Callable[[], Result]) -> Result:
         """The result of an attempt that is made anew while others refine, or rows are declared anew."""
@@ -117,7 +119,14 @@ class Service(Prices):
         Charged as a whole or not at all: refused if that exceeds ``max_cost`` or the budget. Of rows that are
         declared anew meanwhile it is planned anew.
         """
-        return self._persistently(requests, lambda: self._asked_together(requests, max_cost))
+        whole = [request.whole for request in requests]
+        answers = self._persistently(whole, lambda: self._asked_together(whole, max_cost))
+        return [self._shown(answer, request) for answer, request in zip(answers, requests, strict=True)]
+
+    def _shown(self, answer: Answer, request: Request) -> Answer:
+        """An answer as it was asked to be shown; what is stored of it is whole."""
+        form = request.form
+        return arranged(answer, form, self.datasets(request.dataset).domain) if form.arrangement else answer
 
     def quote_all(self, requests: Sequence[Request]) -> TogetherQuote:
         """What questions would cost that are settled on together. Free, like every quote."""

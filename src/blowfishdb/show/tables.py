@@ -68,7 +68,7 @@ def answer_table(answer: Answer, *, raw: bool = False, most: int | None = None) 
         columns[_INTERVAL] = intervals(band, exact, digits)
     if raw and len(answer.raw) == len(answer.values):
         columns["raw release"] = [amount(value, digits) for value in answer.raw[:most].tolist()]
-    bins = itertools.islice(itertools.product(*answer.labels), most)
+    bins = answer.bins[:most]
     rows = tuple((*names, *cells) for names, *cells in zip(bins, *columns.values(), strict=True))
     numbers = tuple(range(len(headings), len(headings) + len(columns)))
     return Table(answer.receipt.question, (*headings, *columns), rows, notes, numbers)
@@ -106,11 +106,6 @@ def aggregated(answer: Answer) -> list[Aggregated]:
     ]
 
 
-def group_names(answer: Answer) -> list[tuple[str, ...]]:
-    """The groups of aggregates, the parts along each column; one without a name if these are of all rows."""
-    return list(itertools.product(*(answer.labels[:-1] if answer.measured_last else answer.labels)))
-
-
 def one_by_one(answer: Answer) -> list[Table]:
     """A table for each aggregate, where there is no room for all of them beside each other."""
     return [_aggregate_table(answer, [each], (), None) for each in aggregated(answer)]
@@ -127,7 +122,7 @@ def _aggregate_table(
         )
         for each in told
     ]
-    groups = group_names(answer)
+    groups = answer.groups
     if groups == [()]:
         rows = tuple(
             (each.title, *(texts[0] for texts in both)) for each, both in zip(told, cells, strict=True)
@@ -136,7 +131,7 @@ def _aggregate_table(
     columns = [texts for both in cells for texts in both]
     rows = tuple((*names, *texts) for names, *texts in zip(groups, *columns, strict=True))[:most]
     headings = [heading for each in told for heading in (each.title, _INTERVAL)]
-    named = answer.axes[: len(groups[0])]
+    named = answer.axes[:-1] if answer.measured_last else answer.axes
     numbers = tuple(range(len(named), len(named) + len(headings)))
     return Table(answer.receipt.question, (*named, *headings), rows, notes, numbers)
 
@@ -363,7 +358,7 @@ def comparison_table(comparison: Comparison) -> Table:
 
 def bin_names(answer: Answer) -> tuple[str, ...]:
     """Each bin in words, the parts along several axes in one text."""
-    return tuple(" · ".join(parts) for parts in itertools.product(*answer.labels))
+    return tuple(" · ".join(parts) for parts in answer.bins)
 
 
 def answer_names(comparison: Comparison) -> tuple[str, str]:

@@ -189,11 +189,12 @@ class AnswerChart:
             yield from map(printed, [table] if fits else tables.one_by_one(answer))
         elif answer.kind in ("sum", "mean", "quantiles"):
             yield intervals(answer, width)
-        elif len(answer.labels) == 2 and min(map(len, answer.labels)) > 1:
+        elif len(answer.labels) == 2 and min(map(len, answer.labels)) > 1 and not answer.listed:
             yield heat_map(answer, width, shaded=out.is_terminal)
         else:
             most = _MOST_ROWS if out.is_terminal else None
-            if answer.kind == "cumulative" and out.is_terminal and answer.values.size > 2:
+            curved = answer.kind == "cumulative" and not answer.arranged
+            if curved and out.is_terminal and answer.values.size > 2:
                 yield from curve(answer.values, answer.labels[0], width)
             yield bars(answer, width, most)
             if most is not None and answer.values.size > most:

@@ -41,7 +41,9 @@ def amount(value: float, places: int) -> str:
 
 
 def interval(low: float, high: float, places: int) -> str:
-    """A noise interval, rounded outwards."""
+    """A noise interval, rounded outwards; what may be anything has none."""
+    if math.isnan(low) or math.isnan(high):
+        return "anything"
     unit = 10.0**places
     return (
         f"{amount(math.floor(low * unit) / unit, places)} … {amount(math.ceil(high * unit) / unit, places)}"

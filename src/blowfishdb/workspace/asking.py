@@ -20,6 +20,7 @@ from blowfishdb.core.domain.values import Value
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.policy.codec import digest
 from blowfishdb.core.questions.aggregates import Measure
+from blowfishdb.core.questions.arrangement import Arrangement
 from blowfishdb.core.questions.clusters import USUAL_ITERATIONS
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
 from blowfishdb.messages.answers import Answer
@@ -254,6 +255,31 @@ class Asking:
         are found by "kmeans-rounds" or "kmeans-histogram".
         """
         return replace(self, terms=replace(self.terms, mechanism=mechanism))
+
+    def order_by(self, *keys: str, descending: bool = False) -> Asking:
+        """The groups of the answer in another order: ``order_by("mean(salary) desc", "region")``; free.
+
+        An order is no part of a question: what is released, and what it costs, stays the same.
+        """
+        from blowfishdb.language.arrangement import read_order  # what is not typed as text needs no parser
+
+        read = tuple(key for typed in keys for key in read_order(typed, self.form, self.domain))
+        order = tuple(replace(key, descending=key.descending or descending) for key in read)
+        return self._arranged(replace(self.form.arrangement, order=order))
+
+    def having(self, condition: str) -> Asking:
+        """Only groups whose released numbers are so: ``having("count() > 100")``; noise has its say in it."""
+        from blowfishdb.language.arrangement import read_condition
+
+        having = read_condition(condition, self.form, self.domain)
+        return self._arranged(replace(self.form.arrangement, having=having))
+
+    def limit(self, count: int | None, *, offset: int = 0) -> Asking:
+        """The first groups of the answer, as they are ordered; what is left out is measured all the same."""
+        return self._arranged(replace(self.form.arrangement, limit=count, offset=offset))
+
+    def _arranged(self, arrangement: Arrangement) -> Asking:
+        return replace(self, form=replace(self.form, arrangement=arrangement))
 
     def quote(self, *, more: bool = True, cancel: Cancellation | None = None) -> Quote:
         """What the answer costs; free.

@@ -12,6 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, final
 
+from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.domain.domain import Axis, Domain
 from blowfishdb.core.domain.predicates import Everything, Predicate
 from blowfishdb.core.domain.values import plain
@@ -19,6 +20,7 @@ from blowfishdb.core.errors import InvalidBins, InvalidInput, InvalidWorkload
 from blowfishdb.core.policy.codec import condition_from, plain_condition, plain_value, value_from
 from blowfishdb.core.questions import kinds as questions
 from blowfishdb.core.questions.aggregates import AggregateQuestion, Measure
+from blowfishdb.core.questions.arrangement import Arrangement, places_along
 from blowfishdb.core.questions.clusters import USUAL_ITERATIONS, ClusterQuestion, cluster_axes
 from blowfishdb.core.questions.kinds import Kind, Question
 
@@ -58,8 +60,11 @@ _FIELDS = (
     "iterations",
     "measures",
     "group_size",
+    "arrangement",
 )
 _UNCUT = ("count", "sum", "mean", "ranges", "clusters")  # these need no bins
+_LISTED = ("histogram", "cumulative", "aggregates")  # these are lists of groups, in an order of one's own
+_SHOWN = (*_LISTED, "count", "sum", "mean")  # others are computed from these
 
 
 AnyQuestion = Question | ClusterQuestion | AggregateQuestion
@@ -151,6 +156,8 @@ class QuestionForm:
     """Of aggregates: which; the columns are those by which rows are grouped."""
     group_size: int | None = None
     """How many rows a group has at least for which the error of a mean is promised."""
+    arrangement: Arrangement = field(default_factory=Arrangement)
+    """How the answer is shown. It is no part of the question: all of it is asked and released."""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -161,6 +168,39 @@ class QuestionForm:
             raise InvalidWorkload(f"A question for {self.kind} has no bins.", fixes=("leave them out",))
         if self.kind == "mean" and len(self.columns) != 1:
             raise InvalidWorkload("A mean is about one column.")
+        self._check_arrangement()
+
+    def _check_arrangement(self) -> None:
+        """What is shown follows from what is released, and an order is one of groups."""
+        arrangement = self.arrangement
+        listed = self.kind in _LISTED and bool(self.columns)
+        if (arrangement.order or arrangement.chooses) and not listed:
+            raise InvalidWorkload(
+                f"A question for {self.kind} has no groups to order or to leave out.",
+                fixes=("ask for a histogram",),
+            )
+        if arrangement.show and self.kind not in _SHOWN:
+            raise InvalidWorkload(f"Nothing is computed from an answer to a question for {self.kind}.")
+        arrangement.check([column.name for column in self.columns], self.released)
+
+    @property
+    def released(self) -> int:
+        """How many numbers are released of every group."""
+        return len(self.measures) or 1
+
+    @property
+    def whole(self) -> QuestionForm:
+        """The question, whatever is shown of its answer."""
+        return replace(self, arrangement=Arrangement()) if self.arrangement else self
+
+    def places(self, domain: Domain) -> dict[str, IntArray]:
+        """Where each column by which groups are ordered puts its bins."""
+        wanted = {key.by for key in self.arrangement.order}
+        return {
+            column.name: places_along(column.axis(domain), tuple(column.groups or ()))
+            for column in self.columns
+            if column.name in wanted
+        }
 
     def _check_details(self) -> None:
         """Every detail that the kind needs, and no other."""
@@ -256,7 +296,7 @@ class QuestionForm:
         """The number of rows that this question is about: those with a value, of each group."""
         if self.measures:
             column = next((each.column for each in self.measures if each.column is not None), None)
-            return replace(self, measures=(Measure("count", column),), group_size=None)
+            return replace(self.whole, measures=(Measure("count", column),), group_size=None)
         named = [column.name for column in self.columns]
         partial = [name for name in named if domain[name].may_drop or domain[name].has_missing_cell]
         return QuestionForm("count", tuple(map(ColumnForm, partial)), self.where)
@@ -287,6 +327,8 @@ class QuestionForm:
             fields["group_size"] = plain_value(self.group_size)
         if self.k is not None:
             fields |= {"k": plain_value(self.k), "iterations": plain_value(self.iterations)}
+        if self.arrangement:
+            fields["arrangement"] = self.arrangement.to_plain()
         return fields
 
     @classmethod
@@ -308,6 +350,7 @@ class QuestionForm:
             iterations=fields.get("iterations"),
             measures=tuple(map(Measure.from_plain, _list(fields.get("measures", []), "measures"))),
             group_size=fields.get("group_size"),
+            arrangement=Arrangement.from_plain(fields.get("arrangement") or {}),
         )
 
 

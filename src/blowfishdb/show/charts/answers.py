@@ -27,7 +27,6 @@ from blowfishdb.show.tables import (
     Aggregated,
     aggregated,
     bin_names,
-    group_names,
     priced_promise,
     value_title,
 )
@@ -141,11 +140,11 @@ def answer_chart(
         drawn = _nothing(width)
     elif answer.kind in UNITS or len(series.values) == 1:
         drawn = _dots(answer, series, width)
-    elif len(answer.labels) == 2:
+    elif len(answer.labels) == 2 and not answer.listed:
         drawn = heat_map(answer.axes, answer.labels, answer.values, answer.low, width=width)
     elif answer.kind in ("top", "above") and len(series.values) <= _MOST_RANKED:
         drawn = _ranking(answer, series, width)
-    elif answer.kind == "cumulative" or len(series.values) > _MOST_BARS:
+    elif (answer.kind == "cumulative" and not answer.arranged) or len(series.values) > _MOST_BARS:
         drawn = _steps(answer, series, width, raw=shown)
     else:
         drawn = _bars(answer, series, width, raw=shown)
@@ -190,7 +189,7 @@ class Series:
 def _series(answer: Answer) -> Series:
     names, scale = bin_names(answer), _scale(answer)
     raw = answer.raw if len(answer.raw) == len(answer.values) else None
-    stride = max(1, -(-len(names) // _MOST_STEPS)) if len(answer.labels) == 1 else 1
+    stride = max(1, -(-len(names) // _MOST_STEPS)) if len(answer.labels) == 1 and not answer.arranged else 1
     if stride == 1:
         return Series(names, answer.values, answer.band, raw, 1, decimals(scale))
     starts = np.arange(0, len(names), stride)
@@ -306,7 +305,7 @@ def _aggregates(answer: Answer, width: int) -> tuple[Any, str]:
     """For each aggregate the groups one below the other, each a dot on its interval; and what is left out."""
     import altair as alt
 
-    names = [" · ".join(parts) for parts in group_names(answer)]
+    names = [" · ".join(parts) for parts in answer.groups]
     drawn = [_groups(each, names[:_MOST_GROUPS], answer, width) for each in aggregated(answer)]
     more = len(names) - _MOST_GROUPS
     words = f" {more:,} more groups are in the table." if more > 0 else ""
@@ -332,7 +331,9 @@ def _groups(told: Aggregated, names: list[str], answer: Answer, width: int) -> A
     x = alt.X("value:Q", axis=number_axis(told.title), scale=scale)
     form = f",.{told.digits}f"
     tooltip = [
-        alt.Tooltip("bin:N", title=" · ".join(answer.axes[: len(group_names(answer)[0])]) or "answer"),
+        alt.Tooltip(
+            "bin:N", title=" · ".join(answer.axes[:-1] if answer.measured_last else answer.axes) or "answer"
+        ),
         alt.Tooltip("value:Q", title=told.title, format=form),
         alt.Tooltip("low:Q", title="noise interval from", format=form),
         alt.Tooltip("high:Q", title="to", format=form),

@@ -39,9 +39,11 @@ from blowfishdb.entrypoints.server.api.requests import Body, Plain
 from blowfishdb.entrypoints.server.once import Key, Reply, RunningQuestions, answered_once
 from blowfishdb.entrypoints.server.problems import Problem, read
 from blowfishdb.entrypoints.server.routing import PREFIX, Router
+from blowfishdb.entrypoints.server.server import Quoted
 from blowfishdb.entrypoints.server.waiting import given_up
 from blowfishdb.language.condition import condition
 from blowfishdb.messages.answers import Answer, compare
+from blowfishdb.messages.arranged import arranged
 from blowfishdb.messages.questions import Terms
 from blowfishdb.messages.quotes import Quote
 from blowfishdb.show.exports import FORMATS, export
@@ -62,7 +64,8 @@ class QuestionBody(Body):
     question: str | Plain | None = Field(
         default=None,
         description="The short form, or an object with kind, columns, where (text or object) and what the "
-        "kind needs: bounds, shares, count, limit, k and iterations, or measures and group_size.",
+        "kind needs: bounds, shares, count, limit, k and iterations, or measures and group_size; and how the "
+        "answer is shown, an arrangement of show, having, order, limit and offset.",
         examples=["cumulative(salary, bins=20) where age >= 30"],
     )
     sql: str | None = Field(default=None, max_length=_LONGEST, examples=["SELECT COUNT(*) FROM salaries"])
@@ -319,22 +322,31 @@ def offer(
 def answer_once(dataset: str, body: AskBody, caller: Caller, request: Request, key: str | None) -> Reply:
     """The answer to a quote or to a question; the new price, if the policy was changed since the quote."""
 
-    def recall(answer: Answer) -> Reply:
+    source = caller.gateway[dataset]
+
+    def reply(answer: Answer) -> Reply:
         budget = books.shown(caller.gateway, dataset)
         return Reply(200, {**answer_body(answer, caller), "budget": budget})
 
+    def quoted() -> Quoted:
+        return caller.server.quotes.open(body.quote_id or "", user=caller.name, dataset=dataset)
+
+    def recall(answer: Answer) -> Reply:
+        """What is stored is whole; it is shown as it was asked."""
+        asked = QuestionBody.model_validate(quoted().asked) if body.by_quote else body
+        return reply(arranged(answer, asked.asking(source).form, source.schema))
+
     def answer(cancel: Cancellation | None, sent: RequestKey | None) -> Reply:
-        source = caller.gateway[dataset]
         limit = None if body.max_cost is None else Epsilon(body.max_cost)
         asked: QuestionBody = body
         if body.by_quote:
-            quoted = caller.server.quotes.open(body.quote_id or "", user=caller.name, dataset=dataset)
-            asked = QuestionBody.model_validate(quoted.asked)
-            promised = Epsilon.from_nano(quoted.nano_epsilon)
+            quote = quoted()
+            asked = QuestionBody.model_validate(quote.asked)
+            promised = Epsilon.from_nano(quote.nano_epsilon)
             limit = promised if limit is None else min(limit, promised)
-            if source.gateway.facts(dataset).policy_version != quoted.policy_version:
+            if source.gateway.facts(dataset).policy_version != quote.policy_version:
                 return Reply.of(_policy_changed(offer(caller, asked.asking(source), asked)))
-        return recall(asked.asking(source).ask(max_cost=limit, cancel=cancel, key=sent))
+        return reply(asked.asking(source).ask(max_cost=limit, cancel=cancel, key=sent))
 
     sent = {"dataset": dataset, **body.model_dump(mode="json")}
     return answered_once(caller, request, key, sent, answer, recall)

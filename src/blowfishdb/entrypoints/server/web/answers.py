@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import io
 import itertools
+import json
 import zipfile
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Any, Final
+from urllib.parse import urlencode
 
 from fastapi import Query, Request, Response
 
 from blowfishdb.core.errors import BlowfishError, InvalidInput, NotFound, UnknownDataset
 from blowfishdb.core.policy.words import sentences
+from blowfishdb.core.questions.form import QuestionForm
 from blowfishdb.entrypoints.server.access import Caller, PageReader, shown_to, summary_body
 from blowfishdb.entrypoints.server.problems import Problem, told
 from blowfishdb.entrypoints.server.routing import Router
@@ -22,6 +26,7 @@ from blowfishdb.entrypoints.server.web.ask_draft import Draft
 from blowfishdb.entrypoints.server.web.figures import Figure, figure
 from blowfishdb.entrypoints.server.web.frame import dataset_address, meter, render
 from blowfishdb.messages.answers import Answer, Comparison, compare
+from blowfishdb.messages.arranged import arranged
 from blowfishdb.show.charts import Backdrop, answer_chart, comparison_chart
 from blowfishdb.show.exports import FORMATS, export
 from blowfishdb.show.tables import answer_table, comparison_table
@@ -31,6 +36,7 @@ router: Final = Router(include_in_schema=False)
 _ON_A_PAGE: Final = 50
 _LOOKED_THROUGH: Final = 500  # answers, by one request
 _WIDTH: Final = 680
+_LONGEST: Final = 20_000
 _MOST_EXPORTED: Final = 100
 _INTERVALS: Final = {
     "fresh": "noise of its own",
@@ -98,10 +104,20 @@ def export_picked(caller: PageReader, pick: Picked = None, form: str = "csv") ->
 
 
 @router.get("/answers/{number:int}")
-def answer_page(request: Request, number: int, caller: PageReader, raw: bool = False) -> Response:
-    """One answer with its noise intervals, in words, as a picture and as a table, and its receipt."""
-    answer = shown_to(caller.gateway.answer(number), caller)
-    again = None if caller.auditor else _again(caller, answer)
+def answer_page(
+    request: Request,
+    number: int,
+    caller: PageReader,
+    raw: bool = False,
+    asked: Annotated[str, Query(max_length=_LONGEST)] = "",
+) -> Response:
+    """One answer with its noise intervals, in words, as a picture and as a table, and its receipt.
+
+    ``asked``: as it is to be shown; what is stored is whole.
+    """
+    whole = shown_to(caller.gateway.answer(number), caller)
+    answer = _as_asked(caller, whole, asked) if asked else whole
+    again = None if caller.auditor else _again(caller, whole)
     under, raw = _under(caller, answer), raw and answer.places is None
     return render(
         request,
@@ -117,10 +133,26 @@ def answer_page(request: Request, number: int, caller: PageReader, raw: bool = F
         raw_fits=1 < len(answer.raw) == len(answer.values) and answer.places is None and not answer.measures,
         formats=tuple(FORMATS),
         again=None if again is None else dataset_address(answer.receipt.dataset, "/ask") + again.address(),
-        closer=None if again is None else _closer(caller, answer),
+        closer=None if again is None else _closer(caller, whole),
         asks=not caller.auditor,
-        others=[other for other in _comparable(caller, answer) if other.number != number],
+        others=[other for other in _comparable(caller, whole) if other.number != number],
     )
+
+
+def shown_as(form: Mapping[str, Any]) -> str:
+    """The query of a page on which an answer is shown as it was asked; empty where it is whole."""
+    return f"?{urlencode({'asked': json.dumps(form)})}" if form.get("arrangement") else ""
+
+
+def _as_asked(caller: Caller, whole: Answer, asked: str) -> Answer:
+    """The answer as a question about the same shows it."""
+    try:
+        form = QuestionForm.from_plain(json.loads(asked))
+    except ValueError:
+        raise InvalidInput("How this answer is shown cannot be read.", fixes=("the whole answer",)) from None
+    if form.whole.to_plain() != whole.form:  # it is the answer to another question
+        return whole
+    return arranged(whole, form, caller.gateway.facts(whole.receipt.dataset).domain)
 
 
 def answer_figure(

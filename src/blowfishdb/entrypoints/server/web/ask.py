@@ -20,7 +20,7 @@ from blowfishdb.entrypoints.server.once import Reply
 from blowfishdb.entrypoints.server.problems import Problem, told
 from blowfishdb.entrypoints.server.routing import Router
 from blowfishdb.entrypoints.server.waiting import given_up
-from blowfishdb.entrypoints.server.web.answers import answer_figure
+from blowfishdb.entrypoints.server.web.answers import answer_figure, shown_as
 from blowfishdb.entrypoints.server.web.ask_draft import (
     CUTS,
     MECHANISMS,
@@ -64,7 +64,7 @@ def spend(request: Request, dataset: str, form: Sent, caller: PageAsker) -> Resp
     shown_again(request, lambda problem: _page(request, dataset, caller, problem=problem))
     reply = _answered(request, dataset, caller, quote_id, key)
     if reply.status == 200:
-        return redirect(f"/answers/{reply.body['id']}")
+        return redirect(f"/answers/{reply.body['id']}{shown_as(reply.body['form'])}")
     if reply.status == 409:
         change = _Change.of(caller, dataset, quote_id)
         return _page(request, dataset, caller, change=change, status=409)

@@ -1,0 +1,352 @@
+"""How answers are shown, as people type it: ``HAVING``, ``ORDER BY``, ``LIMIT``, and computed numbers.
+
+Whatever stands there is read to an arrangement of what is released, and written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final, final
+
+from sqlglot import TokenType, exp
+
+from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.errors import InvalidInput, InvalidQuestion
+from blowfishdb.core.questions.aggregates import Measure
+from blowfishdb.core.questions.arrangement import Compared, Having, Joined, OrderKey
+from blowfishdb.core.questions.form import QuestionForm
+from blowfishdb.core.questions.numbers import Computed, Constant, Number, Rounded, Told, Total
+from blowfishdb.language.text import (
+    column_name,
+    name_text,
+    number_from,
+    number_text,
+    shown,
+    sql_tokens,
+    sql_tree,
+)
+
+SIGNS: Final[dict[type[exp.Expr], str]] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
+_COMPARES: Final[dict[type[exp.Expr], str]] = {
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+}
+_TAILS: Final = (TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET)
+_MOST: Final = 10**9
+
+Meant = Callable[[exp.Expr], exp.Expr]
+"""What an alias or a position stands for."""
+
+
+@final
+@dataclass(frozen=True)
+class NumberReader:
+    """Reads numbers that are computed from released ones; ``told`` says which one a word stands for."""
+
+    told: Callable[[exp.Expr], int | None]
+    meant: Meant = lambda node: node
+
+    def number(self, typed: exp.Expr) -> Number | None:
+        """The number; None for what is none."""
+        node = self.meant(typed)
+        index = self.told(node)
+        if index is not None:
+            return Told(index)
+        match node:
+            case exp.Paren():
+                return self.number(node.this)
+            case exp.Literal() if not node.is_string:
+                return Constant(Fraction(str(number_from(node.this))))
+            case exp.Neg():
+                inner = self.number(node.this)
+                return None if inner is None else Computed("-", Constant(Fraction(0)), inner)
+            case exp.Window() | exp.Anonymous():
+                return self._total(node)
+            case exp.Round():
+                return self._rounded(node)
+            case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
+                left, right = self.number(node.this), self._divisor(node)
+                if left is None or right is None:
+                    return None
+                return Computed(SIGNS[type(node)], left, right)
+            case exp.Cast() if node.to.this in _EXACT and not node.to.expressions:
+                return self.number(node.this)
+        return None
+
+    def _divisor(self, node: exp.Expr) -> Number | None:
+        """``NULLIF(x, 0)`` is x: what is divided by zero is not told anyway."""
+        right = node.expression
+        if isinstance(node, exp.Div) and isinstance(right, exp.Nullif) and right.expression == _ZERO:
+            right = right.this
+        return self.number(right)
+
+    def _total(self, node: exp.Expr) -> Number | None:
+        """``SUM(COUNT(*)) OVER ()``, ``total(count())``."""
+        inner = None
+        if isinstance(node, exp.Window) and isinstance(node.this, exp.Sum):
+            extra = [name for name, value in node.args.items() if value and name not in ("this", "over")]
+            inner = None if extra else node.this.this
+        elif isinstance(node, exp.Anonymous) and str(node.this).casefold() == "total":
+            inner = node.expressions[0] if len(node.expressions) == 1 else None
+        index = None if inner is None else self.told(inner)
+        return None if index is None else Total(index)
+
+    def _rounded(self, node: exp.Round) -> Number | None:
+        inner, digits = self.number(node.this), node.args.get("decimals")
+        if inner is None or any(node.args.get(name) for name in ("truncate", "casts_non_integer_decimals")):
+            return None
+        if digits is None:
+            return Rounded(inner)
+        places = NumberReader(lambda _: None).number(digits)
+        if places is None:
+            return None
+        value = places.quotient().above.fixed
+        return None if value is None or value.denominator != 1 else Rounded(inner, int(value))
+
+    def having(self, node: exp.Expr) -> Having | None:
+        """A condition on numbers; None for what is none."""
+        match node:
+            case exp.Paren():
+                return self.having(node.this)
+            case exp.And() | exp.Or():
+                both = self.having(node.this), self.having(node.expression)
+                if both[0] is None or both[1] is None:
+                    return None
+                return Joined("and" if isinstance(node, exp.And) else "or", (both[0], both[1]))
+            case exp.Not():
+                inner = self.having(node.this)
+                return None if inner is None else Joined("not", (inner,))
+            case exp.Between() if not node.args.get("symmetric"):
+                middle, low, high = (self.number(node.args[name]) for name in ("this", "low", "high"))
+                if middle is None or low is None or high is None:
+                    return None
+                return Joined("and", (Compared(">=", middle, low), Compared("<=", middle, high)))
+        sign = _COMPARES.get(type(node))
+        if sign is None:
+            return None
+        left, right = self.number(node.this), self.number(node.expression)
+        return None if left is None or right is None else Compared(sign, left, right)
+
+
+_ZERO: Final = exp.Literal.number(0)
+_EXACT: Final = {exp.DataType.Type.DOUBLE, exp.DataType.Type.FLOAT, exp.DataType.Type.DECIMAL}
+
+
+def how_many(limit: exp.Expr | None, offset: exp.Expr | None) -> tuple[int | None, int] | None:
+    """LIMIT or FETCH FIRST, and OFFSET; None where they say something else."""
+    most: int | None = None
+    if isinstance(limit, exp.Limit):
+        if limit.expressions or limit.args.get("limit_options"):
+            return None
+        most = _whole(limit.expression)
+    elif isinstance(limit, exp.Fetch):
+        options = limit.args.get("limit_options")
+        ties = options is not None and (options.args.get("percent") or options.args.get("with_ties"))
+        most = None if ties else _whole(limit.args.get("count"))
+    if limit is not None and most is None:
+        return None
+    skipped = 0 if offset is None else _whole(offset.expression)
+    return None if skipped is None else (most, skipped)
+
+
+def _whole(node: exp.Expr | None) -> int | None:
+    number = number_from(node.this) if isinstance(node, exp.Literal) and not node.is_string else None
+    return min(number, _MOST) if isinstance(number, int) else None
+
+
+# --- the short form ---------------------------------------------------------------------------------
+
+_MEASURES: Final = {"mean": "mean", "avg": "mean"}
+
+
+def tail_of(text: str) -> tuple[str, str]:
+    """A text in two: what stands before ``having``, ``order by``, ``limit`` or ``offset``, and from there."""
+    depth = 0
+    for token in sql_tokens(text):
+        depth += token.text in ("(", "[", "{")
+        depth -= token.text in (")", "]", "}")
+        if depth == 0 and token.token_type in _TAILS:
+            return text[: token.start], text[token.start :]
+    return text, ""
+
+
+def read_tail(typed: str, form: QuestionForm, domain: Domain) -> QuestionForm:
+    """``having count() > 100 order by mean(salary) desc limit 3 offset 1``, about the groups of ``form``."""
+    if not typed.strip():
+        return form
+    example = "order by count() desc limit 3"
+    tree = sql_tree(f"SELECT 1 FROM t {typed}", None, example)  # noqa: S608 - parsed, never run
+    known = {"expressions", "from_", "having", "order", "limit", "offset"}
+    if not isinstance(tree, exp.Select) or any(v for name, v in tree.args.items() if name not in known):
+        raise InvalidQuestion("Behind a question comes having, order by, limit and offset.", fixes=(example,))
+    having, order, limit, offset = (tree.args.get(name) for name in ("having", "order", "limit", "offset"))
+    arrangement = form.arrangement
+    if having is not None:
+        arrangement = replace(arrangement, having=read_having(having.this, form, domain))
+    if order is not None:
+        keys = tuple(_order_key(each, form, domain) for each in order.expressions)
+        arrangement = replace(arrangement, order=keys)
+    numbers = how_many(limit, offset)
+    if numbers is None:
+        raise InvalidQuestion("limit and offset are whole numbers.", fixes=(example,))
+    if limit is not None or offset is not None:
+        arrangement = replace(arrangement, limit=numbers[0], offset=numbers[1])
+    return replace(form, arrangement=arrangement)
+
+
+def read_order(typed: str, form: QuestionForm, domain: Domain) -> tuple[OrderKey, ...]:
+    """``mean(salary) desc, region``."""
+    return read_tail(f"order by {typed}", form, domain).arrangement.order
+
+
+def read_condition(typed: str, form: QuestionForm, domain: Domain) -> Having:
+    """``count() > 100``."""
+    return read_having(sql_tree(typed, exp.Condition, "count() > 100"), form, domain)
+
+
+def read_number(typed: str, form: QuestionForm, domain: Domain) -> Number:
+    """``100 * count() / total(count())``."""
+    node = sql_tree(typed, exp.Condition, released_text(form, 0))
+    number = _reader(form, domain).number(node)
+    if number is None:
+        raise _unread(node, form)
+    return number
+
+
+def read_having(node: exp.Expr, form: QuestionForm, domain: Domain) -> Having:
+    having = _reader(form, domain).having(node)
+    if having is None:
+        raise InvalidQuestion(
+            f"{shown(node)}: groups are chosen by released numbers.",
+            fixes=(f"{released_text(form, 0)} > 100",),
+        )
+    return having
+
+
+def _order_key(node: exp.Expr, form: QuestionForm, domain: Domain) -> OrderKey:
+    descending = bool(node.args.get("desc"))
+    if isinstance(node.this, exp.Column) and isinstance(node.this.this, exp.Identifier):
+        quoted = bool(node.this.this.args.get("quoted"))
+        return OrderKey(column_name(node.this.name, domain, quoted=quoted), descending)
+    number = _reader(form, domain).number(node.this)
+    if number is None:
+        raise _unread(node.this, form)
+    return OrderKey(number, descending)
+
+
+def _unread(node: exp.Expr, form: QuestionForm) -> InvalidQuestion:
+    return InvalidQuestion(
+        f"{shown(node)} is not computed from released numbers.", fixes=(released_text(form, 0),)
+    )
+
+
+def _reader(form: QuestionForm, domain: Domain) -> NumberReader:
+    measures = released_measures(form)
+
+    def told(node: exp.Expr) -> int | None:
+        measure = _short_measure(node, domain)
+        if measure is None:
+            return None
+        if measure not in measures:
+            raise InvalidQuestion(
+                f"{shown(node)} is not asked for.", fixes=tuple(map(short_measure_text, measures))
+            )
+        return measures.index(measure)
+
+    return NumberReader(told)
+
+
+def released_measures(form: QuestionForm) -> tuple[Measure, ...]:
+    """What is released of every group."""
+    if form.measures:
+        return form.measures
+    if form.kind in ("sum", "mean"):
+        return (Measure(form.kind, form.columns[0].name),)
+    named = form.columns[0].name if form.kind == "count" and form.columns else None
+    return (Measure("count", named),)
+
+
+def _short_measure(node: exp.Expr, domain: Domain) -> Measure | None:
+    """``mean(salary)``, ``count()``, also as SQL writes them."""
+    match node:
+        case exp.Count() if node.this is None or isinstance(node.this, exp.Star | exp.Literal):
+            return Measure("count")
+        case exp.Anonymous() if len(node.expressions) == 1:
+            of, inner = _MEASURES.get(str(node.this).casefold()), node.expressions[0]
+        case exp.Count() | exp.Sum() | exp.Avg() | exp.Variance() | exp.Stddev():
+            of, inner = "mean" if isinstance(node, exp.Avg) else node.key, node.this
+        case _:
+            return None
+    if of is None or not isinstance(inner, exp.Column) or not isinstance(inner.this, exp.Identifier):
+        return None
+    quoted = bool(inner.this.args.get("quoted"))
+    return Measure(of, column_name(inner.name, domain, quoted=quoted))
+
+
+# --- and back ---------------------------------------------------------------------------------------
+
+
+def short_measure_text(measure: Measure) -> str:
+    """An aggregate in the short form."""
+    return f"{measure.of}({'' if measure.column is None else name_text(measure.column)})"
+
+
+def released_text(form: QuestionForm, index: int) -> str:
+    """A released number in the short form."""
+    return short_measure_text(released_measures(form)[index])
+
+
+def tail_text(form: QuestionForm) -> str:
+    """The arrangement in the short form, with a space before it; nothing where there is none."""
+    arrangement, names = form.arrangement, [short_measure_text(each) for each in released_measures(form)]
+    parts = []
+    if arrangement.having is not None:
+        parts.append(f"having {having_text(arrangement.having, names)}")
+    if arrangement.order:
+        keys = ", ".join(
+            (name_text(key.by) if isinstance(key.by, str) else number_words(key.by, names))
+            + (" desc" if key.descending else "")
+            for key in arrangement.order
+        )
+        parts.append(f"order by {keys}")
+    if arrangement.limit is not None:
+        parts.append(f"limit {arrangement.limit}")
+    if arrangement.offset:
+        parts.append(f"offset {arrangement.offset}")
+    return "".join(f" {part}" for part in parts)
+
+
+def having_text(having: Having, names: Sequence[str]) -> str:
+    """A condition on groups, by the words for released numbers."""
+    if isinstance(having, Compared):
+        return f"{number_words(having.left, names)} {having.sign} {number_words(having.right, names)}"
+    assert isinstance(having, Joined)
+    parts = [f"({having_text(part, names)})" for part in having.parts]
+    return f"not {parts[0]}" if having.word == "not" else f" {having.word} ".join(parts)
+
+
+def number_words(number: Number, names: Sequence[str]) -> str:
+    """A number, by the words for released ones."""
+    match number:
+        case Told(index):
+            return names[index]
+        case Total(index):
+            return f"total({names[index]})"
+        case Constant(value):
+            written = str(number_text(int(value) if value.denominator == 1 else value))
+            return f"({written})" if "/" in written or value < 0 else written
+        case Rounded(inner, digits):
+            return f"round({number_words(inner, names)}, {digits})"
+        case Computed(sign, left, right):
+            parts = (
+                f"({number_words(part, names)})" if isinstance(part, Computed) else number_words(part, names)
+                for part in (left, right)
+            )
+            return f" {sign} ".join(parts)
+    raise InvalidInput("This number cannot be written.")

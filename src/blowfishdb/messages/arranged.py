@@ -1,0 +1,132 @@
+"""Answers as they were asked to be shown: other numbers, some groups, another order.
+
+A function of the answer alone. What is promised of it stays true: intervals that hold for all groups at once
+hold for those that are shown, whichever they are, and what is computed lies in its interval whenever all that
+it is computed from does.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
+from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.questions.arrangement import Arrangement
+from blowfishdb.core.questions.form import QuestionForm
+from blowfishdb.core.questions.numbers import ReleasedTable
+from blowfishdb.messages.answers import Answer
+
+_ROWS = "rows"
+
+
+def arranged(answer: Answer, form: QuestionForm, domain: Domain) -> Answer:
+    """The whole answer to a question as ``form`` shows it."""
+    arrangement, places = form.arrangement, form.places(domain)
+    if not arrangement:
+        return answer
+    groups = answer.labels[:-1] if answer.measured_last else answer.labels
+    count = len(answer.measures) or 1
+    names = answer.measures or (_ROWS if form.kind in ("histogram", "cumulative", "count") else form.kind,)
+    table = _table(answer, count)
+    shape = tuple(map(len, groups))
+    ranks = {
+        name: np.broadcast_to(
+            places[name].reshape([-1 if at == axis else 1 for at in range(len(shape))]), shape
+        )
+        for axis, name in enumerate(answer.axes[: len(shape)])
+        if name in places
+    }
+    rows = arrangement.rows(table, {name: each.ravel() for name, each in ranks.items()})
+    if arrangement.show:
+        answer = _computed(answer, arrangement, table, groups)
+        count = len(arrangement.show)
+    notes = (*answer.notes, *_notes(arrangement, names, len(rows), math.prod(shape), table.exact))
+    certain = not arrangement.by_numbers or bool(table.exact.all())
+    return replace(
+        _picked(answer, rows, groups, count),
+        exact=answer.exact.reshape(-1, count)[rows].ravel() & certain,
+        form=form.to_plain(),
+        notes=notes,
+    )
+
+
+def _table(answer: Answer, count: int) -> ReleasedTable:
+    low, high = answer.band or (answer.values, answer.values)
+    values, low, high = (each.reshape(-1, count) for each in (answer.values, low, high))
+    return ReleasedTable(values, low, high, answer.exact.reshape(-1, count))
+
+
+def _picked(answer: Answer, rows: IntArray, groups: tuple[tuple[str, ...], ...], count: int) -> Answer:
+    """Some groups, in this order; labels are then those of rows where groups are by several columns."""
+
+    def of(numbers: FloatArray) -> FloatArray:
+        return numbers.reshape(-1, count)[rows].ravel()
+
+    labels = list(itertools.product(*groups))
+    if np.array_equal(rows, np.arange(len(labels))):
+        return answer
+    columns = zip(*(labels[row] for row in rows.tolist()), strict=True) if len(rows) else (() for _ in groups)
+    last = answer.labels[-1:] if answer.measured_last else ()
+    same = len(answer.raw) == len(answer.values)
+    return replace(
+        answer,
+        labels=(*map(tuple, columns), *last),
+        listed=len(groups) > 1,
+        values=of(answer.values),
+        raw=of(answer.raw) if same else answer.raw,
+        low=None if answer.low is None else of(answer.low),
+        high=None if answer.high is None else of(answer.high),
+    )
+
+
+def _computed(
+    answer: Answer, arrangement: Arrangement, table: ReleasedTable, groups: tuple[tuple[str, ...], ...]
+) -> Answer:
+    """Other numbers in the place of those that were released."""
+    quotients = [number.quotient() for _, number in arrangement.show]
+    names = tuple(name for name, _ in arrangement.show)
+    grouped = bool(answer.axes) and math.prod(map(len, groups)) >= 1 and _in_groups(answer)
+    axes = answer.axes[: len(groups)] if grouped else ()
+    labels = groups if grouped else ()
+    several = len(names) > 1 or not labels
+    ends = [each.interval(table) for each in quotients]
+    return replace(
+        answer,
+        labels=(*labels, *((names,) if several else ())),
+        axes=(*axes, *(("measure",) if several else ())),
+        kind="aggregates",
+        measures=names,
+        values=np.column_stack([each.value(table) for each in quotients]).ravel(),
+        low=np.column_stack([low for low, _ in ends]).ravel(),
+        high=np.column_stack([high for _, high in ends]).ravel(),
+        exact=np.column_stack([each.exact(table) for each in quotients]).ravel(),
+        alpha=None,
+        group_size=None,
+    )
+
+
+def _in_groups(answer: Answer) -> bool:
+    """Whether its labels are those of groups, and not the name of its one number."""
+    return answer.kind in ("histogram", "cumulative") or (
+        bool(answer.measures) and answer.labels != (answer.measures,)
+    )
+
+
+def _notes(
+    arrangement: Arrangement, names: tuple[str, ...], shown: int, groups: int, exact: BoolArray
+) -> tuple[str, ...]:
+    """What was left out, and by what."""
+    notes = []
+    noisy = "" if bool(exact.all()) else "noisy "
+    if arrangement.having is not None:
+        near = ", so one that is near may be on the wrong side" if noisy else ""
+        words = arrangement.having.words(names)
+        notes.append(f"Groups are listed by their {noisy}numbers ({words}){near}.")
+    if shown < groups and (arrangement.limit is not None or arrangement.offset):
+        by = f" by their {noisy}numbers" if arrangement.by_numbers else ""
+        notes.append(f"{shown:,} of {groups:,} groups are shown, in the order that was asked for{by}.")
+    return tuple(notes)
