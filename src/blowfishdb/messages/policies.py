@@ -11,7 +11,6 @@ from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.plain import Message
 from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.policy import Policy
-from blowfishdb.core.policy.protection import at_most, certainty
 
 
 @final
@@ -77,6 +76,8 @@ class PastLoss(Message):
             )
         if not self.epsilon:
             return "No answer so far tells apart what this policy hides."
+        from blowfishdb.core.policy.protection import at_most, certainty  # not for those who only ask
+
         sure = at_most(certainty(float(self.epsilon)))
         return (
             f"Counting all answers so far, an attacker can be {sure} between two values{where} that this "

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
-from typing import Protocol, final
+from typing import TYPE_CHECKING, Protocol, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,7 +32,9 @@ from blowfishdb.core.domain.predicates import Everything, Predicate
 from blowfishdb.core.errors import InvalidWorkload, NotProven, SizeMismatch, TooLarge
 from blowfishdb.core.graphs import Apex, Cone, PolicyGraph
 from blowfishdb.core.policy.policy import Policy
-from blowfishdb.core.secret import Secret
+
+if TYPE_CHECKING:
+    from blowfishdb.core.secret import Secret
 
 FINE = 16
 """Steps of the centroids' lattice in one cell."""
