@@ -316,6 +316,29 @@ def test_rounds_win_where_moves_are_short_and_never_cross():
     assert isinstance(KMeans(1).plan(space, graph, epsilon=1, rows=1000), RoundClusters)
 
 
+@pytest.mark.parametrize("width", [8, 16, 32])
+def test_the_choice_under_a_partition_is_about_as_near_as_the_best_way(width):
+    """The first borders may be those of the parts, so that rounds look free and are not."""
+    stream, space = np.random.default_rng(3), PointSpace.cells(64, 64)
+    towns = np.array([[8, 50], [14, 40], [50, 10], [30, 28]])[stream.integers(0, 4, 20_000)]
+    cells = np.clip(towns + stream.normal(0, 3, towns.shape), 0, 63).astype(np.int64)
+    graph = Product(*(Partitioned(Bins.width(64, width)) for _ in range(2)))
+
+    def value(method):
+        plan = KMeans(4, method=method).plan(space, graph, epsilon=1, rows=20_000)
+        found = plan.release(Points(space, cells), epsilon=1, noise=noise.seeded(1))
+        return objective(cells.astype(float), np.ones(20_000), found.centroids)
+
+    assert value(None) <= 1.1 * min(value("rounds"), value("histogram"))
+
+
+def test_parts_of_unequal_lengths_are_counted_exactly_where_they_are_many():
+    space, bins = PointSpace.cells(64), Bins.edges(64, [0, 3, 7, 12, 20, 21, 30, 39, 50, 58])
+    plan = KMeans(2).plan(space, Partitioned(bins), epsilon="0.01", rows=200)
+    assert isinstance(plan, HistogramClusters)
+    assert plan.free and plan.shape == (10,)
+
+
 def test_the_choice_follows_what_happens_on_average():
     """Where the rule says histogram, the histogram is in fact nearer to the best clusters."""
     cells, _ = blobs(seed=4, rows=5000)

@@ -19,7 +19,7 @@ import numpy as np
 
 from blowfishdb.core.arrays import FloatArray, IntArray, ceil_div
 from blowfishdb.core.budget import AnyEpsilon, Epsilon, positive
-from blowfishdb.core.domain.bins import Bins, EqualBins, ProductBins
+from blowfishdb.core.domain.bins import Bins, ProductBins
 from blowfishdb.core.errors import NoGuarantee, NotProven
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.noise import Noise
@@ -116,12 +116,25 @@ _STARTS = 5
 @lru_cache(maxsize=64)
 def spread_out(space: PointSpace, clusters: int) -> FloatArray:
     """Starting centroids that see no data, in cells: those of points spread evenly over the box."""
-    points = _halton(_SAMPLE, space.axes) * space.last
-    lengths = space.lengths
+    points, lengths = even_places(space, _SAMPLE), space.lengths
     placed = lloyd(points * lengths, np.ones(_SAMPLE), points[:clusters] * lengths)
     places = np.asarray(placed / lengths)
     places.flags.writeable = False
     return places
+
+
+def even_places(space: PointSpace, count: int) -> FloatArray:
+    """Points spread evenly over the box, in cells: the more there are, the more evenly."""
+    return np.asarray(_halton(count, space.axes) * space.last)
+
+
+def mean_cluster_spread(space: PointSpace, clusters: int) -> float:
+    """The variance of a row within its cluster if rows were spread evenly and the box shared out in cubes."""
+    return float((_side_lengths(space) ** 2).sum() / clusters ** (2 / space.axes) / 12)
+
+
+def _side_lengths(space: PointSpace) -> FloatArray:
+    return np.array([n * w for n, w in zip(space.shape, space.weights, strict=True)], dtype=np.float64)
 
 
 def weighted_clusters(points: FloatArray, weights: FloatArray, starts: FloatArray) -> FloatArray:
@@ -291,17 +304,26 @@ class HistogramClusters(ClusterPlan):
 
     def expected_excess(self, *, epsilon: AnyEpsilon, rows: int) -> float:
         """The noise of the boxes of a cluster on its mean, and what is lost inside the boxes, per row."""
+        if self.free:
+            return _BLUR * self._spread_inside
         counts = self.shape
-        if not self.free and isinstance(self.inner, DataDependentPlan):  # a tree is as good as the best bins
+        if isinstance(self.inner, DataDependentPlan):  # a tree is as good as the best bins
             fitting = _fitting_count(self.space, self.clusters, float(positive(epsilon)) * rows)
             counts = tuple(min(count, fitting) for count in counts)
-        lengths = np.array([n * w for n, w in zip(self.space.shape, self.space.weights, strict=True)], float)
-        blur = _BLUR * ((lengths / counts) ** 2 / 12).sum()
-        if self.free:
-            return float(blur)
-        reach = (lengths / self.clusters ** (1 / self.space.axes)) ** 2 / 12
+        blur = _BLUR * float(((_side_lengths(self.space) / counts) ** 2 / 12).sum())
         noisy = 2 * (2 / float(positive(epsilon))) ** 2 * math.prod(counts) / self.clusters
-        return float(blur + noisy * reach.sum() / (rows / self.clusters) ** 2)
+        spread = mean_cluster_spread(self.space, self.clusters)
+        return blur + noisy * spread / (rows / self.clusters) ** 2
+
+    @property
+    def _spread_inside(self) -> float:
+        """The variance of a row within its box if rows were spread evenly; boxes may differ in length."""
+        spread = 0.0
+        for bins, weight in zip(self.bins, self.space.weights, strict=True):
+            every = np.arange(bins.count)
+            widths = (bins.last(every) - bins.first(every) + 1).astype(np.float64)
+            spread += weight**2 * float((widths**3).sum() / widths.sum()) / 12
+        return spread
 
     def explain(self) -> str:
         boxes = "×".join(f"{count:,}" for count in self.shape)
@@ -347,4 +369,4 @@ def _parts(space: PointSpace, graph: PolicyGraph) -> tuple[Bins, ...] | None:
     parts = graph.components()
     factors = parts.factors if isinstance(parts, ProductBins) else (parts,)
     fits = tuple(each.size for each in factors) == space.shape
-    return factors if fits and all(isinstance(each, EqualBins) for each in factors) else None
+    return factors if fits and all(each.contiguous for each in factors) else None
