@@ -214,6 +214,16 @@ def test_edges_are_counted_in_words() -> None:
     assert "is in the data" in charts.graph_table(G.Threshold(5, 1).hide_presence()).caption
 
 
+@pytest.mark.parametrize("graph", [G.Grid((4, 3), 1), G.Grid((4, 3), 1).project(np.arange(12)[::-1].copy())])
+def test_a_policy_over_two_columns_is_drawn_with_their_names(graph: Any) -> None:
+    """Also where the graph itself does not know that its values lie on a plane."""
+    text = str(charts.graph_chart(graph, columns={"age": 4, "pay": 3}).to_dict())
+    assert "'title': 'age'" in text and "'title': 'pay'" in text and "column" not in text
+    labels = charts.box_labels([["young", "old"], ["low", "high"]])
+    assert charts.graph_table(G.Grid((2, 2), 1), labels).rows[0] == ("young, low", "young, high, old, low")
+    assert charts.box_labels([["a"] * 31, ["b"]]) is None
+
+
 # --- frames ---------------------------------------------------------------------------------------
 
 

@@ -15,6 +15,7 @@ from blowfishdb.core import graphs
 from blowfishdb.core.errors import InvalidGraph, InvalidThreshold
 from blowfishdb.core.policy import codec
 from tests.core import oracle
+from tests.core.known_counts import most_change
 
 SHAPES = [(5,), (4, 3), (3, 3, 2), (1, 4)]
 
@@ -60,6 +61,22 @@ def test_projection_and_sensitivity(seed: int) -> None:
     assert graph.distance(int(u), int(v)) == graphs.Explicit(
         graph.size, np.argwhere(np.triu(table))
     ).distance(int(u), int(v))
+
+
+@pytest.mark.parametrize("reading", ["literal", "edge"])
+@pytest.mark.parametrize("sides", [{0: (0, 0)}, {1: (1, 2)}, {0: (1, 1), 1: (0, 1)}])
+def test_known_ranges_over_bare_cells(sides: dict[int, tuple[int, int]], reading: str) -> None:
+    """Columns are the axes of the box; never below brute force over [B14] Def. 4.1, and met for cells."""
+    graph, known = graphs.Ball((2, 3), "3/2"), bf.Constraints(ranges=[sides], reading=reading)
+    places = np.array(list(itertools.product(range(2), range(3))))
+    inside = np.all([(places[:, a] >= low) & (places[:, a] <= high) for a, (low, high) in sides.items()], 0)
+    for workload in (bf.workloads.Histogram(6), bf.workloads.Ranges(6, [0, 1, 2], [3, 1, 5])):
+        truth = most_change(
+            oracle.dense(workload), oracle.adjacency(graph), inside[None].astype(int), 3, reading
+        )
+        bound = bf.sensitivity(workload, graph, known)
+        assert truth <= bound
+        assert workload.one_per_cell <= (truth == bound)
 
 
 def test_mistakes_are_refused() -> None:

@@ -10,7 +10,7 @@ from blowfishdb.show.charts.clusters import Backdrop
 from blowfishdb.show.charts.comparisons import comparison_chart
 from blowfishdb.show.charts.curator import preview_chart, preview_table, protection_chart, protection_table
 from blowfishdb.show.charts.frame import DARK, LIGHT, Palette, picture_of, png, svg, themed
-from blowfishdb.show.charts.graphs import graph_chart, graph_table
+from blowfishdb.show.charts.graphs import box_labels, graph_chart, graph_table
 
 __all__ = [
     "DARK",
@@ -18,6 +18,7 @@ __all__ = [
     "Backdrop",
     "Palette",
     "answer_chart",
+    "box_labels",
     "budget_chart",
     "comparison_chart",
     "graph_chart",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -34,19 +35,29 @@ def graph_chart(
     graph: PolicyGraph,
     labels: Sequence[str] | None = None,
     *,
-    axes: tuple[str, str] = ("first column", "second column"),
+    columns: Mapping[str, int] | None = None,
     width: int = WIDTH,
 ) -> Any:
-    """What the policy hides: two values that are joined cannot be told apart."""
+    """What the policy hides: two values that are joined cannot be told apart.
+
+    ``columns`` names the columns that the values are made of, each with its number of bins.
+    """
     inside = graph.counted
-    plane, side = _plane(inside), min(width, 440)
+    plane, side = _plane(inside, columns or {}), min(width, 440)
     if plane is not None:
-        drawn, note = _neighbourhood(inside, plane, axes, side)
+        drawn, note = _neighbourhood(inside, plane, side)
     elif graph.size <= MOST_NODES:
         drawn, note = _nodes(graph, _names(graph, labels), width), ""
     else:
         drawn, note = _matrix(inside, side)
     return finished(drawn, "Policy graph", f"{edge_words(graph)} {note}".strip(), width=width)
+
+
+def box_labels(labels: Sequence[Sequence[str]]) -> list[str] | None:
+    """The names of boxes, row-major, from those of the bins of each column; None if they are too many."""
+    if len(labels) > 1 and math.prod(map(len, labels)) > MOST_NODES:
+        return None
+    return [", ".join(each) for each in itertools.product(*labels)]
 
 
 def graph_table(graph: PolicyGraph, labels: Sequence[str] | None = None) -> Table:
@@ -208,17 +219,20 @@ def _runs(row: Any) -> Iterator[tuple[int, int]]:
 # --- two columns ------------------------------------------------------------------------------------
 
 
-def _plane(graph: PolicyGraph) -> tuple[int, int] | None:
-    """The sizes of two columns, if the graph is over both."""
-    return (graph.axes[0], graph.axes[1]) if len(graph.axes) == 2 else None
+def _plane(graph: PolicyGraph, columns: Mapping[str, int]) -> dict[str, int] | None:
+    """The two columns that the graph is over, with their sizes; None if there are more, or fewer."""
+    if len(columns) == 2 and math.prod(columns.values()) == graph.size:
+        return dict(columns)
+    if len(graph.axes) == 2:
+        return dict(zip(("first column", "second column"), graph.axes, strict=True))
+    return None
 
 
-def _neighbourhood(
-    graph: PolicyGraph, shape: tuple[int, int], axes: tuple[str, str], side: int
-) -> tuple[Any, str]:
+def _neighbourhood(graph: PolicyGraph, plane: dict[str, int], side: int) -> tuple[Any, str]:
     """The box in the middle, and every box that it is hidden from."""
     import altair as alt
 
+    shape = tuple(plane.values())
     widths = tuple(-(-length // _MOST_ALONG) for length in shape)
     small = graph
     if max(widths) > 1:
@@ -244,7 +258,8 @@ def _neighbourhood(
     size = max(8, min(28, side // max(rows, columns)))
     base = alt.Chart(inline(cells))
     tick = alt.Axis(labels=False, ticks=False, domain=False, grid=False)
-    x, y = alt.X("x:O", title=axes[1], axis=tick), alt.Y("y:O", title=axes[0], axis=tick)
+    down, across = plane
+    x, y = alt.X("x:O", title=across, axis=tick), alt.Y("y:O", title=down, axis=tick)
     area = 0.45 * size * size
     layers = [
         base.transform_filter(f"datum.state == '{state}'")

@@ -49,6 +49,7 @@ from blowfishdb.entrypoints.server.web.policy_form import (
 )
 from blowfishdb.language.policy_file import read_policy
 from blowfishdb.show.charts import (
+    box_labels,
     graph_chart,
     graph_table,
     preview_chart,
@@ -92,10 +93,12 @@ def graph_view(asking: Asking, policy: Policy) -> View:
     """The policy as the question sees it: on its bins."""
     problem = project(asking.request().counts, policy)
     axes = problem.cells.axes
-    labels = axes[0].labels() if len(axes) == 1 else None
-    small = problem.graph
+    small, columns = problem.graph, {axis.column: axis.bins.count for axis in axes}
+    labels = box_labels([axis.labels() for axis in axes])
     drawn = figure(
-        lambda width: graph_chart(small, labels, width=width), graph_table(small, labels), id="graph"
+        lambda width: graph_chart(small, labels, columns=columns, width=width),
+        graph_table(small, labels),
+        id="graph",
     )
     return View(drawn)
 
