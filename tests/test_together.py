@@ -175,3 +175,19 @@ def test_beside_an_earlier_promise_the_most_is_quoted_and_limited(opened: Opened
         both.ask(max_cost=quotes.most)
         assert before - ws["t"].kept[0].remaining == quotes.most
         assert ws.verify() == []
+
+
+def test_a_histogram_in_groups_is_suggested_for_several_conditions(opened: Opened) -> None:
+    """And all of them cost what is said once it is planned with them; without a gain nothing is said."""
+    domain = bf.Domain(a=bf.Integer(0, 6), b=bf.Integer(0, 2), c=bf.Integer(0, 4))
+    near = bf.Policy.by_column(domain, {"a": bf.graphs.Threshold(7, 1), "c": bf.graphs.Threshold(5, 1)})
+    with opened(domain, near, "10") as ws:
+        parts = [ws["t"].where(bf.col("b") == value)["a"].histogram().accurate_to(9) for value in range(3)]
+        quotes = ws.plan(*parts).quotes()
+        assert quotes.wider is not None and quotes.wider.words in str(quotes)
+        grouped = ws["t"].question(quotes.wider.question).accurate_to(quotes.wider.alpha)
+        more = ws.plan(*parts, grouped)
+        assert more.quotes().most == quotes.wider.epsilon < quotes.most
+        assert more.quotes().wider is None
+        assert [answer.alpha <= 9 for answer in more.ask()] == [True] * 4
+        assert ws.plan(*parts[:1], ws["t"]["c"].histogram().accurate_to(9)).quotes().wider is None

@@ -272,6 +272,28 @@ class QuotedTogether(Message):
 
 @final
 @dataclass(frozen=True)
+class Wider(Message):
+    """One question that tells several others, and what all of them cost with it."""
+
+    _said = ("words",)
+    _nano = True
+
+    question: str
+    """As it can be asked."""
+    alpha: float
+    epsilon: Epsilon
+
+    @property
+    def words(self) -> str:
+        """The advice."""
+        beside = f"{self.question} within ±{self.alpha:,.4g}"
+        return (
+            f"Plan {beside} with them: all of it then costs ε = {self.epsilon:.3g}, as they follow from it."
+        )
+
+
+@final
+@dataclass(frozen=True)
 class TogetherQuote(Message):
     """What questions cost that are settled on before any of them is answered. Free, like every quote.
 
@@ -286,6 +308,8 @@ class TogetherQuote(Message):
     parts: tuple[QuotedTogether, ...]
     most: Epsilon
     """The most that all of them cost under any promise: what ``max_cost`` limits."""
+    wider: Wider | None = None
+    """One more question with which all of them cost much less."""
 
     @property
     def epsilon(self) -> Epsilon:
@@ -306,7 +330,8 @@ class TogetherQuote(Message):
         return f"Together this costs {total}{saved}.{beside if self.most > self.epsilon else ''}"
 
     def __str__(self) -> str:
-        return "\n".join((self.sentence, *(f"  {part.words}" for part in self.parts)))
+        more = () if self.wider is None else (self.wider.words,)
+        return "\n".join((self.sentence, *(f"  {part.words}" for part in self.parts), *more))
 
 
 @final

@@ -52,7 +52,7 @@ from blowfishdb.service.records import DatasetEntry
 from blowfishdb.service.reuse import Basket
 from blowfishdb.service.stored import read_answer
 from blowfishdb.service.tasks import CountTask, ErrorBound, Outcome, Problem, Task, answer_of
-from blowfishdb.service.together import Group, Settled, settle_on
+from blowfishdb.service.together import Group, Settled, settle_on, suggest
 
 Result = TypeVar("Result")
 
@@ -130,7 +130,9 @@ class Service(Prices):
 
     def quote_all(self, requests: Sequence[Request]) -> TogetherQuote:
         """What questions would cost that are settled on together. Free, like every quote."""
-        return settle_on(self, [self.resolved(request) for request in requests]).quote
+        resolved = [self.resolved(request) for request in requests]
+        settled = settle_on(self, resolved)
+        return replace(settled.quote, wider=suggest(self, resolved, settled))
 
     def _asked_together(self, requests: Sequence[Request], max_cost: Epsilon | None) -> list[Answer]:
         answers = {

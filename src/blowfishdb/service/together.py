@@ -13,25 +13,30 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, final
 
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.source_kind import SourceKind
+from blowfishdb.language.short import question_text
 from blowfishdb.mechanisms.losses import ByDistance, ReleasedRows, Tightest, kernel_by_rows
 from blowfishdb.mechanisms.plan import Plan
 from blowfishdb.mechanisms.reuse import Offer, StoredRelease
 from blowfishdb.mechanisms.together import Together, Wanted, plan_together
 from blowfishdb.messages.questions import Request
-from blowfishdb.messages.quotes import Quote, QuotedTogether, TogetherQuote
+from blowfishdb.messages.quotes import Quote, QuotedTogether, TogetherQuote, Wider
 from blowfishdb.service.identity import identity
 from blowfishdb.service.policies import lost_under, past_loss
 from blowfishdb.service.prices import Prices
 from blowfishdb.service.records import DatasetEntry
 from blowfishdb.service.reuse import Basket
 from blowfishdb.service.tasks import CountTask, Task
+from blowfishdb.service.wider import wider_questions
 
 _NOTHING = Epsilon(0)
+_WORTH = Fraction(3, 4)
+"""A wider question is suggested where it saves a quarter."""
 
 
 class Group(ABC):
@@ -190,6 +195,26 @@ def settle_on(prices: Prices, requests: Sequence[Request]) -> Settled:
     joined = {number for group in shared for number in group.tasks}
     apart = [Alone({number: task}) for number, task in tasks.items() if number not in joined]
     return min(Settled.of([*shared, *apart], entries, quotes), one_by_one, key=lambda settled: settled.cost)
+
+
+def suggest(prices: Prices, requests: Sequence[Request], settled: Settled) -> Wider | None:
+    """One more question with which all of them cost much less."""
+    tasks = [(n, task) for group in settled.groups for n, task in group.tasks.items()]
+    by_dataset = defaultdict(list)
+    for number, task in tasks:
+        if isinstance(task, CountTask):
+            by_dataset[settled.entries[number].name].append(task)
+    domains = {entry.name: entry.domain for entry in settled.entries}
+    more = [
+        (request, settle_on(prices, [*requests, request]).most)
+        for name, some in by_dataset.items()
+        for request in wider_questions(some, domains[name])
+    ]
+    request, cost = min(more, key=lambda one: one[1], default=(None, settled.most))
+    if request is None or cost.fraction > settled.most.fraction * _WORTH:
+        return None
+    assert request.terms.accuracy is not None
+    return Wider(question_text(request.form), request.terms.accuracy.alpha, cost)
 
 
 def _tasks(prices: Prices, requests: Mapping[int, Request]) -> dict[int, Task]:

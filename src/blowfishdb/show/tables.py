@@ -294,7 +294,8 @@ def together_table(quote: TogetherQuote) -> Table:
         for part in quote.parts
     )
     promises = dict.fromkeys(part.promise for part in quote.parts)
-    return Table("", ("question", "alone ε", "together ε", "how"), rows, (quote.sentence, *promises), (1, 2))
+    notes = (quote.sentence, *(() if quote.wider is None else (quote.wider.words,)), *promises)
+    return Table("", ("question", "alone ε", "together ε", "how"), rows, notes, (1, 2))
 
 
 def _stars(tradeoff: Tradeoff) -> Iterable[str]:

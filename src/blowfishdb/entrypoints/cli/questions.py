@@ -188,14 +188,14 @@ def plan(
     if not ask:
         here.say(quote.to_plain(), together_table(quote))
         return
-    if max_cost is not None and quote.epsilon > Epsilon(max_cost):
-        raise _too_dear(quote.epsilon, Epsilon(max_cost))
+    if max_cost is not None and quote.most > Epsilon(max_cost):
+        raise _too_dear(quote.most, Epsilon(max_cost))
     if not here.json:
         here.console().print(together_table(quote))
-    if quote.epsilon and not yes:
-        prompts.confirm(f"Spend {loss(quote.epsilon)} and answer?", otherwise="--yes --max-cost 0.2")
+    if quote.most and not yes:
+        prompts.confirm(f"Spend {loss(quote.most)} and answer?", otherwise="--yes --max-cost 0.2")
     with here.progress("Answering"):
-        answers = together.ask(max_cost=quote.epsilon)
+        answers = together.ask(max_cost=quote.most)
     shown = (part for answer in answers for part in (answer_chart(answer), receipt_line(answer.receipt)))
     here.say([answer.to_plain() for answer in answers], *shown)
 
