@@ -13,6 +13,7 @@ from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidInput, NotProven, SizeMismatch
 from blowfishdb.core.graphs import AddRemove, Banded, Explicit, Full, Grid, Partitioned, Threshold
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram
+from blowfishdb.mechanisms import ordered
 from blowfishdb.mechanisms.check import check_mechanism
 from blowfishdb.mechanisms.hierarchical import Hierarchical, blocks
 from blowfishdb.mechanisms.linear.strategy import Contrasts, tree_nodes
@@ -218,3 +219,37 @@ def test_the_decoding_of_the_paper_keeps_the_contract():
     assert {"full, prefixes", "threshold, all ranges", "banded, ranges", "partition, ranges"} <= set(
         checked.planned
     )
+
+
+@pytest.mark.parametrize(("k", "theta", "fanout"), [*SHAPES, (64, 9, 3), (100, 10, 4)])
+@pytest.mark.parametrize("asked", [Cumulative, AllRanges, Histogram])
+def test_the_papers_decoding_divides_epsilon_in_closed_form(k, theta, fanout, asked, monkeypatch):
+    """[B14] (15) with exact coefficients: what a search finds, and a little better than it."""
+    mechanism = OrderedHierarchical(fanout, "paper")
+    plan = mechanism.plan(asked(k), Threshold(k, theta))
+    with monkeypatch.context() as patch:
+        patch.setattr(ordered._Nodes, "paper_split", lambda self, workload, graph: None)
+        searched = mechanism.plan(asked(k), Threshold(k, theta))
+    assert plan.unit_error == pytest.approx(searched.unit_error, rel=2e-3)
+    assert plan.unit_error <= searched.unit_error * (1 + 1e-9)
+    assert plan.certificate(epsilon=1).worst_loss(Threshold(k, theta)) <= 1
+
+
+def test_the_closed_form_is_taken_where_two_blocks_fit():
+    plan = OrderedHierarchical(3, "paper").plan(AllRanges(81), Threshold(81, 9))
+    nodes = ordered._Nodes.of(Threshold(81, 9), 81, 9, 3)
+    assert nodes.paper_split(AllRanges(81), Threshold(81, 9)) is not None
+    tree, prefix = (Fraction(1, scale.numerator) * scale.denominator for scale in plan.scales.distinct)
+    assert {prefix + 4 * tree, tree + 4 * prefix} & {Fraction(1)}  # K = w_S + 2h·w_H is spent
+
+
+@pytest.mark.parametrize("decoding", ["paper", "least squares"])
+def test_all_ranges_are_added_up_without_listing_them(decoding):
+    plan = OrderedHierarchical(3, decoding).plan(AllRanges(40), Threshold(40, 7))
+    of_noise = np.random.default_rng(1).random(len(plan.scales))
+    assert plan.total_variance(of_noise) == pytest.approx(float(plan.variances(of_noise).sum()))
+
+
+def test_a_long_line_is_planned_without_a_search():
+    plan = OrderedHierarchical(decoding="paper").plan(AllRanges(2**14), Threshold(2**14, 100))
+    assert plan.unit_error / AllRanges(2**14).count == pytest.approx(976, rel=0.05)

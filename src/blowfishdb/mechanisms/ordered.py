@@ -85,9 +85,7 @@ class OrderedPlan(Plan):
     @cached_property
     def _public(self) -> BoolArray:
         """Which of the prefix counts s_1 … s_k are public: those that end a component."""
-        public = public_cuts(self.graph, self.workload.size)
-        assert public is not None  # components of a line are intervals
-        return public[1:]
+        return line_cuts(self.graph)[1:]
 
     @cached_property
     def scales(self) -> UnitScales:
@@ -219,43 +217,111 @@ class OrderedHierarchical(Mechanism):
     def _best_split(
         self, workload: Workload, graph: PolicyGraph, block: int, fanout: int
     ) -> LeastSquaresPlan:
+        nodes = _Nodes.of(graph, workload.size, block, fanout)
         if self.split is not None or block == workload.size:  # one block: ε_S = 0
             share = Fraction(self.split or 0).limit_denominator(_UNIT)
-            return self._with_split(workload, graph, block, fanout, share)
+            return self._with_split(workload, graph, nodes, share)
+        if self.decoding == "paper":
+            best = nodes.paper_split(workload, graph)
+            if best is not None:
+                return self._with_split(workload, graph, nodes, best)
 
         def at(log_odds: float) -> LeastSquaresPlan:
             share = Fraction(round(_UNIT / (1 + math.exp(-log_odds))), _UNIT)
-            return self._with_split(workload, graph, block, fanout, share)
+            return self._with_split(workload, graph, nodes, share)
 
         return _least_error(at)
 
     def _with_split(
-        self, workload: Workload, graph: PolicyGraph, block: int, fanout: int, share: Fraction
+        self, workload: Workload, graph: PolicyGraph, nodes: _Nodes, share: Fraction
     ) -> LeastSquaresPlan:
-        """w_S : 2h·w_H = share : 1 − share, in whole numbers."""
-        size = workload.size
-        starts, stops = blocks(size, block)
-        nodes = tree_nodes(starts, stops, fanout)
-        ordered = stops[:-1]  # s_1, s_2, …; the last one is n
-        weights = (2 * height_for(block, fanout) * share.numerator, share.denominator - share.numerator)
-        strategy = Contrasts(
-            size,
-            np.concatenate((np.zeros_like(ordered), nodes[0])),
-            np.concatenate((ordered, nodes[1])),
-            np.repeat(np.array(weights, dtype=np.int64), (ordered.size, nodes[0].size)),
-        )
-        strategy = strategy.take(np.flatnonzero(~strategy.unchanging(graph)))
-        public = public_cuts(graph, size)
-        assert public is not None  # components of a line are intervals
+        strategy = nodes.divided(share)
         return LeastSquaresPlan(
             workload,
             graph,
             strategy,
-            name=f"Ordered hierarchical, fan-out {fanout}"
+            name=f"Ordered hierarchical, fan-out {nodes.fanout}"
             + (", the paper's decoding" if self.decoding == "paper" else ""),
-            reason=_reason(block, ordered.size, fanout, share),
-            estimator=PathEstimator(strategy, public) if self.decoding == "paper" else None,
+            reason=_reason(nodes.block, nodes.prefixes, nodes.fanout, share),
+            estimator=PathEstimator(strategy, line_cuts(graph)) if self.decoding == "paper" else None,
         )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    """S nodes, which end at every ``block``-th cell, then the nodes of the trees inside the blocks."""
+
+    size: int
+    block: int
+    fanout: int
+    starts: IntArray
+    stops: IntArray
+    ordered: BoolArray
+    """Which of them are S nodes."""
+    prefixes: int
+    """How many S nodes there are, measured or not."""
+
+    @classmethod
+    def of(cls, graph: PolicyGraph, size: int, block: int, fanout: int) -> _Nodes:
+        """Without those that no hidden move changes."""
+        starts, stops = blocks(size, block)
+        inner = tree_nodes(starts, stops, fanout)
+        ends = stops[:-1]  # s_1, s_2, …; the last one is n
+        starts, stops = np.append(np.zeros_like(ends), inner[0]), np.append(ends, inner[1])
+        ordered = np.arange(starts.size) < ends.size
+        rows = Contrasts(size, starts, stops, np.ones(starts.size, dtype=np.int64))
+        seen = np.flatnonzero(~rows.unchanging(graph))
+        return cls(size, block, fanout, starts[seen], stops[seen], ordered[seen], ends.size)
+
+    def divided(self, share: Fraction) -> Contrasts:
+        """w_S : 2h·w_H = share : 1 − share, in whole numbers."""
+        return self._weighted(2 * self._height * share.numerator, share.denominator - share.numerator)
+
+    @property
+    def _height(self) -> int:
+        return height_for(self.block, self.fanout)
+
+    def _weighted(self, of_prefixes: int, of_trees: int) -> Contrasts:
+        weights = np.where(self.ordered, of_prefixes, of_trees).astype(np.int64)
+        return Contrasts(self.size, self.starts, self.stops, weights)
+
+    def paper_split(self, workload: Workload, graph: PolicyGraph) -> Fraction | None:
+        """The share of S nodes with the least error under the paper's decoding; None if it must be searched.
+
+        An answer then is a sum of nodes that the split has no part in, so the error of all answers is
+        (A_S/w_S² + A_H/w_H²)·K², with A_S and A_H the squared coefficients in either kind of node. Where one
+        edge changes as many S nodes and as many H nodes as any edge does, K = K_S·w_S + K_H·w_H whatever the
+        weights, and with c_1 = K_S²·A_S, c_2 = K_H²·A_H the least error is (c_1^⅓ + c_2^⅓)³ at a share of
+        c_1^⅓/(c_1^⅓ + c_2^⅓) ([B14] eq. 15, where c_1 and c_2 are bounds).
+        """
+        if self.ordered.all() or not self.ordered.any():
+            return None
+        changed = {kind: self._changed(graph, *kind) for kind in ((1, 0), (0, 1), (1, 1))}
+        if changed[1, 1] < changed[1, 0] + changed[0, 1]:
+            return None
+        path = PathEstimator(self._weighted(1, 1), line_cuts(graph))
+        roots = [
+            (changed[kind] ** 2 * path.total_variance(workload, rows.astype(np.float64))) ** (1 / 3)
+            for kind, rows in (((1, 0), self.ordered), ((0, 1), ~self.ordered))
+        ]
+        # as ``divided`` counts it: w_S : w_H = (c_1^⅓/K_S) : (c_2^⅓/K_H)
+        of_prefixes = roots[0] / changed[1, 0]
+        of_trees = 2 * self._height * roots[1] / changed[0, 1]
+        share = Fraction(round(_UNIT * of_prefixes / (of_prefixes + of_trees)), _UNIT)
+        return share if 0 < share < 1 else None
+
+    def _changed(self, graph: PolicyGraph, of_prefixes: int, of_trees: int) -> int:
+        """The most that an edge changes nodes, if those of a kind count so much each."""
+        kept = np.flatnonzero(np.where(self.ordered, of_prefixes, of_trees))
+        return self._weighted(1, 1).take(kept).cost(graph)
+
+
+def line_cuts(graph: PolicyGraph) -> BoolArray:
+    """Which cut points of a line are public: components of a line are intervals."""
+    public = public_cuts(graph, graph.counted.size)
+    assert public is not None
+    return public
 
 
 def _least_error(

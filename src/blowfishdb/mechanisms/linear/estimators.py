@@ -219,6 +219,14 @@ class PathEstimator(Estimator):
             variances.append(both.multiply(both) @ of_noise)
         return np.concatenate(variances)
 
+    def total_variance(self, workload: Workload, of_noise: FloatArray) -> float:
+        """Of all ranges without listing them: Σ_{i<j} ‖g_j − g_i‖² = (k+1)·Σ ‖g_j‖² − ‖Σ g_j‖², j = 0 … k."""
+        if not workload.every_range:
+            return super().total_variance(workload, of_noise)
+        alone = np.asarray(self._gains.multiply(self._gains).sum(axis=0)).ravel()
+        together = np.asarray(self._gains.sum(axis=0)).ravel()
+        return float(of_noise @ (self.public.size * alone - together**2))
+
 
 @final
 @dataclass(frozen=True, eq=False)
