@@ -1,6 +1,6 @@
 """How far from the lower bound? Total squared error over the bound, on a line.
 
-    python -m benchmarks.bound_ratios [--sizes 64 256 1024] [--write]
+    python -m benchmarks.bound_ratios [--sizes 64 256 1024] [--presence] [--write]
 
 The bound is an L2 relaxation (docs/accuracy.md), so a ratio of one is in general out of reach. Up to 256
 cells it is tightened over edge weights; at 1,024 it is the plain SVD bound or that of grids, which are lower,
@@ -10,10 +10,12 @@ so ratios look larger there.
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable
 
 from benchmarks.tables import Row, show, write
-from blowfishdb.core.graphs import Threshold
+from blowfishdb.core.errors import NotProven
+from blowfishdb.core.graphs import PolicyGraph, Threshold
 from blowfishdb.core.lower_bound import lower_bound
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Workload
 from blowfishdb.mechanisms.laplace import Laplace
@@ -34,11 +36,20 @@ MECHANISMS: dict[str, Mechanism] = {
 THETAS = (1, 4, 16, 64, None)
 
 
-def measure(size: int, theta: int | None, name: str) -> Row:
-    workload, graph = WORKLOADS[name](size), Threshold(size, size - 1 if theta is None else theta)
+def measure(size: int, theta: int | None, name: str, *, presence: bool = False) -> Row:
+    workload, near = WORKLOADS[name](size), Threshold(size, size - 1 if theta is None else theta)
+    graph = near.hide_presence() if presence else near
     least = lower_bound(workload, graph)
     row = {"cells": size, "theta": "full" if theta is None else theta, "workload": name, "bound": least}
-    return row | {label: m.plan(workload, graph).unit_error / least for label, m in MECHANISMS.items()}
+    return row | {label: _error(one, workload, graph) / least for label, one in MECHANISMS.items()}
+
+
+def _error(mechanism: Mechanism, workload: Workload, graph: PolicyGraph) -> float:
+    """Not a number where a mechanism is not proven for what is hidden."""
+    try:
+        return mechanism.plan(workload, graph).unit_error
+    except NotProven:
+        return math.nan
 
 
 def chart(rows: list[Row]) -> object:
@@ -72,12 +83,13 @@ def chart(rows: list[Row]) -> object:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Squared error over the lower bound.")
     parser.add_argument("--sizes", type=int, nargs="+", default=[64, 256, 1024], help="numbers of cells")
+    parser.add_argument("--presence", action="store_true", help="hide who is there at all, too")
     parser.add_argument("--write", action="store_true", help="write docs/figures/bound_ratios.*")
     args = parser.parse_args()
     cases = [(k, theta) for k in args.sizes for theta in THETAS if theta is None or theta < k - 1]
-    rows = [measure(size, theta, name) for size, theta in cases for name in WORKLOADS]
+    rows = [measure(size, theta, name, presence=args.presence) for size, theta in cases for name in WORKLOADS]
     show(rows)
-    if args.write:
+    if args.write and not args.presence:
         write("bound_ratios", rows, chart(rows))
 
 
