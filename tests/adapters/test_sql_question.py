@@ -122,6 +122,16 @@ def ask(typed: str) -> SqlQuestion:
             "mean(salary), count() by region order by mean(salary) desc limit 3",
         ),
         ("SELECT COUNT(*) FROM salaries LIMIT 5", "count()"),
+        (
+            "SELECT COUNT(*) FILTER (WHERE age < 30) AS young, "
+            "SUM(CASE WHEN salary > 9 THEN 1 ELSE 0 END) rich FROM salaries",
+            "counts(age < 30 as young, salary > 9 as rich)",
+        ),
+        (
+            "SELECT region, COUNT(*) AS n, COUNT(CASE WHEN age < 30 THEN 1 END), COUNT_IF(employed) "
+            "FROM salaries WHERE salary > 9 GROUP BY region HAVING n > 5",
+            "counts(1 = 1 as n, age < 30, employed) by region where salary > 9 having n > 5",
+        ),
         ("SELECT AVG(age) FROM salaries ORDER BY 1", "mean(age)"),
     ],
 )
@@ -231,7 +241,12 @@ REFUSED = [
     ("SELECT SUM(BIN(age, 5)) FROM {d}", "not answered", "histogram(age, width=10)"),
     ("SELECT UPPER(region) FROM {d}", "nothing is calculated", "histogram(region)"),
     ("SELECT 1 FROM {d}", "nothing is calculated", "count()"),
-    ("SELECT COUNT(*) FILTER (WHERE age > 3), COUNT(*) FROM {d}", "FILTER", "count() where age > 3"),
+    ("SELECT COUNT(age) FILTER (WHERE age > 3), COUNT(*) FROM {d}", "FILTER", "count(age) where age > 3"),
+    (
+        "SELECT SUM(salary), COUNT(*) FILTER (WHERE age > 3), COUNT(*) FROM {d} WHERE age > 1",
+        "not both at once",
+        "sum(salary) where age > 1",
+    ),
     ("SELECT * FROM {d}", "never shown", "count()"),
     ("SELECT {d}.* FROM {d}", "never shown", "count()"),
     ("SELECT COUNT(* EXCEPT (age)) FROM {d}", r"COUNT\(\*\)", "count()"),
@@ -456,7 +471,7 @@ def test_the_document_has_every_kind_and_every_extension() -> None:
         "cumulative",
         "ranges",
         "clusters",
-        "sum",
+        "counts",
     }
     asked = [ask(typed) for typed in examples("SQL")]
     assert any(a.explain for a in asked) and any(a.accuracy for a in asked) and any(a.epsilon for a in asked)

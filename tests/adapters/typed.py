@@ -140,7 +140,10 @@ def forms(draw):
     able = {"cumulative": ordered, "ranges": ordered, "quantiles": numeric, "sum": numeric, "mean": numeric}
     able["clusters"] = numeric
     able["aggregates"] = [name for name, a in SALARIES.columns if a.size <= 300]  # so many groups at most
-    many = {"histogram": 3, "cumulative": 2, "count": 2, "clusters": 3, "aggregates": 2}.get(kind, 1)
+    able["counts"] = [name for name, a in SALARIES.columns if a.size <= 20]
+    many = {"counts": 1, "histogram": 3, "cumulative": 2, "count": 2, "clusters": 3, "aggregates": 2}.get(
+        kind, 1
+    )
     least = 0 if kind == "count" else 1
     chosen = draw(
         st.lists(st.sampled_from(able.get(kind, list(SALARIES))), min_size=least, max_size=many, unique=True)
@@ -166,6 +169,9 @@ def forms(draw):
         details["measures"] = tuple(draw(st.lists(told, min_size=1, max_size=3, unique=True)))
         if details["measures"] == (Measure("count"),):
             details["measures"] = (Measure("count"), Measure("mean", value))
+    if kind == "counts":
+        named = st.lists(st.tuples(st.text(min_size=1), conditions), min_size=1, max_size=3)
+        details["conditions"] = tuple(dict(draw(named)).items())
     if kind in ("aggregates", "mean"):
         details["group_size"] = draw(st.none() | st.integers(1, 10**6))
     return QuestionForm(kind, columns, draw(st.just(Everything()) | conditions), **details)

@@ -107,6 +107,11 @@ SAID: dict[str, tuple[str, dict[str, Any], str]] = {
         f"{RUNS} every number is within 4,000 of the truth. {RUNS} every true value lies in its noise "
         "interval.",
     ),
+    "counts": (
+        "counts(age < 30 as young, salary > 50000 as rich) by region",
+        {"error": 45},
+        f"{RUNS} every number is within 45 people of the truth.",
+    ),
     "adaptive": ("histogram(salary, bins=20)", {"epsilon": "1", "mechanism": "adaptive"}, NO_PROMISE),
 }
 

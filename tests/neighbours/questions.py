@@ -73,6 +73,8 @@ class Question:
     where: tuple[Where, ...] = ()
     terms: Terms = Terms("0.5")
     detail: tuple[int, ...] = ()
+    conditions: tuple[Where, ...] = ()
+    """Of counts: which rows, in groups of the columns."""
 
     def within(self, share: float) -> Question:
         """The same question, answered so many times more closely; one that states an ε states an error."""
@@ -95,6 +97,9 @@ class Question:
         if self.kind == "rows":
             return dataset.count()
         asked = [columns[place] for place in self.places]
+        if self.kind == "counts":
+            named = {f"c{number}": each.predicate(columns) for number, each in enumerate(self.conditions)}
+            return dataset.by(*(column.name for column in asked)).counts(named)
         if self.kind == "aggregates":
             value, *groups = (column.name for column in asked)
             told = [(of, None if of == "count" else value) for of in TOLD[self.detail[0]]]
@@ -147,6 +152,14 @@ class Question:
             return None
         if self.kind == "aggregates":
             return self._aggregates(columns, kept)
+        if self.kind == "counts":
+            groups = itertools.product(*(range(self._bins(column)) for column in asked))
+            rows = (
+                [row for row in kept if tuple(row[at] for at in self.places) == group] for group in groups
+            )
+            return np.array(
+                [sum(c.holds(columns, row) for row in each) for each in rows for c in self.conditions]
+            )
         table = np.zeros([self._bins(column) for column in asked])
         for record in kept:
             table[tuple(self._bin(columns[place], record[place]) for place in self.places)] += 1
@@ -180,7 +193,7 @@ class Question:
         places = set(self.places)
         if self.kind == "rows":
             places = {0} if all(column.drops for column in columns) else set()
-        return places | {condition.place for condition in self.where}
+        return places | {condition.place for condition in (*self.where, *self.conditions)}
 
     def _bins(self, column: Column) -> int:
         return math.ceil(column.size / (self.width or 1)) + column.has_missing_cell
@@ -214,6 +227,8 @@ def questions(
         kinds += ["cumulative", "cumulative", "ranges"]
     if column.numeric:
         kinds += ["median", "sum", "aggregates", "aggregates"]
+    if "counts" in only:
+        kinds.append("counts")
     kind = draw(st.sampled_from([kind for kind in kinds if kind in only] or kinds))
     width = draw(st.sampled_from((None, None, 2))) if column.ordered and kind != "pairs" else None
     places, detail = (place,), ()
@@ -227,10 +242,14 @@ def questions(
         others = [other for other in range(len(columns)) if other != place]
         places = (place, *draw(st.sampled_from([(), *[(other,) for other in others] * 3])))
         detail = (draw(st.sampled_from(range(len(TOLD)))),)
-    if kind in ("ranges", "sum", "rows", "count", "aggregates"):
+    asked: tuple[Where, ...] = ()
+    if kind == "counts":
+        places = draw(st.sampled_from(((), (place,))))
+        asked = tuple(draw(st.lists(wheres(columns), min_size=1, max_size=3)))
+    if kind in ("ranges", "sum", "rows", "count", "aggregates", "counts"):
         width = None
     where = tuple(draw(wheres(columns)) for _ in range(draw(st.sampled_from(conditions))))
-    return Question(kind, places, width, where, draw(st.sampled_from(terms)), detail)
+    return Question(kind, places, width, where, draw(st.sampled_from(terms)), detail, asked)
 
 
 @st.composite

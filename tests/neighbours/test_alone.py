@@ -15,3 +15,8 @@ WORLDS = 700
 def test_neighbours() -> None:
     with arena() as place:
         live_through(place, replace(EVERYTHING, acts=ALONE), WORLDS, share=0.2)
+
+
+def test_neighbours_of_conditions() -> None:
+    with arena() as place:
+        live_through(place, replace(EVERYTHING, acts=ALONE, kinds=("counts",)), WORLDS // 7, share=0.2)

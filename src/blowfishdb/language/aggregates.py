@@ -23,10 +23,12 @@ from blowfishdb.core.domain.predicates import Everything, Predicate
 from blowfishdb.core.errors import InvalidQuestion, InvalidWorkload, UnsupportedSql
 from blowfishdb.core.questions.aggregates import SPREADS, Measure
 from blowfishdb.core.questions.arrangement import Having
+from blowfishdb.core.questions.conditions import Conditions
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
-from blowfishdb.core.questions.numbers import Number
+from blowfishdb.core.questions.numbers import Computed, Number, Told
 from blowfishdb.language.arrangement import Meant, NumberReader
 from blowfishdb.language.condition import condition_of, condition_text
+from blowfishdb.language.conditional import counted_rows, share_of_rows
 from blowfishdb.language.grouping import computed, cut_text, is_computed
 from blowfishdb.language.text import (
     column_name,
@@ -328,12 +330,38 @@ def quantiles(node: exp.Expr, source: SelectContext) -> QuestionForm | None:
 
 @final
 class Released:
-    """The aggregates that a statement is told from, in the order in which they come up."""
+    """What a statement is told from: aggregates, or counts of some rows, as they come up."""
 
     def __init__(self, source: SelectContext, meant: Meant) -> None:
         self.source = source
-        self.measures: list[Measure] = []
+        self.numbers: list[Measure | Predicate] = []
+        self.names: dict[int, str] = {}
         self._reader = NumberReader(self._told, meant)
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """The aggregates of all rows that a group has."""
+        return tuple(each for each in self.numbers if isinstance(each, Measure))
+
+    def conditions(self) -> Conditions | None:
+        """Every number as a count of some rows, by name; None where no row is left out."""
+        if len(self.measures) == len(self.numbers):
+            return None
+        if set(self.measures) - {Measure("count")}:
+            apart = (
+                ", ".join(measure_text(each) for each in self.measures if each.of != "count") or "COUNT(*)"
+            )
+            raise self.source.refuse(
+                "Counts of some rows are told together, aggregates of a column too, but not both at once.",
+                self.source.select(apart),
+            )
+        named: dict[str, Predicate] = {}
+        for index, number in enumerate(self.numbers):
+            name = self.names.get(index, "rows")
+            while name in named:
+                name += "'"
+            named[name] = Everything() if isinstance(number, Measure) else number
+        return tuple(named.items())
 
     def number(self, node: exp.Expr) -> Number:
         """A number of the select list, of HAVING or of ORDER BY."""
@@ -352,20 +380,32 @@ class Released:
         fixes = (self.source.counted(*keys, tail=" HAVING COUNT(*) > 100"),) if keys else ()
         raise self.source.refuse(f"{shown(node)}: HAVING compares aggregates with numbers.", *fixes)
 
-    def _told(self, node: exp.Expr) -> int | None:
+    def _told(self, node: exp.Expr) -> Number | None:
+        share = share_of_rows(node)
+        if share is not None:
+            return Computed("/", self._counted(share), self._place(Measure("count")))
+        holds = counted_rows(node)
+        if holds is not None:
+            return self._counted(holds)
         measure = measure_in(node, self.source)
-        if measure is None:
-            return None
-        if measure not in self.measures:
-            self.measures.append(measure)
-        return self.measures.index(measure)
+        return None if measure is None else self._place(measure)
+
+    def _counted(self, holds: exp.Expr) -> Told:
+        told = self._place(condition_of(holds, self.source.domain))
+        self.names.setdefault(told.index, shown(holds))
+        return told
+
+    def _place(self, number: Measure | Predicate) -> Told:
+        if number not in self.numbers:
+            self.numbers.append(number)
+        return Told(self.numbers.index(number))
 
     def _checked(self, number: Number, node: exp.Expr) -> None:
         """What is no quotient of sums is refused, and so is what is computed from nothing."""
         try:
             told = number.told
         except InvalidWorkload as error:
-            parts = ", ".join(map(measure_text, self.measures))
+            parts = ", ".join(map(measure_text, self.measures)) or "COUNT(*)"
             raise self.source.refuse(error.message, self.source.select(parts)) from None
         if not told:
             raise refuse_aggregate(node, self.source)

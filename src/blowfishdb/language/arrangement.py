@@ -23,6 +23,7 @@ from blowfishdb.language.text import (
     name_text,
     number_from,
     number_text,
+    quoted_name,
     shown,
     sql_tokens,
     sql_tree,
@@ -47,17 +48,17 @@ Meant = Callable[[exp.Expr], exp.Expr]
 @final
 @dataclass(frozen=True)
 class NumberReader:
-    """Reads numbers that are computed from released ones; ``told`` says which one a word stands for."""
+    """Reads numbers that are computed from released ones; ``told`` says what an aggregate stands for."""
 
-    told: Callable[[exp.Expr], int | None]
+    told: Callable[[exp.Expr], Number | None]
     meant: Meant = lambda node: node
 
     def number(self, typed: exp.Expr) -> Number | None:
         """The number; None for what is none."""
         node = self.meant(typed)
-        index = self.told(node)
-        if index is not None:
-            return Told(index)
+        told = self.told(node)
+        if told is not None:
+            return told
         match node:
             case exp.Paren():
                 return self.number(node.this)
@@ -94,8 +95,8 @@ class NumberReader:
             inner = None if extra else node.this.this
         elif isinstance(node, exp.Anonymous) and str(node.this).casefold() == "total":
             inner = node.expressions[0] if len(node.expressions) == 1 else None
-        index = None if inner is None else self.told(inner)
-        return None if index is None else Total(index)
+        told = None if inner is None else self.told(inner)
+        return Total(told.index) if isinstance(told, Told) else None
 
     def _rounded(self, node: exp.Round) -> Number | None:
         inner, digits = self.number(node.this), node.args.get("decimals")
@@ -231,7 +232,8 @@ def read_having(node: exp.Expr, form: QuestionForm, domain: Domain) -> Having:
 
 def _order_key(node: exp.Expr, form: QuestionForm, domain: Domain) -> OrderKey:
     descending = bool(node.args.get("desc"))
-    if isinstance(node.this, exp.Column) and isinstance(node.this.this, exp.Identifier):
+    named = isinstance(node.this, exp.Column) and isinstance(node.this.this, exp.Identifier)
+    if named and node.this.name not in {name for name, _ in form.conditions}:
         quoted = bool(node.this.this.args.get("quoted"))
         return OrderKey(column_name(node.this.name, domain, quoted=quoted), descending)
     number = _reader(form, domain).number(node.this)
@@ -247,9 +249,12 @@ def _unread(node: exp.Expr, form: QuestionForm) -> InvalidQuestion:
 
 
 def _reader(form: QuestionForm, domain: Domain) -> NumberReader:
-    measures = released_measures(form)
+    measures, names = released_measures(form), [name for name, _ in form.conditions]
 
-    def told(node: exp.Expr) -> int | None:
+    def told(node: exp.Expr) -> Number | None:
+        if names:
+            named = isinstance(node, exp.Column) and not node.table and node.name in names
+            return Told(names.index(node.name)) if named else None
         measure = _short_measure(node, domain)
         if measure is None:
             return None
@@ -257,7 +262,7 @@ def _reader(form: QuestionForm, domain: Domain) -> NumberReader:
             raise InvalidQuestion(
                 f"{shown(node)} is not asked for.", fixes=tuple(map(short_measure_text, measures))
             )
-        return measures.index(measure)
+        return Told(measures.index(measure))
 
     return NumberReader(told)
 
@@ -299,12 +304,18 @@ def short_measure_text(measure: Measure) -> str:
 
 def released_text(form: QuestionForm, index: int) -> str:
     """A released number in the short form."""
-    return short_measure_text(released_measures(form)[index])
+    return released_names(form)[index]
+
+
+def released_names(form: QuestionForm) -> list[str]:
+    """All of them: aggregates, or conditions by their names."""
+    named = [quoted_name(name) for name, _ in form.conditions]
+    return named or [short_measure_text(each) for each in released_measures(form)]
 
 
 def tail_text(form: QuestionForm) -> str:
     """The arrangement in the short form, with a space before it; nothing where there is none."""
-    arrangement, names = form.arrangement, [short_measure_text(each) for each in released_measures(form)]
+    arrangement, names = form.arrangement, released_names(form)
     parts = []
     if arrangement.having is not None:
         parts.append(f"having {having_text(arrangement.having, names)}")

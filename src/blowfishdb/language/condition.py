@@ -66,6 +66,20 @@ def condition(text: str, domain: Domain) -> Predicate:
     return condition_of(sql_tree(text, exp.Condition, example_condition(domain)), domain)
 
 
+def named_conditions(text: str, domain: Domain) -> tuple[tuple[str, Predicate], ...]:
+    """``age < 30 as young, salary > 50000 as rich``; one without a name is called as it is written."""
+    example = f"{example_condition(domain)} as some"
+    tree = sql_tree(f"SELECT {text} FROM t", None, example)  # noqa: S608 - parsed, never run
+    only = isinstance(tree, exp.Select) and not any(
+        value for name, value in tree.args.items() if name not in ("expressions", "from_")
+    )
+    if not only:
+        raise InvalidQuestion("Conditions are listed with commas between them.", fixes=(example,))
+    return tuple(
+        (each.alias or shown(each), condition_of(each.unalias(), domain)) for each in tree.expressions
+    )
+
+
 def condition_of(tree: exp.Expr, domain: Domain) -> Predicate:
     """The same for a condition that is already a tree."""
     predicate = _Reader(domain).predicate(tree, 0)

@@ -2,8 +2,6 @@
 
 ``SELECT COUNT(*) FROM (SELECT age FROM people WHERE age > 30) t WHERE …`` reads one dataset once, and so does
 what a ``WITH`` names. Anything else in a subquery (groups, limits, joins) stays one, and is refused as such.
-
-A single count of rows for which something holds (``FILTER``, ``SUM(CASE …)``) is a count with a condition.
 """
 
 from __future__ import annotations
@@ -33,37 +31,7 @@ def flattened(tree: exp.Expr) -> exp.Expr:
             tables[common.alias.casefold()] = common.this
         whole.set("with_", None)
     flat = _flat(whole, tables, 0)
-    return _conditional(tree if flat is None else flat)
-
-
-def _conditional(select: exp.Expr) -> exp.Expr:
-    """COUNT(*) WHERE … for what counts the rows for which something holds, if nothing else is asked for."""
-    asked = [item for item in select.expressions if item.find(exp.AggFunc) is not None]
-    holds = _counts(asked[0].unalias()) if len(asked) == 1 else None
-    if holds is None or any(select.args.get(clause) for clause in ("having", "order", "limit")):
-        return select
-    short = select.copy()
-    count = next(item for item in short.expressions if item.find(exp.AggFunc) is not None)
-    count.unalias().replace(exp.Count(this=exp.Star()))
-    before = short.args.get("where")
-    both = [holds.copy()] if before is None else [before.this, exp.paren(holds.copy())]
-    short.set("where", exp.Where(this=exp.and_(*both, copy=False)))
-    return short
-
-
-def _counts(node: exp.Expr) -> exp.Expr | None:
-    """The condition of a count; None for anything else."""
-    match node:
-        case exp.Filter() if isinstance(node.this, exp.Count) and isinstance(node.this.this, exp.Star):
-            return node.expression.this if isinstance(node.expression, exp.Where) else None
-        case exp.Sum() | exp.Count() if isinstance(node.this, exp.Case) and node.this.this is None:
-            default, ifs = node.this.args.get("default"), node.this.args["ifs"]
-            zero = exp.Literal.number(0) if isinstance(node, exp.Sum) else exp.Null()
-            one = [exp.Literal.number(1)] if isinstance(node, exp.Sum) else None
-            told = len(ifs) == 1 and isinstance(ifs[0].args["true"], exp.Literal)
-            if told and (one is None or ifs[0].args["true"] in one) and default in (None, zero):
-                return ifs[0].this if default is not None or isinstance(node, exp.Count) else None
-    return None
+    return tree if flat is None else flat
 
 
 def _flat(select: exp.Expr, tables: Mapping[str, exp.Expr], depth: int) -> exp.Expr | None:

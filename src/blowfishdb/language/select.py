@@ -21,6 +21,7 @@ from sqlglot import Token, TokenType, exp
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.budget import Epsilon, positive
 from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.domain.predicates import Everything
 from blowfishdb.core.errors import (
     InvalidBins,
     InvalidQuestion,
@@ -30,6 +31,7 @@ from blowfishdb.core.errors import (
 )
 from blowfishdb.core.questions.aggregates import SPREADS, Measure
 from blowfishdb.core.questions.arrangement import Arrangement, Compared, Having, OrderKey
+from blowfishdb.core.questions.conditions import Conditions
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
 from blowfishdb.core.questions.numbers import Constant, Number, Told
 from blowfishdb.language.aggregates import (
@@ -259,9 +261,41 @@ class _Select:
             return quantile
         self._check_selected(keys)
         released = Released(self.source, self._named)
-        show = tuple((item.alias or shown(item), released.number(item.unalias())) for item in items)
+        show = tuple(self._shown(item, released) for item in items)
         arrangement = self._arrangement(show, keys, released)
-        measures = tuple(released.measures)
+        conditions = released.conditions()
+        if conditions is not None and len(conditions) > 1:
+            return self._conditional(conditions, keys, arrangement)
+        if conditions is not None:  # the rows of which it is true are all that is asked about
+            ((_, holds),) = conditions
+            everything = isinstance(self.source.where, Everything)
+            where = holds if everything else self.source.where & holds
+            rows = replace(self, source=replace(self.source, where=where))
+            return rows._of_measures((Measure("count"),), keys, arrangement)
+        return self._of_measures(released.measures, keys, arrangement)
+
+    def _shown(self, item: exp.Expr, released: Released) -> tuple[str, Number]:
+        """A number of the select list by its name; a count of some rows is called like it."""
+        name, number = item.alias or shown(item), released.number(item.unalias())
+        if item.alias and isinstance(number, Told):
+            released.names[number.index] = item.alias
+        return name, number
+
+    def _conditional(
+        self, conditions: Conditions, keys: list[ColumnForm], arrangement: Arrangement
+    ) -> QuestionForm:
+        """Several counts of some rows, in one release."""
+        if not keys:
+            single = self._single(arrangement, (Measure("count"),))
+            arrangement = replace(single, show=arrangement.show)
+        arrangement = arrangement.showing(len(conditions))
+        return QuestionForm(
+            "counts", tuple(keys), self.source.where, conditions=conditions, arrangement=arrangement
+        )
+
+    def _of_measures(
+        self, measures: tuple[Measure, ...], keys: list[ColumnForm], arrangement: Arrangement
+    ) -> QuestionForm:
         if not measures:
             return self._uncounted(keys)
         if not keys:

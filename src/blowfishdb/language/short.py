@@ -27,7 +27,7 @@ from blowfishdb.core.questions.aggregates import MEASURES, SPREADS, Measure
 from blowfishdb.core.questions.clusters import USUAL_ITERATIONS
 from blowfishdb.core.questions.form import KINDS, ColumnForm, QuestionForm
 from blowfishdb.language.arrangement import read_tail, short_measure_text, tail_of, tail_text
-from blowfishdb.language.condition import condition, condition_text
+from blowfishdb.language.condition import condition, condition_text, named_conditions
 from blowfishdb.language.text import (
     LONGEST,
     column_name,
@@ -36,6 +36,8 @@ from blowfishdb.language.text import (
     name_text,
     number_from,
     number_text,
+    parenthesised,
+    quoted_name,
     quoted_text,
 )
 
@@ -85,6 +87,10 @@ class Words:
         self.next = self._read(word.stop)
         return word
 
+    def skip_to(self, at: int) -> None:
+        """On to the first word from a place on."""
+        self.next = self._read(at)
+
     def takes(self, mark: str) -> bool:
         """Whether the next word is ``mark``; if so it is taken."""
         taken = self.next.kind == "mark" and self.next.text == mark
@@ -132,6 +138,9 @@ def aggregates_form(
 
 def question_text(form: QuestionForm) -> str:
     """The short form that reads back as ``form``."""
+    if form.kind == "counts":
+        listed = (f"{condition_text(each)} as {quoted_name(name)}" for name, each in form.conditions)
+        return f"counts({', '.join(listed)}){_groups_words(form)}{_where_text(form)}{tail_text(form)}"
     if form.kind in ("aggregates", "mean"):
         return _aggregates_text(form)
     name = "median" if form.kind == "quantiles" and form.shares == (0.5,) else form.kind
@@ -155,9 +164,13 @@ def _where_text(form: QuestionForm) -> str:
 def _aggregates_text(form: QuestionForm) -> str:
     told = form.measures or (Measure(form.kind, form.columns[0].name),)
     listed = ", ".join(map(short_measure_text, told))
-    groups = ", ".join(map(column_text, form.columns if form.measures else ()))
+    groups = _groups_words(form) if form.measures else ""
     size = "" if form.group_size is None else f" for groups of {form.group_size}"
-    return f"{listed}{f' by {groups}' if groups else ''}{size}{_where_text(form)}{tail_text(form)}"
+    return f"{listed}{groups}{size}{_where_text(form)}{tail_text(form)}"
+
+
+def _groups_words(form: QuestionForm) -> str:
+    return f" by {', '.join(map(column_text, form.columns))}" if form.columns else ""
 
 
 def _numbers(form: QuestionForm) -> list[tuple[str, object]]:
@@ -213,7 +226,7 @@ def value_text(value: object) -> str:
     return written
 
 
-_NAMES = (*KINDS[:4], "median", *KINDS[4:-1], *SPREADS)
+_NAMES = (*KINDS[:4], "median", *KINDS[4:-2], *SPREADS, "counts")
 _CUTS = ("bins", "width", "edges", "groups")
 _NUMBERED = ("k", "iterations")
 _SHAPES = {
@@ -223,8 +236,9 @@ _SHAPES = {
     "above": "{column}, 100",
     "clusters": "{column}, k=4",
     "count": "",
+    "counts": "{column} = {low}",
 }
-_ANY_COLUMN = ("histogram", "top", "above", "count")
+_ANY_COLUMN = ("histogram", "top", "above", "count", "counts")
 _AFTER_COLUMN = {
     "ranges": "ranges such as 0..9999",
     "quantiles": "shares such as 0.25, 0.5",
@@ -271,6 +285,8 @@ class _Reader:
                 f"A question begins with one of {', '.join(_NAMES)}; found {word}.",
                 fixes=(_example("histogram", self.domain),),
             )
+        if name == "counts":
+            return self._conditional()
         arguments = self._arguments(name)
         told = [(name, arguments)] if name in MEASURES else []
         while told and self.words.takes(","):
@@ -298,6 +314,20 @@ class _Reader:
         if words.next.kind != "end":
             self._wrong(name, "'by', 'where' or the end" if in_groups else "'where' or the end")
         return Everything(), ""
+
+    def _conditional(self) -> QuestionForm:
+        """``counts(age < 30 as young, salary > 50000 as rich) by region``; conditions are SQL."""
+        if self.words.next.text != "(":
+            self._wrong("counts", "'('")
+        start = self.words.next.start
+        inside, stop = parenthesised(self.words.typed[start:])
+        conditions = named_conditions(inside, self.domain)
+        self.words.skip_to(start + stop)
+        groups, size = self._groups_of("count")
+        if size is not None:
+            raise InvalidQuestion("Groups of a size are said of means.")
+        where, tail = self._rows_and_tail("counts", in_groups=True)
+        return read_tail(tail, QuestionForm("counts", groups, where, conditions=conditions), self.domain)
 
     # --- aggregates -------------------------------------------------------------------------------
 

@@ -58,6 +58,16 @@ def sql_tokens(typed: str) -> list[Token]:
     return tokens
 
 
+def parenthesised(typed: str) -> tuple[str, int]:
+    """What stands in the parentheses with which a text begins, and where they end."""
+    depth = 0
+    for token in sql_tokens(typed):
+        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+        if depth == 0:
+            return typed[1 : token.start], token.end + 1
+    raise InvalidQuestion("A parenthesis is opened but not closed.")
+
+
 def sql_tree(typed: str, into: type[exp.Expr] | None, example: str) -> exp.Expr:
     """One statement, or ``into`` one kind of expression, as a tree; ``example`` is shown if it cannot be."""
     if not sql_tokens(typed):

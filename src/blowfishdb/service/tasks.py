@@ -293,6 +293,7 @@ def answer_of(
         form=request.form.to_plain(),
         receipt=receipt,
         notes=problem.notes,
+        measures=kind.told,
     )
 
 

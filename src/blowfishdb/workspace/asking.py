@@ -203,6 +203,10 @@ class Groups:
         asked = tuple(_measure(each) for each in measures)
         return self._asking(QuestionForm("aggregates", self.columns, measures=asked, group_size=group_size))
 
+    def counts(self, conditions: Mapping[str, Predicate]) -> Asking:
+        """How many rows of each group satisfy each condition, in one release; conditions may overlap."""
+        return self._asking(QuestionForm("counts", self.columns, conditions=tuple(conditions.items())))
+
     def _asking(self, form: QuestionForm) -> Asking:
         return Asking(self.answering, self.dataset, self.domain, form.only(self.condition))
 

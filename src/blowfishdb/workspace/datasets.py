@@ -21,7 +21,6 @@ from blowfishdb.core.policy.statements import Guarantee, PolicyDifference
 from blowfishdb.core.questions.form import QuestionForm
 from blowfishdb.core.source_kind import SourceKind
 from blowfishdb.messages.answers import Answer
-from blowfishdb.messages.curator import KnownCheck, Preview
 from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss
 from blowfishdb.messages.questions import Terms
 from blowfishdb.messages.quotes import Explanation, TogetherQuote, Tradeoff
@@ -30,6 +29,7 @@ from blowfishdb.workspace.gateway import Gateway
 
 if TYPE_CHECKING:
     from blowfishdb.language.select import SqlQuestion
+    from blowfishdb.messages.curator import KnownCheck, Preview
     from blowfishdb.service.advice import Suggestions
 
 
@@ -195,6 +195,15 @@ class Dataset:
     def count(self) -> Asking:
         """How many rows there are; exact and free where the policy does not hide it."""
         return self.question(QuestionForm("count", ()))
+
+    def counts(self, conditions: Mapping[str, Predicate]) -> Asking:
+        """How many rows satisfy each condition, in one release; they may overlap, on several columns.
+
+        >>> some = people.counts({"young": bf.col("age") < 30, "rich": bf.col("salary") > 50_000})
+        >>> some.accurate_to(50).quote().promise
+        'In 95 of 100 runs every number is within 50 people of the truth.'
+        """
+        return self.by().counts(conditions)
 
     def question(self, form: QuestionForm | str) -> Asking:
         """A question in its short form, such as ``cumulative(salary, bins=20)``."""

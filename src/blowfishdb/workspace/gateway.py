@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from blowfishdb.adapters.copies.values import Dialect, Holdings, SourceFacts, SourceRows
 from blowfishdb.adapters.store.values import Audited, Budget, Event, Grant, Head
@@ -20,10 +20,12 @@ from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.statements import Guarantee, PolicyDifference
 from blowfishdb.messages.answers import Answer
-from blowfishdb.messages.curator import KnownCheck, Preview
 from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss
 from blowfishdb.messages.questions import Request
 from blowfishdb.messages.quotes import Candidate, Explanation, Quote, TogetherQuote, Tradeoff
+
+if TYPE_CHECKING:
+    from blowfishdb.messages.curator import KnownCheck, Preview
 
 _PAGE: Final = 50
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 from urllib.parse import quote as escaped
 
 import httpx
@@ -23,13 +23,15 @@ from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.statements import Guarantee, PolicyDifference
 from blowfishdb.messages.answers import Answer
-from blowfishdb.messages.curator import KnownCheck, Preview
 from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss
 from blowfishdb.messages.questions import Request
 from blowfishdb.messages.quotes import Candidate, Explanation, Quote, TogetherQuote, Tradeoff
 from blowfishdb.workspace.datasets import Datasets
 from blowfishdb.workspace.gateway import Gateway
 from blowfishdb.workspace.wire import Wire
+
+if TYPE_CHECKING:
+    from blowfishdb.messages.curator import KnownCheck, Preview
 
 
 @final
@@ -152,6 +154,8 @@ class Remote(Datasets):
 
     def check_known(self, name: str) -> KnownCheck:
         """Which counts that the draft takes to be known are not true of the data; for the curator."""
+        from blowfishdb.messages.curator import KnownCheck  # not for those who only ask
+
         return KnownCheck.from_plain(self._wire.send("POST", _at(name, "policy/check"), {}))
 
     def guarantee(self, name: str) -> Guarantee:
@@ -172,6 +176,8 @@ class Remote(Datasets):
 
     def preview(self, request: Request, *, policy: Policy | None = None, stand_in: bool = False) -> Preview:
         """The true answer beside a noisy one, for the curator."""
+        from blowfishdb.messages.curator import Preview  # not for those who only ask
+
         body = _body(request) | {"stand_in": stand_in}
         if policy is not None:
             body["policy"] = _policy_body(policy)

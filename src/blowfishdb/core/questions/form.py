@@ -22,6 +22,7 @@ from blowfishdb.core.questions import kinds as questions
 from blowfishdb.core.questions.aggregates import AggregateQuestion, Measure
 from blowfishdb.core.questions.arrangement import Arrangement, places_along
 from blowfishdb.core.questions.clusters import USUAL_ITERATIONS, ClusterQuestion, cluster_axes
+from blowfishdb.core.questions.conditions import Conditions, Counts, condition_axes
 from blowfishdb.core.questions.kinds import Kind, Question
 
 KINDS = (
@@ -36,6 +37,7 @@ KINDS = (
     "above",
     "clusters",
     "aggregates",
+    "counts",
 )
 """The forms of question, in the order in which they are offered."""
 
@@ -46,6 +48,7 @@ _DETAILS = {
     "above": "limit",
     "clusters": "k",
     "aggregates": "measures",
+    "counts": "conditions",
 }
 _ALSO = {"clusters": "iterations", "aggregates": "group_size", "mean": "group_size"}
 _FIELDS = (
@@ -60,10 +63,16 @@ _FIELDS = (
     "iterations",
     "measures",
     "group_size",
+    "conditions",
     "arrangement",
 )
 _UNCUT = ("count", "sum", "mean", "ranges", "clusters")  # these need no bins
-_LISTED = ("histogram", "cumulative", "aggregates")  # these are lists of groups, in an order of one's own
+_LISTED = (
+    "histogram",
+    "cumulative",
+    "aggregates",
+    "counts",
+)  # these are lists of groups, in an order of one's own
 _SHOWN = (*_LISTED, "count", "sum", "mean")  # others are computed from these
 
 
@@ -156,6 +165,8 @@ class QuestionForm:
     """Of aggregates: which; the columns are those by which rows are grouped."""
     group_size: int | None = None
     """How many rows a group has at least for which the error of a mean is promised."""
+    conditions: Conditions = ()
+    """Of counts: which rows, by name; the columns are those by which rows are grouped."""
     arrangement: Arrangement = field(default_factory=Arrangement)
     """How the answer is shown. It is no part of the question: all of it is asked and released."""
 
@@ -186,7 +197,7 @@ class QuestionForm:
     @property
     def released(self) -> int:
         """How many numbers are released of every group."""
-        return len(self.measures) or 1
+        return len(self.measures) or len(self.conditions) or 1
 
     @property
     def whole(self) -> QuestionForm:
@@ -205,7 +216,8 @@ class QuestionForm:
     def _check_details(self) -> None:
         """Every detail that the kind needs, and no other."""
         wanted = _DETAILS.get(self.kind)
-        for name in ("bounds", "shares", "count", "limit", "k", "iterations", "measures", "group_size"):
+        details = (*_DETAILS.values(), "iterations", "group_size")
+        for name in details:
             value = getattr(self, name)
             present = value is not None and value != ()
             if present and name not in (wanted, _ALSO.get(self.kind)):
@@ -226,6 +238,7 @@ class QuestionForm:
         object.__setattr__(self, "measures", tuple(self.measures))
         if not all(isinstance(each, Measure) for each in self.measures):
             raise InvalidInput("Aggregates are listed.", fixes=("Measure('mean', 'salary')",))
+        object.__setattr__(self, "conditions", tuple(map(_named_condition, self.conditions)))
         for name in ("count", "limit", "k", "iterations", "group_size"):
             object.__setattr__(self, name, plain(getattr(self, name)))
         if self.kind == "clusters" and self.iterations is None:
@@ -259,6 +272,10 @@ class QuestionForm:
     def _counts(self, domain: Domain, rows: int | None) -> Question:
         if self.kind == "count":
             return self._total(domain)
+        if self.kind == "counts":
+            groups = tuple(column.axis(domain) for column in self.columns)
+            axes = condition_axes(self.conditions, groups, domain)
+            return Question(Counts(self.conditions, groups), axes, self.where)
         kinds: dict[str, Callable[[], Kind]] = {
             "histogram": questions.Histogram,
             "cumulative": questions.Cumulative,
@@ -327,6 +344,8 @@ class QuestionForm:
             fields["group_size"] = plain_value(self.group_size)
         if self.k is not None:
             fields |= {"k": plain_value(self.k), "iterations": plain_value(self.iterations)}
+        if self.conditions:
+            fields["conditions"] = {name: plain_condition(each) for name, each in self.conditions}
         if self.arrangement:
             fields["arrangement"] = self.arrangement.to_plain()
         return fields
@@ -350,8 +369,22 @@ class QuestionForm:
             iterations=fields.get("iterations"),
             measures=tuple(map(Measure.from_plain, _list(fields.get("measures", []), "measures"))),
             group_size=fields.get("group_size"),
+            conditions=_conditions(fields.get("conditions") or {}),
             arrangement=Arrangement.from_plain(fields.get("arrangement") or {}),
         )
+
+
+def _conditions(stored: object) -> Conditions:
+    if not isinstance(stored, Mapping):
+        raise InvalidInput("Conditions are an object: a name for each of them.")
+    return tuple((str(name), condition_from(each)) for name, each in stored.items())
+
+
+def _named_condition(said: object) -> tuple[str, Predicate]:
+    match said:
+        case (str() as name, Predicate() as condition) if name:
+            return name, condition
+    raise InvalidInput("A condition has a name.", fixes=("{'young': col('age') < 30}",))
 
 
 def _object(stored: object, what: str, names: tuple[str, ...]) -> Mapping[str, Any]:

@@ -97,6 +97,11 @@ class Kind(ABC):
         """The columns that the answer is about, as it names them."""
         return tuple(axis.column for axis in axes)
 
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What is told of every group, in words, where that is not one number."""
+        return ()
+
     def needs_rows(self, axes: tuple[Axis, ...]) -> bool:
         """Whether it has a price only once the number of its rows is on record."""
         return False
@@ -134,7 +139,7 @@ class Histogram(Kind):
         return _product([HistogramRows(axis.bins.count) for axis in axes])
 
     def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
-        return _counts(release, tuple(axis.labels() for axis in axes))
+        return counted_reading(release, tuple(axis.labels() for axis in axes))
 
 
 @final
@@ -165,7 +170,7 @@ class Count(Kind):
         return self.named
 
     def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
-        return _counts(release, ((self.rows(axes),),))
+        return counted_reading(release, ((self.rows(axes),),))
 
     def rows(self, axes: tuple[Axis, ...]) -> str:
         """Which rows are counted, in words."""
@@ -191,7 +196,7 @@ class Cumulative(Kind):
     def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
         labels = tuple(axis.ends() for axis in axes)
         if len(axes) > 1 or not release.one_curve:
-            return _counts(release, labels)
+            return counted_reading(release, labels)
         return _increasing(release, labels)
 
 
@@ -223,7 +228,9 @@ class Ranges(Kind):
 
     def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
         (axis,) = axes
-        return _counts(release, (tuple(f"{axis.show(lo)}–{axis.show(hi)}" for lo, hi in self.bounds),))
+        return counted_reading(
+            release, (tuple(f"{axis.show(lo)}–{axis.show(hi)}" for lo, hi in self.bounds),)
+        )
 
     def identity(self) -> list[object]:
         return [self.name, [[text(lo), text(hi)] for lo, hi in self.bounds]]
@@ -497,6 +504,8 @@ class Question:
         where = "" if isinstance(self.where, Everything) else f" where {self.where}"
         if isinstance(self.kind, Count):
             return f"number of {self.kind.rows(self.axes)}{where}"
+        if self.kind.told:
+            return f"{self.kind.title}{where}"
         named = (_bins(axis) if self.kind.binned else axis.column for axis in self.axes)
         return f"{self.kind.title} of {' and '.join(named)}{where}"
 
@@ -520,7 +529,7 @@ def _prefixes(axis: Axis) -> Workload:
     return RangeRows(axis.bins.count, np.zeros_like(values), values)
 
 
-def _counts(release: Release, labels: tuple[tuple[str, ...], ...]) -> Reading:
+def counted_reading(release: Release, labels: tuple[tuple[str, ...], ...]) -> Reading:
     """Each count by itself: cutting below zero keeps the promise of that count."""
     values, margins = release.values, release.margins
     tidy = np.where(release.exact, values, tidy_counts(values, None))
@@ -543,7 +552,7 @@ def _increasing(release: Release, labels: tuple[tuple[str, ...], ...]) -> Readin
 
 def _picked(release: Release, axis: Axis, chosen: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Reading:
     """The chosen bins; what was chosen by noisy counts is not exact, even where its own count is."""
-    every = _counts(release, (axis.labels(),))
+    every = counted_reading(release, (axis.labels(),))
     labels = (tuple(every.labels[0][index] for index in chosen),)
     low, high = (None if line is None else line[chosen] for line in (every.low, every.high))
     return Reading(labels, every.values[chosen], low, high, every.exact[chosen] & every.exact.all())

@@ -124,6 +124,8 @@ def _kept(kind: str, off: str, every: str) -> str:
     match kind:
         case "count":
             return f"the number is within {off} people of the truth"
+        case "counts":
+            return f"{every} number is within {off} people of the truth"
         case "sum" | "mean":
             return f"the {kind} is within {off} of the truth"
         case "quantiles":
@@ -178,6 +180,8 @@ def brief(
     )
     if group_size is not None:
         where = f" in groups of {group_size:,} rows"
+    if kind == "counts" and places > 1:
+        where = " all numbers" if simultaneous else " each number"
     if kind in _BARS and places > 1:
         where = " all bars" if simultaneous else " each bar"
     return f"±{significant(alpha, 6)}{where}, {significant(100 * (1 - beta), 6)} %"

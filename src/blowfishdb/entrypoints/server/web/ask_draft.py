@@ -238,6 +238,8 @@ class Draft:
             return cls._grouped_again(form, answer)
         if form is None or not 1 <= len(form.columns) <= 2 or not answer.alpha or answer.beta is None:
             return None
+        if form.conditions:
+            return None
         question = form.question(domain)
         if form.kind in ("sum", "mean") and isinstance(question, Question) and not question.told_by_counts:
             return None
