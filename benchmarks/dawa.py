@@ -3,7 +3,7 @@
     python -m benchmarks.dawa [--data ../shared/data] [--trials 10] [--largest 20] [--write]
 
 Range questions under add/remove (mean absolute error, 2,000 ranges); without the files, synthetic data stands
-in. Histograms under the line policy: `benchmarks.line_histograms`.
+in. Histograms under the line policy: `benchmarks.line_histograms`; here only how ε is divided for them.
 """
 
 from __future__ import annotations
@@ -63,6 +63,21 @@ def range_errors(data: dict[str, np.ndarray], trials: int) -> Iterator[Row]:
             answers = (plan.release(x, epsilon=epsilon, noise=noise) for _ in range(trials))
             row[name] = spread([float(np.abs(answer - truth).mean()) for answer in answers])
         yield row
+
+
+def splits(data: dict[str, np.ndarray], trials: int) -> Iterator[Row]:
+    """Histograms: the squared error with half of ε on the buckets over that with a quarter."""
+    for label, graph_of in (("add/remove", AddRemove), ("line", lambda size: Threshold(size, 1))):
+        for epsilon in (0.01, 0.1):
+            row = {"policy": label, "epsilon": epsilon}
+            for name, x in data.items():
+                errors = []
+                for split in (0.5, 0.25):
+                    plan = Dawa(split=split).plan(Histogram(x.size), graph_of(x.size))
+                    answers = [plan.release(x, epsilon=epsilon, noise=seeded(t)) for t in range(trials)]
+                    errors.append(float(np.mean((np.array(answers) - x) ** 2)))
+                row[name] = errors[0] / errors[1]
+            yield row
 
 
 def times(largest: int) -> Iterator[Row]:
@@ -148,6 +163,8 @@ def main() -> None:
     chosen = parser.parse_args()
     print("DAWA, 2,000 ranges, add/remove: mean absolute error ± standard error")
     show(list(range_errors(histograms(chosen.data), chosen.trials)))
+    print("\nHistograms: squared error with ε₁ = ε/2 over that with ε/4")
+    show(list(splits(histograms(chosen.data), chosen.trials)))
     print("\nOne release of DAWA with 2,000 ranges", flush=True)
     rows = list(times(chosen.largest))
     show(rows)

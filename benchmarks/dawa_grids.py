@@ -41,7 +41,7 @@ SHAPES = {  # shares of the axes: those of (1, 1), (5, 5), (10, 10) and (15, 0.2
     "large": (0.45, 0.45),
     "thin": (0.65, 0.01),
 }
-AWARE = {"MWEM": Mwem(10), "DAWA": Dawa()}
+AWARE = {"MWEM": Mwem(10), "DAWA": Dawa(split=0.25)}
 BLIND = {
     "Identity": Identity(),
     "HB": HBGrid(),

@@ -75,7 +75,7 @@ def aware(name: str, rounds: dict[str, int]) -> dict[str, Estimate]:
     """What is planned for its questions."""
     return {
         MWEM: estimator(Mwem(rounds[name])),
-        DAWA: estimator(Dawa()),
+        DAWA: estimator(Dawa(split=0.25)),
         NOT_PRIVATE: not_private_dawa,
     }
 

@@ -97,7 +97,7 @@ def partitioned(scaling: Scaling, x: np.ndarray, asked: Workload, epsilon: float
 def isolated(data: dict[str, np.ndarray], trials: Trials) -> list[Row]:
     """Figure 4: both stages, only the first, only the second."""
     algorithms: dict[str, Estimate] = {
-        "DAWA": estimator(Dawa()),
+        "DAWA": estimator(Dawa(split=0.25)),
         "Partition + Laplace": partial(partitioned, laplace),
         "Greedy H, no partition": estimator(GreedyH()),
         "AdaptiveTree": estimator(AdaptiveTree()),

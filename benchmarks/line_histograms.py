@@ -39,7 +39,7 @@ def algorithms(size: int, *, matching: bool) -> dict[str, Release]:
     planners = {
         "Laplace": Laplace(on="workload"),
         LAPLACE: Ordered(),
-        "DAWA": Dawa(),
+        "DAWA": Dawa(split=0.25),
         "DAWA + Transformed": DawaTransformed(),
         OURS: OrderedDenoised(),
     }

@@ -11,7 +11,14 @@ import pytest
 
 from blowfishdb import noise
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.errors import InvalidEpsilon, NoGuarantee, SizeMismatch, TooLarge
+from blowfishdb.core.errors import (
+    InvalidEpsilon,
+    InvalidInput,
+    InvalidWorkload,
+    NoGuarantee,
+    SizeMismatch,
+    TooLarge,
+)
 from blowfishdb.core.graphs import AddRemove, Explicit, Full, Threshold
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Matrix, Product, Ranges, Rectangles
 from blowfishdb.mechanisms.dawa import Dawa, stages, steps
@@ -192,27 +199,27 @@ def test_every_candidate_gets_the_noise_of_the_proof():
 # --- stage two ----------------------------------------------------------------------------------
 
 
-def tree_rows(buckets):
-    """Every node of the binary tree as a row, leaves first, and the nodes of each level."""
+def tree_rows(buckets, fanout=2):
+    """Every node of the tree as a row, leaves first, and the nodes of each level."""
     rows, levels, level = [], [], np.eye(buckets)
     while True:
         levels.append(range(len(rows), len(rows) + len(level)))
         rows += list(level)
         if len(level) == 1:
             return np.array(rows), levels
-        level = np.add.reduceat(level, np.arange(0, len(level), 2), axis=0)
+        level = np.add.reduceat(level, np.arange(0, len(level), fanout), axis=0)
 
 
-def dense_objective(questions, scales, buckets, level, node, share):
+def dense_objective(questions, scales, buckets, fanout, level, node, share):
     """[D14] eq. 9 for one node, with dense matrices."""
-    rows, levels = tree_rows(buckets)
+    rows, levels = tree_rows(buckets, fanout)
     depth = len(levels) - 1
     inside = np.flatnonzero(rows[levels[level][node]])
     below = [r for lower in levels[:level] for r in lower if rows[r][inside].any()]
     matrix = np.vstack(
         [rows[below][:, inside] * ((1 - share) * scales[below])[:, None], share * np.ones(inside.size)]
     )
-    decay = 2 ** (-(depth - level) / 2)
+    decay = fanout ** (-(depth - level) / 2)
     own = questions[:, inside].T @ questions[:, inside]
     child = np.zeros_like(own)
     for lower in levels[level - 1]:
@@ -221,22 +228,24 @@ def dense_objective(questions, scales, buckets, level, node, share):
     return float(np.trace((decay * own + (1 - decay) * child) @ np.linalg.inv(matrix.T @ matrix)))
 
 
-@pytest.mark.parametrize("buckets", [2, 5, 7])
-def test_greedy_scaling_is_the_one_of_the_paper(buckets):
+@pytest.mark.parametrize(("buckets", "fanout"), [(2, 2), (5, 2), (7, 2), (7, 3), (9, 4)])
+def test_greedy_scaling_is_the_one_of_the_paper(buckets, fanout):
     stream = np.random.default_rng(buckets)
     size = 3 * buckets
     starts = np.sort(stream.choice(np.arange(1, size), buckets - 1, replace=False))
     cuts = np.append(0, starts)
     ends = np.sort(stream.integers(0, size, (30, 2)), axis=1)
     questions = over_buckets(Ranges(size, ends[:, 0], ends[:, 1]), None, cuts)
-    found = greedy_scaling(RangeCoverage(cuts, size, ends[:, 0], ends[:, 1] + 1), buckets)
-    rows, levels = tree_rows(buckets)
+    found = greedy_scaling(RangeCoverage(cuts, size, ends[:, 0], ends[:, 1] + 1), buckets, fanout)
+    rows, levels = tree_rows(buckets, fanout)
     scales = np.zeros(len(rows))
     scales[list(levels[0])] = 1.0
     for level in range(1, len(levels)):
         for node, row in enumerate(levels[level]):
             shares = np.linspace(0, 0.98, 197)
-            values = [dense_objective(questions, scales, buckets, level, node, share) for share in shares]
+            values = [
+                dense_objective(questions, scales, buckets, fanout, level, node, share) for share in shares
+            ]
             best = float(shares[int(np.argmin(values))])
             inside = [r for lower in levels[:level] for r in lower if (rows[r] * rows[row]).any()]
             scales[inside] *= 1 - best
@@ -246,13 +255,14 @@ def test_greedy_scaling_is_the_one_of_the_paper(buckets):
     np.testing.assert_allclose(paths, 1.0)
 
 
-def test_ranges_and_dense_questions_scale_alike():
+@pytest.mark.parametrize("fanout", [2, 3, 5, 16])
+def test_ranges_and_dense_questions_scale_alike(fanout):
     stream = np.random.default_rng(8)
     cuts = np.array([0, 3, 4, 9, 17, 18, 30])
     ends = np.sort(stream.integers(0, 40, (25, 2)), axis=1)
     workload = Ranges(40, ends[:, 0], ends[:, 1])
-    quick = greedy_scaling(coverage(workload, None, cuts), cuts.size)
-    dense = greedy_scaling(DenseCoverage(over_buckets(workload, None, cuts)), cuts.size)
+    quick = greedy_scaling(coverage(workload, None, cuts), cuts.size, fanout)
+    dense = greedy_scaling(DenseCoverage(over_buckets(workload, None, cuts)), cuts.size, fanout)
     for one, other in zip(quick, dense, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-3)
 
@@ -262,21 +272,23 @@ def test_a_histogram_spends_everything_on_the_buckets():
     np.testing.assert_array_equal(scales[0], 1.0)
 
 
+@pytest.mark.parametrize("fanout", [2, 3, 8])
 @pytest.mark.parametrize("buckets", [1, 2, 6, 13])
-def test_two_passes_are_dense_least_squares(buckets):
+def test_two_passes_are_dense_least_squares(buckets, fanout):
     stream = np.random.default_rng(buckets)
-    rows, levels = tree_rows(buckets)
+    rows, levels = tree_rows(buckets, fanout)
     weights = [stream.integers(1 if i == 0 else 0, 9, len(level)) for i, level in enumerate(levels)]
     measured = [stream.normal(size=len(level)) for level in levels]
     root = np.concatenate(weights).astype(float)
     expected = np.linalg.lstsq(rows * root[:, None], np.concatenate(measured) * root, rcond=None)[0]
-    np.testing.assert_allclose(tree_least_squares(measured, weights), expected, atol=1e-9)
-    assert cost(weights) == (rows.T @ np.concatenate(weights)).max()
+    np.testing.assert_allclose(tree_least_squares(measured, weights, fanout), expected, atol=1e-9)
+    assert cost(weights, fanout) == (rows.T @ np.concatenate(weights)).max()
 
 
-def test_the_tree_spends_its_budget_exactly():
-    """Σ |row|/scale over the nodes above the most expensive bucket is ε₂."""
-    scales = greedy_scaling(coverage(Cumulative(9), None, np.arange(9)), 9)
+@pytest.mark.parametrize("fanout", [2, 3, 16])
+def test_the_tree_spends_its_budget_exactly(fanout):
+    """Σ |row|/scale over the nodes above the most expensive bucket is ε₂, and no bucket loses more."""
+    scales = greedy_scaling(coverage(Cumulative(9), None, np.arange(9)), 9, fanout)
     weights = integer_weights(scales)
     asked = {}
 
@@ -286,8 +298,9 @@ def test_the_tree_spends_its_budget_exactly():
             return np.zeros(len(given), dtype=np.int64)
 
     second = Fraction(3, 40)
-    noisy_sums(np.arange(9), weights, second, Asked())
-    rows, _ = tree_rows(9)
+    sums = noisy_sums(np.arange(9), weights, second, Asked(), fanout)
+    rows, _ = tree_rows(9, fanout)
+    np.testing.assert_array_equal(np.concatenate(sums), rows @ np.arange(9))
     measured = rows[np.concatenate(weights) > 0].astype(int)
     losses = [
         sum(Fraction(int(r[b])) / s for r, s in zip(measured, asked["scales"], strict=True)) for b in range(9)
@@ -350,7 +363,52 @@ def test_grids_are_cut_along_a_curve():
     np.testing.assert_array_equal(cube[:4], [0, 1, 5, 6])
 
 
+def test_histograms_choose_buckets_with_half_of_epsilon_and_sums_with_a_quarter():
+    """A public rule about the questions; what was typed is taken as it is."""
+    cells = [Histogram(64), Product(Histogram(8), Histogram(8))]
+    for workload, split in [*((w, 0.5) for w in cells), (AllRanges(64), 0.25), (Cumulative(64), 0.25)]:
+        assert Dawa().plan(workload, AddRemove(64)).split == split
+        assert Dawa(split=0.3).plan(workload, AddRemove(64)).split == 0.3
+    assert Dawa().plan(Histogram(64), AddRemove(64)).explain().startswith("50% of the budget")
+
+
+@pytest.mark.parametrize(("candidates", "lengths"), [("all", 300), ("powers of two", 9), (None, 9)])
+@pytest.mark.parametrize("fanout", [2, 7])
+def test_candidates_and_fan_out_are_what_was_asked_for(candidates, lengths, fanout):
+    x = np.repeat([4, 40, 11], 100)
+    plan = Dawa(candidates=candidates, fanout=fanout).plan(AllRanges(300), AddRemove(300))
+    assert len(plan.candidates.lengths) == lengths
+    answers = plan.release(x, epsilon=10**4, noise=noise.seeded(1))
+    np.testing.assert_allclose(answers, AllRanges(300).answer(x), rtol=0.01, atol=0.2)
+
+
+def test_half_of_epsilon_on_buckets_is_closer_for_histograms():
+    x = np.repeat([0, 50, 3, 120, 7, 90], [60, 90, 200, 70, 30, 62])
+    errors = {
+        split: np.mean(
+            [
+                (
+                    Dawa(split=split)
+                    .plan(Histogram(512), AddRemove(512))
+                    .release(x, epsilon="0.05", noise=noise.seeded(seed))
+                    - x
+                )
+                ** 2
+                for seed in range(20)
+            ]
+        )
+        for split in (None, 0.25)
+    }
+    assert errors[None] < 0.9 * errors[0.25]
+
+
 def test_refusals():
+    with pytest.raises(InvalidInput, match="powers of two"):
+        Dawa(candidates="some")
+    with pytest.raises(InvalidWorkload, match="two children"):
+        Dawa(fanout=1)
+    with pytest.raises(TooLarge, match="powers of two"):
+        Dawa(candidates="all").plan(Histogram(3_000), AddRemove(3_000))
     with pytest.raises(SizeMismatch):
         Dawa().plan(Histogram(4), AddRemove(5))
     with pytest.raises(InvalidEpsilon):

@@ -13,18 +13,18 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import Literal, final
 
 import numpy as np
 
 from blowfishdb.core.arrays import FloatArray, IntArray
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain.bins import Bins
-from blowfishdb.core.errors import InvalidEpsilon
+from blowfishdb.core.errors import InvalidEpsilon, InvalidInput, TooLarge
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.sensitivity import check_sizes
-from blowfishdb.core.workloads import Cumulative, Histogram, Workload
+from blowfishdb.core.workloads import Cumulative, Histogram, Workload, one_per_cell
 from blowfishdb.mechanisms.adaptive.denoised import nearest_non_negative, rising_steps
 from blowfishdb.mechanisms.best import Best
 from blowfishdb.mechanisms.dawa.measuring import (
@@ -34,19 +34,30 @@ from blowfishdb.mechanisms.dawa.measuring import (
     noisy_sums,
     tree_least_squares,
 )
-from blowfishdb.mechanisms.dawa.partition import Candidates, Penalty, expand, private_partition, row_order
+from blowfishdb.mechanisms.dawa.partition import (
+    MOST_FOR_ALL,
+    Candidates,
+    Penalty,
+    expand,
+    private_partition,
+    row_order,
+)
+from blowfishdb.mechanisms.hierarchical import check_fanout
 from blowfishdb.mechanisms.ordered import joins_neighbours
 from blowfishdb.mechanisms.plan import DataDependentMechanism, DataDependentPlan
 
 
 @dataclass(frozen=True)
 class TwoStages(DataDependentMechanism):
-    """``split`` is the share of ε that chooses buckets, strictly between nothing and everything."""
+    """``split`` is the share of ε that chooses buckets, strictly between nothing and everything.
 
-    split: float
+    None leaves it to a public rule that looks at the questions.
+    """
+
+    split: float | None
 
     def __post_init__(self) -> None:
-        if not 0 < self.split < 1:
+        if self.split is not None and not 0 < self.split < 1:
             raise InvalidEpsilon(
                 f"The first stage gets a share of ε between 0 and 1, not {self.split}.",
                 fixes=("use split=0.25",),
@@ -115,10 +126,17 @@ def stages(epsilon: Epsilon, split: float, times: int) -> tuple[Fraction, Fracti
 _PENALTY = Penalty(Fraction(3), Fraction(2))
 
 
+_FOR_CELLS, _FOR_SUMS = 0.5, 0.25  # shares of ε that choose buckets; measured in docs/proofs/dawa.md
+
+
 @final
 @dataclass(frozen=True)
 class Dawa(TwoStages):
     """DAWA with the noise that its proof needs: ``split`` of ε on the partition, the rest on the counts.
+
+    Without a ``split``: a half for histograms, a quarter for everything else. ``candidates``: buckets of
+    "all" lengths or of "powers of two"; without it all up to 128 cells. ``fanout``: of the tree over the
+    buckets. All three are public.
 
     *Guarantee*: ε-private under add/remove; under any other policy, where a move is one record less and one
     more, at twice the noise. *Error*: depends on the data. *Theorem*: docs/proofs/dawa.md. Grids are cut
@@ -126,12 +144,39 @@ class Dawa(TwoStages):
 
     >>> bf.mechanisms.Dawa().plan(bf.workloads.AllRanges(64), bf.graphs.AddRemove(64)).name
     'DAWA'
+    >>> m = bf.mechanisms.Dawa(split=0.4, candidates="powers of two", fanout=4)
+    >>> m.plan(bf.workloads.Histogram(64), bf.graphs.AddRemove(64)).explain()[:38]
+    '40% of the budget chooses buckets of e'
     """
 
-    split: float = 0.25
+    split: float | None = None
+    candidates: Literal["all", "powers of two"] | None = None
+    fanout: int = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fanout(self.fanout)
+        if self.candidates not in (None, "all", "powers of two"):
+            raise InvalidInput(
+                f"Candidate buckets have all lengths or powers of two, not {self.candidates!r}.",
+                fixes=('candidates="all"', 'candidates="powers of two"'),
+            )
 
     def planned(self, workload: Workload, graph: PolicyGraph) -> DawaPlan:
-        return DawaPlan(workload, graph, self.split)
+        split = self.split or (_FOR_CELLS if one_per_cell(workload) else _FOR_SUMS)
+        return DawaPlan(workload, graph, split, self._lengths(workload.size), self.fanout)
+
+    def _lengths(self, size: int) -> Candidates:
+        if self.candidates is None:
+            return Candidates.usual(size)
+        if self.candidates == "powers of two":
+            return Candidates.powers_of_two(size)
+        if size > MOST_FOR_ALL:
+            raise TooLarge(
+                f"Every interval of {size:,} cells is above the limit of {MOST_FOR_ALL:,} cells.",
+                fixes=('use candidates="powers of two"', "ask about fewer or larger bins"),
+            )
+        return Candidates.all(size)
 
 
 @final
@@ -139,6 +184,8 @@ class Dawa(TwoStages):
 class DawaPlan(TwoStagePlan):
     """A partition, a tree of counts over its buckets, each bucket spread evenly over its cells."""
 
+    candidates: Candidates
+    fanout: int
     name: str = "DAWA"
 
     def estimate_in_stages(
@@ -146,11 +193,11 @@ class DawaPlan(TwoStagePlan):
     ) -> FloatArray:
         order = row_order(self.workload)
         row = counts if order is None else counts[order]
-        buckets = private_partition(row, Candidates.usual(row.size), _PENALTY, first, second, noise)
-        scales = greedy_scaling(coverage(self.workload, order, buckets), buckets.size)
-        weights = integer_weights(scales)
-        measured = noisy_sums(np.add.reduceat(row, buckets), weights, second, noise)
-        return expand(buckets, tree_least_squares(measured, weights), order, row.size)
+        buckets = private_partition(row, self.candidates, _PENALTY, first, second, noise)
+        asked = coverage(self.workload, order, buckets)
+        weights = integer_weights(greedy_scaling(asked, buckets.size, self.fanout))
+        measured = noisy_sums(np.add.reduceat(row, buckets), weights, second, noise, self.fanout)
+        return expand(buckets, tree_least_squares(measured, weights, self.fanout), order, row.size)
 
     def explain_stages(self) -> str:
         text = (

@@ -1,16 +1,16 @@
-"""What questions ask of buckets, level by level of a binary tree over them.
+"""What questions ask of buckets, level by level of a tree of some fan-out over them.
 
 With v a vector over the cells of the tree's nodes, a level needs Σ_q (ŵ_q·v)² for every node. A range is
 partial in at most two nodes of a level and asks the same of all nodes between: O(m + k) a level.
 
-Stage two's budget: how much of ε₂ every node of a binary tree over the buckets is given ([D14] §4.4).
+Stage two's budget: how much of ε₂ every node of a tree over the buckets is given ([D14] §4.4).
 
 Bottom up, a node takes the share λ of what its descendants have, chosen to minimise tr((μ·Ŵ_qᵀŴ_q +
-(1−μ)·[diagonal blocks])·(Y_qᵀD²Y_q)⁻¹), μ = 2^(−depth/2) ([D14] eq. 9). With B the block-diagonal matrix of
-the children, the new matrix is (1−λ)²B + λ²·11ᵀ, so three numbers decide everything: σ = 1ᵀB⁻¹1, tr(M·B⁻¹)
-and vᵀMv for v = B⁻¹1; and v on a child is a multiple of the child's own. O((m + k) log k) in all.
+(1−μ)·[diagonal blocks])·(Y_qᵀD²Y_q)⁻¹), μ = fanout^(−depth/2) ([D14] eq. 9). With B the block-diagonal
+matrix of the children, the new matrix is (1−λ)²B + λ²·11ᵀ, so three numbers decide everything: σ = 1ᵀB⁻¹1,
+tr(M·B⁻¹) and vᵀMv for v = B⁻¹1; and v on a child is a multiple of the child's own. O((m + k) log k) in all.
 
-Stage two's measurement: noisy sums on a weighted binary tree, combined by least squares in two passes.
+Stage two's measurement: noisy sums on a weighted tree, combined by least squares in two passes.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from blowfishdb.core.noise import Noise
 from blowfishdb.core.workloads import Workload
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.compiled import compiled
+from blowfishdb.mechanisms.hierarchical import height_for
 
 _LISTED = 40_000
 _CUTS = 200
@@ -41,7 +42,7 @@ class Coverage(ABC):
         """Σ_q ŵ_qj² for every bucket j."""
 
     @abstractmethod
-    def lift(self, factors: FloatArray, masses: FloatArray) -> FloatArray:
+    def lift(self, factors: FloatArray, masses: FloatArray, fanout: int = 2) -> FloatArray:
         """Σ_q (ŵ_q·v)² on every node of the next level, v being factor·(the level's v) on each child.
 
         ``masses`` holds Σ v of the children, their factors included.
@@ -66,18 +67,21 @@ class RangeCoverage(Coverage):
     def leaves(self) -> FloatArray:
         return self._squares(np.ones(self._nodes))
 
-    def lift(self, factors: FloatArray, masses: FloatArray) -> FloatArray:
+    def lift(self, factors: FloatArray, masses: FloatArray, fanout: int = 2) -> FloatArray:
         left, right, apart = self._left, self._right, self._left != self._right
-        padded = np.append(masses, 0.0)
+        padded = np.append(masses, np.zeros(fanout))
         at_left, at_right = factors[left] * self._at_left, factors[right] * self._at_right
-        self._left, self._right = left // 2, right // 2
+        self._left, self._right = left // fanout, right // fanout
         meets = self._left == self._right
-        beside = np.where((left % 2 == 0) & ~meets, padded[np.minimum(left + 1, masses.size)], 0.0)
-        before = np.where((right % 2 == 1) & ~meets, padded[right - 1], 0.0)
-        self._at_left = np.where(meets & apart, at_left + at_right, at_left + beside)
-        self._at_right = np.where(meets, 0.0, at_right + before)
-        self._nodes = -(-self._nodes // 2)
-        return self._squares(paired(masses))
+        for step in range(1, fanout):  # the siblings that a range covers whole
+            beside = (left % fanout + step < fanout) & (~meets | (left + step < right))
+            at_left = at_left + np.where(beside, padded[left + step], 0.0)
+            before = (right % fanout >= step) & ~meets
+            at_right = at_right + np.where(before, padded[np.maximum(right - step, 0)], 0.0)
+        self._at_left = np.where(meets & apart, at_left + at_right, at_left)
+        self._at_right = np.where(meets, 0.0, at_right)
+        self._nodes = -(-self._nodes // fanout)
+        return self._squares(grouped(masses, fanout))
 
     def _squares(self, masses: FloatArray) -> FloatArray:
         partial = np.bincount(self._left, self._at_left**2, self._nodes)
@@ -98,14 +102,14 @@ class DenseCoverage(Coverage):
     def leaves(self) -> FloatArray:
         return np.asarray((self._dots**2).sum(axis=0))
 
-    def lift(self, factors: FloatArray, masses: FloatArray) -> FloatArray:
-        self._dots = np.asarray(paired(self._dots * factors))
+    def lift(self, factors: FloatArray, masses: FloatArray, fanout: int = 2) -> FloatArray:
+        self._dots = np.asarray(grouped(self._dots * factors, fanout))
         return self.leaves()
 
 
-def paired(values: Numbers) -> Numbers:
-    """Sums of neighbouring pairs along the last axis; the last may be alone."""
-    return np.asarray(np.add.reduceat(values, np.arange(0, values.shape[-1], 2), axis=-1))
+def grouped(values: Numbers, fanout: int) -> Numbers:
+    """Sums of ``fanout`` neighbours along the last axis; the last may be fewer."""
+    return np.asarray(np.add.reduceat(values, np.arange(0, values.shape[-1], fanout), axis=-1))
 
 
 def coverage(workload: Workload, order: IntArray | None, buckets: IntArray) -> Coverage:
@@ -159,25 +163,25 @@ _REFINEMENTS = 14
 _GOLDEN = (5**0.5 - 1) / 2
 
 
-def greedy_scaling(coverage: Coverage, buckets: int) -> list[FloatArray]:
+def greedy_scaling(coverage: Coverage, buckets: int, fanout: int = 2) -> list[FloatArray]:
     """The scale of every node, level by level from the buckets to the root; they sum to 1 on every path."""
-    depth = (buckets - 1).bit_length()
+    depth = height_for(buckets, fanout)
     squares = coverage.leaves()
     traces = squares.copy()
     factors, masses = np.ones(buckets), np.ones(buckets)
     shares: list[FloatArray] = []
     for level in range(1, depth + 1):
-        own = paired(factors**2 * squares)
-        squares = coverage.lift(factors, masses)
-        masses, traces = paired(masses), paired(traces)
-        decay = 2.0 ** (-(depth - level) / 2)
+        own = grouped(factors**2 * squares, fanout)
+        squares = coverage.lift(factors, masses, fanout)
+        masses, traces = grouped(masses, fanout), grouped(traces, fanout)
+        decay = float(fanout) ** (-(depth - level) / 2)
         share = best_shares(traces, decay * squares + (1 - decay) * own, masses)
         ratio = share / (1 - share)
         factors = (1 + ratio) ** 2 / (1 + ratio**2 * masses)
         traces = (1 + ratio) ** 2 * (traces - ratio**2 * squares / (1 + ratio**2 * masses))
         masses = factors * masses
         shares.append(share)
-    return _scales(shares, buckets)
+    return _scales(shares, buckets, fanout)
 
 
 def best_shares(traces: FloatArray, quadratic: FloatArray, masses: FloatArray) -> FloatArray:
@@ -213,7 +217,7 @@ def _best_shares(traces: FloatArray, quadratic: FloatArray, masses: FloatArray) 
     return shares
 
 
-def _scales(shares: list[FloatArray], buckets: int) -> list[FloatArray]:
+def _scales(shares: list[FloatArray], buckets: int, fanout: int) -> list[FloatArray]:
     """From the root down: a node's share of what its ancestors have left."""
     left = np.ones(1)
     scales: list[FloatArray] = []
@@ -221,7 +225,7 @@ def _scales(shares: list[FloatArray], buckets: int) -> list[FloatArray]:
         [buckets, *(share.size for share in shares)][::-1][1:], shares[::-1], strict=True
     ):
         scales.append(left * share)
-        left = np.repeat(left * (1 - share), 2)[:below]
+        left = np.repeat(left * (1 - share), fanout)[:below]
     return [*scales, left][::-1]
 
 
@@ -235,43 +239,43 @@ def integer_weights(scales: list[FloatArray]) -> list[IntArray]:
     return weights
 
 
-def cost(weights: list[IntArray]) -> int:
+def cost(weights: list[IntArray], fanout: int = 2) -> int:
     """The largest sum of weights from a bucket to the root: what one record more or less changes, exactly."""
     above = np.zeros(1, dtype=np.int64)
     for position, level in enumerate(weights[::-1]):
-        above = level if position == 0 else np.repeat(above, 2)[: level.size] + level
+        above = level if position == 0 else np.repeat(above, fanout)[: level.size] + level
     return int(above.max())
 
 
 def noisy_sums(
-    counts: IntArray, weights: list[IntArray], epsilon: Fraction, noise: Noise
+    counts: IntArray, weights: list[IntArray], epsilon: Fraction, noise: Noise, fanout: int = 2
 ) -> list[FloatArray]:
     """The sum of every node plus noise of scale K/(w·ε), ε-private under add/remove."""
     flat = np.concatenate(weights)
     drawn = np.zeros(flat.size, dtype=np.int64)
     measured = np.flatnonzero(flat)
     values, which = np.unique(flat[measured], return_inverse=True)
-    largest = cost(weights)
+    largest = cost(weights, fanout)
     scales = [largest / (int(value) * epsilon) for value in values]
     drawn[measured] = noise.discrete_laplace([scales[index] for index in which.tolist()])
     sums, start = [], 0
     for level in weights:
         sums.append((counts + drawn[start : start + level.size]).astype(np.float64))
-        counts, start = paired(counts), start + level.size
+        counts, start = grouped(counts, fanout), start + level.size
     return sums
 
 
-def tree_least_squares(measured: list[FloatArray], weights: list[IntArray]) -> FloatArray:
+def tree_least_squares(measured: list[FloatArray], weights: list[IntArray], fanout: int = 2) -> FloatArray:
     """The best linear unbiased counts of the buckets: up by inverse variance, down by sharing the rest."""
     estimates = [measured[0]]
     variances = [1.0 / weights[0].astype(np.float64) ** 2]
     for sums, level in zip(measured[1:], weights[1:], strict=True):
-        below, spread = paired(estimates[-1]), paired(variances[-1])
+        below, spread = grouped(estimates[-1], fanout), grouped(variances[-1], fanout)
         gain = spread * level.astype(np.float64) ** 2
         estimates.append((below + gain * sums) / (1 + gain))
         variances.append(spread / (1 + gain))
     final = estimates[-1]
     for estimate, spread in zip(estimates[-2::-1], variances[-2::-1], strict=True):
-        rest = (final - paired(estimate)) / paired(spread)
-        final = estimate + spread * np.repeat(rest, 2)[: estimate.size]
+        rest = (final - grouped(estimate, fanout)) / grouped(spread, fanout)
+        final = estimate + spread * np.repeat(rest, fanout)[: estimate.size]
     return final

@@ -151,6 +151,8 @@ def _by_rank(
 
 ALL_UP_TO = 128
 """Cells up to which every interval is a candidate; beyond, those whose length is a power of two."""
+MOST_FOR_ALL = 2_048
+"""Cells up to which every interval may be a candidate, if that is asked for."""
 
 
 @final
