@@ -453,6 +453,16 @@ def test_the_statements_of_the_document(typed: str) -> None:
     ask(typed)
 
 
+def beside() -> list[tuple[str, str]]:
+    text = DOCUMENT.read_text().split("\n## SQL\n")[1].split("\n## ")[0]
+    return re.findall(r"^\| `(.+?)` \| `(.+?)` \|", text, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize(("typed", "short"), beside())
+def test_the_statements_of_the_document_say_what_stands_beside_them(typed: str, short: str) -> None:
+    assert alike(ask(typed).form) == alike(parse_question(short, SALARIES))
+
+
 def refusals() -> list[tuple[str, str]]:
     text = DOCUMENT.read_text().split("\n## What SQL does not answer\n")[1].split("\n## ")[0]
     return re.findall(r"^\| `(.+?)` \| .+? \| `(.+?)` \|", text, flags=re.MULTILINE)

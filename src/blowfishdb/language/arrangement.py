@@ -5,7 +5,7 @@ Whatever stands there is read to an arrangement of what is released, and written
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, final
@@ -38,7 +38,8 @@ _COMPARES: Final[dict[type[exp.Expr], str]] = {
     exp.EQ: "=",
     exp.NEQ: "<>",
 }
-_TAILS: Final = (TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET)
+_CLAUSES: Final = (TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET)
+_TAILS: Final = (TokenType.SHOW, *_CLAUSES)
 _MOST: Final = 10**9
 
 Meant = Callable[[exp.Expr], exp.Expr]
@@ -167,31 +168,53 @@ _MEASURES: Final = {"mean": "mean", "avg": "mean"}
 
 
 def tail_of(text: str) -> tuple[str, str]:
-    """A text in two: what stands before ``having``, ``order by``, ``limit`` or ``offset``, and from there."""
+    """A text in two: before ``show``, ``having``, ``order by``, ``limit`` or ``offset``, and from there."""
+    return _parted(text, _TAILS)
+
+
+def _parted(text: str, words: tuple[TokenType, ...]) -> tuple[str, str]:
     depth = 0
     for token in sql_tokens(text):
         depth += token.text in ("(", "[", "{")
         depth -= token.text in (")", "]", "}")
-        if depth == 0 and token.token_type in _TAILS:
+        if depth == 0 and token.token_type in words:
             return text[: token.start], text[token.start :]
     return text, ""
 
 
 def read_tail(typed: str, form: QuestionForm, domain: Domain) -> QuestionForm:
-    """``having count() > 100 order by mean(salary) desc limit 3 offset 1``, about the groups of ``form``."""
+    """``show mean(salary) / 12 as m having count() > 100 order by m desc limit 3``, of what is released."""
     if not typed.strip():
         return form
     example = "order by count() desc limit 3"
-    tree = sql_tree(f"SELECT 1 FROM t {typed}", None, example)  # noqa: S608 - parsed, never run
+    word, _, behind = typed.strip().partition(" ")
+    shows = word.casefold() == "show"
+    listed, rest = _parted(behind, _CLAUSES) if shows else ("1", typed)
+    tree = sql_tree(f"SELECT {listed} FROM t {rest}", None, example)  # noqa: S608 - parsed, never run
     known = {"expressions", "from_", "having", "order", "limit", "offset"}
     if not isinstance(tree, exp.Select) or any(v for name, v in tree.args.items() if name not in known):
-        raise InvalidQuestion("Behind a question comes having, order by, limit and offset.", fixes=(example,))
+        raise InvalidQuestion(
+            "Behind a question comes show, having, order by, limit and offset.", fixes=(example,)
+        )
     having, order, limit, offset = (tree.args.get(name) for name in ("having", "order", "limit", "offset"))
     arrangement = form.arrangement
+    if shows:
+        reader = _reader(form, domain)
+        show = tuple(
+            (each.alias or shown(each), _read(reader, each.unalias(), form)) for each in tree.expressions
+        )
+        arrangement = replace(arrangement, show=show)
+    reader = _reader(form, domain, dict(arrangement.show))
     if having is not None:
-        arrangement = replace(arrangement, having=read_having(having.this, form, domain))
+        chosen = reader.having(having.this)
+        if chosen is None:
+            raise InvalidQuestion(
+                f"{shown(having.this)}: groups are chosen by released numbers.",
+                fixes=(f"{released_text(form, 0)} > 100",),
+            )
+        arrangement = replace(arrangement, having=chosen)
     if order is not None:
-        keys = tuple(_order_key(each, form, domain) for each in order.expressions)
+        keys = tuple(_order_key(each, form, domain, reader) for each in order.expressions)
         arrangement = replace(arrangement, order=keys)
     numbers = how_many(limit, offset)
     if numbers is None:
@@ -201,61 +224,37 @@ def read_tail(typed: str, form: QuestionForm, domain: Domain) -> QuestionForm:
     return replace(form, arrangement=arrangement)
 
 
-def read_order(typed: str, form: QuestionForm, domain: Domain) -> tuple[OrderKey, ...]:
-    """``mean(salary) desc, region``."""
-    return read_tail(f"order by {typed}", form, domain).arrangement.order
-
-
-def read_condition(typed: str, form: QuestionForm, domain: Domain) -> Having:
-    """``count() > 100``."""
-    return read_having(sql_tree(typed, exp.Condition, "count() > 100"), form, domain)
-
-
-def read_number(typed: str, form: QuestionForm, domain: Domain) -> Number:
-    """``100 * count() / total(count())``."""
-    node = sql_tree(typed, exp.Condition, released_text(form, 0))
-    number = _reader(form, domain).number(node)
+def _read(reader: NumberReader, node: exp.Expr, form: QuestionForm) -> Number:
+    number = reader.number(node)
     if number is None:
-        raise _unread(node, form)
+        raise InvalidQuestion(
+            f"{shown(node)} is not computed from released numbers.", fixes=(released_text(form, 0),)
+        )
     return number
 
 
-def read_having(node: exp.Expr, form: QuestionForm, domain: Domain) -> Having:
-    having = _reader(form, domain).having(node)
-    if having is None:
-        raise InvalidQuestion(
-            f"{shown(node)}: groups are chosen by released numbers.",
-            fixes=(f"{released_text(form, 0)} > 100",),
-        )
-    return having
-
-
-def _order_key(node: exp.Expr, form: QuestionForm, domain: Domain) -> OrderKey:
+def _order_key(node: exp.Expr, form: QuestionForm, domain: Domain, reader: NumberReader) -> OrderKey:
     descending = bool(node.args.get("desc"))
-    named = isinstance(node.this, exp.Column) and isinstance(node.this.this, exp.Identifier)
-    if named and node.this.name not in {name for name, _ in form.conditions}:
+    number = reader.number(node.this)
+    if number is not None:
+        return OrderKey(number, descending)
+    if isinstance(node.this, exp.Column) and isinstance(node.this.this, exp.Identifier):
         quoted = bool(node.this.this.args.get("quoted"))
         return OrderKey(column_name(node.this.name, domain, quoted=quoted), descending)
-    number = _reader(form, domain).number(node.this)
-    if number is None:
-        raise _unread(node.this, form)
-    return OrderKey(number, descending)
+    return OrderKey(_read(reader, node.this, form), descending)
 
 
-def _unread(node: exp.Expr, form: QuestionForm) -> InvalidQuestion:
-    return InvalidQuestion(
-        f"{shown(node)} is not computed from released numbers.", fixes=(released_text(form, 0),)
+def _reader(form: QuestionForm, domain: Domain, named: Mapping[str, Number] | None = None) -> NumberReader:
+    """Reads what is computed from the numbers of a question; some may have names of their own."""
+    measures = released_measures(form)
+    names: dict[str, Number] = {name: Told(at) for at, (name, _) in enumerate(form.conditions)} | dict(
+        named or {}
     )
 
-
-def _reader(form: QuestionForm, domain: Domain) -> NumberReader:
-    measures, names = released_measures(form), [name for name, _ in form.conditions]
-
     def told(node: exp.Expr) -> Number | None:
-        if names:
-            named = isinstance(node, exp.Column) and not node.table and node.name in names
-            return Told(names.index(node.name)) if named else None
-        measure = _short_measure(node, domain)
+        if isinstance(node, exp.Column) and not node.table:
+            return names.get(node.name)
+        measure = None if form.conditions else _short_measure(node, domain)
         if measure is None:
             return None
         if measure not in measures:
@@ -317,6 +316,9 @@ def tail_text(form: QuestionForm) -> str:
     """The arrangement in the short form, with a space before it; nothing where there is none."""
     arrangement, names = form.arrangement, released_names(form)
     parts = []
+    if arrangement.show:
+        numbers = (f"{number_words(each, names)} as {quoted_name(name)}" for name, each in arrangement.show)
+        parts.append(f"show {', '.join(numbers)}")
     if arrangement.having is not None:
         parts.append(f"having {having_text(arrangement.having, names)}")
     if arrangement.order:

@@ -119,8 +119,10 @@ def _in_groups(answer: Answer) -> bool:
 def _notes(
     arrangement: Arrangement, names: tuple[str, ...], shown: int, groups: int, exact: BoolArray
 ) -> tuple[str, ...]:
-    """What was left out, and by what."""
+    """How numbers are divided, what was left out, and by what."""
     notes = []
+    if any(number.divides for _, number in arrangement.show):
+        notes.append("Divisions are exact: 7 / 2 is 3.5.")
     noisy = "" if bool(exact.all()) else "noisy "
     if arrangement.having is not None:
         near = ", so one that is near may be on the wrong side" if noisy else ""

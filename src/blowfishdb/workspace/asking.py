@@ -265,18 +265,29 @@ class Asking:
 
         An order is no part of a question: what is released, and what it costs, stays the same.
         """
-        from blowfishdb.language.arrangement import read_order  # what is not typed as text needs no parser
-
-        read = tuple(key for typed in keys for key in read_order(typed, self.form, self.domain))
-        order = tuple(replace(key, descending=key.descending or descending) for key in read)
-        return self._arranged(replace(self.form.arrangement, order=order))
+        asked = self._typed(f"order by {', '.join(keys)}") if keys else self
+        order = tuple(
+            replace(key, descending=key.descending or descending) for key in asked.form.arrangement.order
+        )
+        return self._arranged(replace(self.form.arrangement, order=order if keys else ()))
 
     def having(self, condition: str) -> Asking:
         """Only groups whose released numbers are so: ``having("count() > 100")``; noise has its say in it."""
-        from blowfishdb.language.arrangement import read_condition
+        return self._typed(f"having {condition}")
 
-        having = read_condition(condition, self.form, self.domain)
-        return self._arranged(replace(self.form.arrangement, having=having))
+    def show(self, **numbers: str) -> Asking:
+        """Other numbers, computed from the released ones: ``show(share="100 * count() / total(count())")``.
+
+        Sums, differences, multiples and quotients, and ``round(…, 2)``; divisions are exact. Each has the
+        interval that follows from those of what it is computed from, or none: too few rows to say.
+        """
+        listed = ", ".join(f'{number} as "{name}"' for name, number in numbers.items())
+        return self._typed(f"show {listed}")
+
+    def _typed(self, tail: str) -> Asking:
+        from blowfishdb.language.arrangement import read_tail  # what is not typed as text needs no parser
+
+        return replace(self, form=read_tail(tail, self.form, self.domain))
 
     def limit(self, count: int | None, *, offset: int = 0) -> Asking:
         """The first groups of the answer, as they are ordered; what is left out is measured all the same."""

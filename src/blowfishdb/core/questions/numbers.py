@@ -66,6 +66,11 @@ class Number(ABC):
         quotient = self.quotient()
         return frozenset(index for part in (quotient.above, quotient.below) for _, index in part.times)
 
+    @property
+    def divides(self) -> bool:
+        """Whether something is divided for it."""
+        return False
+
     def of(self, table: ReleasedTable) -> FloatArray:
         """Its value in every group, from the released values; not a number where nothing can be said."""
         return self.quotient().value(table)
@@ -140,6 +145,10 @@ class Computed(Number):
         if self.sign not in _SIGNS:
             raise InvalidInput(f"There is no sign {self.sign!r}.", fixes=_SIGNS)
 
+    @property
+    def divides(self) -> bool:
+        return self.sign == "/" or self.left.divides or self.right.divides
+
     def quotient(self) -> Quotient:
         one, other = self.left.quotient(), self.right.quotient()
         match self.sign:
@@ -173,6 +182,10 @@ class Rounded(Number):
     def __post_init__(self) -> None:
         if abs(whole(self.digits, "The number of decimal places", InvalidInput)) > _MOST_DIGITS:
             raise InvalidInput(f"At most {_MOST_DIGITS} decimal places are told.")
+
+    @property
+    def divides(self) -> bool:
+        return self.inner.divides
 
     def quotient(self) -> Quotient:
         inner = self.inner.quotient()
