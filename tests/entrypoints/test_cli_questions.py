@@ -142,6 +142,20 @@ def test_the_explanation_is_free(shell: Shell) -> None:
     assert shell.must("budget", "show", "people", "--json").json["spent"] == before
 
 
+def test_a_select_may_stand_alone(shell: Shell) -> None:
+    """Its FROM names the dataset, also behind EXPLAIN, WITH and a subquery."""
+    for select in (
+        "SELECT region, COUNT(*) FROM people GROUP BY region",
+        "explain SELECT COUNT(*) FROM people WHERE age < 30",
+        "WITH old AS (SELECT * FROM people WHERE age > 60) SELECT COUNT(*) FROM old",
+        "SELECT COUNT(*) FROM (SELECT age FROM people) AS ages",
+    ):
+        stated = f"{select} WITH EPSILON 3", "--explain", "--json"
+        assert shell.must("sql", *stated).json == shell.must("sql", "people", *stated).json
+    assert "FROM names one dataset" in shell("sql", "SELECT COUNT(*)").err
+    assert "Missing a SELECT about people" in shell("sql", "people").err
+
+
 def test_sql_takes_its_terms_from_the_statement_or_from_flags(shell: Shell) -> None:
     select = "SELECT region, COUNT(*) FROM people GROUP BY region"
     said = shell.must("sql", "people", f"{select} WITH ERROR 70 CONFIDENCE 0.9", *PAID, "--json").json

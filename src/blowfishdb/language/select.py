@@ -55,6 +55,7 @@ from blowfishdb.language.flattened import flattened
 from blowfishdb.language.text import name_text, number_from, shown, sql_tokens, sql_tree
 
 _CONFIDENCE = Decimal("0.95")
+_ABOUT = "SELECT COUNT(*) FROM salaries"
 _EXAMPLES = ("WITH ERROR 50 CONFIDENCE 0.95", "WITH EPSILON 0.1")
 
 
@@ -196,6 +197,16 @@ def parse_select(text: str, domain: Domain, *, dataset: str) -> SqlQuestion:
     form = _sized(_Select(tree, source).form(), parts.group_size, source)
     _check_form(form, source)
     return SqlQuestion(form, parts.accuracy, parts.epsilon, parts.explain)
+
+
+def dataset_of(text: str) -> str:
+    """The one name behind FROM, of a statement that says itself what it is about."""
+    tree = sql_tree(split_extensions(text).select, None, _ABOUT)
+    steps = {step.alias.casefold() for step in tree.find_all(exp.CTE)}
+    names = {table.name for table in tree.find_all(exp.Table) if table.name.casefold() not in steps} - {""}
+    if len(names) != 1:
+        raise InvalidQuestion("FROM names one dataset.", fixes=(_ABOUT,))
+    return names.pop()
 
 
 def _sized(form: QuestionForm, size: int | None, source: SelectContext) -> QuestionForm:

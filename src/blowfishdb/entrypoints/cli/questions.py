@@ -5,6 +5,7 @@ tradeoff: what a question costs under one policy after another. Reads no data.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, final
@@ -31,8 +32,14 @@ Texts = Annotated[
     list[str],
     typer.Argument(metavar="QUESTION…", help="Questions or SELECTs, each by itself.", show_default=False),
 ]
+_SELECT = re.compile(r"\s*(explain|select|with)\b", re.IGNORECASE)
 Select = Annotated[
-    str, typer.Argument(metavar="SELECT", help="A SELECT, perhaps WITH ERROR 50.", show_default=False)
+    str | None,
+    typer.Argument(
+        metavar="SELECT",
+        help="A SELECT, perhaps WITH ERROR 50. It may stand alone: its FROM names the dataset.",
+        show_default=False,
+    ),
 ]
 Error = Annotated[
     float | None, typer.Option(metavar="A", help="How far from the truth an answer may be: 50 means ±50.")
@@ -146,13 +153,19 @@ def sql(
     here: Session,
     gateway: Datasets,
     data: Data,
-    select: Select,
     terms: TermOptions,
+    select: Select = None,
     explain: Explain = False,
     *,
     payment: PaymentOptions,
 ) -> None:
     """The same in SQL: counts, sums, means, medians and GROUP BY over declared columns."""
+    from blowfishdb.language.select import dataset_of
+
+    if select is None:
+        if not _SELECT.match(data):
+            raise typer.BadParameter(f"Missing a SELECT about {data}.")
+        data, select = dataset_of(data), data
     explained, statement = _without_explain(select)
     dataset = payment.rows(gateway, data)
     asking = terms.on(dataset.sql(statement))
