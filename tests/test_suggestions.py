@@ -16,6 +16,8 @@ from blowfishdb.workspace.embedded import Workspace
 from tests.adapters.test_sql_question import REFUSED
 from tests.adapters.typed import SALARIES
 
+COLUMNS = bf.Domain.of({**dict(SALARIES.columns), "salary": bf.Integer(0, 200_000, step=1_000)})
+"""What is suggested for every single dollar is the same, and takes forty times as long to price."""
 SLIPS = [
     "SELECT",
     "SELECT COUNT(*)",
@@ -66,12 +68,12 @@ SHORT = [
 
 @pytest.fixture(scope="module", params=["public number of rows", "hidden number of rows"])
 def salaries(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dataset]:
-    rows = pd.DataFrame({name: [attribute.at(0)] for name, attribute in SALARIES.columns})
+    rows = pd.DataFrame({name: [attribute.at(0)] for name, attribute in COLUMNS.columns})
     rows = rows.map(lambda value: float(value) if isinstance(value, Fraction) else value)
     with Workspace(tmp_path_factory.mktemp("suggested") / "test.blowfish", user="ana") as workspace:
-        dataset = workspace.add_dataset("salaries", rows, domain=SALARIES)
+        dataset = workspace.add_dataset("salaries", rows, domain=COLUMNS)
         if request.param.startswith("hidden"):
-            dataset.publish(bf.Policy(SALARIES, dataset.policy.graph.hide_presence()))
+            dataset.publish(bf.Policy(COLUMNS, dataset.policy.graph.hide_presence()))
         yield dataset
 
 

@@ -1,8 +1,10 @@
-"""One server and one browser for all tests of pages; windows that fail the test on any console error."""
+"""One browser for all tests of pages, a server for each file; windows fail a test on any console error."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,28 +42,61 @@ def sign_in(context: Any, web: Site, role: str | None) -> None:
         context.add_cookies([cookie])
 
 
+class Contexts:
+    """Browser contexts of one site, used again: to start one takes a browser longer than to show a page.
+
+    Whoever takes one signs in anew (:func:`sign_in`); the pages of BlowfishDB keep nothing else in a browser.
+    """
+
+    def __init__(self, browser: Any, address: str) -> None:
+        self._browser = browser
+        self._address = address
+        self._free: dict[str, list[Any]] = defaultdict(list)
+
+    @contextmanager
+    def taken(self, **options: Any) -> Iterator[Any]:
+        """One that nobody else has, until its windows are closed."""
+        free = self._free[repr(sorted(options.items()))]
+        context = free.pop() if free else self._browser.new_context(base_url=self._address, **options)
+        yield context
+        for window in context.pages:
+            window.close()
+        free.append(context)
+
+    def close(self) -> None:
+        """All of them."""
+        for free in self._free.values():
+            for context in free:
+                context.close()
+
+
+@pytest.fixture(scope="module")
+def contexts(web: Site, browser: Any) -> Iterator[Contexts]:
+    """Those of the site of a file of tests."""
+    made = Contexts(browser, web.address)
+    yield made
+    made.close()
+
+
 PageFor = Callable[..., Any]
 
 
 @pytest.fixture
-def page_for(web: Site, browser: Any) -> Iterator[PageFor]:
+def page_for(web: Site, contexts: Contexts) -> Iterator[PageFor]:
     """``page_for("analyst")``: a window, signed in; ``page_for(None)``: nobody.
 
     Further arguments go to the browser context (``color_scheme="dark"``, ``java_script_enabled=False``).
     """
-    contexts: list[Any] = []
     watched: list[Watched] = []
+    with ExitStack() as opened:
 
-    def opened(role: str | None, **options: Any) -> Any:
-        context = browser.new_context(base_url=web.address, **options)
-        contexts.append(context)
-        sign_in(context, web, role)
-        page = context.new_page()
-        page.set_default_timeout(15_000)
-        watched.append(Watched(page, web.address))
-        return page
+        def open_for(role: str | None, **options: Any) -> Any:
+            context = opened.enter_context(contexts.taken(**options))
+            sign_in(context, web, role)
+            page = context.new_page()
+            page.set_default_timeout(15_000)
+            watched.append(Watched(page, web.address))
+            return page
 
-    yield opened
-    for context in contexts:
-        context.close()
+        yield open_for
     assert [problem for each in watched for problem in each.problems] == []
