@@ -83,10 +83,8 @@ class Planner:
         asked = request.terms.accuracy
         if asked is None or choice.factor != 1 or choice.calibrated or not choice.epsilon:
             return task
-        needed, several = (
-            request.counts.kind.requirement(asked, problem.axes),
-            _several(problem, request, standing),
-        )
+        needed = request.counts.kind.requirement(asked, problem.axes)
+        several = _several(problem, request, standing)
         if several is not None and not choice.losses:  # no noise is enough: it is going to be refused
             return task
         plans = dict.fromkeys((choice.plan, *choice.considered))
@@ -104,10 +102,8 @@ class Planner:
             cost = added.loss * standing.rows_per_person
             less = all(more <= before for more, before in zip(added.losses, choice.losses, strict=True))
             if cost < best.cost and less:
-                promise, refining = (
-                    _promise(whole, request, problem.axes),
-                    Refining(release.number, earlier, added),
-                )
+                promise = _promise(whole, request, problem.axes)
+                refining = Refining(release.number, earlier, added)
                 best = CountTask(request, problem, whole, promise, cost, task.promised, refining)
         return best
 

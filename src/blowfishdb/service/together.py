@@ -78,12 +78,18 @@ class Shared(Group):
     tasks: Mapping[int, CountTask]
     wanted: tuple[Wanted, ...]
     way: Together
+    rows_per_person: int
 
     @cached_property
     def made(self) -> dict[int, CountTask]:
         ways = zip(self.tasks.items(), self.wanted, self.way.epsilons, strict=True)
-        made = {number: _at(task, one.plan, epsilon) for (number, task), one, epsilon in ways if epsilon}
+        made = {n: self._at(task, one.plan, epsilon) for (n, task), one, epsilon in ways if epsilon}
         return dict(sorted(made.items(), key=lambda entry: -entry[1].cost.nano))
+
+    def _at(self, task: CountTask, plan: Plan, epsilon: Epsilon) -> CountTask:
+        """A task whose release is made by ``plan`` at another ε."""
+        choice = replace(task.choice, plan=plan, epsilon=epsilon)
+        return replace(task, choice=choice, cost=epsilon * self.rows_per_person)
 
     def offers(self, kept: Mapping[int, Any]) -> dict[int, Offer]:
         """Decided by rows and scales, like when it was settled on."""
@@ -93,12 +99,6 @@ class Shared(Group):
         assert offers is not None
         told = zip(self.tasks, self.wanted, offers, strict=True)
         return {number: offer for number, one, offer in told if offer.meets(one.needed)}
-
-
-def _at(task: CountTask, plan: Plan, epsilon: Epsilon) -> CountTask:
-    """A task whose release is made by ``plan`` at another ε."""
-    people = task.cost.nano // task.choice.epsilon.nano
-    return replace(task, choice=replace(task.choice, plan=plan, epsilon=epsilon), cost=epsilon * people)
 
 
 @final
@@ -282,7 +282,7 @@ def _share(tasks: Mapping[int, CountTask], dataset: DatasetEntry) -> Shared | No
         return math.inf if lost is None else float(lost)
 
     way = plan_together(wanted, losses)
-    return None if way is None else Shared(tasks, tuple(wanted), way)
+    return None if way is None else Shared(tasks, tuple(wanted), way, people)
 
 
 def _wanted(task: CountTask) -> Wanted | None:
