@@ -581,7 +581,12 @@ def test_dates_by_day_and_week() -> None:
     assert week.threshold(timedelta(days=8)) == 2
     assert week.threshold(np.timedelta64(8 * 86_400 * 10**9, "ns")) == 2
     assert week.threshold(1) == 1
-    assert day.bins(width=timedelta(days=7)).count == 53
+    assert day.bins(width=timedelta(days=7)).count == day.bins(width="7 days").count == 53
+    assert day.bins(width=" 2 Weeks").count == 27
+    assert week.threshold("8 days") == 2
+    for wrong in ("7 months", "many days", "days", "1e300 days"):
+        with pytest.raises((InvalidValue, InvalidBins)):
+            day.bins(width=wrong)
     assert day.bins(edges=["2024-01-01", "2024-07-01", "2025-01-01"]).count == 2
     with pytest.raises(InvalidBins, match="1 or 2"):
         day.bins(width=timedelta(hours=36))

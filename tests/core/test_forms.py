@@ -370,3 +370,12 @@ def test_any_json_is_a_question_or_is_refused(first, second, third, kind, name):
             QuestionForm.from_plain(stored).check(SALARIES)
         except BlowfishError as error:
             assert error.message  # never anything else
+
+
+def test_a_length_of_time_may_be_written() -> None:
+    """In Python and in JSON as in the short form, and the same question in whichever way."""
+    meant = ColumnForm("day", width=timedelta(days=30))
+    assert ColumnForm("day", width="30 days") == meant
+    assert ColumnForm.from_plain({"name": "day", "width": "30 days"}) == meant
+    assert ColumnForm.from_plain(meant.to_plain()) == meant
+    assert ColumnForm("age", width="5").width == "5"

@@ -29,6 +29,21 @@ Unit = Literal["second", "minute", "hour", "day", "week"]
 _SECONDS: dict[Unit, int] = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 
 
+def length_of_time(written: object) -> object:
+    """``"30 days"`` as a timedelta; everything else, and what names no unit, as it is."""
+    if not isinstance(written, str):
+        return written
+    amount, _, unit = written.strip().partition(" ")
+    seconds = next((s for name, s in _SECONDS.items() if unit.strip().lower() in (name, name + "s")), None)
+    if seconds is None:
+        return written
+    microseconds = number(amount, "A number of " + unit.strip(), InvalidValue) * seconds * 10**6
+    try:
+        return timedelta(microseconds=int(microseconds))
+    except OverflowError:
+        raise InvalidValue(f"{written} is longer than any column of dates.") from None
+
+
 @final
 @dataclass(frozen=True, slots=True, init=False)
 class Date(Attribute):
@@ -108,7 +123,7 @@ class Date(Attribute):
         return first, first + 1
 
     def in_cells(self, distance: object) -> Fraction:
-        length = plain(distance)
+        length = plain(length_of_time(distance))
         if isinstance(length, timedelta):
             return Fraction(length // timedelta.resolution, _SECONDS[self.unit] * 10**6)
         return number(length, f"A distance between dates (a timedelta, or in {self.unit}s)", InvalidValue)

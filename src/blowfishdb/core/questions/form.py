@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any, final
 
 from blowfishdb.core.arrays import IntArray
+from blowfishdb.core.domain.dates import length_of_time
 from blowfishdb.core.domain.domain import Axis, Domain
 from blowfishdb.core.domain.predicates import Everything, Predicate
 from blowfishdb.core.domain.values import plain
@@ -94,6 +95,7 @@ class ColumnForm:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise InvalidInput("A column is named by a text.")
+        object.__setattr__(self, "width", length_of_time(self.width))
         edges: object = self.edges
         if edges is not None:
             if isinstance(edges, str) or not isinstance(edges, Iterable):
