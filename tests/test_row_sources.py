@@ -12,6 +12,7 @@ import duckdb
 import pytest
 
 import blowfishdb as bf
+from blowfishdb.adapters.proposal import propose
 from blowfishdb.core.errors import BlowfishError, InvalidInput, PolicyConflict, SourceError
 from blowfishdb.core.policy import codec
 from blowfishdb.workspace.embedded import Workspace
@@ -387,3 +388,44 @@ def test_no_message_advises_to_declare_rows_twice(workspace: Workspace, file: Pa
     with pytest.raises(PolicyConflict) as caught:
         made.declare(age=bf.Integer(0, 50))
     assert "another name" not in str(caught.value)
+
+
+# --- tables in schemas, and files that are open ---------------------------------------------------
+
+
+@pytest.mark.parametrize("written", ["clinic.people", '"clinic".people', 'clinic."people"'])
+def test_a_table_may_be_in_a_schema(workspace: Workspace, file: Path, tmp_path: Path, written: str) -> None:
+    """It is another table than that of the same name elsewhere, also when the workspace is opened again."""
+    with duckdb.connect(str(file)) as made:
+        made.execute("CREATE SCHEMA clinic")
+        made.execute("CREATE TABLE clinic.people AS SELECT 77 AS age, 'N' AS region FROM range(5)")
+    proposal = propose(file, table=written)
+    assert proposal.table == "clinic.people"
+    public = bf.Policy.by_column(
+        DOMAIN, {name: bf.graphs.Explicit(DOMAIN[name].size, ()) for name in DOMAIN.names}
+    )
+    workspace.add_dataset("patients", file, domain=DOMAIN, table=written).publish(public, confirm=True)
+    assert workspace["patients"].count().spend("0.1").ask().values.tolist() == [5]
+    with pytest.raises(BlowfishError, match=r"the table 'clinic\.towns'"):
+        workspace.add_dataset("towns", file, domain=DOMAIN, table="clinic.towns")
+    workspace.close()
+    with bf.open(tmp_path / "w.blowfish") as again:
+        assert again["patients"]["age"].ranges([(77, 77)]).spend("0.1").ask().values.tolist() == [5]
+
+
+def test_a_name_with_a_dot_stands_in_quotes(workspace: Workspace, tmp_path: Path) -> None:
+    path = tmp_path / "dotted.duckdb"
+    with duckdb.connect(str(path)) as made:
+        made.execute("""CREATE TABLE "a.b" AS SELECT 1 AS age, 'N' AS region""")
+    assert propose(path).table == '"a.b"'
+    workspace.add_dataset("dotted", path, domain=DOMAIN, table='"a.b"')
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_file_that_this_process_has_open_is_refused_in_words(
+    workspace: Workspace, file: Path, read_only: bool
+) -> None:
+    refused = pytest.raises(SourceError, match=r"open already in this process.*close that connection")
+    with duckdb.connect(str(file), read_only=read_only), refused:
+        workspace.add_dataset("people", file, domain=DOMAIN, table="people")
+    workspace.add_dataset("people", file, domain=DOMAIN, table="people")

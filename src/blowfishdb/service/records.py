@@ -268,7 +268,7 @@ def declared_source(
         raise InvalidInput("Name the table whose rows belong to people.", fixes=("table='visits'",))
     if table is None:
         return None
-    return Source(table=table, unit=unit, public=tuple(public), rows_vary=rows_vary)
+    return replace(Source.named(table), unit=unit, public=tuple(public), rows_vary=rows_vary)
 
 
 def _shown(location: str) -> str:
@@ -290,6 +290,7 @@ def _plain_source(source: Source) -> dict[str, object]:
     unit = None if source.unit is None else asdict(source.unit)
     return {
         "table": source.table,
+        **({} if source.schema is None else {"schema": source.schema}),
         "view": source.view,
         "dialect": source.dialect,
         "unit": unit,
@@ -302,6 +303,7 @@ def _stored_source(stored: Mapping[str, Any]) -> Source:
     unit = None if stored["unit"] is None else Unit(**stored["unit"])
     return Source(
         table=stored["table"],
+        schema=stored.get("schema"),
         view=stored["view"],
         dialect=stored["dialect"],
         unit=unit,

@@ -93,7 +93,13 @@ def _database(path: Path) -> DuckDBPyConnection:
         return connection
     except duckdb.Error as error:
         words = str(error).lower()
-    if "lock" in words or "different configuration" in words:
+    if "different configuration" in words:
+        raise SourceError(
+            f"'{path}' is open already in this process, by a connection that is not BlowfishDB's; one that "
+            "could write, or reach other files, would change what is counted.",
+            fixes=("close that connection first: connection.close()", "use a copy of the file"),
+        )
+    if "lock" in words:
         raise SourceError(
             f"'{path}' is open for writing elsewhere.", fixes=("close it there", "use a copy of the file")
         )

@@ -148,7 +148,7 @@ def propose(
         columns = rows.columns.values()
         measured = measure(rows, columns) if rows.readable else {}
         proposals = tuple(_column(rows, column, measured.get(column.name), rare) for column in columns)
-        return Proposal(proposals, rows.source.table, rows.source.view, declared)
+        return Proposal(proposals, rows.source.written, rows.source.view, declared)
 
 
 def _column(rows: Rows, column: SqlColumn, measured: Measured | None, rare: int) -> ProposedColumn:

@@ -152,7 +152,7 @@ def _readable(location: object, dialect: Dialect | None, patience: Patience) -> 
 
 @contextmanager
 def _looked_at(location: object, table: str | None, view: str | None, patience: Patience) -> Iterator[Rows]:
-    source = Source.of_table(table) if table is not None else None
+    source = Source.named(table) if table is not None else None
     if view is not None:
         source = Source.of_view(view, dialect_of(location))
     with reading_rows(location, source, patience) as rows:

@@ -13,6 +13,7 @@ Only the database knows the types, so it is asked to describe the values, withou
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -119,6 +120,18 @@ def _alias(name: str) -> exp.TableAlias:
     return exp.TableAlias(this=exp.to_identifier(name, quoted=True))
 
 
+_NAME = r'("(?:[^"]|"")+"|[^".]+)'
+_QUALIFIED = re.compile(rf"(?:{_NAME}\.)?{_NAME}")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name
+
+
 @final
 @dataclass(frozen=True)
 class Source:
@@ -154,6 +167,18 @@ class Source:
         return cls(table=table, schema=schema, unit=unit)
 
     @classmethod
+    def named(cls, written: str) -> Self:
+        """A table as people write it: ``visits``, or ``clinic.visits`` in a schema.
+
+        Either may stand in double quotes, which a name with a dot in it needs.
+        """
+        match = _QUALIFIED.fullmatch(written)
+        if match is None:
+            return cls(table=written)
+        schema, table = (None if name is None else _unquoted(name) for name in match.groups())
+        return cls(table=table, schema=schema)
+
+    @classmethod
     def of_view(cls, select: str, dialect: str = "duckdb", *, unit: Unit | None = None) -> Self:
         """A SELECT statement, of which everything is allowed; one from an older store is only found out to
         be refused when rows are asked for."""
@@ -172,6 +197,14 @@ class Source:
         if self.view is None:
             return (self.table or "",)
         return tuple(table.name for table in statement(self.view, self.dialect).find_all(exp.Table))
+
+    @property
+    def written(self) -> str | None:
+        """The table as people write it, so that ``named`` gives it back; None for a view."""
+        if self.table is None:
+            return None
+        names = (self.table,) if self.schema is None else (self.schema, self.table)
+        return ".".join(_quoted(name) if set(name) & set('".') else name for name in names)
 
     @property
     def name(self) -> str:
