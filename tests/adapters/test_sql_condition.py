@@ -134,7 +134,7 @@ UNSUPPORTED = {
     "region ILIKE 'n%' ESCAPE '!'": "LIKE and ILIKE",
     "age LIKE '3%'": "LIKE and ILIKE",
     "region LIKE age": "LIKE and ILIKE",
-    "region SIMILAR TO 'n%'": "LIKE and ILIKE",
+    "region SIMILAR TO '(n+)+'": "LIKE and ILIKE",
     "age / 10 > 3": "calculated",
     "age * age > 3": "calculated",
     "UPPER(age) = '3'": "functions",
@@ -343,3 +343,56 @@ def test_what_is_computed_from_a_column_is_what_a_database_computes(sql: str) ->
     true = [bool(found) for (found,) in duckdb.sql(statement).fetchall()]
     assert [read.matches(row, domain) for row in rows] == true
     assert [condition(condition_text(read), domain).matches(row, domain) for row in rows] == true
+
+
+@pytest.mark.parametrize(
+    ("typed", "values"),
+    [
+        ("region ~ '^(north|south)$'", {"north", "south"}),
+        ("region !~ '^n.*$'", {"south", "east", "west"}),
+        ("region ~* '^NORTH$'", {"north"}),
+        ("region REGEXP '^.*st$'", {"east", "west"}),
+        ("regexp_matches(region, 'th')", {"north", "south"}),
+        ("regexp_full_match(region, 'nor')", set()),
+        ("region SIMILAR TO '(n|s)%'", {"north", "south"}),
+        ("region SIMILAR TO '_ast'", {"east"}),
+        ("NOT regexp_matches(UPPER(region), '[EW].ST')", {"north", "south"}),
+    ],
+)
+def test_patterns_become_declared_values(typed: str, values: set[str]) -> None:
+    read = condition(typed, SALARIES)
+    regions = [str(SALARIES["region"].at(place)) for place in range(4)]
+    assert {region for region in regions if read.matches({"region": region}, SALARIES)} == values
+
+
+@pytest.mark.parametrize("typed", ["region ~ 'th'", "region ~ '^NORTH$'", "region RLIKE 'o'"])
+def test_a_pattern_that_databases_read_differently_is_refused_with_the_values(typed: str) -> None:
+    with pytest.raises(UnsupportedSql, match="do not agree") as refused:
+        condition(typed, SALARIES)
+    condition(refused.value.fixes[0], SALARIES)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(a+)+$",
+        "(a|a)*$",
+        "a**",
+        "(?=a)",
+        "(a)\\1",
+        "\\d+",
+        "[[:alpha:]]",
+        "a*b*c*d*",
+        "(",
+        "a{1000000000}",
+        "x" * 300,
+    ],
+)
+def test_patterns_that_take_for_ever_or_mean_something_else_elsewhere_are_refused(pattern: str) -> None:
+    for typed in (
+        f"regexp_matches(region, '{pattern}')",
+        f"region ~ '{pattern}'",
+        f"region SIMILAR TO '{pattern}'",
+    ):
+        with pytest.raises(UnsupportedSql):
+            condition(typed, SALARIES)

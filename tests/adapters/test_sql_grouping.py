@@ -84,7 +84,8 @@ def test_buckets_of_equal_width() -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        "age / 10",  # a whole number in one database, and none in another
+        "debt / 10",  # towards zero in one database, downwards in another
+        "age / 2.5",
         "debt - debt % 10",
         "EXTRACT(month FROM day)",
         "FLOOR(age / debt)",

@@ -131,8 +131,6 @@ def refuse_statement(typed: str, source: SelectContext) -> None:
 
 def refuse_shape(tree: exp.Expr, source: SelectContext) -> None:
     """Anything that is not one SELECT from one place."""
-    if isinstance(tree, exp.SetOperation):
-        raise source.refuse("One SELECT at a time: UNION, INTERSECT and EXCEPT combine several.")
     if not isinstance(tree, exp.Select):
         raise source.refuse(f"{shown(tree)}: a question is one SELECT, without parentheses around it.")
     for clause, reason in _SOURCES:

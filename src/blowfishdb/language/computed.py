@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import re
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -46,6 +47,7 @@ _FUNCTIONS: Final[dict[type[exp.Expr], Callable[[str], str | int]]] = {
     exp.Trim: lambda text: text.strip(" "),
 }
 _LONGEST_PATTERN: Final = 200
+_MOST_REPEATED: Final = 3
 
 
 def bare(node: exp.Expr, domain: Domain) -> exp.Expr:
@@ -126,6 +128,55 @@ def like(pattern: str, *, folded: bool) -> re.Pattern[str] | None:
         return None
     written = "".join({"%": ".*", "_": "."}.get(letter, re.escape(letter)) for letter in pattern)
     return re.compile(written, re.DOTALL | (re.IGNORECASE if folded else 0))
+
+
+def pattern(typed: str, *, folded: bool) -> re.Pattern[str] | None:
+    """A pattern that databases read alike, and that is quickly matched; None for any other.
+
+    Letters, ``.``, ``[…]``, ``(…|…)``, ``^``, ``$`` and a few repetitions of single letters; no backslash but
+    before a mark.
+    """
+    if len(typed) > _LONGEST_PATTERN or re.search(r"\\\w|\(\?|\[[.:=]|\[\[|&&|--|~~|\d{3,}[,}]", typed):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            made = re.compile(typed, re.DOTALL | (re.IGNORECASE if folded else 0))
+    except (re.error, FutureWarning, RecursionError, OverflowError):
+        return None
+    marks = re.sub(r"\\.|\[\^?\]?[^]]*\]", "x", typed)
+    slow = re.search(r"\)[*+{]|[*+?}][*+?{]", marks) is not None  # what repeats repetitions takes for ever
+    return None if slow or len(re.findall(r"[*+{]", marks)) > _MOST_REPEATED else made
+
+
+def similar(typed: str) -> re.Pattern[str] | None:
+    """What SIMILAR TO matches: a pattern of the whole text, with % and _."""
+    if re.search(r"[\\.^$]", typed) or typed.count("%") > _MOST_REPEATED:
+        return None
+    inside = pattern(typed.replace("%", "").replace("_", "x"), folded=False)
+    if inside is None or re.search(r"\[[^]]*[%_]", typed):
+        return None
+    return re.compile(typed.replace("%", ".*").replace("_", "."), re.DOTALL)
+
+
+def matches(node: exp.Expr, typed: str) -> list[Callable[[str], bool]]:
+    """Every way in which a database may read a pattern; none where it is not read here."""
+    if isinstance(node, exp.SimilarTo):
+        whole = similar(typed)
+        return [] if whole is None else [lambda text: whole.fullmatch(text) is not None]
+    exactly, folded = pattern(typed, folded=False), pattern(typed, folded=True)
+    if exactly is None or folded is None:
+        return []
+    full = [lambda text: exactly.fullmatch(text) is not None, lambda text: folded.fullmatch(text) is not None]
+    part = [lambda text: exactly.search(text) is not None, lambda text: folded.search(text) is not None]
+    match node:
+        case exp.RegexpFullMatch():
+            return full[:1]
+        case exp.Anonymous():
+            return part[:1]
+        case exp.RegexpILike():
+            return [part[1], full[1]]
+    return [*part, *full]
 
 
 def of_text(node: exp.Expr, value: str) -> str | int | None:

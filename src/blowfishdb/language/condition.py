@@ -22,7 +22,7 @@ from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.domain.predicates import And, Everything, Not, Or, Predicate
 from blowfishdb.core.domain.values import moment
 from blowfishdb.core.errors import InvalidPredicate, InvalidQuestion, UnsupportedSql
-from blowfishdb.language.computed import COMPARES, Linear, bare, like, number_in, of_text
+from blowfishdb.language.computed import COMPARES, Linear, bare, like, matches, number_in, of_text
 from blowfishdb.language.text import (
     DEEPEST,
     column_name,
@@ -50,7 +50,7 @@ _WHY: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
     ((exp.Subquery, exp.Query, exp.Exists, exp.SubqueryPredicate), _NO_SUBQUERY),
     (
         (exp.Like, exp.ILike, exp.RegexpLike, exp.RegexpILike, exp.SimilarTo, exp.Glob, exp.Escape),
-        "only LIKE and ILIKE with % and _ are matched, and with listed values; list those that are meant.",
+        "only LIKE and ILIKE, and simple patterns, are matched with listed values; list those you mean.",
     ),
     ((exp.Placeholder, exp.Parameter), "there are no parameters here; write the value itself."),
     (
@@ -144,6 +144,12 @@ class _Reader:
             case exp.Like() | exp.ILike():
                 matched = self._like(node)
                 return Not(matched) if node.args.get("negate") else matched
+            case exp.RegexpLike() | exp.RegexpILike() | exp.RegexpFullMatch() | exp.SimilarTo():
+                return self._pattern(node)
+            case exp.Anonymous() if (
+                str(node.this).casefold() == "regexp_matches" and len(node.expressions) == 2
+            ):
+                return self._pattern(node)
         if type(node) in _OPS:
             return self._comparison(node, _OPS[type(node)])
         raise self._refusal(node)
@@ -214,6 +220,27 @@ class _Reader:
                 if found is not None:
                     return found
         raise self._refusal(node)
+
+    def _pattern(self, node: exp.Expr) -> Predicate:
+        """A pattern on declared values, where databases agree on which of them it matches."""
+        parts = [node.this, node.expression] if not isinstance(node, exp.Anonymous) else node.expressions
+        said = [name for name, given in node.args.items() if given]
+        if len(parts) != 2 or len(said) != 2 or not isinstance(parts[1], exp.Literal):
+            raise self._refusal(node)
+        column = self._bare(parts[0])
+        chosen = [self._matched(column, test) for test in matches(node, str(parts[1].this))]
+        if not chosen or chosen[0] is None or column.find(exp.Cast):
+            raise self._refusal(node)
+        if any(each != chosen[0] for each in chosen):
+            raise UnsupportedSql(
+                f"{shown(node)}: databases do not agree on whether a pattern must match the whole text, and "
+                "whether capital letters count.",
+                fixes=(condition_text(chosen[0]),),
+            )
+        return chosen[0]
+
+    def _matched(self, column: exp.Expr, test: Callable[[str], bool]) -> Predicate | None:
+        return self._values(column, lambda value: test(value) if isinstance(value, str) else None)
 
     def _distinct(self, node: exp.NullSafeEQ | exp.NullSafeNEQ) -> Predicate:
         """IS [NOT] DISTINCT FROM, which is true or false also where a value is missing."""

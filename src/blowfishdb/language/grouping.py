@@ -48,6 +48,8 @@ def is_computed(node: object) -> bool:
     """Whether it may be a group that is computed from a column."""
     if isinstance(node, exp.Mul):
         return isinstance(node.this, exp.Floor | exp.Paren | exp.IntDiv) and _inner(node) is not None
+    if isinstance(node, exp.Div):
+        return _inner(node) is not None
     if isinstance(node, exp.Sub):
         return isinstance(node.this, exp.Column) and isinstance(node.expression, exp.Mod)
     return isinstance(node, _COMPUTED) and not any(node.find_all(exp.AggFunc))
@@ -103,7 +105,10 @@ def _edges(node: exp.Expr, attribute: Attribute) -> tuple[Any, ...] | None:
     if width is None or not isinstance(attribute, Integer | Real):
         return None
     low, high = Fraction(str(attribute.at(0))), Fraction(str(attribute.at(attribute.ticks - 1)))
-    if low < 0 and node.find(exp.IntDiv, exp.Mod) is not None:
+    plain = node.find(exp.Div) is not None and node.find(exp.Floor) is None
+    if plain and not isinstance(attribute, Integer):
+        return None  # of other numbers nothing is left out
+    if low < 0 and (plain or node.find(exp.IntDiv, exp.Mod) is not None):
         return None  # databases do not agree on which way these are rounded
     first = low // width + 1
     if (high - low) / width > _MOST_EDGES:
@@ -113,7 +118,10 @@ def _edges(node: exp.Expr, attribute: Attribute) -> tuple[Any, ...] | None:
 
 
 def _inner(node: exp.Expr) -> Fraction | None:
-    """The width of FLOOR(x / w), x DIV w, either times w, and x - x % w; None for anything else."""
+    """The width of FLOOR(x / w), x DIV w, x / w, any times w, and x - x % w; None for anything else.
+
+    What is left when whole numbers are divided is left out, as PostgreSQL and SQLite do.
+    """
     match node:
         case exp.Paren():
             return _inner(node.this)
@@ -121,6 +129,9 @@ def _inner(node: exp.Expr) -> Fraction | None:
             return _positive(node.this.expression)
         case exp.IntDiv() if isinstance(node.this, exp.Column):
             return _positive(node.expression)
+        case exp.Div() if isinstance(node.this, exp.Column):
+            width = _positive(node.expression)
+            return width if width is not None and "." not in str(node.expression.this) else None
         case exp.Mul():
             inside, times = _inner(node.this), _positive(node.expression)
             return inside if inside is not None and inside == times else None

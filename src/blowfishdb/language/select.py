@@ -17,12 +17,14 @@ from itertools import pairwise
 from typing import NoReturn, final
 
 from sqlglot import Token, TokenType, exp
+from sqlglot.errors import SqlglotError
 
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.budget import Epsilon, positive
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.domain.predicates import Everything
 from blowfishdb.core.errors import (
+    BlowfishError,
     InvalidBins,
     InvalidQuestion,
     InvalidWorkload,
@@ -52,7 +54,7 @@ from blowfishdb.language.aggregates import (
 from blowfishdb.language.arrangement import how_many
 from blowfishdb.language.condition import condition_of
 from blowfishdb.language.flattened import flattened
-from blowfishdb.language.text import name_text, number_from, shown, sql_tokens, sql_tree
+from blowfishdb.language.text import TypedSql, name_text, number_from, shown, sql_tokens, sql_tree
 
 _CONFIDENCE = Decimal("0.95")
 _ABOUT = "SELECT COUNT(*) FROM salaries"
@@ -189,6 +191,8 @@ def parse_select(text: str, domain: Domain, *, dataset: str) -> SqlQuestion:
     parts = split_extensions(text)
     refuse_statement(parts.select, source)
     tree = flattened(sql_tree(parts.select, None, source.select("COUNT(*)")))
+    if isinstance(tree, exp.SetOperation):
+        raise _several(tree, source)
     refuse_shape(tree, source)
     _check_table(tree, source)
     if (where := tree.args.get("where")) is not None:
@@ -207,6 +211,25 @@ def dataset_of(text: str) -> str:
     if len(names) != 1:
         raise InvalidQuestion("FROM names one dataset.", fixes=(_ABOUT,))
     return names.pop()
+
+
+def _several(tree: exp.SetOperation, source: SelectContext) -> UnsupportedSql:
+    """The refusal of several SELECTs at once, with each of them that is answered."""
+    parts = [node for node in tree.walk() if isinstance(node, exp.Select) and node.parent_select is None]
+    fixes = dict.fromkeys(fix for part in parts if (fix := _answered(part, source)))
+    return source.refuse(
+        "One SELECT at a time: UNION, INTERSECT and EXCEPT combine several, and each has a price.", *fixes
+    )
+
+
+def _answered(tree: exp.Expr, source: SelectContext) -> str | None:
+    """A statement as it is written, if it is answered; None if not."""
+    try:
+        written = tree.sql(TypedSql, comments=False)
+        parse_select(written, source.domain, dataset=source.dataset)
+    except (BlowfishError, SqlglotError, ValueError):
+        return None
+    return written
 
 
 def _sized(form: QuestionForm, size: int | None, source: SelectContext) -> QuestionForm:
@@ -394,10 +417,25 @@ class _Select:
         if group is None:
             return []
         extra = [name for name, value in group.args.items() if value and name != "expressions"]
-        if extra or not group.expressions:
-            fix = self._counted_first(group)
-            raise self.source.refuse("GROUP BY lists columns and BIN(column, width), nothing else.", fix)
+        sums = list(group.find_all(exp.Rollup, exp.Cube, exp.GroupingSets))
+        if sums or extra or not group.expressions:
+            raise self._subtotals(group)
         return [self._key(node) for node in group.expressions]
+
+    def _subtotals(self, group: exp.Expr) -> UnsupportedSql:
+        """ROLLUP, CUBE, GROUPING SETS: the finest groups, and all rows, as statements of their own."""
+        columns = list(dict.fromkeys(map(self._meant, group.find_all(exp.Column))))
+        fine, whole = self.tree.copy(), self.tree.copy()
+        fine.set("group", exp.Group(expressions=[column.copy() for column in columns]))
+        for clause in ("group", "order", "having", "limit", "offset"):
+            whole.set(clause, None)
+        whole.set("expressions", [item for item in whole.expressions if not is_key(item.unalias())])
+        apart = [_answered(each, self.source) for each in (fine, whole)]
+        fixes = [each for each in apart if each is not None] or [self._counted_first(group)]
+        return self.source.refuse(
+            "GROUP BY lists columns and BIN(column, width), nothing else; subtotals are asked for apart.",
+            *fixes,
+        )
 
     def _key(self, node: exp.Expr) -> ColumnForm:
         node = self._meant(node)

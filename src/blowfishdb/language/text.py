@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, final
 
 import sqlglot
 from sqlglot import ErrorLevel, Token, TokenType, exp
@@ -33,6 +33,16 @@ UNITS = {"week": 604_800, "day": 86_400, "hour": 3600, "minute": 60, "second": 1
 """Lengths of time that can be written, in seconds, the longest first."""
 
 
+@final
+class TypedSql(sqlglot.Dialect):
+    """SQL as people type it: also ``region ~ 'pattern'``."""
+
+    class Tokenizer(sqlglot.Tokenizer):
+        """The words of it."""
+
+        SINGLE_TOKENS = {**sqlglot.Tokenizer.SINGLE_TOKENS, "~": TokenType.RLIKE}  # noqa: RUF012 - as sqlglot has it
+
+
 # --- reading ------------------------------------------------------------------------------------
 
 
@@ -43,7 +53,7 @@ def sql_tokens(typed: str) -> list[Token]:
     if len(typed) > LONGEST:
         raise InvalidQuestion(f"The text has {len(typed):,} characters; at most {LONGEST:,} are read.")
     try:
-        tokens = sqlglot.tokenize(typed)
+        tokens = sqlglot.tokenize(typed, TypedSql)
     except SqlglotError:
         raise InvalidQuestion(
             "A quote or a comment is opened but not closed.",
@@ -73,7 +83,7 @@ def sql_tree(typed: str, into: type[exp.Expr] | None, example: str) -> exp.Expr:
     if not sql_tokens(typed):
         raise InvalidQuestion("There is nothing to read.", fixes=(example,))
     try:
-        dialect = sqlglot.Dialect.get_or_raise(None)
+        dialect = TypedSql()
         trees = dialect.parse(typed) if into is None else dialect.parse_into(into, typed)
     except ParseError as error:
         raise InvalidQuestion(_what_is_wrong(error), fixes=(example,)) from None
