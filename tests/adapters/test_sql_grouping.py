@@ -23,6 +23,7 @@ DOMAIN = Domain.of(
         "day": Date("2023-11-05", "2024-03-20"),
         "name": Category(["north", "south", "east", "west"]),
         "gap": Integer(0, 9, missing="value"),
+        "pay": Integer(0, 9_999),
     }
 )
 DAYS = [date(2023, 11, 5) + timedelta(days=k) for k in range(137)]
@@ -31,6 +32,7 @@ VALUES: dict[str, list[object]] = {
     "debt": list(range(-25, 26)),
     "rate": [k / 4 for k in range(13)],
     "day": [f"DATE '{day}'" for day in DAYS],
+    "pay": list(range(10_000)),
     "name": [f"'{name}'" for name in ("north", "south", "east", "west")],
 }
 GROUPS = {
@@ -38,6 +40,9 @@ GROUPS = {
     "FLOOR(age / 10) * 10": "age",
     "FLOOR(age / 7.5)": "age",
     "age - age % 10": "age",
+    "age // 10": "age",
+    "CASE WHEN pay < 3000 THEN 'low' WHEN pay < 7000 THEN 'mid' ELSE 'high' END": "pay",
+    "CASE WHEN pay BETWEEN 0 AND 99 THEN 'few' ELSE 'more' END": "pay",
     "age - MOD(age, 20)": "age",
     "FLOOR(debt / 10)": "debt",
     "FLOOR(rate / 0.5) * 0.5": "rate",
@@ -86,6 +91,7 @@ def test_buckets_of_equal_width() -> None:
     [
         "debt / 10",  # towards zero in one database, downwards in another
         "age / 2.5",
+        "CASE WHEN pay BETWEEN 100 AND 200 THEN 'in' ELSE 'out' END",  # many values, in two pieces
         "debt - debt % 10",
         "EXTRACT(month FROM day)",
         "FLOOR(age / debt)",

@@ -10,15 +10,19 @@ import math
 from collections.abc import Callable
 from datetime import date, timedelta
 from fractions import Fraction
+from functools import reduce
 from itertools import pairwise
 from typing import Any, Final
 
+import numpy as np
 from sqlglot import exp
 
 from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.domain.attributes import Integer, Real
+from blowfishdb.core.domain.bins import common_bins
 from blowfishdb.core.domain.dates import Date
 from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.domain.predicates import Everything, Predicate
 from blowfishdb.core.questions.form import ColumnForm
 from blowfishdb.language.condition import condition_of
 from blowfishdb.language.text import name_text, number_from, quoted_text, sql_value
@@ -201,7 +205,7 @@ def _number(exact: Fraction) -> int | Fraction:
 def _cases(node: exp.Case, name: str, domain: Domain) -> ColumnForm | None:
     """A group for every declared value, by the first condition that holds for it."""
     attribute, default = domain[name], node.args.get("default")
-    if attribute.has_missing_cell or attribute.ticks > _MOST_VALUES or not isinstance(default, exp.Literal):
+    if attribute.has_missing_cell or not isinstance(default, exp.Literal):
         return None
     branches = []
     for branch in node.args["ifs"]:
@@ -211,9 +215,28 @@ def _cases(node: exp.Case, name: str, domain: Domain) -> ColumnForm | None:
         if node.this is not None:  # CASE column WHEN value THEN …
             asked = exp.EQ(this=node.this.copy(), expression=branch.this.copy())
         branches.append((condition_of(asked, domain), str(branch.args["true"].this)))
+    if attribute.ticks > _MOST_VALUES:
+        return _runs([*branches, (Everything(), str(default.this))], name, domain)
     groups: dict[str, list[Any]] = {}
     for tick in range(attribute.ticks):
         value = attribute.at(tick)
         label = next((text for holds, text in branches if holds.matches({name: value}, domain)), None)
         groups.setdefault(str(default.this) if label is None else label, []).append(value)
     return ColumnForm(name, groups={label: tuple(values) for label, values in groups.items()})
+
+
+def _runs(branches: list[tuple[Predicate, str]], name: str, domain: Domain) -> ColumnForm | None:
+    """Of many values: intervals, where each group is one; None where one is in several pieces."""
+    attribute = domain[name]
+    cuts = [holds.cuts(domain)[name] for holds, _ in branches if name in holds.columns()]
+    if not attribute.ordered or not cuts:
+        return None
+    bins = reduce(lambda one, other: common_bins(one, other, attribute.size), cuts)
+    cells = bins.first(np.arange(bins.count))
+    true = [np.broadcast_to(holds.on_cells(domain, {name: cells}), cells.shape) for holds, _ in branches]
+    first = np.argmax(np.stack(true), axis=0)
+    labels = [branches[int(which)][1] for which in first]
+    starts = [place for place, label in enumerate(labels) if not place or label != labels[place - 1]]
+    if len({labels[place] for place in starts}) < len(starts):
+        return None
+    return ColumnForm(name, edges=tuple(attribute.lower(int(cells[place])) for place in starts))

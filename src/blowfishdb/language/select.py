@@ -500,6 +500,9 @@ class _Select:
         if not is_key(wanted):
             return OrderKey(released.number(wanted), descending)
         column = key(wanted, self.source)
+        if isinstance(wanted, exp.Case) and column.groups is None:
+            fix = self.source.counted(*map(key_text, keys), tail=" ORDER BY COUNT(*) DESC")
+            raise self.source.refuse("Intervals of many values are not ordered by their names.", fix)
         if column not in keys:
             written = list(map(key_text, keys))
             fix = (

@@ -35,11 +35,12 @@ UNITS = {"week": 604_800, "day": 86_400, "hour": 3600, "minute": 60, "second": 1
 
 @final
 class TypedSql(sqlglot.Dialect):
-    """SQL as people type it: also ``region ~ 'pattern'``."""
+    """SQL as people type it: also ``region ~ 'pattern'`` and ``hours // 10``."""
 
     class Tokenizer(sqlglot.Tokenizer):
         """The words of it."""
 
+        KEYWORDS = {**sqlglot.Tokenizer.KEYWORDS, "//": TokenType.DIV}  # noqa: RUF012 - as sqlglot has it
         SINGLE_TOKENS = {**sqlglot.Tokenizer.SINGLE_TOKENS, "~": TokenType.RLIKE}  # noqa: RUF012 - as sqlglot has it
 
 
