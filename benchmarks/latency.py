@@ -29,6 +29,7 @@ from benchmarks.people import QUESTIONS, WIDE, People, asked_for_the_first_time,
 from benchmarks.tables import show
 from benchmarks.timing import forget, p50, p95, peak, seconds
 from blowfishdb.adapters.randomness import SecureBits
+from blowfishdb.messages.answers import Answer
 from blowfishdb.workspace.asking import Asking
 from blowfishdb.workspace.datasets import Dataset
 
@@ -134,23 +135,27 @@ def domains(folder: Path, people: People, repeats: int) -> Iterator[dict[str, An
         }
 
 
-def steps(folder: Path, people: People, repeats: int) -> Iterator[dict[str, Any]]:
+def steps(folder: Path, people: People, repeats: int, question: str) -> Iterator[dict[str, Any]]:
     """Where the time of an ``ask`` goes."""
     from blowfishdb.adapters.backends.base import DeclaredBackend, Prepared
     from blowfishdb.adapters.store.ledger import Ledger
-    from blowfishdb.service import planning, service, tasks
+    from blowfishdb.mechanisms.plan import Plan
+    from blowfishdb.service import planning, service, stored, tasks
 
     watched: list[tuple[Any, str, str]] = [
         (service, "project_any", "1 project"),
         (service, "identity", "  the name of the question"),
         (Ledger, "answer", "  look for a stored answer"),
-        (service.Service, "_offer", "  what follows from stored answers"),
+        (stored.StoredAnswers, "offer", "  what follows from stored answers"),
         (planning.Planner, "price", "2–3 plan, translate"),
         (DeclaredBackend, "prepare", "  check the source, write the SQL"),
-        (Ledger, "reserve", "4 reserve, with the reading mark"),
+        (Ledger, "reserve_all", "4 reserve, with the reading mark"),
         (Prepared, "count", "5 count"),
-        (tasks, "answer_of", "6 interval, labels"),
-        (Ledger, "settle", "7 settle"),
+        (Plan, "observe", "6 noise"),
+        (tasks, "stored_release", "  what is kept of it"),
+        (tasks, "answer_of", "  interval, labels"),
+        (Answer, "to_plain", "7 plain form"),
+        (Ledger, "settle", "  settle"),
     ]
     spent: dict[str, list[float]] = {}
 
@@ -168,8 +173,8 @@ def steps(folder: Path, people: People, repeats: int) -> Iterator[dict[str, Any]
         return lambda: setattr(owner, name, inner)
 
     with asked_for_the_first_time(folder, people) as fresh:
-        fresh(QUESTIONS["100 bins"]).ask()
-        askings = [fresh(QUESTIONS["100 bins"]) for _ in range(repeats)]
+        fresh(QUESTIONS[question]).ask()
+        askings = [fresh(QUESTIONS[question]) for _ in range(repeats)]
         for asking in askings:
             asking.quote()
         restore = [watch(*place) for place in watched]
@@ -182,7 +187,7 @@ def steps(folder: Path, people: People, repeats: int) -> Iterator[dict[str, Any]
     shown["  all the rest (catalogue, release)"] = total - sum(shown.values())
     for label, value in shown.items():
         yield {
-            f"step of ask, {people.database}, {people.rows:,} rows": label.ljust(36),
+            f"step of ask, {question}, {people.database}, {people.rows:,} rows": label.ljust(36),
             "ms": 1e3 * value,
             "% of ask": 100 * value / total,
         }
@@ -202,7 +207,8 @@ def main() -> None:
         show([row for people in tables for row in against_sql(folder, people, args.repeats)])
         for people in tables:
             print()
-            show(list(steps(folder, people, args.repeats)))
+            for question in ("100 bins", "10,000 bins"):
+                show(list(steps(folder, people, args.repeats, question)))
         print()
         show(list(quotes(folder, tables[0], 2 * args.repeats)))
         if sizes:

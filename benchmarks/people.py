@@ -39,7 +39,7 @@ QUESTIONS: dict[str, AskAbout] = {
 }
 WIDE = {f"a{i}": 10 if i < 6 else 1_000 for i in range(8)}  # 10⁶ · 10⁶ cells
 _numbers = count()
-_PASSWORD = "BLOWFISHDB_PEOPLE_PASSWORD"
+_PASSWORD = "BLOWFISHDB_SOURCE_PEOPLE"
 
 Select = Callable[[str], Any]
 
