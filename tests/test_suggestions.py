@@ -17,7 +17,7 @@ from tests.adapters.test_sql_question import REFUSED
 from tests.adapters.typed import SALARIES
 
 COLUMNS = bf.Domain.of({**dict(SALARIES.columns), "salary": bf.Integer(0, 200_000, step=1_000)})
-"""What is suggested for every single dollar is the same, and takes forty times as long to price."""
+"""What is suggested for every single dollar is the same, and takes twenty times as long to price."""
 SLIPS = [
     "SELECT",
     "SELECT COUNT(*)",
