@@ -14,15 +14,15 @@ test coverage audit: export OMP_NUM_THREADS = 1
 test coverage audit: export OPENBLAS_NUM_THREADS = 1
 TESTS := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test coverage audit browser lint format bench docs screenshots clean
+.PHONY: demo test coverage audit browser mariadb lint format bench docs screenshots clean
 
 demo: $(INSTALLED)  ## one private question, end to end
 	@$(BIN)/blowfishdb demo
 
-test: $(READY) browser  ## every test, on two cores
+test: $(READY) browser mariadb  ## every test, on two cores
 	@$(TESTS) --durations=10
 
-coverage: $(READY) browser  ## the same, and which lines they reach; takes half as long again
+coverage: $(READY) browser mariadb  ## the same, and which lines they reach; takes half as long again
 	@$(TESTS) --cov --cov-report=term
 
 MINUTES ?= 10
@@ -39,6 +39,15 @@ browser:  ## the browser that tests of pages drive, installed where that is allo
 	    echo "Installing chromium …" && apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; \
 	  else \
 	    echo "The tests of pages need /usr/bin/chromium: as root, apt-get install chromium" >&2; exit 1; \
+	  fi; }
+
+# The tests of databases start a server of their own, in a folder of its own; without it they are skipped, and say so.
+mariadb:  ## the server that tests of databases start, installed where that is allowed
+	@test -x /usr/sbin/mariadbd || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing mariadb-server …" && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends mariadb-server >/dev/null; \
+	  else \
+	    echo "Tests on MariaDB are skipped: as root, apt-get install --no-install-recommends mariadb-server" >&2; \
 	  fi; }
 
 lint: $(READY)  ## style, types, layers

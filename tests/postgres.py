@@ -74,7 +74,7 @@ def running(*, durable: bool = False) -> Iterator[Server]:
     data.mkdir(0o700)
     if owner is not None:
         shutil.chown(data, owner)
-    port = _free_port()
+    port = free_port()
     options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c max_connections=200"
     log, settings = str(data / "log"), options if durable else f"{options} {_QUICK}"
 
@@ -109,7 +109,7 @@ def _programs() -> tuple[Path, str]:
     return places[0].parent, "nobody"
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -1,4 +1,4 @@
-"""Real databases for the tests of this folder: files of every kind, PostgreSQL and Spark."""
+"""Real databases for the tests of this folder: files of every kind, PostgreSQL, MariaDB and Spark."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.core.budget import Epsilon
 from tests.adapters import places
 from tests.adapters.workspaces import HandClock
+from tests.mariadb import NoMariaDB, running
+from tests.mariadb import Server as MariaServer
 
 _FILES: dict[str, Callable[[Path], places.Place]] = {
     "duckdb": places.DuckFile,
@@ -31,8 +33,8 @@ _FILES: dict[str, Callable[[Path], places.Place]] = {
     "spark": places.SparkFolder,
 }
 _QUICK_START = '--driver-java-options "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" pyspark-shell'
-DATABASES = ("duckdb", "sqlite", "postgres", "spark")
-EVERYWHERE = (*_FILES, "postgres")
+DATABASES = ("duckdb", "sqlite", "postgres", "mariadb", "spark")
+EVERYWHERE = (*_FILES, "postgres", "mariadb")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -50,12 +52,24 @@ def _is_local(metafunc: pytest.Metafunc, fixture: str) -> bool:
 def _place(request: pytest.FixtureRequest, folder: Path) -> places.Place:
     if request.param == "postgres":
         return places.PostgresSchema(request.getfixturevalue("postgres"))
+    if request.param == "mariadb":
+        return places.MariaDatabase(request.getfixturevalue("mariadb"))
     if request.param == "spark":
         pytest.importorskip("pyspark", reason="no Spark: pip install 'blowfishdb[spark]'")
         if shutil.which("java") is None:
             pytest.skip("no Java, which Spark needs: install a Java runtime of version 17")
         os.environ.setdefault("PYSPARK_SUBMIT_ARGS", _QUICK_START)
     return _FILES[request.param](folder)
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariaServer]:
+    """A MariaDB server for the whole run."""
+    try:
+        with running() as server:
+            yield server
+    except NoMariaDB as missing:
+        pytest.skip(str(missing))
 
 
 @pytest.fixture

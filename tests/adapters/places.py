@@ -22,6 +22,7 @@ from blowfishdb.adapters.copies.folder import Copies
 from blowfishdb.adapters.copies.text_files import find_dialect
 from blowfishdb.adapters.sql.source import Source
 from blowfishdb.core.domain.domain import Domain
+from tests.mariadb import Server as MariaServer
 from tests.postgres import Server
 
 Columns = dict[str, tuple[str, Sequence[object]]]
@@ -186,6 +187,42 @@ class PostgresSchema:
                 for row in zip(*(values for _, values in columns.values()), strict=True):
                     copy.write_row(row)
         return open_backend(self.server.url(self.schema), domain, source=source, timeout=timeout)
+
+
+_MARIADB = {
+    "VARCHAR": "LONGTEXT COLLATE utf8mb4_bin",
+    "TEXT": "LONGTEXT COLLATE utf8mb4_bin",
+    "TIMESTAMP": "DATETIME(6)",
+    "HUGEINT": "DECIMAL(38, 0)",
+    "UBIGINT": "BIGINT UNSIGNED",
+}
+
+
+class MariaDatabase:
+    dialect, slow = "mysql", False
+
+    def __init__(self, server: MariaServer) -> None:
+        self.server, self.database = server, server.new_database()
+
+    def make(
+        self, columns: Columns, domain: Domain, source: Source | None = None, *, timeout: float = 600.0
+    ) -> Backend:
+        named = {"`" + name.replace("`", "``") + "`": kind for name, (kind, _) in columns.items()}
+        declared = ", ".join(f"{name} {_MARIADB.get(kind, kind)}" for name, kind in named.items())
+        with self.server.connect(self.database) as connection, connection.cursor() as cursor:
+            cursor.execute(f"CREATE TABLE people ({declared})")
+            stored = ([self._stored(value, kind) for value in values] for kind, values in columns.values())
+            rows = list(zip(*stored, strict=True))
+            cursor.executemany(f"INSERT INTO people VALUES ({', '.join(['%s'] * len(columns))})", rows)
+        return open_backend(self.server.url(self.database), domain, source=source, timeout=timeout)
+
+    @staticmethod
+    def _stored(value: object, kind: str) -> object:
+        """It has no infinities, and nothing that is not a number."""
+        if not isinstance(value, float) or math.isfinite(value):
+            return value
+        largest = 3.4028234e38 if kind == "FLOAT" else 1.7976931348623157e308
+        return None if math.isnan(value) else math.copysign(largest, value)
 
 
 class SparkFolder:

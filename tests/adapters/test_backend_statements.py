@@ -1,4 +1,4 @@
-"""The statements for databases that are not at hand, MySQL and Trino, line by line as they were agreed on.
+"""The statements for MySQL and for Trino, which is not at hand, line by line as they were agreed on.
 
 ``python -m tests.adapters.test_backend_statements`` writes the files anew; read the difference first.
 """

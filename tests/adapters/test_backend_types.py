@@ -197,13 +197,15 @@ NAMES = [
 
 
 def test_any_name_of_a_column(database: Place) -> None:
-    domain = Domain.of({name: Integer(0, 3) for name in NAMES})
+    beyond = database.dialect == "mysql"  # whose names have no characters after the first 65,536
+    names = [name for name in NAMES if max(name) < "\U00010000"] if beyond else NAMES
+    domain = Domain.of({name: Integer(0, 3) for name in names})
     values = [0, 1, 1, 3]
-    with closing(database.make(dict.fromkeys(NAMES, ("INTEGER", values)), domain)) as backend:
+    with closing(database.make(dict.fromkeys(names, ("INTEGER", values)), domain)) as backend:
         backend.check()
-        for start in range(0, len(NAMES), 3):
-            asked = query(domain, **{name: {} for name in NAMES[start : start + 3]})
-            assert counts(backend, asked) == expected(asked, domain, dict.fromkeys(NAMES, values))
+        for start in range(0, len(names), 3):
+            asked = query(domain, **{name: {} for name in names[start : start + 3]})
+            assert counts(backend, asked) == expected(asked, domain, dict.fromkeys(names, values))
 
 
 @pytest.mark.parametrize("size", [5_000, 10**12])

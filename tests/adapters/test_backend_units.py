@@ -16,7 +16,15 @@ from blowfishdb.core.domain.conditions import col
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidInput, UnknownColumn
 from tests.adapters.counting import counts, expected, filtered, query
-from tests.adapters.places import Columns, DuckFile, Place, PostgresSchema, SparkFolder, SqliteFile
+from tests.adapters.places import (
+    Columns,
+    DuckFile,
+    MariaDatabase,
+    Place,
+    PostgresSchema,
+    SparkFolder,
+    SqliteFile,
+)
 
 DOMAIN = Domain(v=Integer(0, 19), w=Integer(0, 9))
 Rows = list[tuple[int | None, object, int, int]]
@@ -77,6 +85,8 @@ def test_the_same_rows_count_everywhere(database: Place, key_type: str) -> None:
 def _address(place: Place) -> str:
     if isinstance(place, PostgresSchema):
         return place.server.url(place.schema)
+    if isinstance(place, MariaDatabase):
+        return place.server.url(place.database)
     assert isinstance(place, (DuckFile, SqliteFile, SparkFolder))
     return f"spark-local://{place.path}" if isinstance(place, SparkFolder) else str(place.path)
 
