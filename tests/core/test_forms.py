@@ -31,6 +31,7 @@ from blowfishdb.core.errors import (
 from blowfishdb.core.policy.codec import condition_from, plain_condition, plain_value, value_from
 from blowfishdb.core.questions import kinds
 from blowfishdb.core.questions.clusters import ClusterQuestion
+from blowfishdb.core.questions.conditions import Counts
 from blowfishdb.core.questions.form import KINDS, ColumnForm, QuestionForm
 from tests.adapters.typed import SALARIES, alike, conditions, forms
 
@@ -133,11 +134,20 @@ def test_every_kind_becomes_its_question():
         "top": (QuestionForm("top", age, count=3), kinds.Top(3)),
         "above": (QuestionForm("above", age, limit=5000), kinds.Above(5000)),
     }
-    assert (*asked, "clusters", "aggregates") == KINDS
+    assert {*asked, "clusters", "aggregates", "counts"} == {*KINDS}
     for form, kind in asked.values():
         question = form.question(DOMAIN, rows=7)
         assert question.kind == kind and [axis.column for axis in question.axes] == ["age"]
         form.check(DOMAIN)
+
+
+def test_a_list_of_conditions_becomes_a_question_about_their_columns():
+    young, rich = ("young", col("age") < 3), ("rich", col("salary") > 500)
+    form = QuestionForm("counts", (), conditions=(young, rich))
+    question = form.question(DOMAIN)
+    assert question.kind == Counts((young, rich))
+    assert {axis.column for axis in question.axes} == {"age", "salary"}
+    form.check(DOMAIN)
 
 
 def test_clusters_become_a_question_of_their_own():

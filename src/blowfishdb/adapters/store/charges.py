@@ -508,7 +508,7 @@ def enter(
 
 def debited(connection: Connection, row: Row[Any]) -> int:
     """What was held of an account for a charge, in nano-ε: as its first event says, else its amount."""
-    if connection.execute(_LOSSES, {"of_number": row.id}).first() is None:
+    if connection.execute(_ANY_PROMISE, {"of_dataset": row.dataset}).first() is None:
         return int(row.amount)
     facts = json.loads(connection.execute(_BODY, {"of_number": row.id}).scalar_one())
     return int(facts.get("debit", row.amount))
