@@ -14,23 +14,27 @@ test coverage audit: export OMP_NUM_THREADS = 1
 test coverage audit: export OPENBLAS_NUM_THREADS = 1
 TESTS := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
+# Where memory has room, what tests write is kept there until they end: waiting for a disk tests nothing.
+ROOM := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 6000000 { print "/dev/shm" }')
+SCRATCH := scratch=$$(mktemp -d -p "$(or $(ROOM),/tmp)") && trap 'rm -rf "$$scratch"' EXIT && TMPDIR="$$scratch"
+
 .PHONY: demo test coverage audit browser mariadb lint format bench docs screenshots clean
 
 demo: $(INSTALLED)  ## one private question, end to end
 	@$(BIN)/blowfishdb demo
 
 test: $(READY) browser mariadb  ## every test, on two cores
-	@$(TESTS) --durations=10
+	@$(SCRATCH) $(TESTS) --durations=10
 
 coverage: $(READY) browser mariadb  ## the same, and which lines they reach; takes half as long again
-	@$(TESTS) --cov --cov-report=term
+	@$(SCRATCH) $(TESTS) --cov --cov-report=term
 
 MINUTES ?= 10
 SEED ?= $(shell git rev-parse HEAD 2>/dev/null)
 audit: export BLOWFISHDB_AUDIT_MINUTES = $(MINUTES)
 audit: export BLOWFISHDB_AUDIT_SEED = $(SEED)
 audit: $(READY)  ## other neighbouring databases than the tests have, for MINUTES, and faults that must be found
-	@$(BIN)/pytest -n 2 --dist worksteal tests/neighbours tests/seeded
+	@$(SCRATCH) $(BIN)/pytest -n 2 --dist worksteal tests/neighbours tests/seeded
 
 # Debian calls it chromium; the tests of pages drive it, and nothing else needs it.
 browser:  ## the browser that tests of pages drive, installed where that is allowed
@@ -44,11 +48,10 @@ browser:  ## the browser that tests of pages drive, installed where that is allo
 # The tests of databases start a server of their own, in a folder of its own; without it they are skipped, and say so.
 mariadb:  ## the server that tests of databases start, installed where that is allowed
 	@test -x /usr/sbin/mariadbd || { \
-	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    echo "Installing mariadb-server …" && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends mariadb-server >/dev/null; \
-	  else \
-	    echo "Tests on MariaDB are skipped: as root, apt-get install --no-install-recommends mariadb-server" >&2; \
-	  fi; }
+	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "Installing mariadb-server …" && \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+	    apt-get install -y -qq --no-install-recommends mariadb-server >/dev/null; } || \
+	  echo "Tests on MariaDB are skipped: as root, apt-get install --no-install-recommends mariadb-server" >&2
 
 lint: $(READY)  ## style, types, layers
 	@$(BIN)/ruff check .
