@@ -9,14 +9,15 @@ from tests.neighbours.living import arena
 from tests.neighbours.runs import live_through
 from tests.neighbours.worlds import ALONE, EVERYTHING
 
-WORLDS = 700
+WORLDS = 600
+OF_CONDITIONS = 100
 
 
 def test_neighbours() -> None:
     with arena() as place:
-        live_through(place, replace(EVERYTHING, acts=ALONE), WORLDS, share=0.2)
+        live_through(place, replace(EVERYTHING, acts=ALONE), WORLDS, share=0.15)
 
 
 def test_neighbours_of_conditions() -> None:
     with arena() as place:
-        live_through(place, replace(EVERYTHING, acts=ALONE, kinds=("counts",)), WORLDS // 7, share=0.2)
+        live_through(place, replace(EVERYTHING, acts=ALONE, kinds=("counts",)), OF_CONDITIONS, share=0.05)
