@@ -250,7 +250,7 @@ def test_a_file_that_is_open_for_writing(path: Path) -> None:
         writer.stdout.readline()
         with pytest.raises(SourceError, match="open for writing"):
             DuckDB(path, NUMBER)
-    with duckdb.connect(str(path)), pytest.raises(SourceError, match="open for writing"):
+    with duckdb.connect(str(path)), pytest.raises(SourceError, match="open already in this process"):
         DuckDB(path, NUMBER)
 
 

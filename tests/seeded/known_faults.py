@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from blowfishdb.adapters.store.tables import budgets
 from blowfishdb.core.budget import Epsilon
 from tests.seeded.planting import Fault
 
@@ -42,20 +41,18 @@ def _nothing_known_together(original: Any) -> Any:
 
 
 def _beside_the_total(original: Any) -> Any:
-    def book(connection: Any, dataset: str, user: str, *, held: int = 0, spent: int = 0) -> None:
-        original(connection, dataset, user, held=held, spent=spent)
-        whole = budgets.update().where(budgets.c.dataset == dataset)
-        less = {"held": budgets.c.held - held, "spent": budgets.c.spent - spent}
-        connection.execute(whole.values(**less))
-
-    return book
+    return lambda connection, dataset, *, held, spent=0: None
 
 
 def _out_of_one_purse(original: Any) -> Any:
-    def book(connection: Any, dataset: str, user: str, *, held: int = 0, spent: int = 0) -> None:
+    def book_account(connection: Any, dataset: str, user: str, *, held: int, spent: int = 0) -> None:
         original(connection, dataset, "ana", held=held, spent=spent)
 
-    return book
+    return book_account
+
+
+def _of_today(original: Any) -> Any:
+    return lambda amount, losses: amount
 
 
 def _no_limit(original: Any) -> Any:
@@ -124,7 +121,20 @@ FAULTS = (
         _beside_the_total,
         "granted",
     ),
-    Fault("one purse", "what one analyst spends is taken from another", "book", _out_of_one_purse, "granted"),
+    Fault(
+        "one purse",
+        "what one analyst spends is taken from another",
+        "book_account",
+        _out_of_one_purse,
+        "granted",
+    ),
+    Fault(
+        "purse of today",
+        "an analyst pays what is lost under the policy of today, not the largest loss",
+        "debit",
+        _of_today,
+        "looser",
+    ),
     Fault("no limit", "nobody is held to a grant", "left_of_grant", _no_limit, "granted"),
     Fault(
         "half of the grants",

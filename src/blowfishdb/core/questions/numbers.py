@@ -304,12 +304,13 @@ class Quotient:
             raise InvalidWorkload("A number is rounded last.", fixes=("round the whole number",))
 
     def value(self, table: ReleasedTable) -> FloatArray:
-        """From the released values; not a number where what is divided by is not above zero."""
+        """From the released values; not a number where what is divided by may be zero or less."""
         boxes = _Boxes(table)
         above, below = (boxes.value(part) for part in (self.above, self.below))
         if self.below.fixed is not None:
             return self._told(above / below)
-        return self._told(np.divide(above, below, out=np.full(len(above), math.nan), where=below > 0))
+        certain = (boxes.least(self.below) > 0) & (below > 0)
+        return self._told(np.divide(above, below, out=np.full(len(above), math.nan), where=certain))
 
     def interval(self, table: ReleasedTable) -> tuple[FloatArray, FloatArray]:
         """What it may be while every released number is in its interval; not a number where anything."""
@@ -357,6 +358,13 @@ class _Boxes:
         used = np.flatnonzero(self._times(part))
         return np.asarray(self.values[:, used] @ self._times(part)[used] + float(part.constant))
 
+    def least(self, part: Linear) -> FloatArray:
+        """The least that the sum may be while every released number is in its interval."""
+        times = self._times(part)
+        used = np.flatnonzero(times)
+        ends = np.where(times[used] > 0, self.low[:, used], self.high[:, used])
+        return np.asarray(ends @ times[used] + float(part.constant))
+
     def most(self, above: Linear, below: Linear) -> FloatArray:
         """The largest quotient (Dinkelbach): t is reached if no numbers make above − t·below positive.
 
@@ -366,7 +374,7 @@ class _Boxes:
         used = np.flatnonzero((up != 0) | (down != 0))
         low, high, up, down = self.low[:, used], self.high[:, used], up[used], down[used]
         plus, minus = float(above.constant), float(below.constant)
-        least = np.where(down > 0, low, high) @ down + minus
+        least = self.least(below)
         certain = least > 0
         safe = np.where(certain, least, 1.0)
         best = np.full(len(low), -math.inf)
