@@ -191,11 +191,12 @@ def _bound_of_one_row(original: Any) -> Any:
 
 def _lost_is_void(original: Any) -> Any:
     def enter(connection: Any, row: Any, to: Any, at: str, **named: Any) -> Any:
-        from blowfishdb.adapters.store.charges import book
+        from blowfishdb.adapters.store.charges import book, book_account
 
         found = original(connection, row, to, at, **named)
         if to is State.LOST and row.amount:
-            book(connection, row.dataset, row.analyst, spent=-row.amount)
+            book(connection, row.dataset, held=0, spent=-row.amount)
+            book_account(connection, row.dataset, row.analyst, held=0, spent=-row.amount)
         return found
 
     return enter
