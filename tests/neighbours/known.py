@@ -82,6 +82,14 @@ class Known:
 
         return bf.Constraints(of("count"), of("table"), of("range"), reading=self.reading)
 
+    def meaning(self, columns: tuple[Column, ...]) -> Any:
+        """What is known, whatever its words: which records each fact counts, and where."""
+        records = list(itertools.product(*((*range(column.cells), DROPPED) for column in columns)))
+        counted = (
+            (fact.answers, [fact.counts(columns, record) for record in records]) for fact in self.facts
+        )
+        return self.reading, {(answers, tuple(rows)) for answers, rows in counted}
+
     def shift(self, columns: tuple[Column, ...], one: Record | None, other: Record | None) -> Shift:
         """What becomes of known counts when a record becomes another one; None is nobody."""
         change: Counter[tuple[int, ...]] = Counter()

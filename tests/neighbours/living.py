@@ -33,6 +33,7 @@ from blowfishdb.workspace.gateway import Gateway
 from tests.neighbours import observing
 from tests.neighbours.believing import Beliefs, truth_of
 from tests.neighbours.exchanging import joined_pairs
+from tests.neighbours.known import Known
 from tests.neighbours.lawful import check_law
 from tests.neighbours.losing import Loss, added, lost, most
 from tests.neighbours.promises import Promise, Rule, domain_of
@@ -509,6 +510,10 @@ class Life:
         if not self.one.asked_to_confirm:
             assert not self._lost(version), f"published without a word after a loss, at {step}"
 
+    def _known(self, known: Known | None) -> Any:
+        """What is known, whatever its words."""
+        return None if known is None else known.meaning(self.world.columns)
+
     def _kept(self, version: int, before: Accounts) -> None:
         """What was promised, and is not hidden any more, still binds once something was lost under it."""
         hidden = set(joined_pairs(self.versions[version], self.world.columns))
@@ -517,7 +522,8 @@ class Life:
         for earlier in before.used.keys() - in_force.keys():
             promised = joined_pairs(self._promised(earlier), self.world.columns)
             relied_on = before.used[earlier] > 0 and earlier not in self.endless
-            told = not hidden.issuperset(promised) or self._promised(earlier).known != ties
+            known = self._promised(earlier).known
+            told = not hidden.issuperset(promised) or self._known(known) != self._known(ties)
             forgotten = relied_on and bool(self._lost(earlier)) and told
             assert not forgotten, f"version {earlier} was promised and binds no longer"
 
