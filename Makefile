@@ -16,7 +16,7 @@ TESTS := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # Where memory has room, what tests write is kept there until they end: waiting for a disk tests nothing.
 ROOM := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 6000000 { print "/dev/shm" }')
-SCRATCH := scratch=$$(mktemp -d -p "$(or $(ROOM),/tmp)") && chmod 711 "$$scratch" && \
+SCRATCH := scratch=$$(mktemp -d -p "$(or $(ROOM),/tmp)") && chmod 1777 "$$scratch" && \
   trap 'rm -rf "$$scratch"' EXIT && TMPDIR="$$scratch"
 
 .PHONY: demo test coverage audit browser mariadb lint format bench docs screenshots clean
