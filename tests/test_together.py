@@ -191,3 +191,11 @@ def test_a_histogram_in_groups_is_suggested_for_several_conditions(opened: Opene
         assert more.quotes().wider is None
         assert [answer.alpha <= 9 for answer in more.ask()] == [True] * 4
         assert ws.plan(*parts[:1], ws["t"]["c"].histogram().accurate_to(9)).quotes().wider is None
+
+
+def test_what_has_too_many_boxes_is_not_suggested(opened: Opened) -> None:
+    domain = bf.Domain(a=bf.Integer(0, 299), b=bf.Integer(0, 2))
+    near = bf.Policy.by_column(domain, {"a": bf.graphs.Threshold(300, 1)})
+    with opened(domain, near, "10") as ws:
+        some = [ws["t"].where(bf.col("b") == value)["a"].histogram().accurate_to(99) for value in range(3)]
+        assert ws.plan(*some).quotes().wider is None

@@ -41,7 +41,7 @@ from blowfishdb.mechanisms.reuse import (
 )
 
 _MOST_BLOCKS = 8
-_MOST_BOXES = 600
+MOST_BOXES = 600
 _MOST_BINS = 20_000
 _MOST_ROWS = 1_000
 """Of releases and questions: what one look at a way may take."""
@@ -119,7 +119,7 @@ def _searched(wanted: Sequence[Wanted], losses: Losses, most: float) -> Together
 def _without_followers(wanted: Sequence[Wanted], losses: Losses) -> Together | None:
     """Every release as it is alone, but for those whose questions follow from dearer ones as they are."""
     partition = Partition.common([one.axes for one in wanted])
-    if partition is None or partition.count > (_MOST_BINS if partition.line else _MOST_BOXES):
+    if partition is None or partition.count > (_MOST_BINS if partition.line else MOST_BOXES):
         return None
     epsilons = [one.epsilon for one in wanted]
     releases: list[StoredRelease] = []
@@ -195,7 +195,7 @@ class _Sketch:
         """None where a release cannot be combined, or looking would take too long."""
         units = [unit for one in wanted if (unit := one.released(Epsilon(1))) is not None]
         partition = Partition.common([one.axes for one in wanted])
-        if len(units) < len(wanted) or partition is None or partition.count > _MOST_BOXES:
+        if len(units) < len(wanted) or partition is None or partition.count > MOST_BOXES:
             return None
         measured = [partition.matrix(unit.rows, unit.axes) for unit in units]
         asked = [partition.matrix(rows_of(one.workload), one.axes) for one in wanted]

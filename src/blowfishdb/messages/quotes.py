@@ -273,7 +273,7 @@ class QuotedTogether(Message):
 @final
 @dataclass(frozen=True)
 class Wider(Message):
-    """One question that tells several others, and what all of them cost with it."""
+    """One more question, and what all of them cost with it."""
 
     _said = ("words",)
     _nano = True
@@ -287,9 +287,7 @@ class Wider(Message):
     def words(self) -> str:
         """The advice."""
         beside = f"{self.question} within ±{self.alpha:,.4g}"
-        return (
-            f"Plan {beside} with them: all of it then costs ε = {self.epsilon:.3g}, as they follow from it."
-        )
+        return f"Plan {beside} with them: all of it then costs ε = {self.epsilon:.3g}."
 
 
 @final

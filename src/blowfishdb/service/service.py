@@ -24,6 +24,7 @@ from types import MappingProxyType
 from typing import Final, TypeVar, final
 
 from blowfishdb.adapters.backends import Backend
+from blowfishdb.adapters.store.charges import debit
 from blowfishdb.adapters.store.values import Charge, Reservation, State
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import (
@@ -109,7 +110,7 @@ class Service(Prices):
             return answer
         task = self._priced(request, dataset, problem, self.standing(dataset))
         losses = self._losses(dataset, task)
-        _check_cost(max(task.cost, *losses.values(), task.cost), request.max_cost)
+        _check_cost(debit(task.cost, losses), request.max_cost)
         with self._advised(task, dataset):
             return self._made(Settled.alone(task, dataset))[0]
 

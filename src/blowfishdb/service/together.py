@@ -12,12 +12,14 @@ import math
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, final
 
 from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.errors import Infeasible, NotProven, TooLarge
 from blowfishdb.core.source_kind import SourceKind
 from blowfishdb.language.short import question_text
 from blowfishdb.mechanisms.losses import ByDistance, ReleasedRows, Tightest, kernel_by_rows
@@ -205,13 +207,15 @@ def suggest(prices: Prices, requests: Sequence[Request], settled: Settled) -> Wi
         if isinstance(task, CountTask):
             by_dataset[settled.entries[number].name].append(task)
     domains = {entry.name: entry.domain for entry in settled.entries}
-    more = [
-        (request, settle_on(prices, [*requests, request]).most)
-        for name, some in by_dataset.items()
-        for request in wider_questions(some, domains[name])
-    ]
-    request, cost = min(more, key=lambda one: one[1], default=(None, settled.most))
-    if request is None or cost.fraction > settled.most.fraction * _WORTH:
+    more: list[tuple[Request, Epsilon]] = []
+    for name, some in by_dataset.items():
+        for request in wider_questions(some, domains[name]):
+            with suppress(NotProven, TooLarge, Infeasible):  # then it is no advice
+                more.append((request, settle_on(prices, [*requests, request]).most))
+    if not more:
+        return None
+    request, cost = min(more, key=lambda one: one[1])
+    if cost.fraction > settled.most.fraction * _WORTH:
         return None
     assert request.terms.accuracy is not None
     return Wider(question_text(request.form), request.terms.accuracy.alpha, cost)

@@ -6,6 +6,7 @@ what they are picked by, pays for them once.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.domain.predicates import Everything
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
 from blowfishdb.mechanisms.reuse import Partition
+from blowfishdb.mechanisms.together import MOST_BOXES
 from blowfishdb.messages.questions import Request, Terms
 from blowfishdb.service.tasks import CountTask
 
@@ -31,7 +33,10 @@ def wider_questions(tasks: Iterable[CountTask], domain: Domain) -> list[Request]
 
 
 def _in_groups(parts: Sequence[CountTask], domain: Domain) -> Request | None:
-    """The histogram in groups; None where rows are picked by its own columns, or by nothing."""
+    """The histogram in groups; None where rows are picked by its own columns, or by nothing.
+
+    Or where it has so many boxes that nothing is planned together with it.
+    """
     first = parts[0].request
     bins = first.form.columns
     picked = sorted({column for part in parts for column in part.request.form.where.columns()})
@@ -50,4 +55,6 @@ def _in_groups(parts: Sequence[CountTask], domain: Domain) -> Request | None:
     closest = [part.request.terms.accuracy for part in parts]
     accuracy = min((one for one in closest if one is not None), key=lambda one: (one.alpha, one.beta))
     form = QuestionForm("histogram", (*groups, *bins), Everything())
+    if math.prod(column.axis(domain).bins.count for column in form.columns) > MOST_BOXES:
+        return None
     return replace(first, form=form, question=form.question(domain), terms=Terms(accuracy), key=None)
