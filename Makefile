@@ -12,6 +12,7 @@ export PYTHONDONTWRITEBYTECODE =
 # Two test processes with one thread each beat two that fight over both cores.
 test coverage audit: export OMP_NUM_THREADS = 1
 test coverage audit: export OPENBLAS_NUM_THREADS = 1
+# What is marked thorough belongs to the audit: a shorter test of the same stays here.
 TESTS := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # Where memory has room, what tests write is kept there until they end: waiting for a disk tests nothing.
@@ -25,7 +26,7 @@ demo: $(INSTALLED)  ## one private question, end to end
 	@$(BIN)/blowfishdb demo
 
 test: $(READY) browser mariadb  ## every test, on two cores
-	@$(SCRATCH) $(TESTS) --durations=10
+	@$(SCRATCH) $(TESTS) -m "not thorough" --durations=10
 
 coverage: $(READY) browser mariadb  ## the same, and which lines they reach; takes half as long again
 	@$(SCRATCH) $(TESTS) --cov --cov-report=term
@@ -34,8 +35,9 @@ MINUTES ?= 10
 SEED ?= $(shell git rev-parse HEAD 2>/dev/null)
 audit: export BLOWFISHDB_AUDIT_MINUTES = $(MINUTES)
 audit: export BLOWFISHDB_AUDIT_SEED = $(SEED)
-audit: $(READY)  ## other neighbouring databases than the tests have, for MINUTES, and faults that must be found
-	@$(SCRATCH) $(BIN)/pytest -n 2 --dist worksteal tests/neighbours tests/seeded
+audit: $(READY) browser  ## other neighbouring databases than the tests have, for MINUTES, faults that must be found, and long tests
+	@$(SCRATCH) $(BIN)/pytest -n 2 --dist worksteal -m "not thorough" tests/neighbours tests/seeded
+	@$(SCRATCH) $(TESTS) -m thorough
 
 # Debian calls it chromium; the tests of pages drive it, and nothing else needs it.
 browser:  ## the browser that tests of pages drive, installed where that is allowed

@@ -100,7 +100,14 @@ def aggregates(rows: Dataset, name: str) -> Iterator[Callable[[], Asking]]:
     )
 
 
-@pytest.fixture(params=[("value", "clamp"), ("value", "drop"), ("drop", "drop"), ("clamp", "clamp")], ids=str)
+DECLARED = (
+    ("value", "drop"),
+    *(pytest.param(said, marks=pytest.mark.thorough) for said in (("value", "clamp"), ("drop", "drop"))),
+    ("clamp", "clamp"),
+)
+
+
+@pytest.fixture(params=DECLARED, ids=str)
 def people(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Dataset]:
     missing, outside = request.param
     path = tmp_path / "people.duckdb"

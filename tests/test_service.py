@@ -307,7 +307,7 @@ class TestBadInput:
                 people.gateway.add_dataset(name, data, domain=DOMAIN, table="people")
 
 
-@pytest.mark.parametrize("alpha", [20, 7.5])
+@pytest.mark.parametrize("alpha", [7.5, pytest.param(20, marks=pytest.mark.thorough)])
 def test_the_promise_holds_through_the_whole_stack(people: Dataset, alpha: float) -> None:
     """200 answers from the database, each of its own snapshot: failures stay near 10 %."""
     people.budget.set(10_000)

@@ -12,7 +12,7 @@ from tests.engine.killing import Job
 from tests.engine.people import make_data, make_workspace
 from tests.engine.remains import Run, judge, kill_many, warm
 
-KILLS = 200
+KILLS = (60, pytest.param(200, marks=pytest.mark.thorough))
 KILLS_AT_EACH_STAGE = 5
 
 
@@ -27,13 +27,14 @@ def run(data: Path) -> Iterator[Run]:
         yield one
 
 
-def test_kills_at_random_points(run: Run, data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", KILLS)
+def test_kills_at_random_points(run: Run, data: Path, tmp_path: Path, kills: int) -> None:
     numbers = count()
     found = kill_many(
         run,
         data,
         lambda: str(tmp_path / f"{next(numbers)}.blowfish"),
-        KILLS,
+        kills,
         at_each_stage=KILLS_AT_EACH_STAGE,
         seed=20,
     )

@@ -26,7 +26,7 @@ CHECKS = [
     response_schema_conformance,
 ]
 ROLES = ("nobody", "analyst", "curator", "auditor")
-EXAMPLES = 6
+EXAMPLES = (2, pytest.param(6, marks=pytest.mark.thorough))
 DESCRIBED = sorted(
     (method, path.replace(":int", "")) for method, path in ALLOWED if path.startswith("/api/v1/")
 )
@@ -43,13 +43,14 @@ def described(here: Running) -> Any:
     return schemathesis.openapi.from_asgi("/api/openapi.json", here.app)
 
 
+@pytest.mark.parametrize("examples", EXAMPLES)
 @pytest.mark.parametrize(("method", "path"), DESCRIBED)
-def test_generated_requests(here: Running, described: Any, method: str, path: str) -> None:
+def test_generated_requests(here: Running, described: Any, method: str, path: str, examples: int) -> None:
     operation = described[path][method]
     good, bad = (operation.as_strategy(generation_mode=mode) for mode in GenerationMode)
 
     @settings(
-        max_examples=EXAMPLES,
+        max_examples=examples,
         derandomize=True,
         deadline=None,
         database=None,

@@ -38,6 +38,8 @@ from blowfishdb.mechanisms.dawa.partition import Ranked, prefix_deviations
 from tests.mechanisms.exactness import check_private, check_simulated
 from tests.mechanisms.transcripts import heavy_tailed
 
+pytestmark = pytest.mark.thorough  # what is compared with is not in the product
+
 BOTH = [Uniform(), GreedyH(), Mwem(rounds=3), Php(), Ahp(), DpCube()]
 LINE = [*BOTH, Efpa(), StructureFirst(places=40)]
 GRID = [*BOTH, HBGrid(), QuadTree(), UniformGrid(), AdaptiveGrid(), HybridTree(switch=2)]

@@ -136,6 +136,7 @@ FOUR = Candidates.all(4)
 ALL = tuple((length, FOUR.scale(length, EPSILON)) for length in FOUR.lengths)
 
 
+@pytest.mark.thorough
 def test_all_intervals_of_four_cells():
     """At most ε₁, and more than half of it on one pair: an audit that could find half the noise."""
     calibration = Calibration(ALL, FOUR.units, FOUR.units)

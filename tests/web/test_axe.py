@@ -34,7 +34,25 @@ def shown(web: Site, browser: Any) -> Iterator[Watched]:
     context.close()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+FIRST = {"signin", "datasets-analyst", "import-columns", "overview-curator", "ask", "answers", "answer"} | {
+    "compare",
+    "guarantee",
+    "policy-draft",
+    "tradeoff",
+    "budget",
+    "audit",
+    "not-found",
+}
+"""A page of each kind; audits look at all of them."""
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.name, marks=() if page.name in FIRST else pytest.mark.thorough)
+        for page in PAGES
+    ],
+)
 def test_axe_finds_nothing_in_either_theme_and_everything_fits_a_telephone(
     page: Page, shown: Watched, web: Site
 ) -> None:
