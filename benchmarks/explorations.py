@@ -10,6 +10,7 @@ import csv
 import random
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,19 @@ def _filtered(draw: random.Random, kind: Step) -> Step:
 
 def paid(policy: Any, steps: tuple[Step, ...]) -> list[float | None]:
     """What each question costs; None where it is refused."""
+    with opened(policy) as workspace:
+        return [_cost(step, workspace["people"]) for step in steps]
+
+
+def planned(policy: Any, steps: tuple[Step, ...]) -> float:
+    """What all questions cost that are settled on together, before the first is asked."""
+    with opened(policy) as workspace:
+        return float(workspace.plan(*(step(workspace["people"]) for step in steps)).quote())
+
+
+@contextmanager
+def opened(policy: Any) -> Iterator[Any]:
+    """A workspace over a few rows, under a policy."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         with (place / "people.csv").open("w", newline="") as file:
@@ -139,7 +153,7 @@ def paid(policy: Any, steps: tuple[Step, ...]) -> list[float | None]:
             workspace.add_dataset("people", place / "people.csv", domain=domain())
             workspace.set_budget("people", bf.Epsilon(1_000))
             workspace["people"].publish(policy)
-            return [_cost(step, workspace["people"]) for step in steps]
+            yield workspace
 
 
 def _cost(step: Step, dataset: Any) -> float | None:

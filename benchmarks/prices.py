@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks.explorations import at_random, five, paid, policies
+from benchmarks.explorations import at_random, five, paid, planned, policies
 from benchmarks.tables import Row, show
 
 BEFORE = {
@@ -55,12 +55,15 @@ def main() -> None:
                     "before": before,
                     "now": now,
                     "ratio": now / before,
+                    "planned": planned(policy, steps),
                     "each": listed,
                 }
             )
     show(rows)
-    before, now = (sum(float(row[column]) for row in rows) for column in ("before", "now"))
+    columns = ("before", "now", "planned")
+    before, now, together = (sum(float(row[column]) for row in rows) for column in columns)
     print(f"\nall five under all three: {before:.3f} before, {now:.3f} now, ratio {now / before:.3f}")
+    print(f"planned together: {together:.3f}, ratio {together / before:.3f}")
     for name, policy in policies().items() if count else ():
         total = sum(cost or 0.0 for steps in at_random(count).values() for cost in paid(policy, steps))
         print(f"{count} random explorations, {name}: {total:.3f}")

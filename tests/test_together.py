@@ -71,6 +71,24 @@ def test_nothing_is_cheaper_in_a_batch_than_it_can_be(opened: Opened) -> None:
         assert not ws.budget("t").spent
 
 
+def test_a_plan_costs_no_more_than_asking_one_after_the_other(opened: Opened) -> None:
+    """A release that only others could use is not made in place of a cheaper one that none can."""
+    domain = bf.Domain(a=bf.Integer(0, 199_999))
+    policy = bf.Policy.differential_privacy(domain)
+    starts = [0, 13_600, 24_400, 31_200, 37_600, 44_000, 51_200, 60_000, 72_800, 94_400]
+    tenths = list(zip(starts, [start - 1 for start in (*starts[1:], 200_000)], strict=True))
+    halves = [(94_400, 147_199), (147_200, 199_999)]
+    with opened(domain, policy, "10") as ws:
+        a = ws["t"]["a"]
+        questions = (
+            a.ranges(tenths).accurate_to(100),
+            a.ranges(halves).accurate_to(100),
+            a.histogram(edges=starts).accurate_to(200),
+        )
+        planned = ws.plan(*questions).quote()
+        assert planned <= sum((question.ask().receipt.cost for question in questions), bf.Epsilon(0))
+
+
 def test_rows_that_may_change_in_between_share_no_cost(opened: Opened) -> None:
     """Someone may be at one end of a line in the first answer and at the other end in the second."""
     domain = bf.Domain(a=bf.Integer(0, 6))

@@ -186,17 +186,19 @@ def settle_on(prices: Prices, requests: Sequence[Request]) -> Settled:
     quotes = tuple(prices.quote(request, more=False) for request in requests)
     tasks = _tasks(prices, {number: requests[number] for number, quote in enumerate(quotes) if quote.most})
     one_by_one = Settled.of([Alone({n: task}) for n, task in tasks.items()], entries, quotes)
-    shared = [
-        group
-        for dataset in {entry.name: entry for entry in entries}.values()
-        for connected in _connected(_joining(tasks, dataset))
-        if (group := _share(connected, dataset)) is not None
-    ]
-    if not shared:
-        return one_by_one
-    joined = {number for group in shared for number in group.tasks}
-    apart = [Alone({number: task}) for number, task in tasks.items() if number not in joined]
-    return min(Settled.of([*shared, *apart], entries, quotes), one_by_one, key=lambda settled: settled.cost)
+    ways = [one_by_one]
+    for joining in (_joining, _joining_as_alone):
+        shared = [
+            group
+            for dataset in {entry.name: entry for entry in entries}.values()
+            for connected in _connected(joining(tasks, dataset))
+            if (group := _share(connected, dataset)) is not None
+        ]
+        joined = {number for group in shared for number in group.tasks}
+        apart = [Alone({number: task}) for number, task in tasks.items() if number not in joined]
+        if shared:
+            ways.append(Settled.of([*shared, *apart], entries, quotes))
+    return min(ways, key=lambda settled: settled.cost)
 
 
 def suggest(prices: Prices, requests: Sequence[Request], settled: Settled) -> Wider | None:
@@ -253,6 +255,17 @@ def _joining(tasks: Mapping[int, Task], dataset: DatasetEntry) -> dict[int, Coun
         if fresh and plain and request.terms.accuracy is not None and request.terms.mechanism is None:
             joining[number] = task
     return joining
+
+
+def _joining_as_alone(tasks: Mapping[int, Task], dataset: DatasetEntry) -> dict[int, CountTask]:
+    """Those of them that give up nothing by it: the best release of each alone can be stored.
+
+    None where that is all of them, which are looked at already.
+    """
+    joining = _joining(tasks, dataset)
+    wanted = {number: _wanted(task) for number, task in joining.items()}
+    as_alone = {n: joining[n] for n, one in wanted.items() if one and one.plan is joining[n].choice.plan}
+    return as_alone if len(as_alone) < len(joining) else {}
 
 
 def _connected(tasks: Mapping[int, CountTask]) -> list[dict[int, CountTask]]:
