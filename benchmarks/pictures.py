@@ -1,4 +1,4 @@
-"""`make docs`: draws the pictures that the documentation shows, from real answers with fresh noise."""
+"""`make pictures`: draws the pictures that the documentation shows, from real answers with fresh noise."""
 
 from __future__ import annotations
 
