@@ -20,6 +20,7 @@ class Cancellation:
     def __init__(self) -> None:
         self._lock = threading.RLock()  # a signal handler may cancel while its own thread is in here
         self._requested = False
+        self._leaving = False
         self._calls: list[Callable[[], object]] = []
 
     @property
@@ -34,9 +35,13 @@ class Cancellation:
             for call in tuple(self._calls):
                 call()
 
+    def leave(self) -> None:
+        """Give the question up if no row is read yet; otherwise it goes on, and its answer is kept."""
+        self._leaving = True
+
     def check(self) -> None:
         """Go no further if it was asked for; only for steps before the data is read."""
-        if self._requested:
+        if self._requested or self._leaving:
             error = Cancelled("The question was cancelled before the data was read. Nothing was charged.")
             error.charged = False
             raise error

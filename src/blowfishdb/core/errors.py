@@ -173,7 +173,11 @@ class BudgetExhausted(Refused):
 
 
 class MaxCostExceeded(Refused):
-    """The question costs more than the caller was willing to spend."""
+    """The question costs more than the caller was willing to spend; ``cost`` is an exact decimal text."""
+
+    def __init__(self, message: str, *, cost: object = None, fixes: tuple[str, ...] = ()) -> None:
+        self.cost = None if cost is None else str(cost)
+        super().__init__(message, fixes=fixes)
 
 
 class AnswerInProgress(Refused):

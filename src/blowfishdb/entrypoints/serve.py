@@ -13,6 +13,7 @@ anybody, so it is believed only from addresses that whoever starts the server na
 from __future__ import annotations
 
 import ipaddress
+import json
 import logging
 import logging.config
 import math
@@ -25,7 +26,7 @@ import time
 import webbrowser
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -35,6 +36,10 @@ from blowfishdb.entrypoints.server.server import Settings
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+
+    from blowfishdb.entrypoints.pgwire.listener import Door
+    from blowfishdb.entrypoints.server.middleware import Metrics
+    from blowfishdb.entrypoints.server.server import Server
 
 
 _THIS_MACHINE: Final = ("127.0.0.1", "::1")
@@ -82,6 +87,48 @@ class Doors:
 PLAIN: Final = Doors()
 
 
+@final
+@dataclass(frozen=True)
+class WireDoor:
+    """Where database clients are let in: an address, a port, and the certificate that they see."""
+
+    host: str
+    port: int
+    certificate: str | None = None
+    key: str | None = None
+
+    @classmethod
+    def of(cls, host: str, port: int, doors: Doors, *, workers: int = 1) -> WireDoor:
+        """Checked before anything is started: from elsewhere nobody comes in without TLS."""
+        if port == 0 and workers > 1:
+            raise InvalidInput("Several workers share one port, so it is named.", fixes=("--pgwire 5433",))
+        if doors.certificate is None and not _loopback(host):
+            raise InvalidInput(
+                f"{host} can be reached from other machines, and database clients are let in from there by "
+                "TLS alone, which is spoken here.",
+                fixes=("--tls-cert and --tls-key", "--host 127.0.0.1"),
+            )
+        return cls(host, port, doors.certificate, doors.key)
+
+    def to_text(self) -> str:
+        """As a text, by which a server tells its workers."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_text(cls, text: str) -> WireDoor:
+        """From its text."""
+        return cls(**json.loads(text))
+
+    async def opened(self, server: Server, metrics: Metrics) -> Door:
+        """Open it; the log says where."""
+        from blowfishdb.entrypoints.pgwire.listener import Door, tls_context
+
+        door = Door(server, metrics, tls=tls_context(self.certificate, self.key))
+        port = await door.open(self.host, self.port)
+        logging.getLogger("uvicorn").info("PostgreSQL clients are let in at %s port %d.", self.host, port)
+        return door
+
+
 def _network(text: str) -> str:
     try:
         return str(ipaddress.ip_network(text.strip(), strict=False))
@@ -115,6 +162,7 @@ def _no_password() -> str:
 
 _WORKSPACE: Final = "BLOWFISHDB_WORKSPACE"
 _SETTINGS: Final = "BLOWFISHDB_SETTINGS"
+_WIRE: Final = "BLOWFISHDB_PGWIRE"
 _SHARED_METRICS: Final = "PROMETHEUS_MULTIPROC_DIR"
 _LAWS: Final = "BLOWFISHDB_LAWS"
 _THREADS: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -148,14 +196,16 @@ def serve(
     open_browser: bool = False,
     settings: Settings = Settings(),  # noqa: B008 (frozen)
     doors: Doors = PLAIN,
+    pgwire: int | None = None,
 ) -> None:
-    """Serve a workspace until the process is asked to end."""
+    """Serve a workspace until the process is asked to end; at port ``pgwire`` to database clients as well."""
     import uvicorn
 
     from blowfishdb.workspace.embedded import Workspace
 
     if workers < 1:
         raise InvalidInput("A server needs at least one worker.")
+    wire = None if pgwire is None else WireDoor.of(host, pgwire, doors, workers=workers)
     address = str(workspace) if "://" in str(workspace) else str(Path(workspace).resolve())
     Workspace(address).close()  # made or migrated once, before workers race to; and a wrong path is told here
     sources = settings.sources or usual_places(address)
@@ -164,6 +214,7 @@ def serve(
     if open_browser:
         threading.Thread(target=_open_browser, args=(host, port, doors), daemon=True).start()
     told = {_WORKSPACE: address, _SETTINGS: settings.to_text()}
+    told |= {} if wire is None else {_WIRE: wire.to_text()}
     with _shared_folders(workers) as shared, _environment({**told, **shared}):
         uvicorn.run(
             "blowfishdb.entrypoints.serve:worker",
@@ -194,6 +245,8 @@ def worker() -> FastAPI:
         share_laws(LawFolder(os.environ[_LAWS], VERSION))
     app = create_app(os.environ[_WORKSPACE], settings=settings)
     app.state.leaving = _LEAVING
+    if _WIRE in os.environ:
+        app.state.door = WireDoor.from_text(os.environ[_WIRE]).opened
     return app
 
 

@@ -10,9 +10,10 @@ They are split off by words before the rest is parsed, so the rest is plain SQL.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import partial
 from itertools import pairwise
 from typing import NoReturn, final
 
@@ -54,6 +55,7 @@ from blowfishdb.language.aggregates import (
 from blowfishdb.language.arrangement import how_many
 from blowfishdb.language.condition import condition_of
 from blowfishdb.language.flattened import flattened
+from blowfishdb.language.selected import Selected, group_column, number_column
 from blowfishdb.language.text import TypedSql, name_text, number_from, shown, sql_tokens, sql_tree
 
 _CONFIDENCE = Decimal("0.95")
@@ -183,6 +185,12 @@ class SqlQuestion:
     accuracy: Accuracy | None
     epsilon: Epsilon | None
     explain: bool
+    selecting: Callable[[], tuple[Selected, ...]] = field(default=tuple, compare=False, repr=False)
+
+    @property
+    def columns(self) -> tuple[Selected, ...]:
+        """What it selects, in order, for whoever returns rows; worked out when it is asked for."""
+        return self.selecting()
 
 
 def parse_select(text: str, domain: Domain, *, dataset: str) -> SqlQuestion:
@@ -198,9 +206,10 @@ def parse_select(text: str, domain: Domain, *, dataset: str) -> SqlQuestion:
     if (where := tree.args.get("where")) is not None:
         source = replace(source, where=condition_of(where.this, domain))
     refuse_clauses(tree, source)
-    form = _sized(_Select(tree, source).form(), parts.group_size, source)
+    select = _Select(tree, source)
+    form = _sized(select.form(), parts.group_size, source)
     _check_form(form, source)
-    return SqlQuestion(form, parts.accuracy, parts.epsilon, parts.explain)
+    return SqlQuestion(form, parts.accuracy, parts.epsilon, parts.explain, partial(select.selected, form))
 
 
 def dataset_of(text: str) -> str:
@@ -307,6 +316,27 @@ class _Select:
             rows = replace(self, source=replace(self.source, where=where))
             return rows._of_measures((Measure("count"),), keys, arrangement)
         return self._of_measures(released.measures, keys, arrangement)
+
+    def selected(self, form: QuestionForm) -> tuple[Selected, ...]:
+        """The columns of the result: the groups by their expressions, and the numbers in their order."""
+        columns: list[Selected] = []
+        released = Released(self.source, self._named)
+        numbers = 0
+        for item in self.tree.expressions:
+            node = item.unalias()
+            if is_key(node):
+                place = form.columns.index(key(node, self.source))
+                columns.append(group_column(item, place, form.columns[place], self.source.domain))
+                continue
+            counts = form.kind != "quantiles" and self._counts(released.number(node), released)
+            columns.append(number_column(item, numbers, form, counts=counts))
+            numbers += 1
+        return tuple(columns)
+
+    def _counts(self, number: Number, released: Released) -> bool:
+        """Whether it is a number of rows as it is released."""
+        told = released.numbers[number.index] if isinstance(number, Told) else None
+        return told is not None and (not isinstance(told, Measure) or told.of == "count")
 
     def _shown(self, item: exp.Expr, released: Released) -> tuple[str, Number]:
         """A number of the select list by its name; a count of some rows is called like it."""

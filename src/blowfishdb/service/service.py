@@ -419,6 +419,7 @@ def _check_cost(epsilon: Epsilon, max_cost: Epsilon | None) -> None:
     if max_cost is not None and epsilon > max_cost:
         raise MaxCostExceeded(
             f"This answer costs {epsilon:.3g}, more than the {max_cost} you allowed. Nothing was charged.",
+            cost=epsilon,
             fixes=(f"allow max_cost={epsilon}", "accept a larger error"),
         )
 

@@ -186,6 +186,24 @@ class Scratch:
                 ).rowcount
             )
 
+    def add(self, owner: str, name: str, amount: int, most: int | None = None) -> int | None:
+        """Count up a note that is a number, and say what it is then; None if that were more than ``most``.
+
+        Whoever counts does it in one transaction, so that no two of them both fit into what is left for one.
+        """
+        here, now = _note_at(owner, name), stamp(self._clock)
+        with self._store.writing() as connection:
+            so_far = connection.execute(select(idempotency.c.body).where(here)).scalar()
+            total = int(so_far or 0) + amount
+            if most is not None and total > most:
+                return None
+            if so_far is None:
+                new = {"owner": owner, "key": _MARK + name, "digest": _NO_DIGEST, "created": now}
+                connection.execute(idempotency.insert().values({**new, "body": str(total)}))
+            else:
+                connection.execute(idempotency.update().where(here).values(body=str(total), created=now))
+        return total
+
     def get(self, owner: str, name: str) -> str | None:
         """The note; None if there is none."""
         with self._store.reading() as connection:

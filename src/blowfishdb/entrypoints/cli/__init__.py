@@ -111,5 +111,6 @@ for commands in (
     system.commands,
     people.users,
     people.tokens,
+    people.wire,
 ):
     commands.add_to(app)

@@ -124,3 +124,92 @@ def revoke_token(
 
     Tokens(workspace.store).revoke_token(token, by=workspace.user)
     here.say({"id": token, "active": False}, "This token is no longer valid.")
+
+
+wire = Commands(SYSTEM, "wire", "How psql and other PostgreSQL clients come in, and what they may spend.")
+OrDataset = Annotated[
+    bool, typer.Option("--dataset", help="The name is that of a dataset: for everyone who asks about it.")
+]
+
+
+@wire("blowfishdb wire issue ana", name="issue", embedded="issuing wire passwords")
+def issue_wire(here: Session, workspace: Workspace, user: Who) -> None:
+    """Make the password by which database clients of a user come in; shown once. An earlier one ends."""
+    from blowfishdb.adapters.wire_passwords import WirePasswords
+
+    password = WirePasswords(workspace.store).issue(user, by=workspace.user)
+    if not here.json:
+        here.console(stderr=True).print(
+            f"A wire password for {user}. It is not shown again; an earlier one no longer works."
+        )
+    here.say({"user": user, "password": password}, password)
+
+
+@wire("blowfishdb wire revoke ana", name="revoke", embedded="revoking wire passwords")
+def revoke_wire(here: Session, workspace: Workspace, user: Who) -> None:
+    """Let no database client of a user in any more, also those that are connected."""
+    from blowfishdb.adapters.wire_passwords import WirePasswords
+
+    WirePasswords(workspace.store).revoke(user, by=workspace.user)
+    here.say({"user": user, "active": False}, f"Database clients of {user} are let in no longer.")
+
+
+@wire(
+    "blowfishdb wire defaults ana --max-cost 0.1 --daily-cap 0.5 --error 1%",
+    "blowfishdb wire defaults salaries --dataset --error 50",
+    name="defaults",
+    embedded="setting defaults of connections",
+)
+def wire_defaults(
+    here: Session,
+    workspace: Workspace,
+    subject: Annotated[
+        str, typer.Argument(metavar="NAME", help="The name of a user, or of a dataset.", show_default=False)
+    ],
+    dataset: OrDataset = False,
+    error: Annotated[str | None, typer.Option(metavar="A", help="The usual error: 50, or 1%.")] = None,
+    confidence: Annotated[str | None, typer.Option(metavar="P", help="The usual confidence.")] = None,
+    epsilon: Annotated[str | None, typer.Option(metavar="E", help="What to spend instead.")] = None,
+    max_cost: Annotated[
+        str | None, typer.Option(metavar="E", help="What one statement may cost; needs a --daily-cap.")
+    ] = None,
+    daily_cap: Annotated[
+        str | None, typer.Option(metavar="E", help="What all statements of a day may cost.")
+    ] = None,
+    preview: Annotated[
+        str | None, typer.Option(metavar="KIND", help="off, declared or made-up: what SELECT * shows.")
+    ] = None,
+    reset: Annotated[bool, typer.Option("--reset", help="Forget all of them first.")] = False,
+) -> None:
+    """What connections of a user, or questions about a dataset, begin with; without options, show it."""
+    from blowfishdb.adapters.wire_passwords import WirePasswords
+    from blowfishdb.entrypoints.pgwire.settings import changed_defaults
+
+    passwords = WirePasswords(workspace.store)
+    known = f"{'dataset' if dataset else 'user'} {_subject(workspace, subject, dataset=dataset)}"
+    said = {
+        "error": error,
+        "confidence": confidence,
+        "epsilon": epsilon,
+        "max_cost": max_cost,
+        "daily_cap": daily_cap,
+        "preview": preview,
+    }
+    before = {} if reset else passwords.defaults(known)
+    values = changed_defaults(before, {name: value for name, value in said.items() if value is not None})
+    if values != passwords.defaults(known):
+        passwords.set_defaults(known, values, by=workspace.user)
+    lines = [f"blowfishdb.{name} = {value}" for name, value in values.items()]
+    here.say({"name": subject, "defaults": values}, "\n".join(lines) or "Nothing: as usual.")
+
+
+def _subject(workspace: Workspace, name: str, *, dataset: bool) -> str:
+    from blowfishdb.adapters.accounts import Accounts
+    from blowfishdb.adapters.tokens import unknown_user
+
+    if dataset:
+        return workspace.facts(name).name
+    account = Accounts(workspace.store).find(name)
+    if account is None or not account.active:
+        raise unknown_user(name)
+    return account.user

@@ -46,6 +46,7 @@ def demo(
     "blowfishdb serve --open",
     "blowfishdb -w people.blowfish serve --port 8000 --workers 4",
     "blowfishdb serve --host 0.0.0.0 --tls-cert fullchain.pem --tls-key key.pem",
+    "blowfishdb serve --pgwire 5433",
 )
 def serve(
     here: Session,
@@ -75,6 +76,12 @@ def serve(
             help="A folder or a host whose rows curators may declare; 'data' beside the workspace otherwise.",
         ),
     ] = None,
+    pgwire: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65_535, metavar="PORT", help="Let psql and other PostgreSQL clients in at this port."
+        ),
+    ] = None,
 ) -> None:
     """Serve the workspace to browsers and programs until Ctrl-C."""
     from blowfishdb.entrypoints.serve import Doors
@@ -87,12 +94,39 @@ def serve(
         pass  # a wrong path is told before anything is started
     if here.json:
         told = {"workspace": here.workspace, "host": host, "port": port, "workers": workers}
-        here.say({**told, "https": doors.https})
+        here.say({**told, "https": doors.https, **({} if pgwire is None else {"pgwire": pgwire})})
     from blowfishdb.entrypoints.serve import serve as run
 
     known = "" if witness is None else str(witness.resolve())
     settings = Settings(witness=known, sources=tuple(sources or ()))
-    run(here.workspace, host, port, workers, open_browser, settings, doors)
+    run(here.workspace, host, port, workers, open_browser, settings, doors, pgwire)
+
+
+@commands(
+    "blowfishdb proxy",
+    "blowfishdb proxy --port 6432 --host 0.0.0.0 --tls-cert fullchain.pem --tls-key key.pem",
+)
+def proxy(
+    here: Session,
+    host: Host = "127.0.0.1",
+    port: Port = 5433,
+    tls_cert: Annotated[
+        Path | None, typer.Option(help="A certificate in PEM form, for clients on other machines.")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="The key of the certificate.")] = None,
+    witness: WitnessFile = None,
+) -> None:
+    """Serve psql and other PostgreSQL clients alone, without pages, until Ctrl-C."""
+    from blowfishdb.entrypoints.pgwire.proxy import run
+    from blowfishdb.entrypoints.serve import Doors, WireDoor
+    from blowfishdb.entrypoints.server.server import Settings
+
+    door = WireDoor.of(host, port, Doors.of(certificate=tls_cert, key=tls_key))
+    with here.embedded("serving", create=True):
+        pass  # a wrong path is told before anything is started
+    if here.json:
+        here.say({"workspace": here.workspace, "host": host, "port": port})
+    run(here.workspace, door, Settings(witness="" if witness is None else str(witness.resolve())))
 
 
 @commands("blowfishdb backup monday.blowfish", embedded="a backup")

@@ -121,6 +121,7 @@ def create_app(
         lifespan=_lifespan,
     )
     app.state.server, app.state.reset, app.state.leaving = server, reset, None
+    app.state.door = None
     metrics = app.state.metrics = Metrics(lambda: app.state.server.workspace)
     problems.install(app)
     for router in _ROUTERS:
@@ -143,11 +144,14 @@ def create_app(
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     if app.state.server.settings.warm_up:
         warm_up(app.state.server)
+    door = None if app.state.door is None else await app.state.door(app.state.server, app.state.metrics)
     yield
     server: Server = app.state.server
     if app.state.leaving is not None:
         leave_within(app.state.leaving)
     server.underway.stop()
+    if door is not None:
+        await door.close()
     closing = threading.Thread(target=_closed, args=(server,), name="blowfishdb-close", daemon=True)
     closing.start()
     while closing.is_alive():  # the loop goes on: what was given up still has to be told

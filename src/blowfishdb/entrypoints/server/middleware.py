@@ -320,7 +320,7 @@ class ServerLines(logging.Formatter):
 
 SHARED_FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
 _BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
-_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "SQL"})
 
 
 @final

@@ -1,0 +1,258 @@
+"""Statements that ask for no rows of data: transactions, settings, and what is shown of budgets and policies.
+
+Transactions are only marked: there is nothing to undo. What was spent stays spent, whatever is rolled back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, final
+
+from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.errors import InvalidInput
+from blowfishdb.core.policy.words import sentences
+from blowfishdb.entrypoints.pgwire import protocol, types
+from blowfishdb.entrypoints.pgwire.asking import Asker
+from blowfishdb.entrypoints.pgwire.errors import NOT_ALLOWED, NOT_SUPPORTED, SYNTAX, Refusal, notice
+from blowfishdb.entrypoints.pgwire.results import Column, Table
+from blowfishdb.entrypoints.pgwire.settings import REPORTED, Settings
+from blowfishdb.entrypoints.pgwire.statements import Statement, tokens_of
+
+TRANSACTIONS: Final = frozenset(
+    {"BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE"}
+)
+ENDING: Final = frozenset({"COMMIT", "END", "ROLLBACK", "ABORT"})
+_WRITING: Final = frozenset(
+    [
+        "INSERT",
+        "UPDATE",
+        "DELETE",
+        "MERGE",
+        "CREATE",
+        "ALTER",
+        "DROP",
+        "TRUNCATE",
+        "GRANT",
+        "REVOKE",
+        "COMMENT",
+        "VACUUM",
+        "ANALYZE",
+        "CLUSTER",
+        "REINDEX",
+        "REFRESH",
+        "REASSIGN",
+        "SECURITY",
+        "IMPORT",
+        "LOCK",
+        "CALL",
+        "DO",
+        "LOAD",
+        "CHECKPOINT",
+        "IMPORT",
+    ]
+)
+_LISTENING: Final = frozenset({"LISTEN", "NOTIFY", "UNLISTEN"})
+
+
+@final
+@dataclass
+class Block:
+    """Where a connection is: idle, in a transaction, or in one that failed."""
+
+    status: str = "I"
+    savepoints: tuple[str, ...] = ()
+
+    def failed(self) -> None:
+        """A statement failed; a transaction stays failed until it ends."""
+        if self.status == "T":
+            self.status = "E"
+
+    def run(self, statement: Statement) -> Table:
+        """Begin, end, or mark a place."""
+        verb, words, notices = statement.verb, statement.words, []
+        if verb in ("BEGIN", "START"):
+            if self.status == "T":
+                notices.append(
+                    notice("there is already a transaction in progress", severity="WARNING", code="25001")
+                )
+            self.status, tag = "T" if self.status == "I" else self.status, "BEGIN"
+        elif verb in ENDING and "TO" not in words[1:4]:
+            if self.status == "I":
+                notices.append(
+                    notice("there is no transaction in progress", severity="WARNING", code="25P01")
+                )
+            undone = verb in ("ROLLBACK", "ABORT") or self.status == "E"
+            tag, self.status, self.savepoints = "ROLLBACK" if undone else "COMMIT", "I", ()
+        elif self.status == "I":
+            raise Refusal("25P01", f"{verb} can only be used in transaction blocks")
+        elif verb == "SAVEPOINT":
+            self.savepoints, tag = (*self.savepoints[-100:], words[-1]), "SAVEPOINT"
+        else:
+            tag = "RELEASE" if verb == "RELEASE" else "ROLLBACK"
+            if words[-1] not in self.savepoints:
+                raise Refusal("3B001", f'savepoint "{words[-1].lower()[:60]}" does not exist')
+            at = len(self.savepoints) - 1 - self.savepoints[::-1].index(words[-1])
+            self.savepoints = self.savepoints[: at + (tag == "ROLLBACK")]
+            self.status = "T" if tag == "ROLLBACK" else self.status
+        return Table((), (), tag, tuple(notices))
+
+
+def refused(statement: Statement) -> Refusal | None:
+    """Why a statement is never run; None if it may be."""
+    verb = statement.verb
+    if verb in _WRITING:
+        return Refusal(
+            NOT_ALLOWED,
+            f"{verb} changes something, and through this door questions are only asked.",
+            hint="Datasets, policies and budgets are changed on the pages, at the command line or in Python.",
+        )
+    if verb in _LISTENING:
+        return Refusal(NOT_SUPPORTED, f"{verb} is not available: nobody is notified through this door.")
+    return None
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Commands:
+    """SET, SHOW, RESET and DISCARD of one connection."""
+
+    settings: Settings
+    asker: Asker
+
+    def set(self, statement: Statement) -> Table:
+        """``SET [SESSION | LOCAL] name = value``."""
+        tokens = list(tokens_of(statement.text))[1:]
+        words = [token.text for token in tokens]
+        if words and words[0].upper() in ("SESSION", "LOCAL") and words[1:2] != ["."]:
+            if words[1:2] and words[1].upper() in ("AUTHORIZATION", "CHARACTERISTICS"):
+                return self._ignored(words)
+            words, tokens = words[1:], tokens[1:]
+        upper = [word.upper() for word in words]
+        if upper[:1] in (["TRANSACTION"], ["CONSTRAINTS"]) or upper[:1] == ["ROLE"]:
+            return self._ignored(words)
+        if upper[:2] == ["TIME", "ZONE"]:
+            name, rest = "timezone", words[2:]
+        elif upper[:1] == ["NAMES"]:
+            name, rest = "client_encoding", words[1:]
+        else:
+            name, at = _name(words)
+            rest = words[at:]
+            if rest[:1] not in (["="], ["TO"], ["to"], ["To"]):
+                raise Refusal(SYNTAX, "SET is written with a name and a value.", hint=_EXAMPLE)
+            rest = rest[1:]
+        value = _value(rest)
+        before = {key: self.settings.get(key) for key in REPORTED if key != "in_hot_standby"}
+        if value.upper() == "DEFAULT":
+            self.settings.reset(name)
+        else:
+            self.settings.set(name, value)
+        return Table((), (), "SET", self._changed(before))
+
+    def _ignored(self, words: list[str]) -> Table:
+        if words[0].upper() == "ROLE" or "AUTHORIZATION" in [word.upper() for word in words[:2]]:
+            named = words[-1].casefold()
+            if named not in ("none", "default", self.asker.caller.name.casefold()):
+                raise Refusal(NOT_ALLOWED, "Nobody asks in the name of somebody else.")
+        return Table((), (), "SET")
+
+    def reset(self, statement: Statement) -> Table:
+        """``RESET name`` or ``RESET ALL``."""
+        name, _ = _name([t.text for t in tokens_of(statement.text)][1:])
+        before = {key: self.settings.get(key) for key in REPORTED if key != "in_hot_standby"}
+        self.settings.reset(name)
+        return Table((), (), "RESET", self._changed(before))
+
+    def discard(self, statement: Statement) -> Table:
+        """``DISCARD ALL``."""
+        if "ALL" in statement.words:
+            self.settings.reset("all")
+        return Table((), (), "DISCARD ALL" if "ALL" in statement.words else f"DISCARD {statement.words[-1]}")
+
+    def _changed(self, before: dict[str, str]) -> tuple[bytes, ...]:
+        return tuple(
+            protocol.parameter_status(REPORTED[key], self.settings.get(key))
+            for key, value in before.items()
+            if self.settings.get(key) != value
+        )
+
+    # --- SHOW -----------------------------------------------------------------------------------
+
+    def show(self, statement: Statement) -> Table:
+        """A setting, all of them, budgets, a policy or a guarantee."""
+        words = [t.text for t in tokens_of(statement.text)][1:]
+        upper = [word.upper() for word in words]
+        told: dict[str, Callable[[str | None], Table]] = {
+            "POLICY": self._policy,
+            "GUARANTEE": self._guarantee,
+        }
+        if upper[:1] and upper[0] in told and upper[1:2] != ["."]:
+            named = [word for word in words[1:] if word.upper() not in ("OF", "FOR", "ON")]
+            return told[upper[0]](named[-1] if named else None)
+        if upper == ["ALL"]:
+            columns = tuple(Column(name, types.TEXT) for name in ("name", "setting", "description"))
+            return Table(columns, self.settings.every(), "SHOW")
+        if upper[:3] == ["TRANSACTION", "ISOLATION", "LEVEL"]:
+            return _one("transaction_isolation", "read committed")
+        if upper[:2] == ["TIME", "ZONE"]:
+            return _one("TimeZone", self.settings.get("timezone"))
+        name, _ = _name(words)
+        if name.casefold() == "blowfishdb.budget":
+            return self._budget()
+        if name.casefold() == "blowfishdb.spent_today":
+            return _one("blowfishdb.spent_today", str(Epsilon.from_nano(self.asker.purse.today())))
+        return _one(REPORTED.get(name.casefold(), name.casefold()), self.settings.get(name))
+
+    def _budget(self) -> Table:
+        names = ("dataset", "total", "spent", "left_for_you")
+        gateway = self.asker.caller.gateway
+        rows = []
+        for name in gateway.datasets():
+            budget = gateway.budget(name)
+            rows.append((name, str(budget.total), str(budget.spent), str(gateway.left(name))))
+        return Table(tuple(Column(name, types.TEXT) for name in names), rows, "SHOW")
+
+    def _policy(self, named: str | None) -> Table:
+        rows = []
+        for name in self._datasets(named):
+            facts = self.asker.caller.gateway.facts(name)
+            rows += [(name, facts.policy_version, line) for line in sentences(facts.policy)]
+        columns = (Column("dataset", types.TEXT), Column("version", types.INT4), Column("hidden", types.TEXT))
+        return Table(columns, rows, "SHOW")
+
+    def _guarantee(self, named: str | None) -> Table:
+        rows = [
+            (name, line)
+            for name in self._datasets(named)
+            for line in self.asker.caller.gateway.guarantee(name).paragraphs
+        ]
+        return Table((Column("dataset", types.TEXT), Column("guarantee", types.TEXT)), rows, "SHOW")
+
+    def _datasets(self, named: str | None) -> list[str]:
+        return self.asker.caller.gateway.datasets() if named is None else [self.asker.dataset(named).name]
+
+
+_EXAMPLE: Final = "Try: SET blowfishdb.error = '50';"
+
+
+def _one(name: str, value: str) -> Table:
+    return Table((Column(name, types.TEXT),), [(value,)], "SHOW")
+
+
+def _name(words: list[str]) -> tuple[str, int]:
+    """A name of several words with dots between them, and where it ends."""
+    if not words:
+        raise Refusal(SYNTAX, "This says no name.", hint=_EXAMPLE)
+    name, at = words[0], 1
+    while words[at : at + 1] == ["."] and at + 1 < len(words):
+        name, at = f"{name}.{words[at + 1]}", at + 2
+    return name, at
+
+
+def _value(words: list[str]) -> str:
+    if not words:
+        raise InvalidInput("A setting needs a value.", fixes=("SET blowfishdb.error = '50'",))
+    joined = ""
+    for word in words:
+        joined += word if word in ("%", ".", "-", "+") or joined[-1:] in ("-", "+", ".") else f" {word}"
+    return joined.strip().replace(" ,", ",").replace(" %", "%")

@@ -1,0 +1,146 @@
+"""What clients send, taken apart: statements one by one, what each is about, and what fills its parameters.
+
+Nothing is decided by patterns in a text: a tokenizer says where a statement ends and which words it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, final
+
+from sqlglot import Token, TokenType
+from sqlglot.dialects.postgres import Postgres
+from sqlglot.errors import SqlglotError
+
+from blowfishdb.entrypoints.pgwire.errors import SYNTAX, Refusal
+from blowfishdb.language.text import LONGEST
+
+MOST_STATEMENTS: Final = 100
+_READING: Final = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "("})
+_OPEN, _CLOSE = frozenset("(["), frozenset(")]")
+
+
+@final
+@dataclass(frozen=True)
+class Statement:
+    """One statement: its text, and its words in capitals."""
+
+    text: str
+    words: tuple[str, ...]
+    parameters: int = 0
+    """The highest number of a parameter in it."""
+
+    @property
+    def verb(self) -> str:
+        """The first word; empty if there is none."""
+        return self.words[0] if self.words else ""
+
+    @property
+    def reads(self) -> bool:
+        """Whether it asks for rows."""
+        return self.verb in _READING
+
+    def after(self, count: int) -> str:
+        """The text behind so many words."""
+        return self.text[tokens_of(self.text)[count].start :] if len(self.words) > count else ""
+
+
+@final
+class _Words(Postgres.Tokenizer):
+    """PostgreSQL's words; what follows EXPLAIN, say, is taken apart as well."""
+
+    COMMANDS = set()  # noqa: RUF012 - as sqlglot has it
+
+
+@lru_cache(maxsize=512)
+def tokens_of(text: str) -> tuple[Token, ...]:
+    """The words of a text; refused if it is too long, or a quote stays open."""
+    if len(text) > LONGEST:
+        raise Refusal(SYNTAX, f"The text has {len(text):,} characters; at most {LONGEST:,} are read.")
+    try:
+        return tuple(_Words().tokenize(text))
+    except SqlglotError:
+        raise Refusal(SYNTAX, "A quote or a comment is opened but not closed.") from None
+
+
+@lru_cache(maxsize=512)
+def split(text: str) -> tuple[Statement, ...]:
+    """The statements of a text, without those that say nothing."""
+    found: list[list[Token]] = [[]]
+    for token in tokens_of(text):
+        if token.token_type == TokenType.SEMICOLON:
+            found.append([])
+        else:
+            found[-1].append(token)
+    statements = [_statement(text, tokens) for tokens in found if tokens]
+    if len(statements) > MOST_STATEMENTS:
+        raise Refusal(SYNTAX, f"At most {MOST_STATEMENTS} statements are read at once.")
+    return tuple(statements)
+
+
+def _statement(text: str, tokens: list[Token]) -> Statement:
+    numbers = [int(tokens[at + 1].text) for at in _parameters(tokens)]
+    words = tuple(token.text.upper() for token in tokens)
+    return Statement(text[tokens[0].start : tokens[-1].end + 1], words, max(numbers, default=0))
+
+
+def _parameters(tokens: Sequence[Token]) -> list[int]:
+    """Where the parameters are: ``$`` and a number behind it."""
+    return [
+        at
+        for at in range(len(tokens) - 1)
+        if tokens[at].token_type == TokenType.PARAMETER
+        and tokens[at].text == "$"
+        and tokens[at + 1].text.isdecimal()
+        and tokens[at + 1].start == tokens[at].end + 1
+        and len(tokens[at + 1].text) < 6
+    ]
+
+
+def filled(text: str, values: Mapping[int, str]) -> str:
+    """The statement with a literal in the place of each parameter; what one is cast to is left out."""
+    tokens = tokens_of(text)
+    pieces, last = [], 0
+    for at in _parameters(tokens):
+        number = int(tokens[at + 1].text)
+        pieces += [text[last : tokens[at].start], values[number]]
+        last = _behind_cast(tokens, at + 2, tokens[at + 1].end + 1)
+    return "".join((*pieces, text[last:]))
+
+
+def _behind_cast(tokens: Sequence[Token], at: int, end: int) -> int:
+    """Where a parameter ends whose type is said behind it: ``$1::VARCHAR``, ``$1::double precision``."""
+    while at < len(tokens) and tokens[at].token_type == TokenType.DCOLON:
+        at += 1
+        while at + 1 < len(tokens) and tokens[at + 1].token_type == TokenType.DOT:
+            at += 2
+        end, at = tokens[at].end + 1 if at < len(tokens) else end, at + 1
+        while at < len(tokens) and tokens[at].text.upper() in ("VARYING", "PRECISION"):
+            end, at = tokens[at].end + 1, at + 1
+        zone = [token.text.upper() for token in tokens[at : at + 3]]
+        if zone in (["WITHOUT", "TIME", "ZONE"], ["WITH", "TIME", "ZONE"]):
+            end, at = tokens[at + 2].end + 1, at + 3
+        while at < len(tokens) and tokens[at].text in _OPEN:
+            depth = 0
+            while at < len(tokens):
+                depth += (tokens[at].text in _OPEN) - (tokens[at].text in _CLOSE)
+                end, at = tokens[at].end + 1, at + 1
+                if depth == 0:
+                    break
+    return end
+
+
+def without_max_cost(text: str) -> tuple[str, str | None]:
+    """A statement without ``WITH MAX_COST 0.2`` at its end or before another ``WITH``, and what it allows."""
+    tokens = tokens_of(text)
+    for at in range(len(tokens) - 2):
+        if tokens[at].token_type == TokenType.WITH and tokens[at + 1].text.upper() == "MAX_COST":
+            amount = tokens[at + 2]
+            stop = amount.end + 1
+            value = amount.text
+            if value == "." and at + 3 < len(tokens):
+                value, stop = "." + tokens[at + 3].text, tokens[at + 3].end + 1
+            return text[: tokens[at].start] + text[stop:], value
+    return text, None

@@ -1,0 +1,1 @@
+"""The door for PostgreSQL clients, knocked at by real ones."""
