@@ -15,7 +15,8 @@ from typing import Any
 
 import psycopg
 
-from blowfishdb.entrypoints.pgwire.listener import Door, Limits
+from blowfishdb.entrypoints.pgwire.door import Door, Limits
+from blowfishdb.entrypoints.pgwire.listener import Listener
 from blowfishdb.entrypoints.server.server import Settings
 from tests.entrypoints.server import ROLES, SETTINGS, Running, running
 
@@ -79,16 +80,14 @@ def door_of(web: Running, limits: Limits | None = None) -> Iterator[Opened]:
     def wait(work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, loop).result(30)
 
-    async def made() -> Door:
-        return Door(web.app.state.server, web.app.state.metrics, limits=limits or Limits())
-
-    door = wait(made())
+    door = Door(web.app.state.server, web.app.state.metrics, limits=limits or Limits())
+    listener = Listener(door)
     try:
-        port = wait(door.open("127.0.0.1", 0))
+        port = wait(listener.open("127.0.0.1", 0))
         passwords = {role: door.passwords.issue(role) for role in ROLES}
         yield Opened(web, door, port, passwords, loop)
     finally:
-        wait(door.close())
+        wait(listener.close())
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
         loop.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -156,7 +155,7 @@ def test_policies_and_guarantees_are_shown(there: Opened) -> None:
     assert "blowfishdb.max_cost" in there.psql("SHOW ALL").stdout
 
 
-def test_a_wrong_password_is_refused(there: Opened, tmp_path: Path) -> None:
+def test_a_wrong_password_is_refused(there: Opened) -> None:
     wrong = there.url().replace(there.passwords["analyst"], "bfw_wrong")
     import subprocess
 

@@ -37,7 +37,7 @@ from blowfishdb.entrypoints.server.server import Settings
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from blowfishdb.entrypoints.pgwire.listener import Door
+    from blowfishdb.entrypoints.pgwire.listener import Listener
     from blowfishdb.entrypoints.server.middleware import Metrics
     from blowfishdb.entrypoints.server.server import Server
 
@@ -119,14 +119,15 @@ class WireDoor:
         """From its text."""
         return cls(**json.loads(text))
 
-    async def opened(self, server: Server, metrics: Metrics) -> Door:
+    async def opened(self, server: Server, metrics: Metrics) -> Listener:
         """Open it; the log says where."""
-        from blowfishdb.entrypoints.pgwire.listener import Door, tls_context
+        from blowfishdb.entrypoints.pgwire.door import Door
+        from blowfishdb.entrypoints.pgwire.listener import Listener, tls_context
 
-        door = Door(server, metrics, tls=tls_context(self.certificate, self.key))
-        port = await door.open(self.host, self.port)
+        listener = Listener(Door(server, metrics, tls=tls_context(self.certificate, self.key)))
+        port = await listener.open(self.host, self.port)
         logging.getLogger("uvicorn").info("PostgreSQL clients are let in at %s port %d.", self.host, port)
-        return door
+        return listener
 
 
 def _network(text: str) -> str:

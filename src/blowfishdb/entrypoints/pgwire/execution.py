@@ -5,6 +5,7 @@ Whatever may take a while runs in a thread; what is known already is told at onc
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -66,16 +67,16 @@ class Kept:
                 self.tables.popitem(last=False)
 
 
-class Catalogues:
+class Catalogues(ABC):
     """Where the catalogue over the datasets of this moment is found."""
 
+    @abstractmethod
     def current(self) -> tuple[Catalogue, Kept]:
         """The catalogue, built anew if anything was declared since."""
-        raise NotImplementedError
 
+    @abstractmethod
     def at_hand(self) -> tuple[Catalogue, Kept] | None:
         """The catalogue, if nothing was changed since it was looked at."""
-        raise NotImplementedError
 
 
 @final
@@ -115,10 +116,12 @@ class Executor:
             case "DISCARD":
                 return self.commands.discard(statement)
             case "SHOW":
-                return (yield lambda: self.commands.show(statement))
+                told: Table = yield lambda: self.commands.show(statement)
+                return told
             case "EXPLAIN":
                 text = filled(statement.text, values)
-                return (yield lambda: self._explain(text))
+                told = yield lambda: self._explain(text)
+                return told
             case "COPY":
                 return (yield from self._copy(statement, cancel))
         if statement.reads:
@@ -129,12 +132,14 @@ class Executor:
     def _rows(self, text: str, cancel: Cancellation) -> Steps[Table]:
         """The rows that a SELECT asks for: those that are known at once, or after a while."""
         known = self._catalogues.at_hand()
-        if known is not None and (told := known[1].get((self.asker.caller.name, text))) is not None:
-            return told
+        kept = None if known is None else known[1].get((self.asker.caller.name, text))
+        if kept is not None:
+            return kept
         holder = self._recall((self.asker.caller.name, text, self.asker.settings.version))
         if holder:
             return holder[0]
-        return (yield lambda: self._worked_out(text, cancel, holder))
+        told: Table = yield lambda: self._worked_out(text, cancel, holder)
+        return told
 
     def _worked_out(self, text: str, cancel: Cancellation, holder: list[Table]) -> Table:
         if self.about_data(text):

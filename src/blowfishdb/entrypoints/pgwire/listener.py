@@ -1,4 +1,4 @@
-"""The door: where clients connect, how many may, and what happens when they leave or give up.
+"""Where clients connect, and the bytes that they send and get.
 
 Bytes are taken apart in the event loop, and what is known already is answered there; everything else runs in
 threads, so many at a time. A connection handles one message after another, and reads no further meanwhile.
@@ -8,23 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
-import itertools
-import os
+import socket
 import ssl
-import threading
-from collections import Counter, OrderedDict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, Final, final
 
-from blowfishdb.adapters.accounts import Limits as PasswordLimits
-from blowfishdb.adapters.store.once import Scratch
-from blowfishdb.adapters.wire_passwords import WirePasswords
-from blowfishdb.core.errors import BlowfishError, InvalidInput, TooManyAttempts
+from blowfishdb.core.errors import BlowfishError, TooManyAttempts
 from blowfishdb.entrypoints.pgwire import protocol
-from blowfishdb.entrypoints.pgwire.catalogue import Catalogue
+from blowfishdb.entrypoints.pgwire.door import Door
 from blowfishdb.entrypoints.pgwire.errors import (
     IDLE,
     NOT_AUTHORIZED,
@@ -34,71 +25,35 @@ from blowfishdb.entrypoints.pgwire.errors import (
     refusal_of,
     unexpected,
 )
-from blowfishdb.entrypoints.pgwire.execution import Catalogues, Kept
 from blowfishdb.entrypoints.pgwire.protocol import Cancel, Encryption, Malformed, StartUp
-from blowfishdb.entrypoints.pgwire.results import Table
 from blowfishdb.entrypoints.pgwire.session import Handling, Session
-from blowfishdb.entrypoints.server.middleware import LOGGER, Metrics
-from blowfishdb.entrypoints.server.server import Server
+from blowfishdb.entrypoints.server.middleware import LOGGER
 
 _PAUSE: Final = 262_144  # bytes that may wait before no more are read
-_CANCELS: Final = "wire cancels"
 _LOOK: Final = 0.5  # seconds between looks at what other workers were told
 
 
 @final
-@dataclass(frozen=True)
-class Limits:
-    """How many connections there may be, how long one may say nothing, and how long coming in may take."""
+class Listener:
+    """Listens at a port, and lets clients through a door."""
 
-    total: int = 500
-    per_user: int = 250
-    idle_seconds: float = 3600.0
-    sign_in_seconds: float = 30.0
-
-    def __post_init__(self) -> None:
-        if min(self.total, self.per_user, self.idle_seconds, self.sign_in_seconds) <= 0:
-            raise InvalidInput("Connections need room and time.")
-
-
-@final
-class Door(Catalogues):
-    """Everything that the connections of one worker share."""
-
-    def __init__(
-        self,
-        server: Server,
-        metrics: Metrics,
-        *,
-        limits: Limits = Limits(),  # noqa: B008 (frozen)
-        tls: ssl.SSLContext | None = None,
-    ) -> None:
-        self.server = server
-        self.limits = limits
-        self.tls = tls
-        guesses = PasswordLimits(server.settings.wrong_passwords)
-        self.passwords = WirePasswords(server.workspace.store, limits=guesses)
-        self._metrics = metrics
-        self._numbers = itertools.count(os.getpid() * 1_000 % 2**30 + 1)
-        self._inside: dict[Session, str | None] = {}
-        self._by_user: Counter[str] = Counter()
-        self._lock = threading.Lock()
-        self._catalogue: tuple[object, Catalogue, Kept] | None = None
-        self._threads = ThreadPoolExecutor(server.settings.questions_at_once, thread_name_prefix="pgwire")
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._listening: asyncio.Server | None = None
+    def __init__(self, door: Door) -> None:
+        self.door = door
         self._connections: set[_Connection] = set()
+        self._listening: asyncio.Server | None = None
         self._watch: asyncio.Task[None] | None = None
-
-    # --- opening and closing ----------------------------------------------------------------------
 
     async def open(self, host: str, port: int) -> int:
         """Listen from now on; the port, which is a free one for 0."""
-        self._loop = asyncio.get_running_loop()
-        self._listening = await self._loop.create_server(
-            lambda: _Connection(self), host, port, reuse_port=hasattr(os, "SO_REUSEPORT") or None, backlog=512
+        loop = asyncio.get_running_loop()
+        self._listening = await loop.create_server(
+            lambda: _Connection(self.door, self._connections),
+            host,
+            port,
+            reuse_port=hasattr(socket, "SO_REUSEPORT") or None,
+            backlog=512,
         )
-        self._watch = self._loop.create_task(self._look_for_cancels())
+        self._watch = loop.create_task(self._look())
         return int(self._listening.sockets[0].getsockname()[1])
 
     async def close(self) -> None:
@@ -109,132 +64,24 @@ class Door(Catalogues):
             self._watch.cancel()
         for connection in list(self._connections):
             connection.end(Refusal(SHUTDOWN, "terminating connection: the server ends", fatal=True))
-        self._threads.shutdown(wait=False, cancel_futures=True)
-        if self._catalogue is not None:
-            self._catalogue[1].close()
-            self._catalogue = None
+        self.door.close()
 
-    # --- what sessions share ------------------------------------------------------------------------
-
-    def next_process(self) -> int:
-        """A number for a connection."""
-        return next(self._numbers)
-
-    def plain_allowed(self, address: str) -> bool:
-        """Whether someone may come in unencrypted: from this machine alone."""
-        try:
-            return ipaddress.ip_address(address).is_loopback
-        except ValueError:
-            return False
-
-    def connected(self, connection: _Connection) -> bool:
-        """Count a connection; False if there are too many."""
-        self._connections.add(connection)
-        return len(self._connections) <= self.limits.total
-
-    def enter(self, session: Session, user: str) -> bool:
-        """Count someone who is signed in; False if too many connections are theirs."""
-        with self._lock:
-            if self._by_user[user] >= self.limits.per_user:
-                return False
-            self._by_user[user] += 1
-            self._inside[session] = user
-            return True
-
-    def left(self, connection: _Connection, session: Session | None) -> None:
-        """A connection is over."""
-        self._connections.discard(connection)
-        with self._lock:
-            user = self._inside.pop(session, None) if session is not None else None
-            if user is not None:
-                self._by_user[user] -= 1
-                if not self._by_user[user]:
-                    del self._by_user[user]
-
-    def later(self, seconds: float, call: Callable[[], object]) -> threading.Timer:
-        """Call something after so many seconds, unless it is cancelled before."""
-        timer = threading.Timer(seconds, call)
-        timer.daemon = True
-        timer.start()
-        return timer
-
-    def work(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
-        """Do something in a thread."""
-        assert self._loop is not None
-        return self._loop.run_in_executor(self._threads, call)
-
-    def count(self, route: str, code: str, seconds: float) -> None:
-        """Note a statement among the requests of the server."""
-        status = 200 if code == "00000" else 500 if code == "XX000" else 400
-        self._metrics.count(route, "SQL", status, seconds)
-
-    def recall(self, key: Any) -> list[Table]:
-        """A list in which an answer can be kept, as long as nothing in the workspace changes."""
-        nothing: list[Table] = []
-        return self.server.workspace.store.recalled(("wire answer", key), lambda _: nothing)
-
-    # --- the catalogue --------------------------------------------------------------------------------
-
-    def current(self) -> tuple[Catalogue, Kept]:
-        """The catalogue over the datasets of this moment."""
-        workspace = self.server.workspace
-        infos = [workspace.facts(name) for name in workspace.datasets()]
-        state = tuple((info.name, info.domain, info.policy_version) for info in infos)
-        with self._lock:
-            held = self._catalogue
-            if held is None or held[0] != state:
-                held = self._catalogue = (state, Catalogue(infos), Kept(OrderedDict()))
-            store = workspace.store
-        store.recalled(("wire catalogue",), lambda _: held)
-        return held[1], held[2]
-
-    def at_hand(self) -> tuple[Catalogue, Kept] | None:
-        """The catalogue, if nothing in the workspace was changed since it was last looked at."""
-        store = self.server.workspace.store
-        if not store.remembers(("wire catalogue",)):
-            return None
-        held = store.recalled(("wire catalogue",), lambda _: None)
-        return None if held is None else (held[1], held[2])
-
-    # --- giving up ------------------------------------------------------------------------------------
-
-    def cancel(self, process: int, secret: int) -> None:
-        """Give up what a connection waits for; one of another worker is told through the workspace."""
-        if self._cancelled_here(process, secret):
-            return
-        scratch: Scratch = self.server.scratch
-        with contextlib.suppress(BlowfishError):
-            scratch.put(_CANCELS, f"{process} {secret}", "stop")
-
-    def _cancelled_here(self, process: int, secret: int) -> bool:
-        for session in list(self._inside):
-            if session.process == process and session.secret == secret:
-                running = session.running
-                if running is not None:
-                    running.asked = True
-                    running.cancel.leave()
-                return True
-        return False
-
-    async def _look_for_cancels(self) -> None:
-        """What other workers were told to give up, looked for while something runs for long."""
+    async def _look(self) -> None:
+        """See what other workers were told to give up, while somebody waits."""
         while True:
             await asyncio.sleep(_LOOK)
-            waiting = [s for s in list(self._inside) if s.running is not None and not s.running.asked]
-            for session in waiting:
-                note = f"{session.process} {session.secret}"
-                with contextlib.suppress(BlowfishError):
-                    if await self.work(lambda note=note: self.server.scratch.get(_CANCELS, note)) is not None:
-                        self._cancelled_here(session.process, session.secret)
-                        await self.work(lambda note=note: self.server.scratch.drop(_CANCELS, note))
+            if self.door.waiting:
+                with contextlib.suppress(RuntimeError):  # it ends, and takes on no more work
+                    await asyncio.wrap_future(self.door.work(self.door.look_for_cancels))
 
 
 @final
 class _Connection(asyncio.Protocol):
     """The bytes of one connection."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: Door, others: set[_Connection]) -> None:
         self._door = door
+        self._others = others
         self._buffer = bytearray()
         self._transport: asyncio.Transport | None = None
         self._session: Session | None = None
@@ -254,7 +101,8 @@ class _Connection(asyncio.Protocol):
         self._transport = transport
         peer = transport.get_extra_info("peername")
         self._address = str(peer[0]) if isinstance(peer, tuple) else "nowhere"
-        if not self._door.connected(self):
+        self._others.add(self)
+        if len(self._others) > self._door.limits.total:
             self.end(Refusal(TOO_MANY, "sorry, too many clients already", fatal=True))
             return
         self._wait(self._door.limits.sign_in_seconds)
@@ -268,13 +116,11 @@ class _Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         del exc
-        self._door.left(self, self._session)
+        self._others.discard(self)
         if self._timer is not None:
             self._timer.cancel()
         if self._session is not None:
-            self._session.over = True
-            if self._session.running is not None:
-                self._session.running.cancel.leave()
+            self._session.leave()
         self._buffer.clear()
         self._transport = None
 
@@ -364,7 +210,7 @@ class _Connection(asyncio.Protocol):
 
     async def _cancel(self, asked: Cancel) -> None:
         with contextlib.suppress(BlowfishError):
-            await self._door.work(lambda: self._door.cancel(asked.process, asked.secret))
+            await asyncio.wrap_future(self._door.work(lambda: self._door.cancel(asked.process, asked.secret)))
         self._leave()
 
     def _step(self, session: Session, handling: Handling, sent: Any) -> None:
@@ -381,7 +227,7 @@ class _Connection(asyncio.Protocol):
         try:
             while True:
                 try:
-                    result = await self._door.work(work)
+                    result = await asyncio.wrap_future(self._door.work(work))
                 except asyncio.CancelledError:
                     handling.close()
                     raise

@@ -139,8 +139,8 @@ class Relations:
 
     def _class(self, at: int, info: DatasetInfo) -> Row:
         numbers = ("reltype", "reloftype", "reltablespace", "reltoastrelid", "relrewrite", "relfrozenxid")
-        never = ("relhasindex", "relisshared", "relhasrules", "relhastriggers", "relhassubclass")
-        never += ("relrowsecurity", "relforcerowsecurity", "relispartition")
+        never = ["relhasindex", "relisshared", "relhasrules", "relhastriggers", "relhassubclass"]
+        never += ["relrowsecurity", "relforcerowsecurity", "relispartition"]
         return {
             "oid": _FIRST + at,
             "relname": info.name,

@@ -13,19 +13,19 @@ import logging
 import secrets
 import time
 import uuid
-from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, final
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, Final, final
 
 from blowfishdb.adapters.accounts import Attempt, network
 from blowfishdb.adapters.store.values import stamp, utc_now
 from blowfishdb.adapters.tokens import Role
 from blowfishdb.adapters.wire_passwords import WireAccount
-from blowfishdb.core.cancellation import Cancellation
 from blowfishdb.core.errors import BlowfishError, Cancelled
 from blowfishdb.entrypoints.pgwire import protocol, types
 from blowfishdb.entrypoints.pgwire.asking import Asker
 from blowfishdb.entrypoints.pgwire.catalogue import Reader
+from blowfishdb.entrypoints.pgwire.door import Door, Inside, Running
 from blowfishdb.entrypoints.pgwire.errors import (
     CANCELLED,
     NO_CURSOR,
@@ -41,7 +41,7 @@ from blowfishdb.entrypoints.pgwire.errors import (
     unexpected,
 )
 from blowfishdb.entrypoints.pgwire.execution import Executor, Work, literal
-from blowfishdb.entrypoints.pgwire.protocol import Body, Malformed, StartUp
+from blowfishdb.entrypoints.pgwire.protocol import Body, StartUp
 from blowfishdb.entrypoints.pgwire.results import Column, Table, description, formats_for
 from blowfishdb.entrypoints.pgwire.scram import MECHANISM, Exchange, Wrong
 from blowfishdb.entrypoints.pgwire.settings import REPORTED, Settings
@@ -49,9 +49,6 @@ from blowfishdb.entrypoints.pgwire.spending import Purse
 from blowfishdb.entrypoints.pgwire.statements import Statement, split
 from blowfishdb.entrypoints.server.access import Caller
 from blowfishdb.entrypoints.server.middleware import LOGGER
-
-if TYPE_CHECKING:
-    from blowfishdb.entrypoints.pgwire.listener import Door
 
 Handling = Generator[Work, Any, None]
 MOST_PREPARED: Final = 500
@@ -83,16 +80,6 @@ class Portal:
 
 
 @final
-@dataclass(eq=False)
-class Running:
-    """What a connection waits for, so that another one can give it up."""
-
-    cancel: Cancellation = field(default_factory=Cancellation)
-    asked: bool = False
-    """Whether somebody asked for it."""
-
-
-@final
 class Session:
     """The state of one connection and what it answers."""
 
@@ -105,7 +92,7 @@ class Session:
         self.user: str | None = None
         self.process = door.next_process()
         self.secret = secrets.randbits(31)
-        self.running: Running | None = None
+        self._inside: Inside | None = None
         self._known: WireAccount | None = None
         self._exchange: Exchange | None = None
         self._attempt: Attempt | None = None
@@ -180,7 +167,8 @@ class Session:
         """Somebody is in: a workspace in their name, their settings, and what clients want to know."""
         assert self._known is not None
         account, server = self._known.account, self.door.server
-        if not self.door.enter(self, account.user):
+        self._inside = self.door.enter(self.process, self.secret, account.user)
+        if self._inside is None:
             raise Refusal(
                 TOO_MANY,
                 f"Through this door {self.door.limits.per_user} connections of one account may be open.",
@@ -248,7 +236,7 @@ class Session:
                 sent.end()
                 yield from self._simple(text)
             case "P":
-                yield from self._told(lambda: self._parse(sent))
+                self._parse(sent)
             case "B":
                 yield from self._bind(sent)
             case "D":
@@ -272,15 +260,6 @@ class Session:
         self._skipping = letter != ord("Q")
         if self._executor is not None:
             self._executor.block.failed()
-
-    def _told(self, work: Callable[[], None]) -> Handling:
-        """Work of ours that may be refused by an error of ours."""
-        try:
-            work()
-        except BlowfishError as error:
-            raise self._refusal(error, uuid.uuid4().hex) from None
-        return
-        yield  # a generator, like the others
 
     # --- simple queries -------------------------------------------------------------------------
 
@@ -335,7 +314,8 @@ class Session:
         executor, settings, user = self._executor, self._settings, self.user
         assert executor is not None and settings is not None and user is not None
         reference, started, code = uuid.uuid4().hex, time.perf_counter(), "00000"
-        running = self.running = Running()
+        assert self._inside is not None
+        running = self._inside.running = Running()
         timer: Any = None
         try:
             self.door.server.rates.take(f"user:{user}")
@@ -350,9 +330,9 @@ class Session:
             code = refusal.code
             raise
         except BlowfishError as error:
-            refusal = self._refusal(error, reference, running, timed=timer is not None)
-            code = refusal.code
-            raise refusal from None
+            told = self._refusal(error, reference, running, timed=timer is not None)
+            code = told.code
+            raise told from None
         except GeneratorExit:
             raise
         except Exception as error:
@@ -362,7 +342,7 @@ class Session:
         finally:
             if timer is not None:
                 timer.cancel()
-            self.running = None
+            self._inside.running = None
             seconds_taken = time.perf_counter() - started
             self.door.count(_route(statement), code, seconds_taken)
             if code != "XX000":
@@ -445,11 +425,11 @@ class Session:
         oids, codes = _padded(prepared.oids, count), formats_for(len(data), codes)
         values: dict[int, str] = {}
 
-        def fill() -> None:
+        try:
             for at in range(count):
                 values[at + 1] = literal(types.parameter(oids[at], codes[at], data[at]))
-
-        yield from self._told(fill)
+        except BlowfishError as error:
+            raise self._refusal(error, uuid.uuid4().hex) from None
         self._portals[portal] = Portal(prepared, values, formats)
         self.out += protocol.BOUND
 
@@ -545,10 +525,13 @@ class Session:
             raise Refusal(NO_CURSOR, f'portal "{name[:60]}" does not exist')
         return self._portals[name]
 
-    def malformed(self, error: Malformed) -> None:
-        """Bytes that are no message end the connection."""
-        self.out += Refusal(PROTOCOL_VIOLATION, str(error), fatal=True).to_bytes()
+    def leave(self) -> None:
+        """The connection is over; what it waited for goes on only if rows are being read."""
         self.over = True
+        if self._inside is not None:
+            if self._inside.running is not None:
+                self._inside.running.cancel.leave()
+            self.door.left(self.process, self.secret)
 
 
 WRONG_FORMAT: Final = "22P03"
