@@ -6,6 +6,7 @@ import importlib
 import sys
 
 BENCHMARKS = {
+    "peers": "OpenDP, diffprivlib, SmartNoise SQL and APEx's translation beside this, as ratios",
     "noise_rate": "samples per second of exact noise, beside OpenDP and unsafe floats",
     "range_error": "range queries: ordered hierarchical as published, corrected, and optimised",
     "bound_ratios": "squared error over the lower bound",

@@ -1,0 +1,38 @@
+"""The comparison with others is fair: the same notion of neighbours, and no number that favours us."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from benchmarks import peers
+
+import blowfishdb as bf
+
+
+def test_a_translation_is_that_of_apex(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "ALPHA", 10)
+    assert peers.apex(2, 10) == pytest.approx(1.055069, abs=1e-6)
+
+
+def test_plain_counts_gain_nothing_over_anyone() -> None:
+    rows = {(row["question"], row["neighbours"]): row for row in peers.accuracy(6)}
+    assert len(rows) == 6
+    for notion in ("add/remove", "replace"):
+        row = rows["histogram", notion]
+        assert 0.99 < row["APEx ÷ ours"] < 1.2 and 0.99 < row["OpenDP ÷ ours"] < 1.2
+    assert rows["cumulative", "replace"]["APEx ÷ ours"] > 1.5
+
+
+def test_each_notion_is_what_it_says() -> None:
+    counts = bf.workloads.Histogram(6)
+    changes = {name: bf.sensitivity(counts, graph) for name, graph in peers.policies(6).items()}
+    assert changes == {"add/remove": 1, "replace": 2, "within 1,000": Fraction(2)}
+
+
+def test_who_is_missing_is_told_and_not_fatal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "opendp_sampler", lambda scale: None)
+    assert [row["who"] for row in peers.noise(1_000, 1)] == ["BlowfishDB", "OpenDP"]
+    rows = list(peers.latency(1_000, 10, 1))
+    assert "pip install opendp" in rows[0]["times the GROUP BY"]
+    assert rows[-1]["who"] == "BlowfishDB" and rows[-1]["times the GROUP BY"] > 0
