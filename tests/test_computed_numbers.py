@@ -13,7 +13,7 @@ import pytest
 
 import blowfishdb as bf
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.errors import InvalidWorkload, NoGuarantee
+from blowfishdb.core.errors import InvalidQuestion, InvalidWorkload, NoGuarantee
 from blowfishdb.show.exports import export
 from blowfishdb.show.tables import answer_table
 from blowfishdb.show.words import TOO_FEW
@@ -132,8 +132,10 @@ def test_what_cannot_be_told_is_refused_before_anything_is_read(people: Dataset)
     for typed in ("count() * count()", "count() / total(count()) + count()"):
         with pytest.raises(InvalidWorkload):
             people["town"].histogram().show(x=typed)
-    with pytest.raises(InvalidWorkload):
+    with pytest.raises(InvalidQuestion, match="not computed"):
         people["pay"].median().show(x="count()")
+    with pytest.raises(InvalidWorkload):
+        people["pay"].ranges([(0, 10)]).show(x="count()")
 
 
 def test_ends_of_shares_are_those_of_the_counts(people: Dataset) -> None:

@@ -100,6 +100,20 @@ def aggregates(rows: Dataset, name: str) -> Iterator[Callable[[], Asking]]:
     )
 
 
+def grouped(rows: Dataset, name: str, ends: tuple[object, object]) -> Iterator[Callable[[], Asking]]:
+    other = "day" if name == "whole" else "whole"
+    whole = (rows.schema["whole"].lower(0), rows.schema["whole"].lower(9))
+    yield from (
+        lambda: rows.by("flag").median(name),
+        lambda: rows.by("rank").quantiles(name, [0, 0.5, 1], bins=2),
+        lambda: rows.by("word").cumulative(name, bins=3),
+        lambda: rows.by("flag").ranges(name, [ends]),
+        lambda: rows[name, "whole"].ranges([(ends, whole)]),
+        lambda: rows[name, "word", "flag"].marginals(2),
+        lambda: rows[name, other].marginals(1, bins=2),
+    )
+
+
 DECLARED = (
     ("value", "drop"),
     *(pytest.param(said, marks=pytest.mark.thorough) for said in (("value", "clamp"), ("drop", "drop"))),
@@ -158,6 +172,8 @@ def test_nothing_fails_after_the_charge(people: Dataset) -> None:
     for name in domain.names:
         asked += sum(tried(made, None) for made in aggregates(people, name))
         asked += sum(tried(made, None) for made in aggregates(people.where(wheres[0]), name))
+        ends = (domain[name].lower(0), domain[name].upper(domain[name].value_count - 1))
+        asked += sum(tried(made) for made in grouped(people, name, ends))
     for pair in itertools.pairwise(domain.names):
         columns = people[pair]
         asked += sum(map(tried, (columns.histogram, columns.cumulative, columns.count)))

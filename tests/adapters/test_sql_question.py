@@ -59,6 +59,37 @@ def ask(typed: str) -> SqlQuestion:
         ("SELECT MEDIAN(salary) FROM salaries", "median(salary)"),
         ("SELECT MEDIAN(BIN(salary, 1000)) FROM salaries", "median(salary, width=1000)"),
         ("SELECT QUANTILE(salary, 0.9) FROM salaries", "quantiles(salary, 0.9)"),
+        ("SELECT region, MEDIAN(salary) FROM salaries GROUP BY region", "median(salary) by region"),
+        (
+            "SELECT BIN(age, 5), QUANTILE(rate, 0.9) FROM salaries WHERE age > 3 GROUP BY 1",
+            "quantiles(rate, 0.9) by age(width=5) where age > 3",
+        ),
+        (
+            "SELECT region, MEDIAN(rate) AS m, QUANTILE(rate, .9) FROM salaries GROUP BY 1 ORDER BY m DESC "
+            "LIMIT 2",
+            "quantiles(rate, 0.5, 0.9) by region order by median(rate) desc limit 2",
+        ),
+        (
+            "SELECT QUANTILE(rate, 0.75) - QUANTILE(rate, 0.25) AS iqr FROM salaries",
+            "quantiles(rate, 0.75, 0.25) show quantile(rate, 0.75) - quantile(rate, 0.25) as iqr",
+        ),
+        ("SELECT ROUND(MEDIAN(rate), 1) AS m FROM salaries", "median(rate) show round(median(rate), 1) as m"),
+        (
+            "SELECT region, level, COUNT(*) FROM salaries GROUP BY ROLLUP (region, level)",
+            "marginals(region, level, [region, level], [region], [])",
+        ),
+        (
+            "SELECT region, level, COUNT(*) FROM salaries GROUP BY region, level WITH ROLLUP",
+            "marginals(region, level, [region, level], [region], [])",
+        ),
+        (
+            "SELECT region, level, COUNT(*) FROM salaries GROUP BY region, CUBE (level) ORDER BY region",
+            "marginals(region, level, [region, level], [region])",
+        ),
+        (
+            "SELECT region, level, COUNT(*) FROM salaries GROUP BY GROUPING SETS ((region), (level))",
+            "marginals(region, level, 1)",
+        ),
         ("SELECT QUANTILE(salary, [0.25, 0.75]) FROM salaries", "quantiles(salary, 0.25, 0.75)"),
         ("SELECT QUANTILE_CONT(salary, .9) FROM salaries", "quantiles(salary, 0.9)"),
         ("SELECT APPROX_QUANTILE(salary, 0.9) FROM salaries", "quantiles(salary, 0.9)"),
@@ -280,11 +311,21 @@ REFUSED = [
     ("SELECT COUNT(*) FROM {d} TABLESAMPLE (10 PERCENT)", "nothing else", "count()"),
     ("SELECT MEDIAN(age), AVG(age) FROM {d}", "One question at a time", "median(age)"),
     ("SELECT QUANTILE(age, [0.1, 0.2]), COUNT(*) FROM {d}", "One question", "quantiles(age, 0.1, 0.2)"),
-    ("SELECT region, MEDIAN(salary) FROM {d} GROUP BY region", "a mean is", "mean(salary) by region"),
     (
-        "SELECT BIN(age, 5), QUANTILE(rate, 0.9) FROM {d} WHERE age > 3 GROUP BY 1",
-        "a mean is",
-        "mean(rate) by age(width=5) where age > 3",
+        "SELECT region, MEDIAN(salary), COUNT(*) FROM {d} WHERE age > 3 GROUP BY region",
+        "One question at a time",
+        "median(salary) by region where age > 3",
+    ),
+    (
+        "SELECT region, MEDIAN(salary), MEDIAN(rate) FROM {d} GROUP BY 1",
+        "One quest",
+        "median(salary) by region",
+    ),
+    ("SELECT QUANTILE(rate, [0.1, 0.2]) / 2 FROM {d}", "several numbers", "quantiles(rate, 0.1, 0.2)"),
+    (
+        "SELECT region, COUNT(*) FROM {d} GROUP BY ROLLUP (region) LIMIT 3",
+        "subtotals",
+        "histogram(region) limit 3",
     ),
     (
         "SELECT region, AVG(salary), SUM(rate), COUNT(*) FROM {d} GROUP BY region",
@@ -317,17 +358,21 @@ REFUSED = [
         "not grouped",
         "histogram(day, width=1 week)",
     ),
-    ("SELECT COUNT(*) FROM {d} GROUP BY ROLLUP (region)", "nothing else", "histogram(region)"),
-    ("SELECT COUNT(*) FROM {d} GROUP BY region WITH ROLLUP", "nothing else", "histogram(region)"),
+    ("SELECT SUM(age) FROM {d} GROUP BY ROLLUP (region)", "nothing else", "sum(age) by region"),
+    (
+        "SELECT COUNT(*) FROM {d} GROUP BY region WITH ROLLUP OFFSET 1",
+        "nothing else",
+        "histogram(region) offset 1",
+    ),
     (
         "SELECT region, AVG(salary) FROM {d} WHERE age > 3 GROUP BY ROLLUP (region)",
         "asked for apart",
         "mean(salary) by region where age > 3",
     ),
     (
-        "SELECT region, level, COUNT(*) FROM {d} GROUP BY GROUPING SETS ((region, level), (region), ())",
+        "SELECT region, level, COUNT(age) FROM {d} GROUP BY GROUPING SETS ((region, level), (region), ())",
         "asked for apart",
-        "histogram(region, level)",
+        "count(age) by region, level",
     ),
     (
         "SELECT region, level, SUM(salary) FROM {d} GROUP BY CUBE (region, level)",
@@ -513,6 +558,7 @@ def test_the_document_has_every_kind_and_every_extension() -> None:
         "ranges",
         "clusters",
         "counts",
+        "marginals",
     }
     asked = [ask(typed) for typed in examples("SQL")]
     assert any(a.explain for a in asked) and any(a.accuracy for a in asked) and any(a.epsilon for a in asked)

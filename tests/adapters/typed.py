@@ -141,9 +141,9 @@ def forms(draw):
     able["clusters"] = numeric
     able["aggregates"] = [name for name, a in SALARIES.columns if a.size <= 300]  # so many groups at most
     able["counts"] = [name for name, a in SALARIES.columns if a.size <= 20]
-    many = {"counts": 1, "histogram": 3, "cumulative": 2, "count": 2, "clusters": 3, "aggregates": 2}.get(
-        kind, 1
-    )
+    able["marginals"] = able["aggregates"]
+    several = {"histogram": 3, "cumulative": 2, "count": 2, "clusters": 3, "aggregates": 2}
+    many = (several | {"ranges": 2, "marginals": 3}).get(kind, 1)
     least = 0 if kind == "count" else 1
     chosen = draw(
         st.lists(st.sampled_from(able.get(kind, list(SALARIES))), min_size=least, max_size=many, unique=True)
@@ -152,8 +152,18 @@ def forms(draw):
     columns = tuple(ColumnForm(name, **({} if uncut else draw(cuts(name)))) for name in chosen)
     details: dict[str, object] = {}
     if kind == "ranges":
-        value = draw(constants(chosen[0]).filter(lambda v: chosen[0] != "seen" or type(v) is not date))
-        details["bounds"] = ((value, value),)
+        ends = []
+        for name in chosen:
+            value = draw(constants(name).filter(lambda v, name=name: name != "seen" or type(v) is not date))
+            ends.append((value, value))
+        details["bounds"] = (ends[0] if len(ends) == 1 else tuple(ends),)
+    if kind == "marginals":
+        subsets = st.lists(st.sampled_from(chosen), unique=True).map(lambda names: tuple(sorted(names)))
+        details["sets"] = tuple(draw(st.lists(subsets, min_size=1, max_size=4, unique=True)))
+    if kind in ("cumulative", "ranges", "quantiles"):
+        few = [name for name, a in SALARIES.columns if a.size <= 20 and name not in chosen]
+        groups = draw(st.lists(st.sampled_from(few), max_size=2, unique=True))
+        details["by"] = tuple(ColumnForm(name, **draw(cuts(name))) for name in groups)
     if kind == "quantiles":
         details["shares"] = tuple(draw(st.lists(st.floats(0, 1), min_size=1, max_size=3)))
     if kind == "top":

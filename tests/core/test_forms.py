@@ -31,7 +31,7 @@ from blowfishdb.core.errors import (
 from blowfishdb.core.policy.codec import condition_from, plain_condition, plain_value, value_from
 from blowfishdb.core.questions import kinds
 from blowfishdb.core.questions.clusters import ClusterQuestion
-from blowfishdb.core.questions.conditions import Counts
+from blowfishdb.core.questions.conditions import Counts, Marginals
 from blowfishdb.core.questions.form import KINDS, ColumnForm, QuestionForm
 from tests.adapters.typed import SALARIES, alike, conditions, forms
 
@@ -133,6 +133,7 @@ def test_every_kind_becomes_its_question():
         "mean": (QuestionForm("mean", age), kinds.Sum(7, mean=True)),
         "top": (QuestionForm("top", age, count=3), kinds.Top(3)),
         "above": (QuestionForm("above", age, limit=5000), kinds.Above(5000)),
+        "marginals": (QuestionForm("marginals", age, sets=(("age",), ())), Marginals((("age",), ()))),
     }
     assert {*asked, "clusters", "aggregates", "counts"} == {*KINDS}
     for form, kind in asked.values():

@@ -16,8 +16,8 @@ from blowfishdb.messages.answers import Answer
 from tests.neighbours.questions import Question
 from tests.neighbours.watching import Released
 
-_EACH = ("histogram", "ranges", "rows", "count")
-_COUNTS = (*_EACH, "cumulative")
+_EACH = ("histogram", "ranges", "rows", "count", "ranges by", "rectangles", "marginals")
+_COUNTS = (*_EACH, "cumulative", "cumulative by")
 _SLACK = 1e-9
 _FAR = 60  # scales; what lies beyond is nothing
 

@@ -105,12 +105,20 @@ class Question:
             told = [(of, None if of == "count" else value) for of in TOLD[self.detail[0]]]
             size = None if self.terms.alpha is None else 2
             return dataset.by(*groups).aggregate(*told, group_size=size if told[0][0] == "mean" else None)
+        if self.kind in GROUPED:
+            value, *groups = (column.name for column in asked)
+            grouped = dataset.by(*groups)
+            if self.kind == "ranges by":
+                return grouped.ranges(value, [self._ends(asked[0])])
+            return grouped.median(value) if self.kind == "median by" else grouped.cumulative(value)
         chosen = dataset[tuple(column.name for column in asked)]
+        if self.kind == "marginals":
+            return chosen.marginals(self.detail[0])
+        if self.kind == "rectangles":
+            return chosen.ranges([tuple(map(self._ends, asked))])
         cut = {"bins": math.ceil(asked[0].size / self.width)} if self.width else {}
         if self.kind == "ranges":
-            first, last = self.detail
-            low, high = asked[0].value(first), asked[0].value(last)
-            return chosen.ranges([(low, high + 2 if asked[0].kind == "wide" else high)])
+            return chosen.ranges([self._ends(asked[0])])
         if self.kind in ("top", "above"):
             return getattr(chosen, self.kind)(self.detail[0], **cut)
         if self.kind == "median":
@@ -118,6 +126,12 @@ class Question:
         if self.kind in ("sum", "count"):
             return getattr(chosen, self.kind)()
         return getattr(chosen, self.kind)(**cut)
+
+    def _ends(self, column: Column) -> tuple[Any, Any]:
+        """A range of a column as an analyst writes it; of several columns, as much of each as it has."""
+        first, last = (min(cell, column.size - 1) for cell in self.detail)
+        high = column.value(last)
+        return column.value(first), high + 2 if column.kind == "wide" else high
 
     def labels(self, columns: tuple[Column, ...]) -> tuple[str, ...]:
         """The bins of a question about one column, in words."""
@@ -148,8 +162,10 @@ class Question:
             column, place = asked[0], self.places[0]
             values = (column.value(record[place]) for record in kept if record[place] < column.size)
             return np.array([float(sum(values))])
-        if self.kind == "median":
+        if self.kind in ("median", "median by"):
             return None
+        if self.kind in ("rectangles", "ranges by", "marginals", "cumulative by"):
+            return self._boxes(columns, kept)
         if self.kind == "aggregates":
             return self._aggregates(columns, kept)
         if self.kind == "counts":
@@ -169,6 +185,38 @@ class Question:
                 values[axis] = slice(0, self._bins(column) - column.has_missing_cell)
                 table = np.cumsum(table[tuple(values)], axis=axis)
         return table.ravel()
+
+    def _boxes(self, columns: tuple[Column, ...], kept: Sequence[Record]) -> np.ndarray:
+        """Rectangles, ranges and curves of groups, marginals: row by row, in the order of the domain."""
+        place, *others = self.places
+
+        def between(record: Record, at: int) -> bool:
+            first, last = (min(cell, columns[at].size - 1) for cell in self.detail)
+            return first <= record[at] <= last
+
+        if self.kind == "rectangles":
+            return np.array([sum(all(between(row, at) for at in self.places) for row in kept)])
+        if self.kind == "marginals":
+            counts = []
+            for chosen in itertools.combinations(self.places, self.detail[0]):
+                sizes = (range(self._bins(columns[at])) for at in sorted(chosen))
+                for cells in itertools.product(*sizes):
+                    named = list(zip(sorted(chosen), cells, strict=True))
+                    counts.append(sum(all(row[at] == cell for at, cell in named) for row in kept))
+            return np.array(counts)
+        groups = list(itertools.product(*(range(self._bins(columns[at])) for at in sorted(others))))
+        inside = [
+            [row for row in kept if tuple(row[at] for at in sorted(others)) == group] for group in groups
+        ]
+        if self.kind == "ranges by":
+            return np.array([sum(between(row, place) for row in rows) for rows in inside])
+        shape = [self._bins(columns[at]) for at in sorted(others)]
+        lines = [
+            [sum(row[place] <= cell for row in rows) for cell in range(columns[place].size)]
+            for rows in inside
+        ]
+        table = np.array(lines).reshape(*shape, -1)
+        return np.moveaxis(table, -1, sorted(self.places).index(place)).ravel()
 
     def _aggregates(self, columns: tuple[Column, ...], kept: Sequence[Record]) -> np.ndarray:
         """Group by group, in the declared order; of what there is none, not a number."""
@@ -202,6 +250,10 @@ class Question:
         return self._bins(column) - 1 if cell == column.size else cell // (self.width or 1)
 
 
+GROUPED = ("median by", "cumulative by", "ranges by")
+"""Questions along one column, of the groups of another."""
+OF_SEVERAL = (*GROUPED, "rectangles", "marginals")
+"""Questions that need two columns."""
 TOLD = (("mean",), ("sum",), ("mean", "count"), ("variance", "mean"), ("sum", "count"))
 """Which aggregates are asked for together."""
 SPEND = tuple(Terms(epsilon) for epsilon in ("0.5", "1", "0.37"))
@@ -221,6 +273,7 @@ def questions(
     place = draw(st.sampled_from(range(len(columns))))
     column = columns[place]
     kinds = ["histogram", "histogram", "rows", "count", "top", "above"]
+    others = [other for other in range(len(columns)) if other != place]
     if len(columns) > 1:
         kinds.append("pairs")
     if column.ordered:
@@ -229,24 +282,33 @@ def questions(
         kinds += ["median", "sum", "aggregates", "aggregates"]
     if "counts" in only:
         kinds.append("counts")
+    if others and "marginals" in only:
+        kinds += ["marginals", *(["cumulative by", "ranges by"] if column.ordered else [])]
+        kinds += ["median by"] if column.numeric else []
+        kinds += ["rectangles"] if column.ordered and any(columns[at].ordered for at in others) else []
     kind = draw(st.sampled_from([kind for kind in kinds if kind in only] or kinds))
     width = draw(st.sampled_from((None, None, 2))) if column.ordered and kind != "pairs" else None
     places, detail = (place,), ()
     if kind == "pairs":
         kind, places = "histogram", (0, 1)
-    if kind == "ranges":
+    if kind in GROUPED:
+        places = (place, draw(st.sampled_from(others)))
+    if kind == "rectangles":
+        places = (place, draw(st.sampled_from([other for other in others if columns[other].ordered])))
+    if kind == "marginals":
+        places, detail = tuple(sorted((place, *others))), (draw(st.sampled_from((1, min(2, len(columns))))),)
+    if kind in ("ranges", "ranges by", "rectangles"):
         detail = tuple(sorted(draw(st.sampled_from(range(column.size))) for _ in range(2)))
     if kind in ("top", "above"):
         detail = (1,)
     if kind == "aggregates":
-        others = [other for other in range(len(columns)) if other != place]
         places = (place, *draw(st.sampled_from([(), *[(other,) for other in others] * 3])))
         detail = (draw(st.sampled_from(range(len(TOLD)))),)
     asked: tuple[Where, ...] = ()
     if kind == "counts":
         places = draw(st.sampled_from(((), (place,))))
         asked = tuple(draw(st.lists(wheres(columns), min_size=1, max_size=3)))
-    if kind in ("ranges", "sum", "rows", "count", "aggregates", "counts"):
+    if kind in ("ranges", "sum", "rows", "count", "aggregates", "counts", *OF_SEVERAL):
         width = None
     where = tuple(draw(wheres(columns)) for _ in range(draw(st.sampled_from(conditions))))
     return Question(kind, places, width, where, draw(st.sampled_from(terms)), detail, asked)

@@ -6,11 +6,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.neighbours.living import arena
+from tests.neighbours.questions import OF_SEVERAL
 from tests.neighbours.runs import live_through
 from tests.neighbours.worlds import ALONE, EVERYTHING
 
 WORLDS = 600
 OF_CONDITIONS = 100
+ON_COLUMNS = 40
 
 
 def test_neighbours() -> None:
@@ -21,3 +23,8 @@ def test_neighbours() -> None:
 def test_neighbours_of_conditions() -> None:
     with arena() as place:
         live_through(place, replace(EVERYTHING, acts=ALONE, kinds=("counts",)), OF_CONDITIONS, share=0.05)
+
+
+def test_neighbours_of_questions_about_several_columns() -> None:
+    with arena() as place:
+        live_through(place, replace(EVERYTHING, acts=ALONE, kinds=OF_SEVERAL), ON_COLUMNS, share=0.05)

@@ -16,7 +16,7 @@ from typing import Any, final
 
 from sqlglot import TokenType, exp
 
-from blowfishdb.core.domain.attributes import Category, Integer, Real
+from blowfishdb.core.domain.attributes import Integer, Real
 from blowfishdb.core.domain.dates import Date
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.domain.predicates import Everything, Predicate
@@ -193,28 +193,6 @@ def refuse_aggregate(node: exp.Expr, source: SelectContext) -> UnsupportedSql:
     if isinstance(node, exp.AggFunc):
         return source.refuse(f"{shown(node)} is not answered; a distribution is.", counts)
     return source.refuse(f"{shown(node)}: nothing is calculated from columns or counts.", counts)
-
-
-def both(where: Predicate, more: str) -> str:
-    """Two conditions as one, in SQL."""
-    if isinstance(where, Everything):
-        return more
-    return f"({condition_text(where)}) AND {more}"
-
-
-def refuse_quantile(asked: QuestionForm, keys: list[str], source: SelectContext) -> UnsupportedSql:
-    """A quantile of each group: the mean of each, or the quantile of one."""
-    counted = source.counted(*keys)
-    column = asked.columns[0].name
-    mean = source.select(f"{', '.join(keys)}, AVG({name_text(column)})", f" GROUP BY {', '.join(keys)}")
-    listed = [name for name, attribute in source.domain.columns if isinstance(attribute, Category)]
-    chosen = next((name for name in listed if name_text(name) in keys), None)
-    reason = f"{aggregate_text(asked)} is about all rows, not about each group; a mean is."
-    if chosen is None:
-        return source.refuse(reason, mean, counted)
-    one = f"{name_text(chosen)} = {sql_value(source.domain[chosen].at(0))}"
-    alone = source.select(aggregate_text(asked), where=both(source.where, one))
-    return source.refuse(reason, mean, alone, counted)
 
 
 _QUANTILES = (exp.Quantile, exp.ApproxQuantile, exp.PercentileCont, exp.PercentileDisc)
@@ -407,6 +385,78 @@ class Released:
             raise self.source.refuse(error.message, self.source.select(parts)) from None
         if not told:
             raise refuse_aggregate(node, self.source)
+
+
+class NotAlone(Exception):
+    """Quantiles beside what is not read from the same counts."""
+
+
+@final
+class ReleasedQuantiles:
+    """The quantiles of one column that a statement is told from, as they come up."""
+
+    def __init__(self, source: SelectContext, meant: Meant) -> None:
+        self.source = source
+        self.shares: list[float] = []
+        self._columns: list[ColumnForm] = []
+        self._reader = NumberReader(self._told, meant)
+
+    @property
+    def column(self) -> ColumnForm:
+        """Whose quantiles they are."""
+        return self._columns[0]
+
+    def shown(self, item: exp.Expr) -> list[tuple[str, Number]]:
+        """The numbers of one entry of the select list by their names; a list of shares is several."""
+        node = item.unalias()
+        asked = quantiles(node, self.source)
+        if asked is not None and len(asked.shares) > 1:
+            name = item.alias or shown(node)
+            return [(f"{name} {share:g}", self._place(asked.columns[0], share)) for share in asked.shares]
+        return [(item.alias or shown(item), self.number(node))]
+
+    def number(self, node: exp.Expr) -> Number:
+        """A number of the select list, of HAVING or of ORDER BY."""
+        number = self._reader.number(node)
+        if number is None:
+            windows = list(node.find_all(exp.Window))
+            raise refuse_window(windows[0], self.source) if windows else refuse_aggregate(node, self.source)
+        try:
+            told = number.told
+        except InvalidWorkload as error:
+            raise NotAlone(error.message) from None
+        if not told:
+            raise refuse_aggregate(node, self.source)
+        return number
+
+    def having(self, node: exp.Expr, keys: list[str]) -> Having:
+        """A condition on groups of ``keys``."""
+        having = self._reader.having(node)
+        if having is not None and any(number.told for number in having.numbers):
+            return having
+        fixes = (self.source.counted(*keys, tail=" HAVING COUNT(*) > 100"),) if keys else ()
+        raise self.source.refuse(f"{shown(node)}: HAVING compares aggregates with numbers.", *fixes)
+
+    def _told(self, node: exp.Expr) -> Number | None:
+        asked = quantiles(node, self.source)
+        if asked is not None:
+            if len(asked.shares) > 1:
+                raise NotAlone(
+                    f"{shown(node)} is several numbers, and nothing is computed from them at once."
+                )
+            return self._place(asked.columns[0], asked.shares[0])
+        others = (share_of_rows(node), counted_rows(node), measure_in(node, self.source))
+        if any(each is not None for each in others):
+            raise NotAlone("One question at a time: quantiles are read from a curve, sums and means are not.")
+        return None
+
+    def _place(self, column: ColumnForm, share: float) -> Told:
+        if self._columns and self._columns[0] != column:
+            raise NotAlone("One question at a time: its quantiles are of one column, in the same bins.")
+        self._columns.append(column)
+        if share not in self.shares:
+            self.shares.append(share)
+        return Told(self.shares.index(share))
 
 
 def _filtered(node: exp.Filter, source: SelectContext) -> UnsupportedSql:

@@ -254,6 +254,8 @@ def _reader(form: QuestionForm, domain: Domain, named: Mapping[str, Number] | No
     def told(node: exp.Expr) -> Number | None:
         if isinstance(node, exp.Column) and not node.table:
             return names.get(node.name)
+        if form.kind == "quantiles":
+            return _short_quantile(node, form, domain)
         measure = None if form.conditions else _short_measure(node, domain)
         if measure is None:
             return None
@@ -264,6 +266,19 @@ def _reader(form: QuestionForm, domain: Domain, named: Mapping[str, Number] | No
         return Told(measures.index(measure))
 
     return NumberReader(told)
+
+
+def _short_quantile(node: exp.Expr, form: QuestionForm, domain: Domain) -> Told | None:
+    """``median(salary)``, ``quantile(salary, 0.9)``, of those that are asked for."""
+    share = node.args.get("quantile") if isinstance(node, exp.Quantile) else None
+    if not isinstance(node, exp.Median | exp.Quantile) or not isinstance(node.this, exp.Column):
+        return None
+    quoted = bool(node.this.this.args.get("quoted"))
+    wanted = 0.5 if share is None else float(number_from(share.this))
+    name = column_name(node.this.name, domain, quoted=quoted)
+    if name != form.columns[0].name or wanted not in form.shares:
+        raise InvalidQuestion(f"{shown(node)} is not asked for.", fixes=tuple(released_names(form)))
+    return Told(form.shares.index(wanted))
 
 
 def released_measures(form: QuestionForm) -> tuple[Measure, ...]:
@@ -307,9 +322,16 @@ def released_text(form: QuestionForm, index: int) -> str:
 
 
 def released_names(form: QuestionForm) -> list[str]:
-    """All of them: aggregates, or conditions by their names."""
+    """All of them: aggregates, quantiles, or conditions by their names."""
+    if form.kind == "quantiles":
+        return [quantile_text(form.columns[0].name, share) for share in form.shares]
     named = [quoted_name(name) for name, _ in form.conditions]
     return named or [short_measure_text(each) for each in released_measures(form)]
+
+
+def quantile_text(column: str, share: float) -> str:
+    """A quantile in the short form."""
+    return f"median({name_text(column)})" if share == 0.5 else f"quantile({name_text(column)}, {share!r})"
 
 
 def tail_text(form: QuestionForm) -> str:

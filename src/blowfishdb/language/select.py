@@ -10,11 +10,11 @@ They are split off by words before the rest is parsed, so the rest is plain SQL.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
-from itertools import pairwise
+from itertools import chain, combinations, pairwise, product
 from typing import NoReturn, final
 
 from sqlglot import Token, TokenType, exp
@@ -38,17 +38,19 @@ from blowfishdb.core.questions.conditions import Conditions
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
 from blowfishdb.core.questions.numbers import Constant, Number, Told
 from blowfishdb.language.aggregates import (
+    NotAlone,
     Released,
+    ReleasedQuantiles,
     SelectContext,
-    aggregate,
     aggregate_text,
+    is_count,
     is_key,
     key,
     key_text,
+    measure_in,
     measure_text,
     quantiles,
     refuse_clauses,
-    refuse_quantile,
     refuse_shape,
     refuse_statement,
 )
@@ -235,10 +237,18 @@ def _answered(tree: exp.Expr, source: SelectContext) -> str | None:
     """A statement as it is written, if it is answered; None if not."""
     try:
         written = tree.sql(TypedSql, comments=False)
+    except (SqlglotError, ValueError):
+        return None
+    return written if _answered_text(written, source) else None
+
+
+def _answered_text(written: str, source: SelectContext) -> bool:
+    """Whether a statement is answered."""
+    try:
         parse_select(written, source.domain, dataset=source.dataset)
     except (BlowfishError, SqlglotError, ValueError):
-        return None
-    return written
+        return False
+    return True
 
 
 def _sized(form: QuestionForm, size: int | None, source: SelectContext) -> QuestionForm:
@@ -295,6 +305,9 @@ class _Select:
     source: SelectContext
 
     def form(self) -> QuestionForm:
+        subtotals = self._marginals()
+        if subtotals is not None:
+            return subtotals
         keys = self._keys()
         items = [item for item in self.tree.expressions if not is_key(item.unalias())]
         if not keys and any(is_key(item) for item in self._items):
@@ -325,12 +338,16 @@ class _Select:
         for item in self.tree.expressions:
             node = item.unalias()
             if is_key(node):
-                place = form.columns.index(key(node, self.source))
-                columns.append(group_column(item, place, form.columns[place], self.source.domain))
+                place = form.grouped.index(key(node, self.source))
+                columns.append(group_column(item, place, form.grouped[place], self.source.domain))
                 continue
-            counts = form.kind != "quantiles" and self._counts(released.number(node), released)
-            columns.append(number_column(item, numbers, form, counts=counts))
-            numbers += 1
+            asked = quantiles(node, self.source)
+            several = 1 if asked is None else len(asked.shares)
+            counts = form.kind == "marginals"
+            if form.kind not in ("quantiles", "marginals"):
+                counts = self._counts(released.number(node), released)
+            columns.append(number_column(item, numbers, several, counts=counts))
+            numbers += several
         return tuple(columns)
 
     def _counts(self, number: Number, released: Released) -> bool:
@@ -424,21 +441,44 @@ class _Select:
         return Arrangement(arrangement.show).showing(len(measures))
 
     def _quantile(self, items: list[exp.Expr], keys: list[ColumnForm]) -> QuestionForm | None:
-        """A question for quantiles, which stands alone; None where none is asked for."""
-        forms = [each for item in items if (each := quantiles(item.unalias(), self.source)) is not None]
-        if not forms:
+        """A question for quantiles of one column, in groups or not; None where none is asked for."""
+        if not any(quantiles(node, self.source) is not None for item in items for node in item.walk()):
             return None
-        if len(items) > 1:
-            apart = (
-                each if each is not None else aggregate(item.unalias(), self.source)
-                for item, each in ((item, quantiles(item.unalias(), self.source)) for item in items)
-            )
-            statements = tuple(dict.fromkeys(self._rewritten(form, keys) for form in apart))
-            raise self.source.refuse("One question at a time; each has a price of its own.", *statements)
-        if keys:
-            raise refuse_quantile(forms[0], list(map(key_text, keys)), self.source)
-        self._single(self._arrangement((), keys, Released(self.source, self._named)), ())
-        return forms[0]
+        self._check_selected(keys)
+        try:
+            released = ReleasedQuantiles(self.source, self._named)
+            show = tuple(each for item in items for each in released.shown(item))
+            arrangement = self._arrangement(show, keys, released)
+        except NotAlone as error:
+            raise self.source.refuse(str(error), *self._apart(items, keys)) from None
+        if not keys:
+            single = self._single(arrangement, ())
+            arrangement = replace(single, show=arrangement.show)
+        return QuestionForm(
+            "quantiles",
+            (released.column,),
+            self.source.where,
+            shares=tuple(released.shares),
+            by=tuple(keys),
+            arrangement=arrangement.showing(len(released.shares)),
+        )
+
+    def _apart(self, items: list[exp.Expr], keys: list[ColumnForm]) -> list[str]:
+        """What is asked for beside each other as statements of their own, one for each column."""
+        nodes = [node for item in items for node in item.walk()]
+        forms = [form for node in nodes if (form := quantiles(node, self.source)) is not None]
+        apart = []
+        for columns in dict.fromkeys(form.columns for form in forms):
+            alike = [form for form in forms if form.columns == columns]
+            shares = dict.fromkeys(share for form in alike for share in form.shares)
+            apart.append(aggregate_text(replace(alike[0], shares=tuple(shares))))
+        measures = dict.fromkeys(m for node in nodes if (m := measure_in(node, self.source)) is not None)
+        if measures:
+            apart.append(", ".join(map(measure_text, measures)))
+        written = list(map(key_text, keys))
+        tail = f" GROUP BY {', '.join(written)}" if written else ""
+        statements = [self.source.select(", ".join([*written, each]), tail) for each in apart]
+        return [each for each in statements if _answered_text(each, self.source)]
 
     # --- with GROUP BY ----------------------------------------------------------------------------
 
@@ -451,6 +491,29 @@ class _Select:
         if sums or extra or not group.expressions:
             raise self._subtotals(group)
         return [self._key(node) for node in group.expressions]
+
+    def _marginals(self) -> QuestionForm | None:
+        """``GROUP BY ROLLUP (a, b)``, ``CUBE``, ``GROUPING SETS`` of counts: tables with their subtotals.
+
+        None where there are none, or where they are of something else.
+        """
+        group, args = self.tree.args.get("group"), self.tree.args
+        sets = None if group is None else _grouping_sets(group)
+        items = [item for item in self._items if not is_key(item)]
+        plain = not any(args.get(clause) for clause in ("having", "limit", "offset"))
+        if sets is None or len(items) != 1 or not is_count(items[0]) or not plain:
+            return None
+        named = [[key(self._meant(node), self.source) for node in each] for each in sets]
+        columns = tuple(dict.fromkeys(column for each in named for column in each))
+        ordered = [self._meant(each.this) for each in getattr(args.get("order"), "expressions", ())]
+        known = {column.name for column in columns}
+        if len(known) < len(columns) or not columns or not all(map(is_key, ordered)):
+            return None
+        if any(each.args.get("desc") for each in getattr(args.get("order"), "expressions", ())):
+            return None
+        self._check_selected(list(columns))
+        tables = tuple(dict.fromkeys(tuple(dict.fromkeys(column.name for column in each)) for each in named))
+        return QuestionForm("marginals", columns, self.source.where, sets=tables)
 
     def _subtotals(self, group: exp.Expr) -> UnsupportedSql:
         """ROLLUP, CUBE, GROUPING SETS: the finest groups, and all rows, as statements of their own."""
@@ -505,7 +568,10 @@ class _Select:
     # --- how it is shown ---------------------------------------------------------------------------
 
     def _arrangement(
-        self, show: tuple[tuple[str, Number], ...], keys: list[ColumnForm], released: Released
+        self,
+        show: tuple[tuple[str, Number], ...],
+        keys: list[ColumnForm],
+        released: Released | ReleasedQuantiles,
     ) -> Arrangement:
         """HAVING, ORDER BY, LIMIT and OFFSET never reach the database: what is released is arranged."""
         args = self.tree.args
@@ -525,7 +591,9 @@ class _Select:
         order_keys = () if self._as_declared(ordered, keys) else tuple(ordered)
         return Arrangement(show, chosen, order_keys, *numbers)
 
-    def _order_key(self, node: exp.Expr, keys: list[ColumnForm], released: Released) -> OrderKey:
+    def _order_key(
+        self, node: exp.Expr, keys: list[ColumnForm], released: Released | ReleasedQuantiles
+    ) -> OrderKey:
         wanted, descending = self._meant(node.this), bool(node.args.get("desc"))
         if not is_key(wanted):
             return OrderKey(released.number(wanted), descending)
@@ -581,11 +649,44 @@ class _Select:
             self.source.counted(*map(key_text, keys)),
         )
 
-    def _rewritten(self, form: QuestionForm, keys: list[ColumnForm]) -> str:
-        """One of several aggregates as a statement of its own."""
-        if keys and form.kind == "count":
-            return self.source.counted(*map(key_text, keys))
-        return self.source.select(aggregate_text(form))
+
+def _grouping_sets(group: exp.Expr) -> list[list[exp.Expr]] | None:
+    """Which columns each table of a GROUP BY has; None where there is only one table."""
+    clauses: list[list[list[exp.Expr]]] = []
+    more = _subtotal_clauses(group)
+    behind = [each for each in more if not each.expressions]  # WITH ROLLUP is about all that stands before it
+    for node in behind or [*group.args.get("expressions", ()), *more]:
+        parts = [_listed(each) for each in (node.expressions or group.expressions)]
+        match node:
+            case exp.Rollup():
+                clauses.append([_joined(parts[:stop]) for stop in range(len(parts), -1, -1)])
+            case exp.Cube():
+                chosen = (
+                    subset for size in range(len(parts), -1, -1) for subset in combinations(parts, size)
+                )
+                clauses.append([_joined(subset) for subset in chosen])
+            case exp.GroupingSets():
+                clauses.append(parts)
+            case _:
+                clauses.append([[node]])
+    if all(len(clause) == 1 for clause in clauses) or group.args.get("totals") or group.args.get("all"):
+        return None
+    return [_joined(choice) for choice in product(*clauses)]
+
+
+def _joined(parts: Iterable[list[exp.Expr]]) -> list[exp.Expr]:
+    return list(chain.from_iterable(parts))
+
+
+def _subtotal_clauses(group: exp.Expr) -> list[exp.Expr]:
+    return [each for name in ("rollup", "cube", "grouping_sets") for each in group.args.get(name) or ()]
+
+
+def _listed(node: exp.Expr) -> list[exp.Expr]:
+    """``(a, b)``, ``(a)`` or ``a``."""
+    if isinstance(node, exp.Paren):
+        return [node.this]
+    return list(node.expressions) if isinstance(node, exp.Tuple) else [node]
 
 
 def _merged(keys: list[ColumnForm], more: ColumnForm) -> list[ColumnForm]:

@@ -20,7 +20,7 @@ from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.domain.attributes import Boolean, Integer, Real
 from blowfishdb.core.domain.dates import Date
 from blowfishdb.core.domain.domain import Domain
-from blowfishdb.core.questions.form import ColumnForm, QuestionForm
+from blowfishdb.core.questions.form import ColumnForm
 from blowfishdb.language.text import number_from
 
 Shown = Literal["whole", "large", "number", "text", "date", "moment", "truth", "count", "numbers"]
@@ -57,6 +57,8 @@ class Selected:
     number: int | None = None
     values: tuple[Any, ...] = ()
     """Of a group: what it is called in each bin; None for missing values."""
+    count: int = 1
+    """Of numbers: how many stand in one list."""
 
 
 def output_name(item: exp.Expr) -> str:
@@ -110,11 +112,11 @@ def _group(name: str, kind: Shown, place: int, values: list[Any], bins: int) -> 
     return Selected(name, kind, place, None, (*values, *[None] * (bins - len(values))))
 
 
-def number_column(item: exp.Expr, place: int, form: QuestionForm, *, counts: bool) -> Selected:
-    """A number of the result: released, or computed from what is."""
+def number_column(item: exp.Expr, place: int, several: int, *, counts: bool) -> Selected:
+    """A number of the result, released or computed from what is; or a list of ``several``."""
     name = output_name(item)
-    if form.kind == "quantiles" and len(form.shares) > 1:
-        return Selected(name, "numbers", None, place)
+    if several > 1:
+        return Selected(name, "numbers", None, place, count=several)
     return Selected(name, "count" if counts else "number", None, place)
 
 

@@ -25,6 +25,7 @@ from blowfishdb.core.domain.values import moment, plain
 from blowfishdb.core.errors import InvalidBins, InvalidInput, InvalidQuestion
 from blowfishdb.core.questions.aggregates import MEASURES, SPREADS, Measure
 from blowfishdb.core.questions.clusters import USUAL_ITERATIONS
+from blowfishdb.core.questions.conditions import Sets, all_sets
 from blowfishdb.core.questions.form import KINDS, ColumnForm, QuestionForm
 from blowfishdb.language.arrangement import read_tail, short_measure_text, tail_of, tail_text
 from blowfishdb.language.condition import condition, condition_text, named_conditions
@@ -144,17 +145,37 @@ def question_text(form: QuestionForm) -> str:
     if form.kind in ("aggregates", "mean"):
         return _aggregates_text(form)
     name = "median" if form.kind == "quantiles" and form.shares == (0.5,) else form.kind
-    details = [f"{value_text(lo)}..{value_text(hi)}" for lo, hi in form.bounds]
+    details = [_bounds_text(each) for each in form.bounds]
     if name != "median":
         details += [value_text(share) for share in form.shares]
     details += [value_text(number) for number in (form.count, form.limit) if number is not None]
     details += [f"{name}={value_text(number)}" for name, number in _numbers(form)]
+    details += _sets_text(form)
     if len(form.columns) == 1:
         (column,) = form.columns
         parts = [name_text(column.name), *details, *_cut_text(column)]
     else:
         parts = [*map(column_text, form.columns), *details]
-    return f"{name}({', '.join(parts)}){_where_text(form)}{tail_text(form)}"
+    groups = f" by {', '.join(map(column_text, form.by))}" if form.by else ""
+    return f"{name}({', '.join(parts)}){groups}{_where_text(form)}{tail_text(form)}"
+
+
+def _bounds_text(bounds: tuple[Any, ...]) -> str:
+    """``0..9999``; of several columns ``(20..29, 0..9999)``."""
+    if isinstance(bounds[0], tuple):
+        return f"({', '.join(map(_bounds_text, bounds))})"
+    low, high = bounds
+    return f"{value_text(low)}..{value_text(high)}"
+
+
+def _sets_text(form: QuestionForm) -> list[str]:
+    """How many columns each table has, if there is one of all that many; else which."""
+    if not form.sets:
+        return []
+    ways = len(form.sets[0])
+    if form.sets == all_sets(tuple(column.name for column in form.columns), ways):
+        return [str(ways)]
+    return [f"[{', '.join(map(name_text, each))}]" for each in form.sets]
 
 
 def _where_text(form: QuestionForm) -> str:
@@ -226,7 +247,8 @@ def value_text(value: object) -> str:
     return written
 
 
-_NAMES = (*KINDS[:4], "median", *KINDS[4:-2], *SPREADS, "counts")
+_NAMES = (*KINDS[:4], "median", *KINDS[4:-3], *SPREADS, "counts", "marginals")
+_BY = ("cumulative", "ranges", "quantiles", "median")
 _CUTS = ("bins", "width", "edges", "groups")
 _NUMBERED = ("k", "iterations")
 _SHAPES = {
@@ -235,15 +257,17 @@ _SHAPES = {
     "top": "{column}, 3",
     "above": "{column}, 100",
     "clusters": "{column}, k=4",
+    "marginals": "{column}, 1",
     "count": "",
     "counts": "{column} = {low}",
 }
-_ANY_COLUMN = ("histogram", "top", "above", "count", "counts")
+_ANY_COLUMN = ("histogram", "top", "above", "count", "counts", "marginals")
 _AFTER_COLUMN = {
     "ranges": "ranges such as 0..9999",
     "quantiles": "shares such as 0.25, 0.5",
     "top": "the number of bins",
     "above": "the number of rows",
+    "marginals": "how many of them each table has",
 }
 
 
@@ -264,7 +288,8 @@ class _Arguments:
 
     columns: list[ColumnForm] = field(default_factory=list)
     plain: list[Any] = field(default_factory=list)
-    ranges: list[tuple[Any, Any]] = field(default_factory=list)
+    ranges: list[tuple[Any, ...]] = field(default_factory=list)
+    sets: list[tuple[str, ...]] = field(default_factory=list)
     cuts: dict[str, Any] = field(default_factory=dict)
     numbers: dict[str, Any] = field(default_factory=dict)
 
@@ -291,12 +316,13 @@ class _Reader:
         told = [(name, arguments)] if name in MEASURES else []
         while told and self.words.takes(","):
             told.append(self._next_measure())
-        groups, size = self._groups_of(name) if told else ((), None)
-        where, tail = self._rows_and_tail(name, in_groups=bool(told))
-        if len(told) > 1 or groups or name in SPREADS:
+        grouped = bool(told) or name in _BY
+        groups, size = self._groups_of(name) if grouped else ((), None)
+        where, tail = self._rows_and_tail(name, in_groups=grouped)
+        if len(told) > 1 or (told and groups) or name in SPREADS:
             form = aggregates_form(tuple(self._measure(*each) for each in told), groups, where, size)
             return read_tail(tail, form, self.domain)
-        form = self._form(name, arguments, where)
+        form = self._form(name, arguments, where, groups)
         if size is not None and name != "mean":
             raise InvalidQuestion(
                 "Groups of a size are said of means.", fixes=(_example("mean", self.domain),)
@@ -397,8 +423,35 @@ class _Reader:
             else:
                 name = column_name(word.text, self.domain, quoted=word.kind == "quoted")
                 arguments.columns.append(ColumnForm(name, **self._own_cuts(kind)))
+        elif kind == "ranges" and self.words.takes("("):
+            arguments.ranges.append(self._rectangle(kind))
+        elif kind == "marginals" and self.words.takes("["):
+            arguments.sets.append(self._set(kind))
         else:
             self._constant_argument(kind, arguments, self._value(kind))
+
+    def _rectangle(self, kind: str) -> tuple[Any, ...]:
+        """``(20..29, 0..9999)``: a range of each of several columns."""
+        pairs: list[tuple[Any, Any]] = []
+        while not self.words.takes(")"):
+            low = self._value(kind)
+            self._expect("..", kind)
+            pairs.append((low, self._value(kind)))
+            if self.words.next.text != ")" and not self.words.takes(","):
+                self._wrong(kind, "',' or ')'")
+        return tuple(pairs)
+
+    def _set(self, kind: str) -> tuple[str, ...]:
+        """``[age, region]``: the columns of one table."""
+        names: list[str] = []
+        while not self.words.takes("]"):
+            word = self.words.take()
+            if word.kind not in ("name", "quoted"):
+                self._wrong(kind, "a column")
+            names.append(column_name(word.text, self.domain, quoted=word.kind == "quoted"))
+            if self.words.next.text != "]" and not self.words.takes(","):
+                self._wrong(kind, "',' or ']'")
+        return tuple(names)
 
     def _constant_argument(self, kind: str, arguments: _Arguments, low: Any) -> None:
         if self.words.takes(".."):
@@ -504,7 +557,9 @@ class _Reader:
 
     # --- from what was said to a form -------------------------------------------------------------
 
-    def _form(self, name: str, arguments: _Arguments, where: Predicate) -> QuestionForm:
+    def _form(
+        self, name: str, arguments: _Arguments, where: Predicate, groups: tuple[ColumnForm, ...]
+    ) -> QuestionForm:
         kind = "quantiles" if name == "median" else name
         if not arguments.columns and kind != "count":
             raise InvalidQuestion(f"{name}(…) needs a column.", fixes=(_example(name, self.domain),))
@@ -520,15 +575,24 @@ class _Reader:
             shares=shares,
             count=arguments.plain[0] if kind == "top" else None,
             limit=arguments.plain[0] if kind == "above" else None,
+            by=groups,
+            sets=self._sets(arguments) if kind == "marginals" else (),
             **arguments.numbers,
         )
 
+    def _sets(self, arguments: _Arguments) -> Sets:
+        if arguments.sets:
+            return tuple(arguments.sets)
+        return all_sets(tuple(column.name for column in arguments.columns), arguments.plain[0])
+
     def _check_details(self, name: str, arguments: _Arguments) -> None:
         wanted = _AFTER_COLUMN.get(name)
-        given = arguments.ranges if name == "ranges" else arguments.plain
+        given: list[Any] = arguments.ranges if name == "ranges" else arguments.plain or arguments.sets
         stray = arguments.plain if name == "ranges" else arguments.ranges
         numbers = name == "ranges" or all(_is_number(value) for value in arguments.plain)
-        single = name not in ("top", "above") or len(given) == 1
+        single = name not in ("top", "above", "marginals") or len(arguments.plain or given) == 1
+        if name == "marginals" and arguments.sets:
+            single = not arguments.plain
         whole = name != "clusters" or "k" in arguments.numbers
         if bool(given) == bool(wanted) and not stray and numbers and single and whole:
             return

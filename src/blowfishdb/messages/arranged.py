@@ -28,6 +28,8 @@ def arranged(answer: Answer, form: QuestionForm, domain: Domain) -> Answer:
     arrangement, places = form.arrangement, form.places(domain)
     if not arrangement:
         return answer
+    if form.kind == "quantiles" and not form.by:
+        answer = replace(answer, measures=answer.labels[0])
     groups = answer.labels[:-1] if answer.measured_last else answer.labels
     count = len(answer.measures) or 1
     names = answer.measures or (_ROWS if form.kind in ("histogram", "cumulative", "count") else form.kind,)

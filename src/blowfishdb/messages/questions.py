@@ -179,8 +179,8 @@ def in_groups(request: Request, domain: Domain) -> Request:
 
 def in_usual_bins(request: Request, policy: Policy) -> Request:
     """Quantiles from the bins that the asker named, or from those that follow from the policy."""
-    (column,), (axis,) = request.form.columns, request.counts.axes
+    (column,), (axis, *groups) = request.form.columns, request.counts.axes
     if column.cut:
         return request
     usual = Axis(axis.column, axis.attribute, usual_bins(policy, axis.column))
-    return replace(request, question=replace(request.counts, axes=(usual,)))
+    return replace(request, question=replace(request.counts, axes=(usual, *groups)))

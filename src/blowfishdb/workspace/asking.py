@@ -16,12 +16,12 @@ from blowfishdb.core.budget import AnyEpsilon, Epsilon
 from blowfishdb.core.cancellation import Cancellation, Progress
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.domain.predicates import Everything, Predicate
-from blowfishdb.core.domain.values import Value
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.policy.codec import digest
 from blowfishdb.core.questions.aggregates import Measure
 from blowfishdb.core.questions.arrangement import Arrangement
 from blowfishdb.core.questions.clusters import USUAL_ITERATIONS
+from blowfishdb.core.questions.conditions import all_sets
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
 from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.questions import Request, Terms
@@ -67,10 +67,17 @@ class Columns:
         """How many rows fall into each bin or below it."""
         return self._asking(QuestionForm("cumulative", self._cut(bins, width, edges)))
 
-    def ranges(self, bounds: Iterable[tuple[Value, Value]]) -> Asking:
-        """How many rows have a value from ``lo`` to ``hi``, both included, for each pair."""
-        pairs = tuple((lo, hi) for lo, hi in bounds)
-        return self._asking(QuestionForm("ranges", self._cut(), bounds=pairs))
+    def marginals(self, ways: int = 2, bins: int | None = None, *, width: object = None) -> Asking:
+        """The histograms of every ``ways`` of these columns, in one release."""
+        columns = self._cut(bins, width)
+        return self._asking(QuestionForm("marginals", columns, sets=all_sets(self.names, ways)))
+
+    def ranges(self, bounds: Iterable[Sequence[Any]]) -> Asking:
+        """How many rows have a value from ``lo`` to ``hi``, both included, for each pair.
+
+        Of several columns each is a rectangle: a pair for every column, ``((20, 29), (0, 9_999))``.
+        """
+        return self._asking(QuestionForm("ranges", self._cut(), bounds=tuple(map(tuple, bounds))))
 
     def top(self, count: int, bins: int | None = None, *, width: object = None) -> Asking:
         """The fullest bins: none that is more than α short of its place, none missed by more than α."""
@@ -202,6 +209,35 @@ class Groups:
         """Several at once, in one release: ``aggregate(("mean", "salary"), "count")``."""
         asked = tuple(_measure(each) for each in measures)
         return self._asking(QuestionForm("aggregates", self.columns, measures=asked, group_size=group_size))
+
+    def cumulative(
+        self,
+        column: str,
+        bins: int | None = None,
+        *,
+        width: object = None,
+        edges: Sequence[object] | None = None,
+    ) -> Asking:
+        """How many rows of each group fall into each bin of a column or below it."""
+        starts = None if edges is None else tuple(edges)
+        cut = ColumnForm(column, bins, width, starts)
+        return self._asking(QuestionForm("cumulative", (cut,), by=self.columns))
+
+    def ranges(self, columns: str | Sequence[str], bounds: Iterable[Sequence[Any]]) -> Asking:
+        """How many rows of each group lie in each range of a column, or rectangle of several."""
+        named = tuple(map(ColumnForm, (columns,) if isinstance(columns, str) else columns))
+        return self._asking(QuestionForm("ranges", named, bounds=tuple(map(tuple, bounds)), by=self.columns))
+
+    def quantiles(
+        self, column: str, shares: Iterable[float], bins: int | None = None, *, width: object = None
+    ) -> Asking:
+        """The values of a column below which the given shares of each group lie; accuracy counts people."""
+        cut = ColumnForm(column, bins, width)
+        return self._asking(QuestionForm("quantiles", (cut,), shares=tuple(shares), by=self.columns))
+
+    def median(self, column: str, bins: int | None = None, *, width: object = None) -> Asking:
+        """The value in the middle of each group; accuracy counts people."""
+        return self.quantiles(column, [0.5], bins, width=width)
 
     def counts(self, conditions: Mapping[str, Predicate]) -> Asking:
         """How many rows of each group satisfy each condition, in one release; conditions may overlap."""

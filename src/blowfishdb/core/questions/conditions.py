@@ -1,23 +1,28 @@
-"""Any list of conditions as one question: how many rows each of them is true of, of all rows or in groups.
+"""Many counts as one question: of rows that satisfy each of several conditions, or of several tables.
 
 Conditions may overlap and be about several columns. Together they cut the columns into cells, and each is a
-sum of some of them: one linear question over those cells, planned and paid as a whole.
+sum of some of them: one linear question over those cells, planned and paid as a whole. So are the histograms
+of several sets of columns, each summed over the other columns: all two-way tables of five columns, or a table
+with its subtotals and its total.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, field
 from typing import Final, final
 
 import numpy as np
 
+from blowfishdb.core.arrays import whole
 from blowfishdb.core.domain.bins import Bins, common_bins, whole_bin
 from blowfishdb.core.domain.domain import Axis, Domain
 from blowfishdb.core.domain.predicates import Predicate
 from blowfishdb.core.errors import InvalidWorkload, TooLarge
 from blowfishdb.core.policy.codec import plain, plain_condition
 from blowfishdb.core.questions.kinds import Kind, Reading, Release, counted_reading
+from blowfishdb.core.workloads import Marginals as MarginalRows
 from blowfishdb.core.workloads import Matrix, Workload
 
 Conditions = tuple[tuple[str, Predicate], ...]
@@ -98,3 +103,72 @@ def condition_axes(conditions: Conditions, groups: tuple[Axis, ...], domain: Dom
         name = next(keeping, domain.names[0])
         cut[name] = whole_bin(domain[name].size)
     return tuple(Axis(name, domain[name], bins) for name, bins in cut.items())
+
+
+# --- several tables ---------------------------------------------------------------------------------------
+
+Sets = tuple[tuple[str, ...], ...]
+"""Sets of columns, each with a histogram of its own; one without a column counts all rows."""
+
+_MOST_SETS: Final = 1_000
+_MOST_NUMBERS: Final = 1_000_000
+
+
+def all_sets(columns: tuple[str, ...], ways: int) -> Sets:
+    """Every set of so many of the columns."""
+    if not 0 <= whole(ways, "The number of columns in each table", InvalidWorkload) <= len(columns):
+        raise InvalidWorkload(f"A table of {ways} columns is not made of {len(columns)}.")
+    return tuple(itertools.combinations(columns, ways))
+
+
+@final
+@dataclass(frozen=True)
+class Marginals(Kind):
+    """How many rows are in each bin of each set of columns."""
+
+    sets: Sets
+    name: str = field(default="marginals", init=False)
+
+    def __post_init__(self) -> None:
+        distinct = {frozenset(each) for each in self.sets}
+        if not self.sets or len(distinct) < len(self.sets):
+            raise InvalidWorkload("Marginals are of one or more different sets of columns.")
+        if len(self.sets) > _MOST_SETS:
+            raise TooLarge(f"At most {_MOST_SETS:,} sets of columns are one question.")
+
+    @property
+    def title(self) -> str:
+        ways = {len(each) for each in self.sets}
+        same = f"{ways.pop()}-way " if len(ways) == 1 else ""
+        return f"{len(self.sets):,} {same}marginal{'' if len(self.sets) == 1 else 's'}"
+
+    def of(self, axes: tuple[Axis, ...]) -> tuple[str, ...]:
+        return ("group",)
+
+    def workload(self, axes: tuple[Axis, ...]) -> Workload:
+        places = {axis.column: at for at, axis in enumerate(axes)}
+        stray = [name for each in self.sets for name in each if name not in places]
+        if stray:
+            raise InvalidWorkload(f"'{stray[0]}' is not one of the columns of these marginals.")
+        rows = MarginalRows(
+            tuple(axis.bins.count for axis in axes), [[places[name] for name in each] for each in self.sets]
+        )
+        if rows.count > _MOST_NUMBERS:
+            raise TooLarge(
+                f"These marginals are {rows.count:,} numbers; at most {_MOST_NUMBERS:,} are one question.",
+                fixes=("wider bins, or fewer columns",),
+            )
+        return rows
+
+    def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
+        told = itertools.chain.from_iterable(_names(each, axes) for each in self.sets)
+        return counted_reading(release, (tuple(told),))
+
+    def identity(self) -> list[object]:
+        return [self.name, [sorted(each) for each in self.sets]]
+
+
+def _names(columns: tuple[str, ...], axes: tuple[Axis, ...]) -> list[str]:
+    """The groups of one set of columns in words, in the order of their counts."""
+    named = [[f"{axis.column} {label}" for label in axis.labels()] for axis in axes if axis.column in columns]
+    return [", ".join(parts) or "all rows" for parts in itertools.product(*named)]

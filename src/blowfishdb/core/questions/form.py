@@ -23,7 +23,7 @@ from blowfishdb.core.questions import kinds as questions
 from blowfishdb.core.questions.aggregates import AggregateQuestion, Measure
 from blowfishdb.core.questions.arrangement import Arrangement, places_along
 from blowfishdb.core.questions.clusters import USUAL_ITERATIONS, ClusterQuestion, cluster_axes
-from blowfishdb.core.questions.conditions import Conditions, Counts, condition_axes
+from blowfishdb.core.questions.conditions import Conditions, Counts, Marginals, Sets, condition_axes
 from blowfishdb.core.questions.kinds import Kind, Question
 
 KINDS = (
@@ -39,6 +39,7 @@ KINDS = (
     "clusters",
     "aggregates",
     "counts",
+    "marginals",
 )
 """The forms of question, in the order in which they are offered."""
 
@@ -50,8 +51,16 @@ _DETAILS = {
     "clusters": "k",
     "aggregates": "measures",
     "counts": "conditions",
+    "marginals": "sets",
 }
-_ALSO = {"clusters": "iterations", "aggregates": "group_size", "mean": "group_size"}
+_ALSO = {
+    "clusters": "iterations",
+    "aggregates": "group_size",
+    "mean": "group_size",
+    "cumulative": "by",
+    "ranges": "by",
+    "quantiles": "by",
+}
 _FIELDS = (
     "kind",
     "columns",
@@ -65,6 +74,8 @@ _FIELDS = (
     "measures",
     "group_size",
     "conditions",
+    "by",
+    "sets",
     "arrangement",
 )
 _UNCUT = ("count", "sum", "mean", "ranges", "clusters")  # these need no bins
@@ -74,7 +85,7 @@ _LISTED = (
     "aggregates",
     "counts",
 )  # these are lists of groups, in an order of one's own
-_SHOWN = (*_LISTED, "count", "sum", "mean")  # others are computed from these
+_SHOWN = (*_LISTED, "count", "sum", "mean", "quantiles")  # others are computed from these
 
 
 AnyQuestion = Question | ClusterQuestion | AggregateQuestion
@@ -156,7 +167,8 @@ class QuestionForm:
     kind: str
     columns: tuple[ColumnForm, ...]
     where: Predicate = field(default_factory=Everything)
-    bounds: tuple[tuple[Any, Any], ...] = ()
+    bounds: tuple[tuple[Any, ...], ...] = ()
+    """Of ranges: a pair of ends; of several columns a pair for each."""
     shares: tuple[float, ...] = ()
     count: int | None = None
     limit: float | None = None
@@ -169,6 +181,10 @@ class QuestionForm:
     """How many rows a group has at least for which the error of a mean is promised."""
     conditions: Conditions = ()
     """Of counts: which rows, by name; the columns are those by which rows are grouped."""
+    by: tuple[ColumnForm, ...] = ()
+    """Of cumulative counts, ranges and quantiles: the columns by which rows are grouped."""
+    sets: Sets = ()
+    """Of marginals: which of the columns are in each table."""
     arrangement: Arrangement = field(default_factory=Arrangement)
     """How the answer is shown. It is no part of the question: all of it is asked and released."""
 
@@ -186,7 +202,7 @@ class QuestionForm:
     def _check_arrangement(self) -> None:
         """What is shown follows from what is released, and an order is one of groups."""
         arrangement = self.arrangement
-        listed = self.kind in _LISTED and bool(self.columns)
+        listed = (self.kind in _LISTED and bool(self.columns)) or self.quantiles_by_group
         if (arrangement.order or arrangement.chooses) and not listed:
             raise InvalidWorkload(
                 f"A question for {self.kind} has no groups to order or to leave out.",
@@ -194,12 +210,22 @@ class QuestionForm:
             )
         if arrangement.show and self.kind not in _SHOWN:
             raise InvalidWorkload(f"Nothing is computed from an answer to a question for {self.kind}.")
-        arrangement.check([column.name for column in self.columns], self.released)
+        arrangement.check([column.name for column in self.grouped], self.released)
+
+    @property
+    def grouped(self) -> tuple[ColumnForm, ...]:
+        """The columns by which rows are grouped."""
+        return self.by if self.kind == "quantiles" else (*self.columns, *self.by)
+
+    @property
+    def quantiles_by_group(self) -> bool:
+        """Whether it asks for quantiles of each group."""
+        return self.kind == "quantiles" and bool(self.by)
 
     @property
     def released(self) -> int:
         """How many numbers are released of every group."""
-        return len(self.measures) or len(self.conditions) or 1
+        return len(self.measures) or len(self.conditions) or len(self.shares) or 1
 
     @property
     def whole(self) -> QuestionForm:
@@ -211,14 +237,14 @@ class QuestionForm:
         wanted = {key.by for key in self.arrangement.order}
         return {
             column.name: places_along(column.axis(domain), tuple(column.groups or ()))
-            for column in self.columns
+            for column in (*self.columns, *self.by)
             if column.name in wanted
         }
 
     def _check_details(self) -> None:
         """Every detail that the kind needs, and no other."""
         wanted = _DETAILS.get(self.kind)
-        details = (*_DETAILS.values(), "iterations", "group_size")
+        details = (*_DETAILS.values(), "iterations", "group_size", "by")
         for name in details:
             value = getattr(self, name)
             present = value is not None and value != ()
@@ -235,7 +261,12 @@ class QuestionForm:
         if not isinstance(self.where, Predicate):
             raise InvalidInput("A question is about the rows that satisfy a condition.")
         object.__setattr__(self, "columns", tuple(columns))
-        object.__setattr__(self, "bounds", tuple(map(_pair, bounds)))
+        object.__setattr__(self, "by", tuple(self.by))
+        if not all(isinstance(column, ColumnForm) for column in self.by):
+            raise InvalidInput("Rows are grouped by columns.", fixes=("ColumnForm('region')",))
+        object.__setattr__(self, "sets", tuple(map(_set, self.sets)))
+        ends = _pair if len(columns) == 1 else _pairs(len(columns))
+        object.__setattr__(self, "bounds", tuple(map(ends, bounds)))
         object.__setattr__(self, "shares", tuple(map(_share, shares)))
         object.__setattr__(self, "measures", tuple(self.measures))
         if not all(isinstance(each, Measure) for each in self.measures):
@@ -278,17 +309,19 @@ class QuestionForm:
             groups = tuple(column.axis(domain) for column in self.columns)
             axes = condition_axes(self.conditions, groups, domain)
             return Question(Counts(self.conditions, groups), axes, self.where)
+        by, named = (tuple(column.name for column in listed) for listed in (self.by, self.columns))
         kinds: dict[str, Callable[[], Kind]] = {
             "histogram": questions.Histogram,
-            "cumulative": questions.Cumulative,
-            "ranges": lambda: questions.Ranges(self.bounds),
-            "quantiles": lambda: questions.Quantiles(self.shares),
+            "cumulative": lambda: questions.Cumulative(by),
+            "ranges": lambda: questions.Ranges(self.bounds, named if len(named) > 1 else (), by),
+            "quantiles": lambda: questions.Quantiles(self.shares, by, named[0] if by and named else ""),
+            "marginals": lambda: Marginals(self.sets),
             "sum": lambda: questions.Sum(rows),
             "mean": lambda: questions.Sum(rows, mean=True),
             "top": lambda: questions.Top(self.count or 0),
             "above": lambda: questions.Above(0.0 if self.limit is None else self.limit),
         }
-        axes = tuple(column.axis(domain) for column in self.columns)
+        axes = tuple(column.axis(domain) for column in (*self.columns, *self.by))
         return Question(kinds[self.kind](), axes, self.where)
 
     def check(self, domain: Domain) -> None:
@@ -333,7 +366,7 @@ class QuestionForm:
         if not isinstance(self.where, Everything):
             fields["where"] = plain_condition(self.where)
         if self.bounds:
-            fields["bounds"] = [[plain_value(lo), plain_value(hi)] for lo, hi in self.bounds]
+            fields["bounds"] = [_plain_bounds(each) for each in self.bounds]
         if self.shares:
             fields["shares"] = list(self.shares)
         if self.count is not None:
@@ -348,6 +381,10 @@ class QuestionForm:
             fields |= {"k": plain_value(self.k), "iterations": plain_value(self.iterations)}
         if self.conditions:
             fields["conditions"] = {name: plain_condition(each) for name, each in self.conditions}
+        if self.by:
+            fields["by"] = [column.to_plain() for column in self.by]
+        if self.sets:
+            fields["sets"] = [list(each) for each in self.sets]
         if self.arrangement:
             fields["arrangement"] = self.arrangement.to_plain()
         return fields
@@ -361,9 +398,7 @@ class QuestionForm:
             kind=fields.get("kind", ""),
             columns=tuple(ColumnForm.from_plain(c) for c in _list(fields.get("columns", []), "columns")),
             where=Everything() if where is None else condition_from(where),
-            bounds=tuple(
-                tuple(_values(pair, "bounds")) for pair in _list(fields.get("bounds", []), "bounds")
-            ),
+            bounds=tuple(_bounds_from(each) for each in _list(fields.get("bounds", []), "bounds")),
             shares=tuple(_list(fields.get("shares", []), "shares")),
             count=fields.get("count"),
             limit=fields.get("limit"),
@@ -372,6 +407,8 @@ class QuestionForm:
             measures=tuple(map(Measure.from_plain, _list(fields.get("measures", []), "measures"))),
             group_size=fields.get("group_size"),
             conditions=_conditions(fields.get("conditions") or {}),
+            by=tuple(ColumnForm.from_plain(c) for c in _list(fields.get("by") or [], "by")),
+            sets=tuple(tuple(_list(each, "sets")) for each in _list(fields.get("sets") or [], "sets")),
             arrangement=Arrangement.from_plain(fields.get("arrangement") or {}),
         )
 
@@ -417,9 +454,41 @@ def _groups(groups: object) -> dict[str, tuple[Any, ...]]:
     return named
 
 
+def _plain_bounds(bounds: tuple[Any, ...]) -> list[Any]:
+    return [_plain_bounds(each) if isinstance(each, tuple) else plain_value(each) for each in bounds]
+
+
+def _bounds_from(stored: object) -> tuple[Any, ...]:
+    listed = _list(stored, "bounds")
+    return tuple(_values(each, "bounds") if isinstance(each, list) else value_from(each) for each in listed)
+
+
+def _pairs(columns: int) -> Callable[[object], tuple[Any, ...]]:
+    """Reads the ends of a rectangle: a pair for each of so many columns."""
+
+    def read(stored: object) -> tuple[Any, ...]:
+        if isinstance(stored, str) or not isinstance(stored, Sequence) or len(stored) != columns:
+            raise InvalidInput(
+                f"Bounds of {columns} columns are a pair for each of them.", fixes=("((20, 29), (0, 9_999))",)
+            )
+        return tuple(map(_pair, stored))
+
+    return read
+
+
+def _set(stored: object) -> tuple[str, ...]:
+    if isinstance(stored, str) or not isinstance(stored, Sequence):
+        raise InvalidInput("A marginal is of a list of columns.", fixes=("[['age', 'region'], ['age']]",))
+    if not all(isinstance(name, str) for name in stored):
+        raise InvalidInput("A column is named by a text.")
+    return tuple(stored)
+
+
 def _pair(stored: object) -> tuple[Any, Any]:
     if isinstance(stored, str) or not isinstance(stored, Sequence) or len(stored) != 2:
         raise InvalidInput("Bounds are pairs: the lowest and the highest value of each range.")
+    if any(isinstance(end, list | tuple) for end in stored):
+        raise InvalidInput("Bounds of one column are pairs of values.", fixes=("[(0, 9_999)]",))
     return stored[0], stored[1]
 
 

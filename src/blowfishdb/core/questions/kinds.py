@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import final
+from typing import Any, Final, final
 
 import numpy as np
 
 from blowfishdb.core.accuracy import Accuracy
-from blowfishdb.core.arrays import BoolArray, FloatArray, whole
+from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray, whole
 from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.domain.bins import Bins, whole_bin
 from blowfishdb.core.domain.domain import Axis
@@ -29,8 +29,10 @@ from blowfishdb.core.questions import readings
 from blowfishdb.core.questions.readings import sentence, significant, tidy_counts, tidy_cumulative
 from blowfishdb.core.workloads import Cumulative as CumulativeRows
 from blowfishdb.core.workloads import Histogram as HistogramRows
-from blowfishdb.core.workloads import Product, ValueSum, Workload
+from blowfishdb.core.workloads import Product, Rectangles, ValueSum, Workload
 from blowfishdb.core.workloads import Ranges as RangeRows
+
+_ONE_ROW: Final = 0.5  # less is none
 
 
 @final
@@ -75,6 +77,8 @@ class Kind(ABC):
     columns: int | None = None
     binned: bool = True
     """Whether the answer is about bins that the asker chose."""
+    by: tuple[str, ...] = ()
+    """The columns by which rows are grouped: the same is asked of the rows of every group."""
 
     @property
     def title(self) -> str:
@@ -187,53 +191,104 @@ class Count(Kind):
 class Cumulative(Kind):
     """How many rows are in each bin or below it."""
 
+    by: tuple[str, ...] = ()
     name: str = field(default="cumulative", init=False)
     needs_order: bool = field(default=True, init=False)
 
     def workload(self, axes: tuple[Axis, ...]) -> Workload:
-        return _product([_prefixes(axis) for axis in axes])
+        return _product([_counted_along(axis, self.by) for axis in axes])
 
     def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
-        labels = tuple(axis.ends() for axis in axes)
-        if len(axes) > 1 or not release.one_curve:
+        labels = tuple(axis.labels() if axis.column in self.by else axis.ends() for axis in axes)
+        if len(axes) - len(self.by) > 1 or not release.one_curve:
             return counted_reading(release, labels)
-        return _increasing(release, labels)
+        lines = _lines(release, axes, self.by)
+        curves = [_increasing(line, ()) for line in lines]
+        each = [_in_place([part(curve) for curve in curves], axes, self.by) for part in _PARTS]
+        return Reading(labels, *each)
+
+    def identity(self) -> list[object]:
+        return [self.name, *([sorted(self.by)] if self.by else [])]
 
 
 @final
 @dataclass(frozen=True)
 class Ranges(Kind):
-    """How many rows have a value from one to another, both included."""
+    """How many rows have a value from one to another, both included.
 
-    bounds: tuple[tuple[Value, Value], ...]
+    Of several columns a range is a rectangle: a pair of ends for each of the columns ``along``, in their
+    order.
+    """
+
+    bounds: tuple[tuple[Any, ...], ...]
+    along: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
     name: str = field(default="ranges", init=False)
     needs_order: bool = field(default=True, init=False)
-    columns: int | None = field(default=1, init=False)
     binned: bool = field(default=False, init=False)
 
     @property
     def title(self) -> str:
+        if len(self.along) > 1:
+            return f"{len(self.bounds):,} rectangles" if len(self.bounds) > 1 else "a rectangle"
         return f"{len(self.bounds):,} ranges" if len(self.bounds) > 1 else "a range"
 
+    @property
+    def _boxes(self) -> tuple[tuple[tuple[Value, Value], ...], ...]:
+        """A pair of ends for each column, also where there is one."""
+        return self.bounds if len(self.along) > 1 else tuple((pair,) for pair in self.bounds)
+
     def workload(self, axes: tuple[Axis, ...]) -> Workload:
-        (axis,) = axes
         if not self.bounds:
             raise InvalidWorkload("Ranges need at least one pair of bounds.", fixes=("[(0, 9_999)]",))
-        ends = np.array([axis.attribute.cells_between(*pair) for pair in self.bounds])
+        ends = {axis.column: self._cells(axis) for axis in axes if axis.column not in self.by}
+        if len(axes) == 1:
+            (cut,) = ends.values()
+            return RangeRows(axes[0].bins.count, cut[:, 0], cut[:, 1])
+        groups = [axis.bins.count for axis in axes if axis.column in self.by]
+        group, box = np.divmod(np.arange(math.prod(groups) * len(self.bounds)), len(self.bounds))
+        within = iter(np.unravel_index(group, groups) if groups else ())
+        corners = []
+        for axis in axes:
+            if axis.column in self.by:
+                at = next(within)
+                corners.append((at, at))
+            else:
+                corners.append((ends[axis.column][box, 0], ends[axis.column][box, 1]))
+        shape = tuple(axis.bins.count for axis in axes)
+        lows, highs = (np.column_stack([both[side] for both in corners]) for side in (0, 1))
+        return Rectangles(shape, lows, highs)
+
+    def _cells(self, axis: Axis) -> IntArray:
+        """The bins from which to which each range goes along one column."""
+        place = self.along.index(axis.column) if len(self.along) > 1 else 0
+        ends = np.array([axis.attribute.cells_between(*box[place]) for box in self._boxes])
         cut = axis.bins.assign(ends)
         aligned = (axis.bins.first(cut[:, 0]) == ends[:, 0]) & (axis.bins.last(cut[:, 1]) == ends[:, 1])
         if not aligned.all():
             raise InvalidWorkload("A range ends inside a bin.", fixes=("leave out the bins",))
-        return RangeRows(axis.bins.count, cut[:, 0], cut[:, 1])
+        return cut
+
+    def of(self, axes: tuple[Axis, ...]) -> tuple[str, ...]:
+        groups = (axis.column for axis in axes if axis.column in self.by)
+        named = self.along or tuple(axis.column for axis in axes if axis.column not in self.by)
+        return (*groups, " and ".join(named))
 
     def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
-        (axis,) = axes
-        return counted_reading(
-            release, (tuple(f"{axis.show(lo)}–{axis.show(hi)}" for lo, hi in self.bounds),)
+        groups = (axis.labels() for axis in axes if axis.column in self.by)
+        known = {axis.column: axis for axis in axes if axis.column not in self.by}
+        along = [known[name] for name in self.along] if len(self.along) > 1 else list(known.values())
+        told = tuple(
+            ", ".join(f"{axis.show(lo)}–{axis.show(hi)}" for axis, (lo, hi) in zip(along, box, strict=True))
+            for box in self._boxes
         )
+        return counted_reading(release, (*groups, told))
 
     def identity(self) -> list[object]:
-        return [self.name, [[text(lo), text(hi)] for lo, hi in self.bounds]]
+        bounds = [[[text(lo), text(hi)] for lo, hi in box] for box in self._boxes]
+        if len(self.along) <= 1 and not self.by:
+            return [self.name, [pair for (pair,) in bounds]]
+        return [self.name, bounds, list(self.along), sorted(self.by)]
 
 
 @final
@@ -245,6 +300,9 @@ class Quantiles(Kind):
     """
 
     shares: tuple[float, ...]
+    by: tuple[str, ...] = ()
+    of_column: str = ""
+    """Whose they are, where they are told of groups."""
     name: str = field(default="quantiles", init=False)
     needs_order: bool = field(default=True, init=False)
     columns: int | None = field(default=1, init=False)
@@ -258,9 +316,29 @@ class Quantiles(Kind):
         named = ", ".join(f"{100 * share:g} %" for share in self.shares[:3])
         return "median" if self.shares == (0.5,) else f"quantiles {named}{' …' * (len(self.shares) > 3)}"
 
+    @property
+    def told(self) -> tuple[str, ...]:
+        if not self.by:
+            return ()
+        words = (f"{100 * share:g} % quantile" for share in self.shares)
+        return tuple(
+            f"{'median' if share == 0.5 else word} of {self.of_column}"
+            for share, word in zip(self.shares, words, strict=True)
+        )
+
+    def of(self, axes: tuple[Axis, ...]) -> tuple[str, ...]:
+        if not self.by:
+            return tuple(axis.column for axis in axes)
+        groups = (axis.column for axis in axes if axis.column in self.by)
+        return (*groups, *(("measure",) if len(self.shares) > 1 else ()))
+
     def workload(self, axes: tuple[Axis, ...]) -> Workload:
-        readings.in_units(axes[0].attribute.lower(0))  # refused before the counts are read and paid for
-        return _prefixes(axes[0])
+        readings.in_units(self._values(axes).attribute.lower(0))  # refused before anything is paid for
+        return _product([_counted_along(axis, self.by) for axis in axes])
+
+    def _values(self, axes: tuple[Axis, ...]) -> Axis:
+        """The column whose quantiles they are."""
+        return next(axis for axis in axes if axis.column not in self.by)
 
     def told_by_counts(self, axes: tuple[Axis, ...]) -> bool:
         """They leave a quantile anywhere in its bin."""
@@ -272,6 +350,8 @@ class Quantiles(Kind):
 
     def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
         """Where the tidy curve reaches the share, between the bins at which the edges of its band do."""
+        if self.by:
+            return self._read_groups(release, axes)
         (axis,) = axes
         curve, labels = _increasing(release, ((),)), (tuple(f"{100 * share:g} %" for share in self.shares),)
         values = readings.middle(curve.values, self.shares, axis)
@@ -280,8 +360,38 @@ class Quantiles(Kind):
         low, high = readings.ends(curve.low, curve.high, self.shares, axis)
         return Reading(labels, values, low, high, (low == high) & bool(release.exact.all()))
 
+    def _read_groups(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
+        """The same of every group.
+
+        Where its interval is all that is declared there are too few rows to say, and where there are none
+        there is no quantile.
+        """
+        axis = self._values(axes)
+        lines = _lines(replace(release, simultaneous=True), axes, self.by)
+        told = [replace(self, by=()).read(line, (axis,)) for line in lines]
+        most = (line.values[-1] + (0.0 if line.exact[-1] else release.alpha or 0.0) for line in lines)
+        empty = [rows < _ONE_ROW for rows in most]
+        values, exact = (
+            np.concatenate(each) for each in zip(*((t.values, t.exact) for t in told), strict=True)
+        )
+        none = np.repeat(empty, len(self.shares))
+        groups = tuple(each.labels() for each in axes if each.column in self.by)
+        labels = (*groups, *((self.told,) if len(self.shares) > 1 else ()))
+        if release.alpha is None:
+            return Reading(labels, np.where(none, np.nan, values), None, None, exact & ~none)
+        lowest, highest = readings.declared_ends(axis)
+        low = np.where(none, lowest, np.concatenate([each.low for each in told if each.low is not None]))
+        high = np.where(none, highest, np.concatenate([each.high for each in told if each.high is not None]))
+        few = none | ((low <= lowest) & (high >= highest) & (lowest < highest))
+        return Reading(labels, np.where(few, np.nan, values), low, high, exact & ~few)
+
     def identity(self) -> list[object]:
-        return [self.name, list(self.shares), "intervals of whole bins"]
+        return [
+            self.name,
+            list(self.shares),
+            "intervals of whole bins",
+            *([sorted(self.by)] if self.by else []),
+        ]
 
 
 @final
@@ -481,9 +591,10 @@ class Question:
         names = [axis.column for axis in self.axes]
         if not names or len(set(names)) != len(names):
             raise InvalidWorkload("A question is about one or more different columns.")
-        if self.kind.columns not in (None, len(names)):
-            raise InvalidWorkload(f"A question for {self.kind.name} is about one column, not {len(names)}.")
-        if self.kind.needs_order and not all(axis.attribute.ordered for axis in self.axes):
+        asked = [axis for axis in self.axes if axis.column not in self.kind.by]
+        if self.kind.columns not in (None, len(asked)):
+            raise InvalidWorkload(f"A question for {self.kind.name} is about one column, not {len(asked)}.")
+        if self.kind.needs_order and not all(axis.attribute.ordered for axis in asked):
             raise InvalidWorkload(
                 f"A question for {self.kind.name} is about columns that have an order.",
                 fixes=("ask for a histogram", "declare the order of its values"),
@@ -504,14 +615,21 @@ class Question:
         where = "" if isinstance(self.where, Everything) else f" where {self.where}"
         if isinstance(self.kind, Count):
             return f"number of {self.kind.rows(self.axes)}{where}"
-        if self.kind.told:
+        by = [axis for axis in self.axes if axis.column in self.kind.by]
+        groups = f" by {' and '.join(map(_groups, by))}" if by else ""
+        if self.kind.told and not by:
             return f"{self.kind.title}{where}"
-        named = (_bins(axis) if self.kind.binned else axis.column for axis in self.axes)
-        return f"{self.kind.title} of {' and '.join(named)}{where}"
+        asked = (axis for axis in self.axes if axis.column not in self.kind.by)
+        named = (_bins(axis) if self.kind.binned else axis.column for axis in asked)
+        return f"{self.kind.title} of {' and '.join(named)}{groups}{where}"
 
 
 def _bins(axis: Axis) -> str:
     return f"{axis.column} ({axis.value_bins:,} bin{'' if axis.value_bins == 1 else 's'})"
+
+
+def _groups(axis: Axis) -> str:
+    return f"{axis.column} ({axis.bins.count:,} group{'' if axis.bins.count == 1 else 's'})"
 
 
 # --- readings that kinds share -------------------------------------------------------------------
@@ -527,6 +645,37 @@ def _prefixes(axis: Axis) -> Workload:
         return CumulativeRows(axis.bins.count)
     values = np.arange(axis.value_bins)
     return RangeRows(axis.bins.count, np.zeros_like(values), values)
+
+
+def _counted_along(axis: Axis, by: tuple[str, ...]) -> Workload:
+    """Every group by itself, and what lies at or below each end of the other columns."""
+    return HistogramRows(axis.bins.count) if axis.column in by else _prefixes(axis)
+
+
+def _lines(release: Release, axes: tuple[Axis, ...], by: tuple[str, ...]) -> list[Release]:
+    """The release of a question along one column, group by group."""
+    place = next(at for at, axis in enumerate(axes) if axis.column not in by)
+    shape = [axis.value_bins if at == place else axis.bins.count for at, axis in enumerate(axes)]
+    values = np.moveaxis(release.values.reshape(shape), place, -1).reshape(-1, shape[place])
+    exact = np.moveaxis(release.exact.reshape(shape), place, -1).reshape(-1, shape[place])
+    return [replace(release, values=line, exact=known) for line, known in zip(values, exact, strict=True)]
+
+
+_PARTS: Final[tuple[Callable[[Reading], Any], ...]] = (
+    lambda reading: reading.values,
+    lambda reading: reading.low,
+    lambda reading: reading.high,
+    lambda reading: reading.exact,
+)
+
+
+def _in_place(lines: Sequence[Any], axes: tuple[Axis, ...], by: tuple[str, ...]) -> Any:
+    """Lines of groups in the order of all axes again; None where there is nothing."""
+    if lines[0] is None:
+        return None
+    place = next(at for at, axis in enumerate(axes) if axis.column not in by)
+    groups = [axis.bins.count for axis in axes if axis.column in by]
+    return np.moveaxis(np.stack(lines).reshape(*groups, -1), -1, place).ravel()
 
 
 def counted_reading(release: Release, labels: tuple[tuple[str, ...], ...]) -> Reading:

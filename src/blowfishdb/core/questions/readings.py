@@ -77,6 +77,12 @@ def ends(
     return np.array(lowest), np.array(highest)
 
 
+def declared_ends(axis: Axis) -> tuple[float, float]:
+    """The lowest and the highest value that is declared of a column of numbers."""
+    attribute = axis.attribute
+    return in_units(attribute.lower(0)), in_units(attribute.upper(attribute.value_count - 1))
+
+
 def in_units(value: Value) -> float:
     """A value of a column of numbers; other columns have neither quantiles nor sums."""
     if isinstance(value, int | Fraction):

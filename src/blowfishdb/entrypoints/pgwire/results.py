@@ -6,12 +6,14 @@ intervals are not. Where there are too few rows to say anything, the value is NU
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, final
 
+from blowfishdb.core.arrays import FloatArray
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.questions.form import QuestionForm
 from blowfishdb.entrypoints.pgwire import protocol, types
@@ -100,45 +102,64 @@ def rows_of(
     answer: Answer, selected: Sequence[Selected], form: QuestionForm, domain: Domain, *, intervals: bool
 ) -> list[tuple[Any, ...]]:
     """The rows of a result."""
-    if form.kind == "quantiles":
-        return [_quantiles(answer, selected[0], intervals=intervals)]
-    groups = answer.groups
+    alone = form.kind == "quantiles" and not answer.measures
+    bins = _subtotals(form, domain) if form.kind == "marginals" else None
+    groups = [()] if alone else answer.groups
     count = len(answer.values) // len(groups) if groups else 1
-    values = answer.values.reshape(-1, count).tolist()
-    low, high = answer.band or (None, None)
-    lows = None if low is None else low.reshape(-1, count).tolist()
-    highs = None if high is None else high.reshape(-1, count).tolist()
-    places = [{} if each.group is None else _places(form, each.group, domain) for each in selected]
+    tables = [None if side is None else side.reshape(-1, count).tolist() for side in _sides(answer)]
+    places = [{} if each.group is None else _places(form, each.group, answer, domain) for each in selected]
     settled = _settled(answer)
     rows: list[tuple[Any, ...]] = []
     for at, group in enumerate(groups):
         row: list[Any] = []
-        for each, bins in zip(selected, places, strict=True):
+        for each, names in zip(selected, places, strict=True):
             if each.group is not None:
-                row.append(each.values[bins[group[each.group]]])
+                place = bins[at].get(each.group) if bins is not None else names[group]
+                row.append(None if place is None else each.values[place])
                 continue
-            assert each.number is not None
-            row.append(_number(values[at][each.number], each.shown))
-            if intervals:
-                row.append(_end(None if lows is None else lows[at][each.number]))
-                row.append(_end(None if highs is None else highs[at][each.number]))
+            told = [None if table is None else table[at] for table in tables]
+            row += _told(told if intervals else told[:1], each)
         rows.append((*row, settled) if intervals else tuple(row))
     return rows
 
 
-def _quantiles(answer: Answer, selected: Selected, *, intervals: bool) -> tuple[Any, ...]:
-    low, high = answer.band or (None, None)
-    sides: list[Any] = [answer.values.tolist()]
-    if intervals:
-        sides += [None if side is None else side.tolist() for side in (low, high)]
-    if selected.shown != "numbers":
-        sides = [None if side is None else _end(side[0]) for side in sides]
-    return (*sides, _settled(answer)) if intervals else tuple(sides)
+def _sides(answer: Answer) -> tuple[FloatArray | None, ...]:
+    return (answer.values, *(answer.band or (None, None)))
 
 
-def _places(form: QuestionForm, group: int, domain: Domain) -> dict[str, int]:
-    """Which bin a label stands for."""
-    return {label: at for at, label in enumerate(form.columns[group].axis(domain).labels())}
+def _told(sides: list[Any], each: Selected) -> list[Any]:
+    """A number and the ends of its interval, or lists of them."""
+    assert each.number is not None
+    if each.shown == "numbers":
+        among = slice(each.number, each.number + each.count)
+        return [None if side is None else [_end(value) for value in side[among]] for side in sides]
+    value, *ends = (None if side is None else side[each.number] for side in sides)
+    return [None if value is None else _number(value, each.shown), *map(_end, ends)]
+
+
+def _places(form: QuestionForm, group: int, answer: Answer, domain: Domain) -> dict[tuple[str, ...], int]:
+    """Which bin of a column every group is in; answers list columns in the order of the declaration."""
+    column = form.grouped[group]
+    if form.kind == "marginals":
+        return {}
+    bins = {label: at for at, label in enumerate(column.axis(domain).labels())}
+    place = answer.axes.index(column.name)
+    return {each: bins[each[place]] for each in answer.groups}
+
+
+def _subtotals(form: QuestionForm, domain: Domain) -> list[dict[int, int]]:
+    """Of every number of marginals which bin of which column it is of; all rows of those that are not
+    there."""
+    places = {column.name: at for at, column in enumerate(form.columns)}
+    numbers: list[dict[int, int]] = []
+    for each in form.sets:
+        names = sorted(each, key=domain.names.index)
+        counts = (range(form.columns[places[name]].axis(domain).bins.count) for name in names)
+        numbers += [
+            dict(zip((places[name] for name in names), cells, strict=True))
+            for cells in itertools.product(*counts)
+        ]
+    return numbers
 
 
 def _number(value: float, shown: Shown) -> int | float | None:
