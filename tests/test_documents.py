@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 
 import blowfishdb as bf
+from blowfishdb.core.policy import codec
 from blowfishdb.entrypoints.demo_data import write_salaries
+from blowfishdb.workspace.embedded import Workspace
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -69,6 +72,21 @@ def test_the_example_of_a_changed_policy_runs(tmp_path: Path) -> None:
         names = {"salaries": salaries, "within_1000": within}
         example = doctest.DocTestParser().get_doctest(block.group(1), names, "changing-a-policy", None, 0)
         assert doctest.DocTestRunner().run(example).failed == 0
+
+
+def test_the_python_of_several_tables_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "tables.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
+        exec(block, names)  # the documentation is ours
+    workspace = names["ws"]
+    assert isinstance(workspace, Workspace)
+    assert [table.name for table in workspace["shop"].tables] == ["people", "orders"]
+    said = yaml.safe_load("".join(re.findall(r"```yaml\n(.*?)```", page, flags=re.DOTALL)))
+    assert bf.Tables.from_plain(said["tables"]) == workspace._records["shop"].tables.declared  # type: ignore[union-attr]
+    assert codec.domain(said["domain"]) == workspace["shop"].schema
+    workspace.close()
 
 
 def test_ci_runs_what_contributors_run() -> None:

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from blowfishdb.core.domain.conditions import col as col
     from blowfishdb.core.domain.dates import Date as Date
     from blowfishdb.core.domain.domain import Domain as Domain
+    from blowfishdb.core.domain.tables import Child as Child
+    from blowfishdb.core.domain.tables import Lookup as Lookup
+    from blowfishdb.core.domain.tables import People as People
+    from blowfishdb.core.domain.tables import Tables as Tables
     from blowfishdb.core.lower_bound import lower_bound as lower_bound
     from blowfishdb.core.policy.policy import Policy as Policy
     from blowfishdb.language.known import read_graph as read_graph
@@ -56,6 +60,10 @@ _HOMES: dict[str, tuple[str, str | None]] = {
     "Date": ("blowfishdb.core.domain.dates", "Date"),
     "Boolean": ("blowfishdb.core.domain.attributes", "Boolean"),
     "Domain": ("blowfishdb.core.domain.domain", "Domain"),
+    "Tables": ("blowfishdb.core.domain.tables", "Tables"),
+    "People": ("blowfishdb.core.domain.tables", "People"),
+    "Child": ("blowfishdb.core.domain.tables", "Child"),
+    "Lookup": ("blowfishdb.core.domain.tables", "Lookup"),
     "Constraints": ("blowfishdb.core.constraints", "Constraints"),
     "Policy": ("blowfishdb.core.policy.policy", "Policy"),
     "col": ("blowfishdb.core.domain.conditions", "col"),
@@ -75,13 +83,17 @@ __all__ = [
     "Boolean",
     "Cancellation",
     "Category",
+    "Child",
     "Constraints",
     "Date",
     "Domain",
     "Epsilon",
     "Integer",
+    "Lookup",
+    "People",
     "Policy",
     "Real",
+    "Tables",
     "check_mechanism",
     "col",
     "connect",

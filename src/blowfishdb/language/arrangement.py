@@ -27,6 +27,7 @@ from blowfishdb.language.text import (
     shown,
     sql_tokens,
     sql_tree,
+    with_full_names,
 )
 
 SIGNS: Final[dict[type[exp.Expr], str]] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
@@ -191,6 +192,7 @@ def read_tail(typed: str, form: QuestionForm, domain: Domain) -> QuestionForm:
     shows = word.casefold() == "show"
     listed, rest = _parted(behind, _CLAUSES) if shows else ("1", typed)
     tree = sql_tree(f"SELECT {listed} FROM t {rest}", None, example)  # noqa: S608 - parsed, never run
+    tree = with_full_names(tree, domain)
     known = {"expressions", "from_", "having", "order", "limit", "offset"}
     if not isinstance(tree, exp.Select) or any(v for name, v in tree.args.items() if name not in known):
         raise InvalidQuestion(

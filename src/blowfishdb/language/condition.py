@@ -32,6 +32,7 @@ from blowfishdb.language.text import (
     shown,
     sql_tree,
     sql_value,
+    with_full_names,
 )
 
 _DEEPEST_TREE = 2 * DEEPEST  # each level of parentheses can hold one NOT more
@@ -82,7 +83,7 @@ def named_conditions(text: str, domain: Domain) -> tuple[tuple[str, Predicate], 
 
 def condition_of(tree: exp.Expr, domain: Domain) -> Predicate:
     """The same for a condition that is already a tree."""
-    predicate = _Reader(domain).predicate(tree, 0)
+    predicate = _Reader(domain).predicate(with_full_names(tree, domain), 0)
     predicate.check(domain)
     return predicate
 

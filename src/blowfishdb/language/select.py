@@ -57,8 +57,17 @@ from blowfishdb.language.aggregates import (
 from blowfishdb.language.arrangement import how_many
 from blowfishdb.language.condition import condition_of
 from blowfishdb.language.flattened import flattened
+from blowfishdb.language.joins import without_joins
 from blowfishdb.language.selected import Selected, group_column, number_column
-from blowfishdb.language.text import TypedSql, name_text, number_from, shown, sql_tokens, sql_tree
+from blowfishdb.language.text import (
+    TypedSql,
+    name_text,
+    number_from,
+    shown,
+    sql_tokens,
+    sql_tree,
+    with_full_names,
+)
 
 _CONFIDENCE = Decimal("0.95")
 _ABOUT = "SELECT COUNT(*) FROM salaries"
@@ -195,12 +204,20 @@ class SqlQuestion:
         return self.selecting()
 
 
-def parse_select(text: str, domain: Domain, *, dataset: str) -> SqlQuestion:
-    """The question that a SELECT on ``dataset`` stands for, checked against the declared columns."""
+def parse_select(
+    text: str, domain: Domain, *, dataset: str, keys: Sequence[tuple[str, str]] = ()
+) -> SqlQuestion:
+    """The question that a SELECT on ``dataset`` stands for, checked against the declared columns.
+
+    ``keys``: how the rows of one of several tables belong to others; a LEFT JOIN by these says nothing new.
+    """
     source = SelectContext(domain, dataset)
     parts = split_extensions(text)
     refuse_statement(parts.select, source)
-    tree = flattened(sql_tree(parts.select, None, source.select("COUNT(*)")))
+    tree = sql_tree(parts.select, None, source.select("COUNT(*)"))
+    if keys or "." in dataset:
+        tree = without_joins(tree, source, keys)
+    tree = flattened(with_full_names(tree, domain))
     if isinstance(tree, exp.SetOperation):
         raise _several(tree, source)
     refuse_shape(tree, source)
@@ -218,10 +235,19 @@ def dataset_of(text: str) -> str:
     """The one name behind FROM, of a statement that says itself what it is about."""
     tree = sql_tree(split_extensions(text).select, None, _ABOUT)
     steps = {step.alias.casefold() for step in tree.find_all(exp.CTE)}
-    names = {table.name for table in tree.find_all(exp.Table) if table.name.casefold() not in steps} - {""}
+    origin = tree.args.get("from_")
+    tables = [origin.this] if tree.args.get("joins") and origin is not None else tree.find_all(exp.Table)
+    names = {_full(table) for table in tables if table.name.casefold() not in steps} - {""}
     if len(names) != 1:
         raise InvalidQuestion("FROM names one dataset.", fixes=(_ABOUT,))
     return names.pop()
+
+
+def _full(table: exp.Expr) -> str:
+    """A name behind FROM, with the schema if it is not a usual one: ``shop.orders``."""
+    if not isinstance(table, exp.Table):
+        return ""
+    return table.name if table.db.casefold() in _USUAL else f"{table.db}.{table.name}"
 
 
 def _several(tree: exp.SetOperation, source: SelectContext) -> UnsupportedSql:
@@ -284,8 +310,9 @@ def _check_table(tree: exp.Expr, source: SelectContext) -> None:
     extra = [name for name, value in table.args.items() if value and name not in _TABLE]
     if extra:
         raise source.refuse(f"{shown(table)}: FROM names the dataset and nothing else.")
+    whole = _full(table).casefold() == source.dataset.casefold()
     elsewhere = table.catalog or table.db.casefold() not in _USUAL
-    if elsewhere or table.name.casefold() != source.dataset.casefold():
+    if not whole and (elsewhere or table.name.casefold() != source.dataset.casefold()):
         raise UnknownDataset(
             f"{shown(table)}: this question is asked of {source.dataset!r}.",
             fixes=(source.select("COUNT(*)"),),

@@ -119,12 +119,37 @@ def column_name(typed: str, domain: Domain, *, quoted: bool) -> str:
         domain[typed]  # an unknown name is refused with the nearest one
         return typed
     same = [known for known in domain.names if known.casefold() == typed.casefold()]
+    if not same and "." not in typed:
+        same = [known for known in domain.names if known.casefold().partition(".")[2] == typed.casefold()]
     if len(same) > 1:
         choices = tuple(quoted_name(known) for known in same)
         raise UnknownColumn(f"{typed!r} could be {' or '.join(same)}.", fixes=choices)
     if not same:
         domain[typed]
     return same[0]
+
+
+def with_full_names(tree: exp.Expr, domain: Domain) -> exp.Expr:
+    """The tree with ``orders.amount`` as one name where a column is called so, and ``amount`` as well where
+    no other is; what is named in the statement itself stays."""
+    folded = {name.casefold(): name for name in domain.names}
+    if not any("." in name for name in folded):
+        return tree
+    aliases = {alias.alias.casefold() for alias in tree.find_all(exp.Alias)}
+    for column in tree.find_all(exp.Column):
+        if not isinstance(column.this, exp.Identifier) or column.args.get("db"):
+            continue
+        name = column.name.casefold()
+        full = folded.get(f"{column.table}.{name}".casefold())
+        meant = [] if full is None else [full]
+        if not column.table and name not in folded and name not in aliases:
+            meant = [full for each, full in folded.items() if each.partition(".")[2] == name]
+            if len(meant) > 1:
+                raise UnknownColumn(f"{column.name!r} could be {' or '.join(meant)}.", fixes=tuple(meant))
+        if meant:
+            column.set("this", exp.to_identifier(meant[0], quoted=True))
+            column.set("table", None)
+    return tree
 
 
 def number_from(typed: str) -> int | float | Decimal:
@@ -148,6 +173,9 @@ def number_from(typed: str) -> int | float | Decimal:
 @lru_cache(maxsize=1024)
 def name_text(name: str) -> str:
     """A column's name, in double quotes where it could be read as something else."""
+    table, dot, column = name.partition(".")
+    if dot and not any(part.startswith('"') for part in (name_text(table), name_text(column))):
+        return name
     if name.isascii() and name.isidentifier() and name.upper() not in Parser.NO_PAREN_FUNCTION_PARSERS:
         tokens = sqlglot.tokenize(name)
         if len(tokens) == 1 and tokens[0].token_type == TokenType.VAR:

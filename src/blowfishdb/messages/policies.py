@@ -14,6 +14,17 @@ from blowfishdb.core.policy.policy import Policy
 
 
 @final
+@dataclass(frozen=True)
+class TableFacts(Message):
+    """One of several tables of a dataset: how many of its rows count for one person, and which columns a row
+    has, those of the rows that it belongs to included."""
+
+    name: str
+    rows_per_person: int
+    columns: tuple[str, ...]
+
+
+@final
 @dataclass(frozen=True, eq=False)
 class DatasetInfo(Message):
     """What everyone who may ask about a dataset may know of it."""
@@ -30,6 +41,12 @@ class DatasetInfo(Message):
     """Whether hidden values decide which rows there are; then every policy hides presence."""
     kind: str = "frozen"
     """Whether answers come from a copy, from rows that are left as they are, or from rows that change."""
+    tables: tuple[TableFacts, ...] = ()
+    """The tables that can be counted, of a dataset that has several; none for one that has a single one."""
+    part_of: str | None = None
+    """The dataset that this is one table of."""
+    keys: tuple[tuple[str, str], ...] = ()
+    """By which columns rows belong to others: that of a row, and that of what it belongs to."""
 
     def to_plain(self) -> dict[str, Any]:
         """JSON-ready data: the graph of the policy, and beside it what everyone knows."""

@@ -57,7 +57,7 @@ def preview(
         counts = Secret(_made_up(problem))
     else:
         facts = {"question": request.question.describe()}
-        service.ledger.note(dataset.name, request.user, "preview", facts)
+        service.ledger.note(dataset.books, request.user, "preview", facts)
         counts = service.backend(dataset).prepare(problem.cells).count()
     truth = true_answers(problem.workload, counts)
     seen = choice.plan.observe(counts, epsilon=choice.epsilon or Epsilon(1), noise=service.noise)

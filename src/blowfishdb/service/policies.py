@@ -30,6 +30,7 @@ from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.adapters.store.values import Charge, Event, State
 from blowfishdb.core.budget import NANO, Epsilon
 from blowfishdb.core.constraints.under_policy import check_consistent
+from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import BudgetExhausted, PolicyConflict, TooLarge
 from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.policy import Policy
@@ -61,17 +62,25 @@ class History:
     last_charge: int
     paid: Epsilon
     """What was charged for it and cannot be given back."""
+    tables: tuple[Domain, ...] = ()
+    """For each kernel, the columns of the table that was counted, where there are several."""
 
     def under(self, policy: Policy) -> PastLoss:
         """What it lost between values that ``policy`` hides.
 
         A person may have one value in some rows and another in later ones, so losses are added up pair by
-        pair only where answers are about the same rows.
+        pair only where answers are about the same rows. Those of several tables are about other rows: each
+        of them may change along an edge of its own.
         """
-        about: dict[int, list[Kernel]] = defaultdict(list)
-        for rows, kernel in zip(self.rows, self.kernels, strict=True):
-            about[rows].append(kernel)
-        return _past([total_loss(tuple(kernels), policy) for kernels in _separate(about.values()) or [[]]])
+        tables = self.tables or (policy.domain,) * len(self.kernels)
+        about: dict[Domain, dict[int, list[Kernel]]] = defaultdict(lambda: defaultdict(list))
+        for table, rows, kernel in zip(tables, self.rows, self.kernels, strict=True):
+            about[table][rows].append(kernel)
+        losses = []
+        for table, groups in about.items():
+            seen = policy if table == policy.domain else policy.onto(table)
+            losses += [total_loss(tuple(kernels), seen) for kernels in _separate(groups.values())]
+        return _past(losses or [total_loss((), policy)])
 
 
 def _separate(about: Iterable[list[Kernel]]) -> list[list[Kernel]]:
@@ -111,10 +120,12 @@ def history(
     *,
     rows_per_person: int,
     lasting: bool,
+    tables: Sequence[DatasetEntry] = (),
 ) -> History:
     """Every charge as what it lost; ``policies`` by version.
 
     ``lasting``: rows stay as they are within a snapshot; otherwise each answer is about rows of its own.
+    ``tables``: those of a dataset that has several, of which each charge says which one was counted.
 
     Charges without an answer count too, under way or lost, at the most that they could tell.
     """
@@ -127,11 +138,31 @@ def history(
         and charge.id not in replaced  # both releases lose together what the refined one loses
         and charge.detail.get("mechanism") not in _LOSE_NOTHING
     ]
-    answers = _measured(ledger, dataset, {charge.id for charge in told}, rows_per_person)
-    kernels = tuple(_kernel(charge, answers.get(charge.id), policies, rows_per_person) for charge in told)
+    wanted, of = {charge.id for charge in told}, {table.table_name: table for table in tables}
+    answers = {} if tables else _measured(ledger, dataset, wanted, rows_per_person)
+    for table in tables:
+        answers |= _measured(ledger, table.name, wanted, table.rows_per_person)
+    kernels = []
+    for charge in told:
+        counted = of[charge.detail["table"]] if tables else None
+        seen = policies if counted is None else _onto(policies, counted.domain)
+        people = rows_per_person if counted is None else counted.rows_per_person
+        kernels.append(_kernel(charge, answers.get(charge.id), seen, people))
     rows = tuple(charge.detail["snapshot"] if lasting else charge.id for charge in told)
     paid = (c.amount for c in charges if c.state not in (State.VOID, State.RESERVED))
-    return History(kernels, rows, max((c.id for c in charges), default=0), sum(paid, Epsilon(0)))
+    last = max((c.id for c in charges), default=0)
+    columns = tuple(of[charge.detail["table"]].domain for charge in told) if tables else ()
+    return History(tuple(kernels), rows, last, sum(paid, Epsilon(0)), columns)
+
+
+def _onto(policies: Callable[[int], Policy | None], domain: Domain) -> Callable[[int], Policy | None]:
+    """What policies say of the columns of one table."""
+
+    def policy(version: int) -> Policy | None:
+        whole = policies(version)
+        return None if whole is None else whole.onto(domain)
+
+    return policy
 
 
 def _measured(ledger: Ledger, dataset: str, wanted: Set[int], rows_per_person: int) -> dict[int, ByRows]:
@@ -208,26 +239,26 @@ def told_apart(version: int) -> PolicyConflict:
     )
 
 
-def lost_under(quotes: Sequence[Quote]) -> dict[tuple[str, int], Epsilon]:
+def lost_under(quotes: Sequence[tuple[str, Quote]]) -> dict[tuple[str, int], Epsilon]:
     """What questions lose together under every promise that is still kept, by dataset and version.
 
     Without those that would tell apart what a promise hides: they are refused.
     """
     lost: dict[tuple[str, int], Epsilon] = defaultdict(lambda: Epsilon(0))
-    for quote in quotes:
+    for dataset, quote in quotes:
         for promise in quote.promises:
-            lost[quote.dataset, promise.version] += promise.epsilon or Epsilon(0)
+            lost[dataset, promise.version] += promise.epsilon or Epsilon(0)
     return lost
 
 
-def check_promises(quotes: Sequence[Quote]) -> None:
+def check_promises(quotes: Sequence[tuple[str, Quote]]) -> None:
     """Questions fit together under every promise that is still kept, before any of them is answered."""
     left = {}
-    for quote in quotes:
+    for dataset, quote in quotes:
         for promise in quote.promises:
             if promise.epsilon is None:
                 raise told_apart(promise.version)
-            left[quote.dataset, promise.version] = promise.remaining
+            left[dataset, promise.version] = promise.remaining
     for (dataset, version), needed in lost_under(quotes).items():
         if needed > left[dataset, version]:
             raise BudgetExhausted(
@@ -250,7 +281,7 @@ class Publishing:
 
     def propose(self, name: str, policy: Policy) -> PolicyDifference:
         """What would change, in words."""
-        record = self.records[name]
+        record = self.records[name].whole()
         if policy.domain != record.domain:
             raise PolicyConflict(
                 f"This policy is about other columns than '{name}' declares.",
@@ -267,7 +298,7 @@ class Publishing:
 
     def past(self, name: str, policy: Policy) -> PastLoss:
         """What answers so far lost between values that ``policy`` hides."""
-        return self._history(self.records[name]).under(policy)
+        return self._history(self.records[name].whole()).under(policy)
 
     def publish(self, name: str, policy: Policy, by: str, *, confirm: bool, withdraw: bool) -> None:
         """Make ``policy`` the one that new answers follow; explained and on record in the ledger."""
@@ -308,10 +339,12 @@ class Publishing:
 
     def kept(self, name: str) -> list[EarlierPolicy]:
         """Earlier policies that new answers have to fit under too, oldest first."""
-        found = []
-        for promise in self.policies.kept(name):
-            policy = self.records.policy(name, promise.version)
+        found, record = [], self.records[name]
+        for promise in self.policies.kept(record.books):
+            policy = self.records.policy(record.books, promise.version)
             assert policy is not None  # no version is ever deleted
+            if record.part_of is not None:
+                policy = policy.onto(record.domain)
             found.append(EarlierPolicy(promise.version, policy, promise.total, promise.remaining))
         return found
 
@@ -344,9 +377,13 @@ class Publishing:
         def policy(version: int) -> Policy | None:
             return self.records.policy(record.name, version)
 
-        lasting = record.declared_kind.combined
         return history(
-            self.ledger, record.name, policy, rows_per_person=record.rows_per_person, lasting=lasting
+            self.ledger,
+            record.name,
+            policy,
+            rows_per_person=record.rows_per_person,
+            lasting=record.declared_kind.combined,
+            tables=() if record.tables is None else record.asked_tables(),
         )
 
 

@@ -104,12 +104,12 @@ class Prices(ABC):
     def standing(self, dataset: DatasetEntry) -> Standing:
         """All that is promised about a dataset, and what is left of it."""
         kept = tuple(self.promises(dataset.name))
-        left = self.ledger.budget(dataset.name).remaining if kept else Epsilon(0)
+        left = self.ledger.budget(dataset.books).remaining if kept else Epsilon(0)
         return Standing(dataset.policy, dataset.rows_per_person, left, kept)
 
     def standing_after(self, dataset: DatasetEntry, policy: Policy) -> Standing:
         """All that would be promised if ``policy`` were published now and nothing withdrawn."""
-        budget, kept = self.ledger.budget(dataset.name), tuple(self.promises(dataset.name))
+        budget, kept = self.ledger.budget(dataset.books), tuple(self.promises(dataset.name))
         if budget.used and not includes(policy.graph, dataset.policy.graph):
             today = EarlierPolicy(dataset.policy_version, dataset.policy, budget.total, budget.remaining)
             kept = (*kept, today)
@@ -202,10 +202,10 @@ class Prices(ABC):
         sharpens = None if out else self._sharpened(request, dataset, task)
         offer = None if out or task.given else self.stored.offer(request, dataset, task.problem)
         owned = out or offer is not None
-        promise, left = task.promise, self.ledger.left(dataset.name, request.user)
+        promise, left = task.promise, self.ledger.left(dataset.books, request.user)
         alpha = self._given(stored, offer, request, task) if closest is None else closest.bound.alpha
         kept = () if owned or task.given else self._under_promises(dataset, task)
-        granted = self.ledger.granted(dataset.name, request.user)
+        granted = self.ledger.granted(dataset.books, request.user)
         times = times_left(task.cost, left, kept, granted)
         cancel.check()
         quote = Quote(
@@ -330,7 +330,7 @@ class Prices(ABC):
     def _fits(
         self, task: Task, dataset: DatasetEntry, left: Epsilon, kept: Sequence[UnderPromise]
     ) -> tuple[Fit, ...]:
-        granted = self.ledger.granted(dataset.name, task.request.user)
+        granted = self.ledger.granted(dataset.books, task.request.user)
 
         def fits(other: Task) -> bool:
             return times_left(other.cost, left, self._under_promises(dataset, other), granted) >= 1

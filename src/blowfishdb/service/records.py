@@ -27,10 +27,33 @@ from blowfishdb.adapters.store.catalogue import DATASET, DELETED, POLICY, Catalo
 from blowfishdb.adapters.store.database import Store
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.domain.tables import Tables, table_of
 from blowfishdb.core.errors import InvalidInput, PolicyConflict, SourceError, UnknownDataset
 from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.policy import Policy, RowRules
 from blowfishdb.core.source_kind import SourceKind
+
+
+@final
+@dataclass(frozen=True)
+class KeyedTables:
+    """Several tables as they are declared, and the salt by which it is decided which rows count."""
+
+    declared: Tables
+    salt: str
+
+    def source(self, name: str, domain: Domain) -> Source:
+        """The rows of one of them, with the columns of those that they belong to."""
+        return Source.of_tables(self.declared, name, domain, salt=self.salt)
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-ready data."""
+        return {"declared": self.declared.to_plain(), "salt": self.salt}
+
+    @classmethod
+    def from_plain(cls, stored: Mapping[str, Any]) -> KeyedTables:
+        """From its plain form."""
+        return cls(Tables.from_plain(stored["declared"]), stored["salt"])
 
 
 @final
@@ -56,11 +79,68 @@ class DatasetEntry:
     policy_version: int = 0
     shared: tuple[str, ...] = ()
     """Datasets that had the same rows when this one was declared; the curator confirmed that they add up."""
+    tables: KeyedTables | None = None
+    """The tables of a dataset that has several; each of them is asked about under a name of its own."""
+    part_of: str | None = None
+    """The dataset that this is one table of: its budget, policies and books are those of this one."""
+
+    @property
+    def books(self) -> str:
+        """The dataset under whose name the ledger has what is charged."""
+        return self.part_of or self.name
+
+    @property
+    def keys(self) -> tuple[tuple[str, str], ...]:
+        """By which columns rows belong to those of other tables."""
+        if self.tables is not None:
+            return tuple(self.tables.declared.joins())
+        joined = None if self.source is None else self.source.joined
+        if joined is None:
+            return ()
+        reached = joined.tables.reach(joined.base)
+        pairs = joined.tables.joins()
+        return tuple(pair for pair in pairs if {table_of(column) for column in pair} <= set(reached))
+
+    @property
+    def table_name(self) -> str:
+        """Which table of a dataset it is; empty for a dataset that has one."""
+        return "" if self.part_of is None else self.name.removeprefix(f"{self.part_of}.")
 
     @cached_property
     def rules(self) -> RowRules:
         """What the rows demand of every policy over them."""
-        return _rules(self.source, self.domain)
+        return RowRules(several=True) if self.tables is not None else _rules(self.source, self.domain)
+
+    def whole(self) -> DatasetEntry:
+        """The dataset, where it is not one table of another: what is said of all tables is said there."""
+        if self.part_of is not None:
+            raise InvalidInput(
+                f"'{self.name}' is one table of '{self.part_of}', and what is declared, promised and granted "
+                "is so for all of its tables.",
+                fixes=(f"the same for '{self.part_of}'",),
+            )
+        return self
+
+    def table(self, name: str) -> DatasetEntry:
+        """One of several tables, with the columns that its rows have and what the policy says of these."""
+        assert self.tables is not None
+        domain = self.tables.declared.domain(name, self.domain)
+        return replace(
+            self,
+            name=f"{self.name}.{name}",
+            source=self.tables.source(name, self.domain),
+            domain=domain,
+            policy=self.policy.onto(domain),
+            tables=None,
+            part_of=self.name,
+        )
+
+    def asked_tables(self) -> list[DatasetEntry]:
+        """The tables whose rows can be asked about; the dataset itself where it has one."""
+        if self.tables is None:
+            return [self]
+        declared = self.tables.declared
+        return [self.table(name) for name in declared.asked if declared.columns(name, self.domain)]
 
     @property
     def rows_per_person(self) -> int:
@@ -101,9 +181,26 @@ class Records:
     def __getitem__(self, name: str) -> DatasetEntry:
         """What the catalogue says now; read anew only when it has a newer version."""
         newest = self._catalogue.versions(name)
+        if DATASET not in newest and (part := self._part(name)) is not None:
+            return part
         if DATASET not in newest or DELETED in newest:
             raise self._unknown(name, deleted=DELETED in newest)
         return self._version(name, newest[DATASET], newest.get(POLICY, 0))
+
+    def _part(self, name: str) -> DatasetEntry | None:
+        """The table that ``shop.orders`` means; None if it means none."""
+        of, _, table = name.rpartition(".")
+        newest = self._catalogue.versions(of) if of else {}
+        if DATASET not in newest or DELETED in newest:
+            return None
+        versions = (of, newest[DATASET], newest.get(POLICY, 0))
+        whole = self._version(*versions)
+        if whole.tables is None or table not in whole.tables.declared:
+            return None
+        key = (*versions, table)
+        if key not in self._read:
+            self._read[key] = whole.table(table)
+        return self._read[key]
 
     def every(self) -> list[DatasetEntry]:
         """All datasets, those that were deleted included."""
@@ -116,9 +213,13 @@ class Records:
         found = (self._version(name, version, 0).copy for version in range(1, newest + 1))
         return [copy for copy in found if copy is not None]
 
+    def is_table(self, name: str) -> bool:
+        """Whether this is the name of one table of a dataset that has several."""
+        return "." in name and DATASET not in self._catalogue.versions(name) and self._part(name) is not None
+
     def is_taken(self, name: str) -> bool:
-        """Whether a dataset has this name, or had it."""
-        return DATASET in self._catalogue.versions(name)
+        """Whether a dataset has this name, or had it, or one of its tables has."""
+        return DATASET in self._catalogue.versions(name) or self._part(name) is not None
 
     # --- changes --------------------------------------------------------------------------------
 
@@ -128,8 +229,9 @@ class Records:
 
     def redeclare(self, record: DatasetEntry, domain: Domain, by: str) -> None:
         """Enter other columns; the policy for the earlier ones means nothing any more."""
-        policy = _rules(record.source, domain).first_policy(domain)
-        changed = replace(record, domain=domain, policy=policy)
+        changed = replace(record, domain=domain)
+        policy = changed.rules.first_policy(domain)
+        changed = replace(changed, policy=policy)
         self._declarations.redeclare(
             record.name, by, _body(changed), _policy_body(policy), over=record.version
         )
@@ -196,6 +298,7 @@ class Records:
             version=version,
             policy_version=policy_version,
             shared=tuple(stored.get("shared", ())),
+            tables=None if stored.get("tables") is None else KeyedTables.from_plain(stored["tables"]),
         )
         if record.awaits_copy and is_text_file(record.location):
             # Its texts were read by other rules: what is asked now, and quoted, is asked of the copy.
@@ -224,6 +327,7 @@ def _body(record: DatasetEntry) -> str:
             "copy": None if record.copy is None else record.copy.to_plain(),
             "dialect": None if record.dialect is None else record.dialect.to_plain(),
             "shared": list(record.shared),
+            **({} if record.tables is None else {"tables": record.tables.to_plain()}),
         }
     )
 
@@ -359,6 +463,9 @@ def sharing(records: Iterable[DatasetEntry], record: DatasetEntry) -> list[str]:
 
 
 def _overlap(one: DatasetEntry, other: DatasetEntry) -> bool:
+    if one.tables is not None or other.tables is not None:
+        mine, theirs = (entry.asked_tables()[0].source for entry in (one, other))
+        return overlap((one.location, mine), (other.location, theirs))
     if one.copy is not None and other.copy is not None and one.copy.sha256 == other.copy.sha256:
         return True
     return overlap((one.location, one.source), (other.location, other.source))
@@ -380,6 +487,9 @@ def check_shared(others: Sequence[str], confirmed: bool) -> None:
 
 def askable(record: DatasetEntry) -> DatasetEntry:
     """The dataset, if its policy bears its rows; one that an older version declared may not."""
+    if record.tables is not None:
+        names = tuple(table.name for table in record.asked_tables())
+        raise InvalidInput(f"'{record.name}' has several tables: name the one to be counted.", fixes=names)
     if not _readable(record):
         raise SourceError(
             f"The rows of '{record.name}' come from a view of a kind that no longer gives answers.",

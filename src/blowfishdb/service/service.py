@@ -166,7 +166,7 @@ class Service(Prices):
                     left=left,
                     fixes=("fewer questions at once", "larger errors", "ask the curator for more"),
                 )
-        check_promises(settled.quotes)
+        check_promises(settled.by_books)
 
     def asked_before(self, request: Request) -> Answer | None:
         """What the ledger has for the key of a request: its answer, or the refusal that it stays with."""
@@ -323,7 +323,7 @@ class Service(Prices):
         try:
             yield
         except BudgetExhausted as refusal:
-            left = self.ledger.left(dataset.name, task.request.user)
+            left = self.ledger.left(dataset.books, task.request.user)
             kept = self._under_promises(dataset, task)
             fits = tuple(fit.words for fit in self._fits(task, dataset, left, kept))
             binding = max(kept, key=lambda promise: promise.share, default=None)
@@ -363,9 +363,10 @@ def _held(
         **how,
         "policy_version": dataset.policy_version,
         "snapshot": dataset.snapshot,
+        **({} if dataset.part_of is None else {"table": dataset.table_name}),
     }
     return Reservation(
-        dataset.name,
+        dataset.books,
         request.user,
         amount,
         identity(request, dataset, problem),

@@ -7,6 +7,7 @@ kept by dataset and version of its declaration, so that no question ever reads r
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -22,16 +23,18 @@ from blowfishdb.adapters.copies.folder import Copies
 from blowfishdb.adapters.copies.text_files import find_dialect
 from blowfishdb.adapters.copies.values import Dialect, RowsCopy, SourceRows
 from blowfishdb.adapters.proposal.rows import check_rows
+from blowfishdb.adapters.proposal.tables import check_tables
 from blowfishdb.adapters.store.catalogue import name_taken
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.domain.tables import Child, Lookup, Tables
 from blowfishdb.core.errors import BlowfishError, InvalidInput, PolicyConflict, SourceError
 from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.source_kind import SourceKind
 from blowfishdb.service import records as declaring
 from blowfishdb.service.curator import check_none_missing
-from blowfishdb.service.records import DatasetEntry, Records, declared_source, is_copied, place
+from blowfishdb.service.records import DatasetEntry, KeyedTables, Records, declared_source, is_copied, place
 
 _LOG: Final = logging.getLogger("blowfishdb.copies")
 _FASTER: Final = (
@@ -78,10 +81,16 @@ class RowSources:
         """Read a file once, check that the columns are there, and enter all of it in one step."""
         if self._records.is_taken(name):
             raise name_taken(name, deleted=name not in self._records.names())
+        several = None if rows.tables is None else Tables.from_plain(rows.tables)
+        for table in () if several is None else several.asked:
+            if self._records.is_taken(f"{name}.{table}"):
+                raise name_taken(f"{name}.{table}", deleted=False)
         location = place(source) if isinstance(source, str | Path) else ""
         if "://" not in location:
             check_file(Path(location))
         kind = _kind_of(location, rows.kind)
+        if rows.tables is not None:
+            _check_several(rows, kind)
         if kind is not SourceKind.COPY:
             _check_no_dialect(rows.dialect)
             if "://" in location and not location.startswith("spark"):
@@ -105,6 +114,8 @@ class RowSources:
         kind: SourceKind,
     ) -> DatasetEntry:
         read_from = location if copy is None else str(self.copies.path(copy))
+        several = None if rows.tables is None else Tables.from_plain(rows.tables)
+        tables = None if several is None else KeyedTables(several, secrets.token_hex(8))
         where = declared_source(
             read_from,
             table=rows.table,
@@ -116,7 +127,9 @@ class RowSources:
             rows_vary=rows.rows_vary,
         )
         policy = Policy.whole_record(domain)
-        record = DatasetEntry(name, location, where, domain, policy, kind=kind, copy=copy, dialect=dialect)
+        record = DatasetEntry(
+            name, location, where, domain, policy, kind=kind, copy=copy, dialect=dialect, tables=tables
+        )
         shared = declaring.sharing(self._records.every(), record)
         declaring.check_shared(shared, rows.same_rows)
         record = replace(self._settled(record, rows), shared=tuple(shared))
@@ -125,6 +138,9 @@ class RowSources:
 
     def _settled(self, record: DatasetEntry, rows: SourceRows) -> DatasetEntry:
         """With everything said about its rows that has to be, and the policy that it begins with."""
+        if record.tables is not None:
+            self._check_tables(record)
+            return replace(record, policy=record.rules.first_policy(record.domain))
         place = self._place(record)
         backend = open_backend(place, record.domain, source=record.source, timeout=self._seconds)
         try:  # a file of DuckDB that is open is opened again at once
@@ -144,11 +160,36 @@ class RowSources:
         settled = replace(record, source=where)
         return replace(settled, policy=settled.rules.first_policy(record.domain))
 
+    def _check_tables(self, record: DatasetEntry) -> None:
+        """Keys are there and tell apart what they have to; every table has the declared columns."""
+        assert record.tables is not None
+        record.tables.declared.check(record.domain)
+        check_tables(self._place(record), record.tables.declared)
+        for table in record.asked_tables():
+            assert table.source is not None
+            backend = open_backend(
+                self._place(record), table.domain, source=table.source, timeout=self._seconds
+            )
+            try:
+                backend.check()
+                _check_views(backend)
+                table.source.check_rules(table.domain)
+                if backend.computed() & _key_columns(record.tables.declared):
+                    raise InvalidInput(
+                        "The database computes a key of these tables from other columns: where a hidden "
+                        "value changes, rows would belong to others.",
+                        fixes=("keys with values of their own",),
+                    )
+            finally:
+                backend.close()
+            check_rows(self._place(record), table.source)
+            self._check_missing(table)
+
     def redeclare(self, record: DatasetEntry, domain: Domain, *, by: str) -> None:
         """Declare other columns of the same rows."""
         if record.source is not None:
             record.source.check_rules(domain)
-        self._check(replace(record, domain=domain))
+        self._check(replace(record, domain=domain, policy=Policy.whole_record(domain)))
         self._records.redeclare(record, domain, by)
 
     def refresh(
@@ -197,7 +238,8 @@ class RowSources:
     def delete(self, record: DatasetEntry, *, by: str) -> None:
         """End a dataset and erase its copy."""
         self._records.delete(record, by)
-        self._forget(record.name)
+        for table in record.asked_tables():
+            self._forget(table.name)
         self._erase(self._records.copies(record.name))
         self.sweep()
 
@@ -318,6 +360,9 @@ class RowSources:
         return opened
 
     def _check(self, record: DatasetEntry) -> None:
+        if record.tables is not None:
+            self._check_tables(record)
+            return
         rows = self._place(record)
         backend = open_backend(rows, record.domain, source=record.source, timeout=self._seconds)
         try:
@@ -325,6 +370,10 @@ class RowSources:
         finally:
             backend.close()
         _check_values(record)
+        self._check_missing(record)
+
+    def _check_missing(self, record: DatasetEntry) -> None:
+        rows = self._place(record)
         check_none_missing(
             record.domain,
             lambda domain: open_backend(rows, domain, source=record.source, timeout=self._seconds),
@@ -389,6 +438,39 @@ def _kind_of(location: str, kind: SourceKind | None) -> SourceKind:
             "A file of texts, and a table in memory, are always copied.", fixes=("leave the kind out",)
         )
     return kind
+
+
+def _check_several(rows: SourceRows, kind: SourceKind) -> None:
+    """Several tables are said in their own words, and are in one database."""
+    otherwise = (rows.table, rows.view, rows.person, rows.row_key, rows.rows_vary)
+    if any(said is not None for said in otherwise) or rows.rows_per_person != 1 or rows.public:
+        raise InvalidInput(
+            "Several tables say by their keys whose rows they hold, and how many of them count.",
+            fixes=("tables= alone", "table= or view= without tables="),
+        )
+    if kind is SourceKind.COPY:
+        raise InvalidInput(
+            "Several tables are those of one database; a file of rows is one table.",
+            fixes=("a DuckDB or SQLite file with all of them", "the address of a database"),
+        )
+
+
+def _key_columns(tables: Tables) -> set[str]:
+    """Keys, but for what is looked up: that may be a value like others."""
+    declared = [table for _, table in tables.tables if not isinstance(table, Lookup)]
+    named = {table.key for table in declared} | {each.by for each in declared if isinstance(each, Child)}
+    return {name.lower() for name in named if name is not None}
+
+
+def _check_views(backend: Backend) -> None:
+    """What a view in the database shows could depend on anything, hidden values and other rows included."""
+    views = backend.views()
+    if views:
+        raise InvalidInput(
+            f"'{views[0]}' is a view in the database, or something else that computes values while they are "
+            "read. Several tables are joined by us only where each of them holds its rows itself.",
+            fixes=("the tables behind the view", "a dataset over this view alone: table= and rows_vary="),
+        )
 
 
 def _check_values(record: DatasetEntry) -> None:

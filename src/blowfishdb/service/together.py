@@ -151,7 +151,7 @@ class Settled:
     def most(self) -> Epsilon:
         """The most that it costs under any promise, of every dataset."""
         largest = dict(self.by_dataset())
-        for (dataset, _), lost in lost_under(self.quotes).items():
+        for (dataset, _), lost in lost_under(self.by_books).items():
             largest[dataset] = max(largest.get(dataset, _NOTHING), lost)
         return sum(largest.values(), _NOTHING)
 
@@ -159,8 +159,13 @@ class Settled:
         """What every dataset is charged."""
         due: dict[str, Epsilon] = defaultdict(lambda: _NOTHING)
         for number, more in self.due.items():
-            due[self.entries[number].name] += more
+            due[self.entries[number].books] += more
         return due
+
+    @property
+    def by_books(self) -> list[tuple[str, Quote]]:
+        """The quote of every question, and the dataset whose budget pays for it."""
+        return [(entry.books, quote) for entry, quote in zip(self.entries, self.quotes, strict=False)]
 
     @property
     def quote(self) -> TogetherQuote:

@@ -24,6 +24,7 @@ from blowfishdb.core.questions.clusters import USUAL_ITERATIONS
 from blowfishdb.core.questions.conditions import all_sets
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
 from blowfishdb.messages.answers import Answer
+from blowfishdb.messages.policies import TableFacts
 from blowfishdb.messages.questions import Request, Terms
 from blowfishdb.messages.quotes import Quote
 from blowfishdb.workspace.gateway import Gateway
@@ -45,6 +46,7 @@ class Columns:
     domain: Domain
     names: tuple[str, ...]
     condition: Predicate = field(default_factory=Everything)
+    tables: tuple[TableFacts, ...] = ()
 
     def __post_init__(self) -> None:
         for name in self.names:
@@ -138,7 +140,7 @@ class Columns:
         return tuple(ColumnForm(name, bins, width, starts, parts) for name in self.names)
 
     def _asking(self, form: QuestionForm) -> Asking:
-        return Asking(self.answering, self.dataset, self.domain, form.only(self.condition))
+        return asking(self.answering, self.dataset, self.domain, form.only(self.condition), self.tables)
 
 
 @final
@@ -161,6 +163,7 @@ class Groups:
     domain: Domain
     columns: tuple[ColumnForm, ...] = ()
     condition: Predicate = field(default_factory=Everything)
+    tables: tuple[TableFacts, ...] = ()
 
     def by(
         self,
@@ -244,7 +247,27 @@ class Groups:
         return self._asking(QuestionForm("counts", self.columns, conditions=tuple(conditions.items())))
 
     def _asking(self, form: QuestionForm) -> Asking:
-        return Asking(self.answering, self.dataset, self.domain, form.only(self.condition))
+        return asking(self.answering, self.dataset, self.domain, form.only(self.condition), self.tables)
+
+
+def asking(
+    answering: Gateway, dataset: str, domain: Domain, form: QuestionForm, tables: Sequence[TableFacts] = ()
+) -> Asking:
+    """A question about a dataset; of several tables, the one nearest to people that has its columns."""
+    if not tables:
+        return Asking(answering, dataset, domain, form)
+    columns = set(form.mentioned)
+    for name in columns:
+        _ = domain[name]
+    fitting = [table for table in tables if columns <= set(table.columns)]
+    if not fitting:
+        raise InvalidInput(
+            f"No row has {' and '.join(map(repr, sorted(columns)))} together: keys lead from a row to what "
+            "it belongs to, and from there to no other rows.",
+            fixes=tuple(f"columns of {table.name}: {', '.join(table.columns)}" for table in tables),
+        )
+    table = min(fitting, key=lambda each: len(each.columns)) if columns else tables[0]
+    return Asking(answering, f"{dataset}.{table.name}", domain.project(*table.columns), form)
 
 
 def _measure(said: object) -> Measure:

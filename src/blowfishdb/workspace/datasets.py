@@ -13,7 +13,7 @@ from blowfishdb.core.cancellation import Progress
 from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.domain.predicates import Everything, Predicate
-from blowfishdb.core.errors import InvalidInput
+from blowfishdb.core.errors import InvalidInput, UnknownDataset
 from blowfishdb.core.policy.codec import digest
 from blowfishdb.core.policy.columns import column_graph
 from blowfishdb.core.policy.policy import Policy
@@ -21,13 +21,14 @@ from blowfishdb.core.policy.statements import Guarantee, PolicyDifference
 from blowfishdb.core.questions.form import QuestionForm
 from blowfishdb.core.source_kind import SourceKind
 from blowfishdb.messages.answers import Answer
-from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss
+from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss, TableFacts
 from blowfishdb.messages.questions import Terms
 from blowfishdb.messages.quotes import Explanation, TogetherQuote, Tradeoff
-from blowfishdb.workspace.asking import Asking, Columns, Groups
+from blowfishdb.workspace.asking import Asking, Columns, Groups, asking
 from blowfishdb.workspace.gateway import Gateway
 
 if TYPE_CHECKING:
+    from blowfishdb.core.domain.tables import Tables
     from blowfishdb.language.select import SqlQuestion
     from blowfishdb.messages.curator import KnownCheck, Preview
     from blowfishdb.service.advice import Suggestions
@@ -178,7 +179,27 @@ class Dataset:
 
     def __getitem__(self, columns: str | tuple[str, ...]) -> Columns:
         names = (columns,) if isinstance(columns, str) else tuple(columns)
-        return Columns(self.gateway, self.name, self.schema, names, self.condition)
+        facts = self.gateway.facts(self.name)
+        return Columns(self.gateway, self.name, facts.domain, names, self.condition, facts.tables)
+
+    def table(self, name: str) -> Dataset:
+        """One of several tables, to ask about its rows: ``shop.table("orders").count()``.
+
+        Its name is ``shop.orders``, wherever a dataset is named. Its budget and policies are those of all.
+        """
+        facts = self.gateway.facts(self.name)
+        known = tuple(table.name for table in facts.tables)
+        if name not in known:
+            raise UnknownDataset(
+                f"'{self.name}' has no table '{name}' that can be counted.",
+                fixes=known or ("it has a single table: ask about it as it is",),
+            )
+        return replace(self, name=f"{self.name}.{name}")
+
+    @property
+    def tables(self) -> tuple[TableFacts, ...]:
+        """The tables that can be counted, of a dataset that has several."""
+        return self.gateway.facts(self.name).tables
 
     def by(
         self,
@@ -189,7 +210,8 @@ class Dataset:
         groups: Mapping[str, Iterable[object]] | None = None,
     ) -> Groups:
         """Rows in groups: ``by("region").mean("salary")``, ``by("age", width=10)``; without columns, all."""
-        rows = Groups(self.gateway, self.name, self.schema, (), self.condition)
+        facts = self.gateway.facts(self.name)
+        rows = Groups(self.gateway, self.name, facts.domain, (), self.condition, facts.tables)
         return rows.by(*columns, bins=bins, width=width, edges=edges, groups=groups)
 
     def count(self) -> Asking:
@@ -213,15 +235,27 @@ class Dataset:
         if isinstance(form, str):
             with self._suggesting(facts, lambda text: parse_question(text, facts.domain)).checked("count()"):
                 form = parse_question(form, facts.domain)
-        return Asking(self.gateway, self.name, facts.domain, form.only(self.condition))
+        return asking(self.gateway, self.name, facts.domain, form.only(self.condition), facts.tables)
 
     def sql(self, text: str) -> Asking:
         """The question that a SELECT asks; ``WITH ERROR 50 CONFIDENCE 0.95`` states its accuracy."""
-        parsed = self.select(text)
+        counted = self._counted_by(text)
+        parsed = counted.select(text)
         if parsed.explain:
             raise InvalidInput("EXPLAIN is not a question.", fixes=("dataset.explain(question)",))
         terms = Terms(parsed.accuracy, parsed.epsilon)
-        return replace(self.question(parsed.form), terms=terms)
+        return replace(counted.question(parsed.form), terms=terms)
+
+    def _counted_by(self, text: str) -> Dataset:
+        """The table whose rows a statement counts; this dataset itself where it has a single one."""
+        tables = self.tables
+        if not tables:
+            return self
+        from blowfishdb.language.joins import counted_table
+        from blowfishdb.language.select import split_extensions
+
+        select = split_extensions(text).select
+        return self.table(counted_table(select, [table.name for table in tables], self.name))
 
     def select(self, text: str) -> SqlQuestion:
         """A SELECT as it is read; a refusal suggests only statements that have a price."""
@@ -229,9 +263,11 @@ class Dataset:
         from blowfishdb.language.text import name_text
 
         facts = self.gateway.facts(self.name)
+        if facts.tables:
+            return self._counted_by(text).select(text)
 
         def parsed(statement: str) -> SqlQuestion:
-            return parse_select(statement, facts.domain, dataset=self.name)
+            return parse_select(statement, facts.domain, dataset=self.name, keys=facts.keys)
 
         total = f"SELECT COUNT(*) FROM {name_text(self.name)}"  # noqa: S608 - shown, never run
         with self._suggesting(facts, lambda statement: parsed(statement).form).checked(total):
@@ -395,6 +431,7 @@ class Datasets(Gateway):
         public: Sequence[str] = (),
         rows_vary: bool | None = None,
         same_rows: bool = False,
+        tables: Tables | None = None,
     ) -> Dataset:
         """Declare a dataset: where its rows are and which values they may hold.
 
@@ -410,6 +447,9 @@ class Datasets(Gateway):
         ``public`` names columns that no policy may hide, such as those by which a view leaves out rows;
         ``rows_vary`` says of a view in the database whether hidden values decide which rows it has. Rows that
         are in another dataset already need ``same_rows=True``: the promises add up.
+
+        ``tables`` declares several tables of a database that belong together by keys, instead of a table or a
+        view: ``bf.Tables``. Columns are then called ``orders.amount``.
         """
         rows = SourceRows(
             table,
@@ -422,6 +462,7 @@ class Datasets(Gateway):
             tuple(public),
             rows_vary,
             same_rows,
+            None if tables is None else tables.to_plain(),
         )
         self.declare(name, source, domain, rows)
         return self[name]

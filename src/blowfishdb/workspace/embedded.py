@@ -32,7 +32,7 @@ from blowfishdb.core.policy.statements import Guarantee, PolicyDifference
 from blowfishdb.mechanisms import Best
 from blowfishdb.messages.answers import MADE_UP, Answer
 from blowfishdb.messages.curator import KnownCheck, Preview
-from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss
+from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss, TableFacts
 from blowfishdb.messages.questions import Request
 from blowfishdb.messages.quotes import Candidate, Explanation, Quote, TogetherQuote, Tradeoff
 from blowfishdb.noise import secure
@@ -159,6 +159,9 @@ class Workspace(Datasets):
             tuple(sorted(rules.public)),
             rules.vary,
             record.declared_kind.value,
+            _table_facts(record),
+            record.part_of,
+            record.keys,
         )
 
     def declare(self, name: str, source: object, domain: Domain, rows: SourceRows) -> None:
@@ -174,14 +177,14 @@ class Workspace(Datasets):
 
     def redeclare(self, name: str, domain: Domain) -> None:
         """Declare other columns or limits, while nothing has been asked; everything is hidden again."""
-        record = self._ready(name)
+        record = self._ready(name).whole()
         if self._ledger.charged(name):
             raise already_asked(name)
         self._rows.redeclare(record, domain, by=self.user)
 
     def _refresh(self, name: str, source: object | None, rows: SourceRows) -> None:
         """Declare that the rows have changed: answers from now on belong to a new snapshot."""
-        record, dialect = self._records[name], rows.dialect
+        record, dialect = self._records[name].whole(), rows.dialect
         self._rows.refresh(record, by=self.user, source=source, dialect=dialect, same_rows=rows.same_rows)
 
     def limit_copies(self, seconds: float) -> None:
@@ -200,7 +203,7 @@ class Workspace(Datasets):
 
     def delete(self, name: str) -> str:
         """End a dataset and erase the copy of its rows; says what is left of it, and where."""
-        record = self._records[name]
+        record = self._records[name].whole()
         self._rows.delete(record, by=self.user)
         return what_stays(record)
 
@@ -252,11 +255,11 @@ class Workspace(Datasets):
 
     def kept(self, name: str) -> list[EarlierPolicy]:
         """Earlier policies that are still promised."""
-        return self._publishing.kept(self._records[name].name)
+        return self._publishing.kept(name)
 
     def withdraw(self, name: str, version: int) -> None:
         """Take an earlier promise back, on record for everyone."""
-        self._policies.withdraw(self._records[name].name, self.user, version)
+        self._policies.withdraw(self._records[name].whole().name, self.user, version)
 
     def check_known(self, name: str) -> KnownCheck:
         """Which counts that the draft takes to be known are not true of the data; on record."""
@@ -266,13 +269,14 @@ class Workspace(Datasets):
     def guarantee(self, name: str) -> Guarantee:
         """What is promised to the people in the data, in words."""
         record = self._records[name]
-        total = self._ledger.budget(name).total
+        total = self._ledger.budget(record.books).total
         promised = guarantee(record.policy, total, rows_per_person=record.rows_per_person)
         return replace(
             promised,
-            past=self._publishing.remembered(name),
+            past=self._publishing.remembered(record.books),
             about=self._about(record, total),
-            history=self._publishing.promised(name),
+            history=self._publishing.promised(record.books),
+            assumed=self._assumed(record),
         )
 
     def _tradeoff(
@@ -298,23 +302,23 @@ class Workspace(Datasets):
 
     def budget(self, name: str) -> Budget:
         """Total, spent and held."""
-        return self._ledger.budget(name)
+        return self._ledger.budget(self._books(name))
 
     def left(self, name: str) -> Epsilon:
         """What this user can still spend."""
-        return self._ledger.left(name, self.user)
+        return self._ledger.left(self._books(name), self.user)
 
     def set_budget(self, name: str, total: Epsilon) -> None:
         """Declare the total."""
-        self._ledger.set_budget(self._records[name].name, total, self.user)
+        self._ledger.set_budget(self._records[name].whole().name, total, self.user)
 
     def grant(self, name: str, user: str, epsilon: Epsilon) -> None:
         """Let a user spend part of the total."""
-        self._ledger.grant(self._records[name].name, user, epsilon, self.user)
+        self._ledger.grant(self._records[name].whole().name, user, epsilon, self.user)
 
     def grants(self, name: str) -> list[Grant]:
         """Who may spend what, and has."""
-        return self._ledger.grants(self._records[name].name)
+        return self._ledger.grants(self._records[name].books)
 
     # --- questions and answers ------------------------------------------------------------------
 
@@ -417,6 +421,14 @@ class Workspace(Datasets):
 
     # --- where rows are -------------------------------------------------------------------------
 
+    def _books(self, name: str) -> str:
+        """The dataset whose budget pays for questions about this one: itself, but for one of its tables."""
+        return self._records[name].books if self._records.is_table(name) else name
+
+    def _assumed(self, record: DatasetEntry) -> str:
+        tables = self._records[record.books].tables
+        return "" if tables is None else tables.declared.promise()
+
     def _askable(self, name: str) -> DatasetEntry:
         return records.askable(self._records[name])
 
@@ -428,6 +440,14 @@ class Workspace(Datasets):
             budget = self._ledger.budget(name)
             others.append((name, budget.total if name in current else budget.spent))
         return records.about(record.name, records.rules_of(record), others, total)
+
+
+def _table_facts(record: DatasetEntry) -> tuple[TableFacts, ...]:
+    """The tables of a dataset that has several."""
+    if record.tables is None:
+        return ()
+    tables = record.asked_tables()
+    return tuple(TableFacts(each.table_name, each.rows_per_person, each.domain.names) for each in tables)
 
 
 def open_workspace(path: str | Path, user: str | None = None) -> Workspace:

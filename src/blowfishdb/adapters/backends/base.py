@@ -245,6 +245,8 @@ class Declared:
 
     def check(self) -> None:
         """Every declared column is there and has a fitting type."""
+        if self.source.joined is not None:
+            self.source.joined.check(self.types)
         if self.source.unit is not None:
             self.source.unit.check(self.types)
         for name in self.domain:
@@ -322,6 +324,8 @@ class DeclaredBackend(ABC):
     def _named_tables(self) -> Sequence[exp.Table]:
         if self.source.read is not None:
             return self.source.read.tables
+        if self.source.joined is not None:
+            return self.source.joined.named
         relation = self.source.relation()
         return [relation] if isinstance(relation, exp.Table) else []
 

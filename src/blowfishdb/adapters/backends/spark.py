@@ -55,12 +55,10 @@ class Spark(DeclaredBackend):
         self.domain = domain
         self.timeout = timeout
         self.path = source_at.path
-        self._session: SparkSession | None = _session(source_at.master).newSession()
-        for name, value in _SESSION_SETTINGS.items():
-            self._session.conf.set(name, value)
-        if self.path is not None:
-            own = _view(self._session, self.path)
-            source = source if source is not None else Source.of_table(own)
+        self._session: SparkSession | None = _new_session(source_at.master)
+        self._own = {} if self.path is None else _views(self._session, self.path, source)
+        if self._own:
+            source = source if source is not None else Source.of_table(next(iter(self._own)))
         if source is None:
             raise SourceMissing("Spark was given neither a folder nor a table.", fixes=("name the table",))
         self.source = source
@@ -97,7 +95,7 @@ class Spark(DeclaredBackend):
 
     def _is_table(self, table: exp.Table) -> bool:
         """The files of this place are a view of our own making."""
-        if self.path is not None and table.name == table_name(Path(self.path)) and not table.db:
+        if table.name in self._own and not table.db:
             return True
         try:
             entry = self._open().catalog.getTable(f"{table.db}.{table.name}" if table.db else table.name)
@@ -187,12 +185,46 @@ def _start(spark: type[SparkSession], master: str) -> SparkSession:
     )
 
 
-def _view(session: SparkSession, path: str) -> str:
+def _new_session(master: str) -> SparkSession:
+    session = _session(master).newSession()
+    for name, value in _SESSION_SETTINGS.items():
+        session.conf.set(name, value)
+    return session
+
+
+def own_session(location: str, source: Source) -> SparkSession:
+    """A part of Spark in which the tables of a source are there, for the curator's look at keys."""
+    place = _place(location)
+    session = _new_session(place.master)
+    if place.path is not None:
+        _views(session, place.path, source)
+    return session
+
+
+def _views(session: SparkSession, path: str, source: Source | None) -> dict[str, str]:
+    """Temporary views of the files of a place: of the folders in it that a source names, or of itself."""
+    named = [] if source is None or source.schema else [source.table] if source.table else []
+    if source is not None and source.joined is not None:
+        named = [table.name for table in source.joined.named if not table.db]
+    inside = {name: place for name in named if name and (place := _inside(path, name)) is not None}
+    if not inside:
+        return {_view(session, path, table_name(Path(path))): path}
+    return {_view(session, place, name): place for name, place in inside.items()}
+
+
+def _inside(path: str, name: str) -> str | None:
+    """The files of a table in a folder of several; None if there are none, or nobody can tell."""
+    if "://" in path or name == table_name(Path(path)):
+        return None
+    found = (Path(path) / each for each in (name, f"{name}.parquet"))
+    return next((str(each) for each in found if each.exists()), None)
+
+
+def _view(session: SparkSession, path: str, name: str) -> str:
     """A temporary view of a file or folder, with its name."""
     local = "://" not in path
     if local and not Path(path).exists():
         raise SourceMissing(f"There is no file '{path}'.", fixes=("check the path and the working folder",))
-    name = table_name(Path(path))
     if is_text_file(Path(path).name) or (local and any(Path(path).glob("*.csv*"))):
         raise SourceError(
             "Spark reads no files of texts: how many rows they have would depend on what is in them.",

@@ -168,3 +168,5 @@ class SourceRows(Message):
     public: tuple[str, ...] = ()
     rows_vary: bool | None = None
     same_rows: bool = False
+    tables: Mapping[str, Any] | None = None
+    """Several tables that belong together by keys, in the plain form of ``Tables``."""

@@ -8,7 +8,7 @@ may import this module; questions, answers and messages do not (a test sees to i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -18,10 +18,12 @@ from blowfishdb.adapters.copies.text_files import find_dialect
 from blowfishdb.adapters.copies.values import Dialect
 from blowfishdb.adapters.proposal.guesses import RARE, Guess, Measured, guess, measure
 from blowfishdb.adapters.proposal.rows import Rows, opened_rows
+from blowfishdb.adapters.proposal.tables import check_tables, led_nowhere
 from blowfishdb.adapters.sql.encode import encode
 from blowfishdb.adapters.sql.engines import SqlColumn
 from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.domain.tables import Tables
 from blowfishdb.core.errors import EmptyDomain, InvalidAttribute, SourceError, UnknownColumn
 from blowfishdb.core.policy import codec
 
@@ -132,6 +134,7 @@ def propose(
     dialect: Mapping[str, Any] | None = None,
     timeout: float = TIMEOUT,
     rare: int = RARE,
+    tables: Tables | None = None,
 ) -> Proposal:
     """Look at every column of a source, and say how it could be declared.
 
@@ -139,8 +142,12 @@ def propose(
     read; for other sources of Spark the proposal knows types, but no limits. How a file of texts is written
     is found, unless ``dialect`` says it, and is part of the proposal. Texts of fewer than ``rare`` rows are
     not proposed by name. All of it takes at most ``timeout`` seconds, or is refused.
+
+    Of several ``tables`` every column but the keys is proposed, under its full name.
     """
     patience = Patience(timeout)
+    if tables is not None:
+        return _of_tables(location, tables, patience, rare)
     declared = None if dialect is None else Dialect.from_plain(dialect)
     if declared is None and isinstance(location, str | Path) and is_text_file(location):
         declared = find_dialect(Path(location), patience)
@@ -149,6 +156,30 @@ def propose(
         measured = measure(rows, columns) if rows.readable else {}
         proposals = tuple(_column(rows, column, measured.get(column.name), rare) for column in columns)
         return Proposal(proposals, rows.source.written, rows.source.view, declared)
+
+
+def _of_tables(location: object, tables: Tables, patience: Patience, rare: int) -> Proposal:
+    """Every column of several tables that is no key; where keys lead nowhere, some values are missing."""
+    check_tables(location, tables)
+    lost, proposed = led_nowhere(location, tables, patience), list[ProposedColumn]()
+    for name in tables.names:
+        with opened_rows(location, table=tables.stored_as(name), view=None, patience=patience) as rows:
+            columns = [each for each in rows.columns.values() if not tables.is_key(f"{name}.{each.name}")]
+            measured = measure(rows, columns) if rows.readable else {}
+            for column in columns:
+                found = _column(rows, column, measured.get(column.name), rare)
+                found = replace(found, name=f"{name}.{column.name}")
+                proposed.append(_missing_some(found) if name in lost else found)
+    return Proposal(tuple(proposed), None, None)
+
+
+def _missing_some(column: ProposedColumn) -> ProposedColumn:
+    """A column of a table to which some keys do not lead: keys are public, so whose do not is, too."""
+    attribute: Any = column.attribute
+    if attribute is None or attribute.has_missing_cell:
+        return column
+    note = f"{column.note} Some keys lead to no row of its table: there it is missing.".strip()
+    return replace(column, attribute=replace(attribute, missing="public"), note=note)
 
 
 def _column(rows: Rows, column: SqlColumn, measured: Measured | None, rare: int) -> ProposedColumn:

@@ -160,14 +160,16 @@ def _looked_at(location: object, table: str | None, view: str | None, patience: 
 
 
 @contextmanager
-def reading_rows(location: object, source: Source | None, patience: Patience) -> Iterator[Rows]:
-    """Look at a source of the place, and let go of it in the end."""
+def reading_rows(
+    location: object, source: Source | None, patience: Patience, *, keys: bool = False
+) -> Iterator[Rows]:
+    """Look at a source of the place, and let go of it in the end; into Spark only for ``keys``."""
     backend = open_backend(location, _UNDECLARED, source=source, timeout=patience.left)
     try:
         assert isinstance(backend, DeclaredBackend)
         types = columns(backend.columns(), backend.engine)
         check_columns(len(types), location if isinstance(location, str | Path) else "the table in memory")
-        with _reading(location, backend, patience) as fetch:
+        with _reading(location, backend, patience, keys=keys) as fetch:
             yield Rows(backend.source, backend.engine, types, fetch, patience)
     finally:
         backend.close()
@@ -186,7 +188,9 @@ def _files_of_spark(location: object, table: str | None, view: str | None) -> ob
 
 
 @contextmanager
-def _reading(location: object, backend: DeclaredBackend, patience: Patience) -> Iterator[Fetch | None]:
+def _reading(
+    location: object, backend: DeclaredBackend, patience: Patience, *, keys: bool
+) -> Iterator[Fetch | None]:
     if isinstance(backend, DuckDB):
         connection = connect_to_table(location) if backend.path is None else connect(backend.path)
         try:
@@ -197,10 +201,17 @@ def _reading(location: object, backend: DeclaredBackend, patience: Patience) -> 
     from blowfishdb.adapters.backends.sqlalchemy import SqlDatabase
 
     if not isinstance(backend, SqlDatabase):
-        yield None
+        yield _spark_fetch(str(location), backend.source) if keys else None
         return
     with _database(str(location), patience) as fetch:
         yield fetch
+
+
+def _spark_fetch(location: str, source: Source) -> Fetch:
+    from blowfishdb.adapters.backends.spark import own_session
+
+    session = own_session(location, source)
+    return lambda text: [tuple(row) for row in session.sql(text).collect()]
 
 
 @contextmanager
@@ -278,7 +289,8 @@ def check_rows(location: object, source: Source) -> None:
     joins = source.read is not None and source.read.joins and source.unit is None
     if not joins and (source.unit is None or source.unit.key is None):
         return
-    with reading_rows(location, source, Patience(_TIMEOUT, _UNSEEN)) as rows:
+    several = source.joined is not None
+    with reading_rows(location, source, Patience(_TIMEOUT, _UNSEEN), keys=several) as rows:
         if source.unit is not None and source.unit.key is not None and rows.readable:
             _check_key(rows, source.unit)
         if joins:

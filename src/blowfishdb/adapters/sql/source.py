@@ -13,7 +13,6 @@ Only the database knows the types, so it is asked to describe the values, withou
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,9 +22,11 @@ from sqlglot import exp
 
 from blowfishdb.adapters.sql import values as sql
 from blowfishdb.adapters.sql.engines import ColumnKind, Engine, SqlColumn
+from blowfishdb.adapters.sql.joined import Joined
 from blowfishdb.adapters.sql.values import RESERVED, SOURCE
 from blowfishdb.adapters.sql.view import Group, Names, Need, View, read_view, statement
 from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.domain.tables import Tables
 from blowfishdb.core.errors import InvalidInput, UnknownColumn
 from blowfishdb.core.policy.policy import RowRules
 
@@ -120,22 +121,16 @@ def _alias(name: str) -> exp.TableAlias:
     return exp.TableAlias(this=exp.to_identifier(name, quoted=True))
 
 
-_NAME = r'("(?:[^"]|"")+"|[^".]+)'
-_QUALIFIED = re.compile(rf"(?:{_NAME}\.)?{_NAME}")
-
-
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-def _unquoted(name: str) -> str:
-    return name[1:-1].replace('""', '"') if name.startswith('"') else name
 
 
 @final
 @dataclass(frozen=True)
 class Source:
-    """A table by name, or a view: a SELECT that makes each of its rows from one row of each of its tables.
+    """A table by name, a view, or one of several tables with what its rows belong to.
+
+    A view is a SELECT that makes each of its rows from one row of each of its tables.
 
     The names of tables are taken literally and quoted. A view is written by the curator, in the words of the
     database; it may choose, rename, compare and join columns. A ``unit`` says whose rows they are, and how
@@ -150,9 +145,10 @@ class Source:
     unit: Unit | None = None
     public: tuple[str, ...] = ()
     rows_vary: bool | None = None
+    joined: Joined | None = None
 
     def __post_init__(self) -> None:
-        if (self.table is None) == (self.view is None):
+        if [self.table, self.view, self.joined].count(None) != 2:
             raise InvalidInput("A source is either a table or a view.", fixes=("Source.of_table('people')",))
         if self.table is not None and not self.table.strip():
             raise InvalidInput("The name of the table is empty.")
@@ -172,11 +168,15 @@ class Source:
 
         Either may stand in double quotes, which a name with a dot in it needs.
         """
-        match = _QUALIFIED.fullmatch(written)
-        if match is None:
-            return cls(table=written)
-        schema, table = (None if name is None else _unquoted(name) for name in match.groups())
+        schema, table = sql.qualified(written)
         return cls(table=table, schema=schema)
+
+    @classmethod
+    def of_tables(cls, tables: Tables, base: str, domain: Domain, *, salt: str) -> Self:
+        """The rows of one of several tables, each with the columns of the rows that it belongs to."""
+        joined = Joined(tables, base, tables.columns(base, domain))
+        unit = Unit(joined.person, tables.rows_per_person(base), joined.key, salt)
+        return cls(joined=joined, unit=unit)
 
     @classmethod
     def of_view(cls, select: str, dialect: str = "duckdb", *, unit: Unit | None = None) -> Self:
@@ -194,6 +194,9 @@ class Source:
     @cached_property
     def table_names(self) -> tuple[str, ...]:
         """The tables that rows come from, without their schemas."""
+        if self.joined is not None:
+            tables = self.joined.tables
+            return tuple(sql.qualified(tables.stored_as(name))[1] for name in tables.asked)
         if self.view is None:
             return (self.table or "",)
         return tuple(table.name for table in statement(self.view, self.dialect).find_all(exp.Table))
@@ -209,6 +212,8 @@ class Source:
     @property
     def name(self) -> str:
         """How the source is called in messages."""
+        if self.joined is not None:
+            return f"the table '{self.joined.base}' with what its rows belong to"
         if self.table is None:
             return "the view"
         return (
@@ -220,11 +225,14 @@ class Source:
         alias = exp.TableAlias(this=exp.to_identifier(SOURCE, quoted=True))
         if self.read is not None:
             return exp.Subquery(this=self.read.query.copy(), alias=alias)
-        db = None if self.schema is None else exp.to_identifier(self.schema, quoted=True)
-        return exp.Table(this=exp.to_identifier(self.table, quoted=True), db=db, alias=alias)
+        if self.joined is not None:
+            return exp.Subquery(this=self.joined.query(), alias=alias)
+        return sql.stored_table(self.schema, self.table or "", SOURCE)
 
     def rows(self, types: Mapping[str, SqlColumn], engine: Engine) -> exp.Table | exp.Subquery:
         """The rows that count: at most so many of each person, chosen before anything else happens."""
+        if self.joined is not None:
+            self.joined.check(types)
         if self.unit is None:
             return self.relation()
         return self.unit.limit(self.relation(), types, engine)
@@ -238,7 +246,7 @@ class Source:
         """
         public = self._known()
         unhidden = {name for name in domain if self._made_from(name) & public}
-        return RowRules(frozenset(unhidden), self._varies(public))
+        return RowRules(frozenset(unhidden), self._varies(public), several=self.joined is not None)
 
     def check_rules(self, domain: Domain) -> None:
         """Whose row it is, its key, and what leaves rows out must not be something that a policy may hide."""

@@ -6,6 +6,7 @@ What differs between databases is in ``engines``, with one file for each databas
 
 from __future__ import annotations
 
+import re
 from datetime import date, datetime
 from functools import reduce
 
@@ -115,3 +116,32 @@ def difference(later: SqlExpr, earlier: SqlExpr, unit: str) -> SqlExpr:
 def concat(*texts: SqlExpr) -> SqlExpr:
     """Texts behind each other; NULL if one of them is."""
     return reduce(lambda left, right: exp.DPipe(this=left, expression=right, safe=True), texts)
+
+
+_NAME = r'("(?:[^"]|"")+"|[^".]+)'
+_QUALIFIED = re.compile(rf"(?:{_NAME}\.)?{_NAME}")
+
+
+def qualified(written: str) -> tuple[str | None, str]:
+    """The schema and the name of a table as people write it: ``visits``, or ``clinic.visits`` in a schema.
+
+    Either may stand in double quotes, which a name with a dot in it needs.
+    """
+    match = _QUALIFIED.fullmatch(written)
+    if match is None:
+        return None, written
+    schema, table = (None if name is None else _unquoted(name) for name in match.groups())
+    return schema, table or ""
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name
+
+
+def stored_table(schema: str | None, name: str, alias: str | None = None) -> exp.Table:
+    """A table of the database, quoted."""
+    return exp.Table(
+        this=exp.to_identifier(name, quoted=True),
+        db=None if schema is None else exp.to_identifier(schema, quoted=True),
+        alias=None if alias is None else exp.TableAlias(this=exp.to_identifier(alias, quoted=True)),
+    )

@@ -66,11 +66,11 @@ def check_readable(connection: Connection) -> None:
 
 def enter_release(connection: Connection, dataset: str, charge: int, seq: int, answer: str) -> None:
     """Index a release that has just been settled; an answer without one is not in the index."""
-    described = _described(answer)
+    described = _described(answer, dataset)
     if described is None:
         return
     facts, axes = described
-    connection.execute(releases.insert().values(charge=charge, seq=seq, dataset=dataset, **facts))
+    connection.execute(releases.insert().values(charge=charge, seq=seq, **facts))
     known = connection.execute(select(grids.c.grid).where(grids.c.grid == facts["grid"])).first()
     if known is None:
         connection.execute(grids.insert().values(grid=facts["grid"], axes=axes))
@@ -90,11 +90,11 @@ def compare_releases(connection: Connection) -> list[str]:
     named = {row.grid: row.axes for row in connection.execute(select(grids))}
     problems, known = [], {}
     for dataset, charge, seq, answer in _settled(connection):
-        described = _described(answer)
+        described = _described(answer, dataset)
         if described is not None:
             facts, axes = described
             known[facts["grid"]] = axes
-            if indexed.pop(charge, None) != {"charge": charge, "seq": seq, "dataset": dataset, **facts}:
+            if indexed.pop(charge, None) != {"charge": charge, "seq": seq, **facts}:
                 problems.append(f"The index of release {charge} is not what its answer says.")
     problems += [f"The index speaks of a release {charge} that is not stored." for charge in indexed]
     problems += [
@@ -136,14 +136,16 @@ def _settled(connection: Connection) -> Iterator[tuple[str, int, int, str]]:
         yield row.dataset, row.id, seqs.get(row.id, 0), row.answer
 
 
-def _described(answer: object) -> tuple[dict[str, Any], str] | None:
+def _described(answer: object, dataset: str) -> tuple[dict[str, Any], str] | None:
     """What the index says of an answer, and its boxes; None for one that has no release.
+
+    Of a ``dataset`` with several tables, it says which of them was counted: ``shop.orders``.
 
     Totals of which nobody noted whether they were shown (nothing says what was ``used``) are not known.
     """
     try:
         body = json.loads(answer)  # type: ignore[arg-type]
-        release, snapshot = body["release"], body["answer"]["receipt"]["snapshot"]
+        release, receipt = body["release"], body["answer"]["receipt"]
         if release is None:
             return None
         count, which = len(release["values"]), release["which"]
@@ -152,7 +154,8 @@ def _described(answer: object) -> tuple[dict[str, Any], str] | None:
         axes, used = canonical(release["axes"]), release.get("used", "all exact rows")
         shape = canonical([release["axes"], release["rows"], which, used, exactly])
         facts = {
-            "snapshot": int(snapshot),
+            "dataset": _counted(receipt.get("dataset"), dataset),
+            "snapshot": int(receipt["snapshot"]),
             "grid": digest(axes),
             "shape": digest(shape),
             "scales": canonical(release["scales"]),
@@ -164,3 +167,8 @@ def _described(answer: object) -> tuple[dict[str, Any], str] | None:
     except _NO_RELEASE:
         return None
     return facts, axes
+
+
+def _counted(named: object, dataset: str) -> str:
+    """The table that was counted, where it is one of the dataset that was charged; else the dataset."""
+    return named if isinstance(named, str) and named.startswith(f"{dataset}.") else dataset

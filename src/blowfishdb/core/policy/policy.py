@@ -273,6 +273,22 @@ class Policy:
         """Whether an attacker must not learn that someone is in the data; the row count is then private."""
         return self.graph.absent
 
+    def onto(self, domain: Domain) -> Policy:
+        """What it says about some of its columns, in their order: every edge, seen in these alone."""
+        parts, factors = parts_of(self), list[PolicyGraph]()
+        for part in parts.parts:
+            kept = [name for name in part.columns if name in domain]
+            if len(kept) == len(part.columns):
+                factors.append(part.graph)
+            elif kept:
+                sizes = {name: self.domain[name].size for name in part.columns}
+                if part.graph.complete:
+                    factors.append(Full(math.prod(sizes[name] for name in kept)))
+                    continue
+                boxes = (single_cells(n) if name in domain else whole_bin(n) for name, n in sizes.items())
+                factors.append(part.graph.project(Bins.product(*boxes)))
+        return Policy(domain, combined(factors, joint=parts.joint, hide_presence=self.hides_presence))
+
     def project(self, cells: Mapping[str, Bins]) -> PolicyGraph:
         """The policy over boxes of the named columns, row-major in the order of the domain.
 
@@ -347,10 +363,11 @@ def without_trivial_factors(graph: PolicyGraph) -> PolicyGraph:
 @dataclass(frozen=True)
 class RowRules:
     """``public``: declared columns that no policy may hide. ``vary``: hidden values decide which rows there
-    are, so every policy hides presence."""
+    are, so every policy hides presence. ``several``: a person has rows in several tables."""
 
     public: frozenset[str] = frozenset()
     vary: bool = False
+    several: bool = False
 
     def first_policy(self, domain: Domain) -> Policy:
         """Everything that may be hidden is: the policy of a dataset for which nothing was said yet."""
@@ -377,6 +394,12 @@ class RowRules:
                 f"'{hidden[0]}' was declared public, because it decides which rows there are or whose they "
                 "are; no policy for this dataset can hide it.",
                 fixes=(f"hide nothing of '{hidden[0]}'", "a dataset without that column"),
+            )
+        if self.several and policy.constraints is not None:
+            raise PolicyConflict(
+                "Counts that everyone knows tie records of one table together, and what that means for those "
+                "of other tables is not proven.",
+                fixes=("a policy that says nothing about what is known", "a dataset of that table alone"),
             )
         if self.public and policy.constraints is not None:
             raise PolicyConflict(

@@ -64,6 +64,8 @@ class Guarantee(Message):
     past: tuple[str, ...] = ()
     about: tuple[str, ...] = ()
     history: tuple[str, ...] = ()
+    assumed: str = ""
+    """What has to be true of several tables; empty for a single one."""
 
     def __post_init__(self) -> None:
         if whole(self.rows_per_person, "The number of rows per person", InvalidInput) < 1:
@@ -80,6 +82,8 @@ class Guarantee(Message):
     @property
     def assumption(self) -> str:
         """What has to be true of the data."""
+        if self.assumed:
+            return self.assumed
         if self.rows_per_person == 1:
             return "Assumes one row per person."
         return f"Assumes at most {self.rows_per_person:,} rows per person; they are hidden together."

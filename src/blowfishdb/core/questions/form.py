@@ -228,6 +228,13 @@ class QuestionForm:
         return len(self.measures) or len(self.conditions) or len(self.shares) or 1
 
     @property
+    def mentioned(self) -> frozenset[str]:
+        """The columns that it speaks of, in whichever part of it."""
+        named = {column.name for column in self.columns}
+        named |= {each.column for each in self.measures if each.column is not None}
+        return self.where.columns().union(named, *(each.columns() for _, each in self.conditions))
+
+    @property
     def whole(self) -> QuestionForm:
         """The question, whatever is shown of its answer."""
         return replace(self, arrangement=Arrangement()) if self.arrangement else self

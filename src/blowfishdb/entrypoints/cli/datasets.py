@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from blowfishdb.adapters.proposal import Proposal, ProposedColumn
     from blowfishdb.core.domain.attribute import Attribute
     from blowfishdb.core.domain.domain import Domain
+    from blowfishdb.core.domain.tables import Tables
     from blowfishdb.workspace.datasets import Datasets
 
 
@@ -61,6 +62,27 @@ def domain_file(file: Path) -> Domain:
         ) from None
 
 
+def tables_file(file: Path) -> tuple[Tables, Domain | None]:
+    """Several tables from a YAML or JSON file, and their columns if it declares these as well."""
+    import yaml
+
+    from blowfishdb.core.domain.tables import Tables
+    from blowfishdb.core.policy import codec
+
+    try:
+        said = yaml.safe_load(read_text(file))
+        within = said.get("domain")
+        tables = Tables.from_plain(said.get("tables", said))
+        return tables, None if within is None else codec.domain(within)
+    except InvalidInput:
+        raise
+    except (yaml.YAMLError, TypeError, ValueError, KeyError, AttributeError):
+        raise InvalidInput(
+            f"'{file}' does not declare tables.",
+            fixes=("tables: {people: {kind: people, key: id}, orders: {kind: child, of: people, …}}",),
+        ) from None
+
+
 _SIGNS: Final = {"tab": "\t"}
 _TAKE: Final = "yes"
 _LEAVE: Final = "no"
@@ -76,6 +98,7 @@ commands = Commands(CURATOR)
     "blowfishdb import leute.csv --name leute --delimiter ';' --decimal , --encoding cp1252",
     "blowfishdb import postgresql://db/hr --table staff --name staff --person id --rows-per-person 3",
     "blowfishdb import visits.parquet --name visits --domain columns.yaml",
+    "blowfishdb import shop.duckdb --name shop --tables shop.yaml",
     name="import",
 )
 def import_source(
@@ -123,6 +146,10 @@ def import_source(
         int,
         typer.Option(min=1, help="Texts that fewer rows have are not proposed by name but count as 'other'."),
     ] = 10,
+    tables: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Several tables and their keys, from a YAML or JSON file."),
+    ] = None,
     domain: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Columns from a YAML or JSON file; the data is not looked at."),
@@ -144,11 +171,13 @@ def import_source(
     """Add a dataset. Its limits are proposed from the data, and you confirm each of them."""
     ids = {person, row_key} - set(public or ())  # no policy can hide them, so they are no columns
     declared = None if domain is None else domain_file(domain)
+    several, within = (None, None) if tables is None else tables_file(tables)
+    declared = declared or within
     signs = {"delimiter": delimiter and _SIGNS.get(delimiter, delimiter), "quote": quote, "decimal": decimal}
     typed = {**signs, "encoding": encoding, "header": header}
     dialect = _dialect(here, source, {name: what for name, what in typed.items() if what is not None})
     if declared is None:
-        declared = _proposed(here, source, table, view, dialect, accept, rare, ids)
+        declared = _proposed(here, source, table, view, dialect, accept, rare, ids, several)
     with here.gateway(create=True) as gateway:
         gateway.add_dataset(
             name,
@@ -164,6 +193,7 @@ def import_source(
             same_rows=same_rows,
             kind=kind,
             dialect=dialect,
+            tables=several,
         )
         here.say(
             gateway.facts(name).to_plain(),
@@ -194,6 +224,7 @@ def _proposed(
     accept: bool,
     rare: int,
     ids: Set[str | None],
+    tables: Tables | None = None,
 ) -> Domain:
     if here.is_server:
         raise InvalidInput(
@@ -205,14 +236,14 @@ def _proposed(
     screen = here.console(stderr=True)
     if screen.is_terminal:
         with screen.status("Looking at the columns …"):
-            proposal = propose(source, table=table, view=view, dialect=dialect, rare=rare)
+            proposal = propose(source, table=table, view=view, dialect=dialect, rare=rare, tables=tables)
     else:
-        proposal = propose(source, table=table, view=view, dialect=dialect, rare=rare)
+        proposal = propose(source, table=table, view=view, dialect=dialect, rare=rare, tables=tables)
     proposal = replace(proposal, columns=tuple(each for each in proposal.columns if each.name not in ids))
     if not here.json:
         here.console().print(_table(proposal))
     typer.secho(proposal.warning, fg=typer.colors.YELLOW, err=True)
-    if proposal.person is not None:
+    if proposal.person is not None and tables is None:
         typer.echo(
             f"'{proposal.person}' may say whose row it is: then add --person {proposal.person}", err=True
         )

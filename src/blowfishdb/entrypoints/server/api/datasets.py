@@ -27,6 +27,7 @@ from blowfishdb.entrypoints.server.api.requests import (
     Plain,
     Refresh,
     SchemaChange,
+    said_tables,
 )
 from blowfishdb.entrypoints.server.api.responses import (
     CopyList,
@@ -190,8 +191,11 @@ def redeclare(dataset: str, body: SchemaChange, caller: Curator) -> Schema:
 def declare_dataset(caller: Caller, body: Declared, domain: Domain) -> None:
     """Declare a dataset whose rows are in a place that this server may read."""
     check_place(body.source, caller.server.settings.sources, caller.gateway.place)
+    tables = read("tables", lambda: said_tables(body.tables))
     with typed_place():
-        caller.gateway.add_dataset(**body.model_dump(exclude={"domain"}), domain=domain)
+        caller.gateway.add_dataset(
+            **body.model_dump(exclude={"domain", "tables"}), tables=tables, domain=domain
+        )
 
 
 def propose_columns(caller: Caller, body: Place) -> Proposal:
@@ -199,9 +203,10 @@ def propose_columns(caller: Caller, body: Place) -> Proposal:
     from blowfishdb.adapters.proposal import propose
 
     check_place(body.source, caller.server.settings.sources, caller.gateway.place)
-    rest, seconds = body.model_dump(exclude={"source"}), caller.server.settings.proposal_seconds
+    rest = body.model_dump(exclude={"source", "tables"})
+    tables = read("tables", lambda: said_tables(body.tables))
     with typed_place():
-        return propose(body.source, **rest, timeout=seconds)
+        return propose(body.source, **rest, tables=tables, timeout=caller.server.settings.proposal_seconds)
 
 
 @contextmanager

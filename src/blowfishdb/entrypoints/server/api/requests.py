@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 from pydantic_core import PydanticCustomError
 
 from blowfishdb.adapters.tokens import Role
+from blowfishdb.core.domain.tables import Tables
 from blowfishdb.core.source_kind import SourceKind
 
 Plain = dict[str, Any]
@@ -16,6 +17,7 @@ Value = int | float | str | bool
 
 _DEEPEST: Final = 150  # a condition of 64 levels has 128 lists and objects
 _PRINTABLE: Final = r"^[^\x00-\x1f\x7f]+$"
+_SEVERAL: Final = "Several tables of a database that belong together by keys; not with table or view."
 _NO_NULL: Final = r"^[^\x00]+$"
 
 
@@ -95,6 +97,32 @@ class Located(Body, ABC):
 
 
 @final
+class TableSaid(Body):
+    """One of several tables: that of people, one whose rows belong to another's, or a public one."""
+
+    kind: Literal["people", "child", "lookup"]
+    key: str | None = Field(
+        default=None, max_length=255, description="The column that tells its rows apart, or is looked up in."
+    )
+    of: str | None = Field(default=None, max_length=255, description="The table that it belongs to.")
+    by: str | None = Field(default=None, max_length=255, description="By which column.")
+    rows_per_person: int | None = Field(default=None, ge=1, le=1_000_000, description="Of child tables.")
+    table: str | None = Field(
+        default=None, max_length=255, description="What it is called in the database, if not like here."
+    )
+
+
+TablesSaid = dict[str, TableSaid]
+
+
+def said_tables(said: TablesSaid | None) -> Tables | None:
+    """Several tables as they were sent; None if there is one."""
+    if said is None:
+        return None
+    return Tables.from_plain({name: each.model_dump(exclude_none=True) for name, each in said.items()})
+
+
+@final
 class DialectSaid(Body):
     """How a file of texts is written; what is not said is as in most files."""
 
@@ -110,6 +138,7 @@ class Place(Located):
     """A source to look at; how a file of texts is written is found, unless it is said."""
 
     dialect: DialectSaid | None = None
+    tables: TablesSaid | None = Field(default=None, max_length=64, description=_SEVERAL)
     rare: int = Field(
         default=10,
         ge=1,
@@ -158,6 +187,17 @@ class Declared(Located):
     )
     dialect: DialectSaid | None = Field(
         default=None, description="How a file of texts is written, as a proposal says it."
+    )
+    tables: TablesSaid | None = Field(
+        default=None,
+        max_length=64,
+        description=_SEVERAL,
+        examples=[
+            {
+                "people": {"kind": "people", "key": "id"},
+                "orders": {"kind": "child", "of": "people", "by": "person", "rows_per_person": 20},
+            }
+        ],
     )
 
 

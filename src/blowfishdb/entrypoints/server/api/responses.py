@@ -89,6 +89,15 @@ class DatasetList(BaseModel):
 
 
 @final
+class TableShown(BaseModel):
+    """One of several tables: how many rows of it count for a person, and which columns a row has."""
+
+    name: str
+    rows_per_person: int
+    columns: list[str]
+
+
+@final
 class DatasetShown(BaseModel):
     """What everyone who may ask about a dataset may know of it."""
 
@@ -102,6 +111,9 @@ class DatasetShown(BaseModel):
     public: list[str]
     rows_vary: bool
     kind: SourceKind
+    tables: list[TableShown]
+    part_of: str | None
+    keys: list[tuple[str, str]]
     columns_in_words: list[str]
     policy_in_words: list[str]
 

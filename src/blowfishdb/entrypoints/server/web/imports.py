@@ -28,7 +28,7 @@ from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.entrypoints.server.access import Caller, PageCurator
 from blowfishdb.entrypoints.server.api.datasets import declare_dataset, propose_columns
-from blowfishdb.entrypoints.server.api.requests import Declared, DialectSaid, Located, Place
+from blowfishdb.entrypoints.server.api.requests import Declared, DialectSaid, Located, Place, TableSaid
 from blowfishdb.entrypoints.server.problems import Problem, read
 from blowfishdb.entrypoints.server.routing import Router
 from blowfishdb.entrypoints.server.web.frame import Sent, dataset_address, redirect, render, shown_again, text
@@ -142,6 +142,40 @@ _MEND: Final = {
 }
 
 
+TableTexts = dict[str, str]
+"""One of several tables as the page shows it, every field by its name."""
+_TABLE_FIELDS: Final = ("called", "is", "of", "by", "key", "rows")
+_FEW_TABLES: Final = 4
+_MOST_TABLES: Final = 64
+
+
+def _sent_tables(form: FormData) -> tuple[TableTexts, ...]:
+    """The tables that have a name; fields end with the number of their table."""
+    every = ({name: text(form, f"{name}-t{at}") for name in _TABLE_FIELDS} for at in range(_MOST_TABLES))
+    return tuple(each for each in every if each["called"])
+
+
+def _said_tables(typed: Sequence[TableTexts]) -> dict[str, TableSaid]:
+    """The same as the interface takes them; a table of a schema is called like itself."""
+    said: dict[str, TableSaid] = {}
+    for each in typed:
+        name = each["called"].rpartition(".")[2]
+        kind = each["is"] if each["is"] in ("people", "child", "lookup") else "people"
+        if name in said:
+            raise InvalidInput(f"Two tables are called '{name}'.")
+        if kind == "child" and not (each["rows"].isdecimal() and int(each["rows"])):
+            raise InvalidInput(f"Say how many rows of '{name}' count for one person, at most.")
+        belongs = {} if kind == "people" else {"of": each["of"] or None, "by": each["by"] or None}
+        said[name] = TableSaid(
+            kind=kind,
+            key=each["key"] or None,
+            table=each["called"] if name != each["called"] else None,
+            rows_per_person=int(each["rows"]) if kind == "child" else None,
+            **belongs,
+        )
+    return said
+
+
 @final
 @dataclass(frozen=True)
 class SourceForm:
@@ -158,14 +192,23 @@ class SourceForm:
     rows_vary: str = ""
     same_rows: str = ""
     dialect: DialectSaid | None = None
+    tables: tuple[TableTexts, ...] = ()
+    """Several tables, in place of one."""
 
     @classmethod
     def sent(cls, form: FormData) -> SourceForm:
         """As it came; a dataset without a name is called like its file or its table."""
-        typed = {each.name: text(form, each.name) for each in fields(cls) if each.name != "dialect"}
+        texts = (each.name for each in fields(cls) if each.name not in ("dialect", "tables"))
+        typed = {name: text(form, name) for name in texts}
         typed["name"] = typed["name"] or _name_of(typed["table"] or typed["source"])
         typed["rows_per_person"] = typed["rows_per_person"] or "1"
-        return cls(**typed, dialect=_sent_dialect(form))
+        return cls(**typed, dialect=_sent_dialect(form), tables=_sent_tables(form))
+
+    @property
+    def table_fields(self) -> list[TableTexts]:
+        """What is typed, and some room for more."""
+        empty = dict.fromkeys(_TABLE_FIELDS, "")
+        return [*self.tables, *[empty] * max(2, _FEW_TABLES - len(self.tables))]
 
     def declared(self) -> Declared:
         """What is declared besides the columns."""
@@ -191,6 +234,7 @@ class SourceForm:
             "table": self.table or None,
             "view": self.view or None,
             "dialect": self.dialect,
+            "tables": _said_tables(self.tables) or None,
         }
 
 
