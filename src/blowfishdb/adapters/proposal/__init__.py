@@ -166,8 +166,9 @@ def _of_tables(location: object, tables: Tables, patience: Patience, rare: int) 
         with opened_rows(location, table=tables.stored_as(name), view=None, patience=patience) as rows:
             columns = [each for each in rows.columns.values() if not tables.is_key(f"{name}.{each.name}")]
             measured = measure(rows, columns) if rows.readable else {}
+            fewest = 1 if name in tables.lookups else rare  # what is public is nobody's
             for column in columns:
-                found = _column(rows, column, measured.get(column.name), rare)
+                found = _column(rows, column, measured.get(column.name), fewest)
                 found = replace(found, name=f"{name}.{column.name}")
                 proposed.append(_missing_some(found) if name in lost else found)
     return Proposal(tuple(proposed), None, None)

@@ -55,7 +55,8 @@ def datasets_page(request: Request, caller: PageReader) -> Response:
 def overview_page(request: Request, dataset: str, caller: PageReader) -> Response:
     """Columns, policy in words, budget and the latest answers of one dataset."""
     facts = caller.gateway.facts(dataset)
-    answers = caller.gateway.answers(dataset, limit=_LATEST)
+    books = facts.part_of or dataset
+    answers = caller.gateway.answers(books, limit=_LATEST)
     return render(
         request,
         "overview.html",
@@ -65,7 +66,7 @@ def overview_page(request: Request, dataset: str, caller: PageReader) -> Respons
         policy=sentences(facts.policy),
         columns=[(name, attribute.describe()) for name, attribute in facts.domain.columns],
         answers=[summary_body(answer, caller) for answer in reversed(answers)],
-        asked=caller.gateway.pages.answered(dataset).count,
+        asked=caller.gateway.pages.answered(books).count,
         untouched=facts.policy_version == 1,
     )
 

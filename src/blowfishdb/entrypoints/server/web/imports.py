@@ -166,12 +166,14 @@ def _said_tables(typed: Sequence[TableTexts]) -> dict[str, TableSaid]:
         if kind == "child" and not (each["rows"].isdecimal() and int(each["rows"])):
             raise InvalidInput(f"Say how many rows of '{name}' count for one person, at most.")
         belongs = {} if kind == "people" else {"of": each["of"] or None, "by": each["by"] or None}
-        said[name] = TableSaid(
-            kind=kind,
-            key=each["key"] or None,
-            table=each["called"] if name != each["called"] else None,
-            rows_per_person=int(each["rows"]) if kind == "child" else None,
-            **belongs,
+        said[name] = TableSaid.model_validate(
+            {
+                "kind": kind,
+                "key": each["key"] or None,
+                "table": each["called"] if name != each["called"] else None,
+                "rows_per_person": int(each["rows"]) if kind == "child" else None,
+                **belongs,
+            }
         )
     return said
 
