@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blowfishdb.core.errors import NotAllowed
+from blowfishdb.core.errors import InvalidInput, NotAllowed
 from blowfishdb.entrypoints.cli import session as prompts
 from blowfishdb.entrypoints.cli.session import (
     ANALYST,
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 
 _ALL = "all"
+_MECHANISMS = "mechanisms"
 _MANY = 50
+_SECONDS = 10.0
 
 
 commands = Commands()
@@ -77,19 +79,40 @@ def explain(here: Session, gateway: Datasets, data: Data) -> None:
 
 
 @commands(
-    "blowfishdb audit people", "blowfishdb audit --head", "blowfishdb audit --since HEAD", panel=AUDITOR
+    "blowfishdb audit people",
+    "blowfishdb audit --head",
+    "blowfishdb audit --since HEAD",
+    "blowfishdb audit mechanisms dawa --seconds 60",
+    panel=AUDITOR,
 )
 def audit(
     here: Session,
-    data: Annotated[str, typer.Argument(metavar="DATA|all", help="A dataset, or all of them.")] = _ALL,
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="DATA|all|mechanisms [NAME]",
+            help="A dataset, or all of them; or the mechanisms themselves, by their names or all.",
+        ),
+    ] = None,
     limit: Annotated[int, typer.Option(min=0, help="Show at most so many events, the newest.")] = _MANY,
     head: Annotated[bool, typer.Option("--head", help="Print only where the books end, to keep it.")] = False,
     since: Annotated[
         str | None, typer.Option(metavar="HEAD", help="A head that was kept: the books must extend it.")
     ] = None,
     witness: WitnessFile = None,
+    seconds: Annotated[
+        float, typer.Option(min=0, help="How long to release with each mechanism that looks at the data.")
+    ] = _SECONDS,
 ) -> None:
     """Check that every charge, hash and sealed fact adds up, and list what happened. Fails if they do not."""
+    data, *names = what or [_ALL]
+    if data == _MECHANISMS:
+        _audit_mechanisms(here, names, seconds)
+        return
+    if names:
+        raise InvalidInput(
+            "One dataset is audited at a time.", fixes=(f"blowfishdb audit {data}", "blowfishdb audit all")
+        )
     with here.gateway() as gateway:
         from rich.text import Text
 
@@ -113,6 +136,34 @@ def audit(
             f"Head, to be kept elsewhere: {audited.head}",
         )
     if audited.problems:
+        raise typer.Exit(1)
+
+
+def _audit_mechanisms(here: Session, names: list[str], seconds: float) -> None:
+    """What each mechanism loses on neighbouring databases that are made for it; no workspace is opened."""
+    from time import monotonic
+
+    from rich.text import Text
+
+    from blowfishdb.mechanisms.auditing import audit_mechanism, chosen
+    from blowfishdb.noise import secure
+    from blowfishdb.show.terminal import grid
+
+    noise = secure()
+    found = [audit_mechanism(name, noise=noise, clock=monotonic, seconds=seconds) for name in chosen(names)]
+    table = grid("mechanism", "loss at ε 1", "how", "problems", "releases", "verdict", right=(1, 3, 4))
+    for each in found:
+        table.add_row(
+            each.name,
+            f"{each.loss:.3f}" if each.exact else f"≥ {each.loss:.3f}",
+            "exact, every edge" if each.exact else "from outside",
+            f"{each.problems}",
+            f"{each.releases:,}" if each.releases else "",
+            Text("FAULT", style="red") if each.fault else Text("as claimed", style="green"),
+        )
+    faults = [Text(f"{each.name}: {each.fault}", style="red") for each in found if each.fault]
+    here.say({"mechanisms": [each.to_plain() for each in found]}, table, *faults)
+    if faults:
         raise typer.Exit(1)
 
 
