@@ -172,7 +172,7 @@ def test_one_bar_for_each_bin_and_a_whisker_on_each() -> None:
     picture = charts.svg(charts.answer_chart(HISTOGRAM))
     assert marks(picture, "bar") == 20 and marks(picture, "rule mark") == 20
     faint = int((HISTOGRAM.low <= 0).sum())
-    assert 0 < faint < 20 and picture.count('stroke-dasharray="3,3"') == faint
+    assert 0 < faint < 20 and picture.count('stroke-dasharray="3,3"') == faint + 1  # the legend
 
 
 def test_the_two_panels_of_a_preview_have_the_same_axes() -> None:

@@ -26,7 +26,10 @@ def draft(**typed: str) -> Draft:
         ({}, "cumulative(salary(bins=20))"),
         ({"shape": "histogram", "column": "age", "cut": "width", "size": "$1,0"}, "histogram(age(width=10))"),
         ({"shape": "histogram", "column": "region"}, "histogram(region)"),
-        ({"shape": "two", "column": "age", "second": "region"}, "histogram(age(bins=20), region)"),
+        (
+            {"shape": "two", "column": "age", "second": "region", "cut": "round", "size": "10"},
+            "histogram(age(edges=[18, 20, 30, 40, 50, 60, 70, 80, 90]), region)",
+        ),
         ({"shape": "top", "column": "age", "cut": "values", "most": "5"}, "top(age, 5)"),
         ({"shape": "above", "limit": "1,000"}, "above(salary(bins=20), 1000)"),
         ({"shape": "quantiles", "shares": "0.5"}, "quantiles(salary(bins=20), 0.5)"),
@@ -103,7 +106,7 @@ def test_what_cannot_be_used_is_said(typed: dict[str, str], error: type[Exceptio
 def test_what_fits_sets_the_form() -> None:
     now = draft()
     assert now.fitted(Fit("±33", error=33.0)) == now.address(error="33")
-    assert now.fitted(Fit("10 bins", bins=10)) == now.address(size="10")
+    assert now.fitted(Fit("10 bins", bins=10)) == now.address(cut="bins", size="10")
     assert now.fitted(Fit("epsilon 0.2", epsilon=Epsilon("0.2"))) == now.address(by="epsilon", epsilon="0.2")
     assert now.fitted(Fit("ask the curator for more")) is None
 

@@ -46,7 +46,7 @@ def test_the_raw_release_is_one_click_away(page_for: PageFor, web: Site) -> None
     expect(page.locator("#answer .drawing")).to_have_attribute("data-drawn", "light")
     expect(page.locator("#answer svg .mark-symbol path")).to_have_count(0)
     page.get_by_role("link", name="Show the raw release").click()
-    expect(page.locator("#answer svg .mark-symbol path")).to_have_count(4)
+    expect(page.locator("#answer svg .mark-symbol path")).to_have_count(4 + 1)  # the legend
     page.get_by_text("Show as a table").click()
     answer = web.workspace.answer(web.answers[2])
     cells = page.locator("#answer tbody tr td:nth-child(4)").all_inner_texts()

@@ -55,7 +55,7 @@ def test_the_analyst_of_the_paper(page_for: PageFor, web: Site) -> None:
     expect(page.locator(".lead")).to_have_text(
         "In 90 of 100 runs every bar is within 60 people of the truth. Sampling error is not included."
     )
-    expect(page.locator("#answer .drawing svg .mark-rule.role-mark line")).to_have_count(8)
+    expect(page.locator("#answer .drawing svg .mark-rule.role-mark line")).to_have_count(8 + 1)  # the legend
     page.get_by_text("Show as a table").click()
     expect(page.locator("#answer tbody tr")).to_have_count(8)
     expect(page.locator("#answer thead")).to_contain_text("noise interval")
@@ -87,7 +87,7 @@ def test_the_analyst_of_the_paper(page_for: PageFor, web: Site) -> None:
     assert all(float(row["low"]) <= float(row["value"]) <= float(row["high"]) for row in rows)
     page.get_by_role("button", name="Compare").click()
     page.wait_for_url("**/compare?*")
-    expect(page.get_by_role("heading", level=1)).to_contain_text("Compare #")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Compare ±30 and ±60")
     expect(page.locator(".compared")).to_contain_text(
         "In 80 of 100 runs the true difference lies in its noise interval, everywhere at once."
     )

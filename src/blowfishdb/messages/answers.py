@@ -134,6 +134,8 @@ class Answer(Message):
     """Of aggregates: how many rows a group has at least whose error is promised."""
     listed: bool = False
     """Whether labels name group after group, as they were asked to be shown; else all combinations are."""
+    loose: tuple[str, ...] = ()
+    """The columns whose values have no order of their own, so that a picture may sort them."""
 
     @property
     def number(self) -> int:
@@ -152,14 +154,18 @@ class Answer(Message):
             return EXACT
         if self.kind == "quantiles" and self.band is None and self.beta is not None:
             return ranks_alone(self.alpha, self.beta)
-        return sentence(self.kind, self.alpha, self.beta, self.simultaneous, self.group_size)
+        columns = len(self.axes)
+        return sentence(self.kind, self.alpha, self.beta, self.simultaneous, self.group_size, columns=columns)
 
     @property
     def brief(self) -> str:
         """The same in a line of a table."""
         if len(self.exact) and bool(self.exact.all()):
             return "exact"
-        return brief(self.kind, self.alpha, self.beta, self.simultaneous, len(self.values), self.group_size)
+        places, columns = len(self.values), len(self.axes)
+        return brief(
+            self.kind, self.alpha, self.beta, self.simultaneous, places, self.group_size, columns=columns
+        )
 
     @property
     def band(self) -> tuple[FloatArray, FloatArray] | None:

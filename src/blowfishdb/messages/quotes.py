@@ -170,6 +170,8 @@ class Quote(Message):
     """How accurately stored answers tell the same for nothing, where that is less than was asked."""
     granted: Epsilon | None = None
     """What is left of a grant, which pays the largest loss; None where nobody has one."""
+    columns: int = 1
+    """Along how many columns rows are counted: bars along one, cells along several."""
 
     @property
     def most(self) -> Epsilon:
@@ -232,7 +234,8 @@ class Quote(Message):
         """What would be promised about the answer, in the one sentence that every door prints."""
         if self.exact:
             return EXACT
-        return sentence(self.kind, self.alpha, self.beta, self.simultaneous, self.group_size)
+        columns = self.columns
+        return sentence(self.kind, self.alpha, self.beta, self.simultaneous, self.group_size, columns=columns)
 
     def __str__(self) -> str:
         bound = "" if self.binding is None else f" {self.binding.words}"

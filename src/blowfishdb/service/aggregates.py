@@ -15,6 +15,7 @@ from blowfishdb.adapters.backends.base import Prepared
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.arrays import FloatArray
 from blowfishdb.core.budget import Epsilon, positive
+from blowfishdb.core.domain.domain import loose_columns
 from blowfishdb.core.errors import Infeasible, InvalidInput, NoGuarantee
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.policy.policy import Policy
@@ -138,6 +139,7 @@ def _answer(
         notes=problem.notes,
         measures=tuple(each.words for each in question.measures),
         group_size=question.group_size,
+        loose=loose_columns(question.groups),
     )
 
 

@@ -229,6 +229,7 @@ class Prices(ABC):
             promises=kept,
             sharpens=None if owned else sharpens,
             group_size=request.form.group_size if request.form.kind == "aggregates" else None,
+            columns=max(1, len(request.form.columns)),
         )
         if not more:
             return quote

@@ -21,6 +21,7 @@ from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.arrays import FloatArray
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.constraints.under_policy import better_cells
+from blowfishdb.core.domain.domain import loose_columns
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.questions.aggregate_problem import AggregateProblem
@@ -294,6 +295,7 @@ def answer_of(
         receipt=receipt,
         notes=problem.notes,
         measures=kind.told,
+        loose=loose_columns(problem.axes),
     )
 
 
@@ -305,4 +307,5 @@ def named_anew(answer: Answer, request: Request, problem: Projected) -> Answer:
     kind = request.counts.kind
     labels = kind.read(Release(answer.raw, answer.exact, None, simultaneous=False), problem.axes).labels
     axes, form = kind.of(problem.axes), request.form.to_plain()
-    return replace(answer, kind=kind.name, axes=axes, labels=labels, form=form)
+    loose = loose_columns(problem.axes)
+    return replace(answer, kind=kind.name, axes=axes, labels=labels, form=form, loose=loose)

@@ -6,6 +6,9 @@ A chart has the table of what it draws as its twin, for those who read rather th
 from __future__ import annotations
 
 import itertools
+import math
+import re
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
@@ -134,6 +137,48 @@ def _aggregate_table(
     named = answer.axes[:-1] if answer.measured_last else answer.axes
     numbers = tuple(range(len(named), len(named) + len(headings)))
     return Table(answer.receipt.question, (*named, *headings), rows, notes, numbers)
+
+
+@final
+@dataclass(frozen=True)
+class OneNumber:
+    """An answer that is one number, as it is told large: the number, how far off, and of what."""
+
+    value: str
+    off: str
+    unit: str
+
+
+def one_number(answer: Answer) -> OneNumber | None:
+    """The one number of an answer; None where there are several, or none can be said."""
+    if (
+        len(answer.values) != 1
+        or answer.places is not None
+        or answer.listed
+        or answer.kind in ("top", "above")
+    ):
+        return None
+    value = float(answer.values[0])
+    if math.isnan(value):
+        return None
+    if answer.measures:
+        told = aggregated(answer)[0]
+        digits, unit = told.digits, answer.measures[0]
+    else:
+        digits = value_places(answer.kind, answer.grain, answer.values, *(answer.band or ()))
+        unit = answer.axes[0] if answer.kind in UNITS else "people"
+    return OneNumber(amount(value, digits), _off(answer, value, digits), unit)
+
+
+def _off(answer: Answer, value: float, digits: int) -> str:
+    """How far off: the same on both sides, or from where to where."""
+    if bool(answer.exact[0]):
+        return "exact,"
+    if answer.band is None:
+        return "no error promised,"
+    low, high = float(answer.band[0][0]), float(answer.band[1][0])
+    even = abs((value - low) - (high - value)) <= 10.0**-digits
+    return f"± {significant((high - low) / 2)}" if even else f"{interval(low, high, digits)},"
 
 
 def priced_promise(answer: Answer) -> str:
@@ -347,7 +392,8 @@ def comparison_table(comparison: Comparison) -> Table:
     numbers = (first.values, second.values, comparison.difference)
     digits = value_places(first.kind, comparison.grain, *numbers, *(comparison.band or ()))
     cells = [[amount(value, digits) for value in each.tolist()] for each in numbers]
-    columns: tuple[str, ...] = (" · ".join(first.axes), *answer_names(comparison), "difference")
+    names = answer_names(comparison)
+    columns: tuple[str, ...] = (" · ".join(first.axes), *names, " − ".join(names))
     numbered = tuple(range(1, len(columns) + 1))
     if comparison.band is not None:  # without one, nobody knows what is noise
         columns += (_INTERVAL, "more than noise")
@@ -362,11 +408,34 @@ def bin_names(answer: Answer) -> tuple[str, ...]:
     return tuple(" · ".join(parts) for parts in answer.bins)
 
 
+_EQUALS = re.compile(r"(?P<column>\S+) == '?(?P<value>.*?)'?")
+_LONGEST_NAME = 48
+
+
 def answer_names(comparison: Comparison) -> tuple[str, str]:
-    """How two answers are told apart: by their numbers, and by the dataset where it is another."""
+    """How two answers are told apart: by what they ask, or where they ask the same, by what else differs."""
     one, other = comparison.first, comparison.second
-    if one.number == other.number:
-        return "first", "second"
-    if one.receipt.dataset == other.receipt.dataset:
-        return f"#{one.number}", f"#{other.number}"
-    return f"#{one.number} {one.receipt.dataset}", f"#{other.number} {other.receipt.dataset}"
+    for names in (
+        _conditions(one.receipt.question, other.receipt.question),
+        (one.receipt.dataset, other.receipt.dataset),
+        (_within(one), _within(other)),
+        tuple(f"policy version {each.receipt.policy_version}" for each in (one, other)),
+        tuple(f"snapshot {each.receipt.snapshot}" for each in (one, other)),
+    ):
+        if names[0] != names[1] and all(names):
+            first, second = (textwrap.shorten(name, _LONGEST_NAME, placeholder=" …") for name in names)
+            return (first, second) if first != second else ("first", "second")
+    return "first", "second"
+
+
+def _conditions(one: str, other: str) -> tuple[str, str]:
+    """Which rows each is about; of one column with two values, those."""
+    parts = [question.partition(" where ")[2] for question in (one, other)]
+    equal = [_EQUALS.fullmatch(part) for part in parts]
+    if equal[0] and equal[1] and equal[0]["column"] == equal[1]["column"]:
+        return equal[0]["value"], equal[1]["value"]
+    return parts[0] or "all rows", parts[1] or "all rows"
+
+
+def _within(answer: Answer) -> str:
+    return "" if answer.alpha is None else f"±{significant(answer.alpha)}"

@@ -164,6 +164,11 @@ class Axis:
         return text(value, grouped=_grouped(self.attribute))
 
 
+def loose_columns(axes: tuple[Axis, ...]) -> tuple[str, ...]:
+    """Those of the columns whose values have no order of their own."""
+    return tuple(axis.column for axis in axes if not axis.attribute.ordered)
+
+
 # The same axis is asked about again and again, and ten thousand labels take a while to write.
 
 

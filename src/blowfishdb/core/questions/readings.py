@@ -116,17 +116,32 @@ _BARS: Final = ("histogram", "cumulative", "ranges")
 
 
 def sentence(
-    kind: str, alpha: float | None, beta: float | None, simultaneous: bool, group_size: int | None = None
+    kind: str,
+    alpha: float | None,
+    beta: float | None,
+    simultaneous: bool,
+    group_size: int | None = None,
+    *,
+    columns: int = 1,
 ) -> str:
-    """What α and β promise about an answer of this kind; of a mean, about groups of ``group_size`` rows."""
+    """What α and β promise about an answer of this kind; of a mean, about groups of ``group_size`` rows.
+
+    Counts along one column are bars, along several they are cells.
+    """
     if kind == "aggregates" and beta is not None:
         return _aggregated(alpha, beta, "every" if simultaneous else "each", group_size)
     if alpha is None or beta is None:
         return NO_PROMISE
-    return f"In {often(beta)} {_kept(kind, significant(alpha, 6), 'every' if simultaneous else 'each')}."
+    every = "every" if simultaneous else "each"
+    return f"In {often(beta)} {_kept(kind, error_text(alpha), every, place(columns))}."
 
 
-def _kept(kind: str, off: str, every: str) -> str:
+def place(columns: int) -> str:
+    """What a count along so many columns is called."""
+    return "bar" if columns < 2 else "cell"
+
+
+def _kept(kind: str, off: str, every: str, bar: str) -> str:
     match kind:
         case "count":
             return f"the number is within {off} people of the truth"
@@ -146,14 +161,14 @@ def _kept(kind: str, off: str, every: str) -> str:
                 f"no bin is listed that is more than {off} people below the limit, "
                 f"and none is missed that is more than {off} above it"
             )
-    return f"{every} bar is within {off} people of the truth"
+    return f"{every} {bar} is within {off} people of the truth"
 
 
 def _aggregated(alpha: float | None, beta: float, every: str, group_size: int | None) -> str:
     inside = f"In {often(beta)} {every} true value lies in its noise interval."
     if alpha is None:
         return inside
-    off = significant(alpha, 6)
+    off = error_text(alpha)
     what = (
         f"{every} number"
         if group_size is None
@@ -164,7 +179,7 @@ def _aggregated(alpha: float | None, beta: float, every: str, group_size: int | 
 
 def ranks_alone(alpha: float | None, beta: float) -> str:
     """Of quantiles that were answered before their intervals held for values."""
-    off = significant(alpha or 0.0, 6)
+    off = error_text(alpha or 0.0)
     return f"In {often(beta)} the bin that ends with each value reaches its rank, give or take {off} people."
 
 
@@ -175,6 +190,8 @@ def brief(
     simultaneous: bool,
     places: int,
     group_size: int | None = None,
+    *,
+    columns: int = 1,
 ) -> str:
     """The same in a line of a table: ``±50 all bars, 95 %``, for an answer of so many values."""
     if kind == "aggregates" and alpha is None and beta is not None:
@@ -189,13 +206,23 @@ def brief(
     if kind == "counts" and places > 1:
         where = " all numbers" if simultaneous else " each number"
     if kind in _BARS and places > 1:
-        where = " all bars" if simultaneous else " each bar"
-    return f"±{significant(alpha, 6)}{where}, {significant(100 * (1 - beta), 6)} %"
+        bar = place(columns)
+        where = f" all {bar}s" if simultaneous else f" each {bar}"
+    return f"±{error_text(alpha)}{where}, {significant(100 * (1 - beta), 6)} %"
 
 
 def often(beta: float) -> str:
     """How many of 100 runs keep a promise that fails with probability beta."""
     return f"{significant(100 * (1 - beta), 6)} of 100 runs"
+
+
+def error_text(alpha: float) -> str:
+    """How far off: whole numbers as they are, others to three digits, rounded up so that it still holds."""
+    if not alpha or not math.isfinite(alpha) or alpha == round(alpha):
+        return significant(alpha, 6)
+    unit = 10.0 ** (2 - math.floor(math.log10(abs(alpha))))
+    up = math.ceil(round(alpha * unit, 9)) / unit
+    return significant(up, 6)
 
 
 def significant(value: float, digits: int = 3) -> str:

@@ -1,6 +1,6 @@
-"""Answers: bars with whiskers, steps with a band, heat maps, dots with intervals, rankings.
+"""Answers: bars with whiskers, steps with a band, heat maps, dots with intervals, rankings, one large number.
 
-Heat maps: counts along two columns.
+Each chart says what its marks mean, and where its noise is too small to be seen, how small it is.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from blowfishdb.core.arrays import FloatArray
+from blowfishdb.core.arrays import FloatArray, IntArray
+from blowfishdb.core.questions.readings import significant
 from blowfishdb.show.charts.clusters import Backdrop, cluster_chart
 from blowfishdb.show.charts.frame import (
     FILLED,
@@ -22,11 +23,25 @@ from blowfishdb.show.charts.frame import (
     label_axis,
     number_axis,
 )
+from blowfishdb.show.charts.heat import heat_map
+from blowfishdb.show.charts.legends import (
+    BAND,
+    BAR,
+    CELL,
+    FAINT,
+    LIMIT,
+    LINE,
+    RAW,
+    WHISKER,
+    Entry,
+    with_legend,
+)
 from blowfishdb.show.tables import (
     UNITS,
     Aggregated,
     aggregated,
     bin_names,
+    one_number,
     priced_promise,
     value_title,
 )
@@ -36,86 +51,14 @@ if TYPE_CHECKING:
     from blowfishdb.messages.answers import Answer
 
 
-_MOST_ALONG = 60  # cells along one axis; more are averaged
-
-
-def heat_map(
-    axes: tuple[str, ...],
-    labels: tuple[tuple[str, ...], ...],
-    values: FloatArray,
-    low: FloatArray | None,
-    *,
-    width: int = WIDTH,
-    most: float | None = None,
-    title: str = "people (noisy)",
-) -> Any:
-    """Counts along two axes; what could be zero is faint and dotted. ``most`` fixes the colours' top."""
-    import altair as alt
-
-    rows, along, down = _cells(labels, values, low)
-    base = alt.Chart(inline(rows))
-    top = most if most is not None else float(values.max(initial=1.0))
-    x = alt.X("across:N", sort=None, title=axes[1], axis=label_axis(along, width))
-    tall = min(420, max(120, 24 * len(down)))
-    shown = label_axis(down, int(tall * 2.5)).values
-    y_axis = alt.Axis(values=shown, grid=False, labelLimit=120)
-    y = alt.Y("down:N", sort=None, title=axes[0], axis=y_axis)
-    colour = alt.Color(
-        "value:Q",
-        title=title,
-        scale=alt.Scale(domain=[0, max(top, 1.0)], range="ramp"),
-        legend=alt.Legend(format=NUMBER, gradientLength=min(240, width // 2), tickCount=3),
-    )
-    cells = base.mark_rect(style="heat").encode(
-        x=x,
-        y=y,
-        color=colour,
-        opacity=alt.condition("datum.faint", alt.value(0.35), alt.value(1)),
-        tooltip=[
-            alt.Tooltip("down:N", title=axes[0]),
-            alt.Tooltip("across:N", title=axes[1]),
-            alt.Tooltip("value:Q", title=title, format=",.0f"),
-        ],
-    )
-    dots = (
-        base.transform_filter("datum.faint")
-        .mark_point(style="dot", filled=True, size=8, shape="circle")
-        .encode(x=x, y=y)
-    )
-    layers = [cells] if low is None else [cells, dots]
-    return alt.layer(*layers).properties(width=width, height=tall)
-
-
-def _cells(
-    labels: tuple[tuple[str, ...], ...], values: FloatArray, low: FloatArray | None
-) -> tuple[list[dict[str, Any]], list[str], list[str]]:
-    """One row for every cell; where there are too many along an axis, neighbours are averaged."""
-    shape = len(labels[0]), len(labels[1])
-    strides = tuple(-(-length // _MOST_ALONG) for length in shape)
-    table, floor = values.reshape(shape), (np.ones_like(values) if low is None else low).reshape(shape)
-    for axis, stride in enumerate(strides):
-        starts = np.arange(0, table.shape[axis], stride)
-        sizes = np.diff([*starts, table.shape[axis]]).reshape((-1, 1) if axis == 0 else (1, -1))
-        table = np.add.reduceat(table, starts, axis=axis) / sizes
-        floor = np.add.reduceat(floor, starts, axis=axis) / sizes
-    down, across = list(labels[0][:: strides[0]]), list(labels[1][:: strides[1]])
-    rows = [
-        {
-            "down": down[i],
-            "across": across[j],
-            "value": rounded(table[i, j], 1),
-            "faint": bool(floor[i, j] <= 0),
-        }
-        for i in range(len(down))
-        for j in range(len(across))
-    ]
-    return rows, across, down
-
-
 _MOST_BARS = 120  # more are too thin for whiskers, and are drawn as steps
 _MOST_STEPS = 1_000
 _MOST_RANKED = 40
 _MOST_GROUPS = 120
+_MOST_KINDS = 30
+_SEEN = 5.0  # pixels of an interval that show beside a line of two
+_MISSING = "missing"
+_ACROSS = 420  # pixels of a horizontal axis, roughly, whatever the labels beside it take
 
 
 def answer_chart(
@@ -129,6 +72,8 @@ def answer_chart(
         drawn = cluster_chart(answer, answer.places, under=under, width=width)
         return finished(drawn, answer.receipt.question, priced_promise(answer), width=width)
     words = " ".join((priced_promise(answer), *answer.notes))
+    if one_number(answer) is not None:
+        return finished(_number(answer, width), answer.receipt.question, words, width=width)
     if answer.measures:
         drawn, more = _aggregates(answer, width)
         return finished(drawn, answer.receipt.question, f"{words}{more}", width=width)
@@ -136,19 +81,86 @@ def answer_chart(
     if series.stride > 1:
         words += f" Each place stands for {series.stride:,} neighbouring bins."
     shown = raw and series.stride == 1 and len(answer.raw) == len(series.values)
-    if not len(series.values):
-        drawn = _nothing(width)
-    elif answer.kind in UNITS or len(series.values) == 1:
-        drawn = _dots(answer, series, width)
-    elif len(answer.labels) == 2 and not answer.listed:
+    drawn, entries, more = _drawn(answer, series, width, raw=shown)
+    drawn = with_legend(drawn, entries, width=width)
+    return finished(drawn, answer.receipt.question, f"{words}{more}", width=width)
+
+
+def _drawn(answer: Answer, series: Series, width: int, *, raw: bool) -> tuple[Any, list[Entry], str]:
+    """The picture, what its marks mean, and what else is to be said."""
+    count = len(series.values)
+    if not count:
+        return _nothing(width), [], ""
+    if answer.kind in UNITS or count == 1:
+        return _dots(answer, series, width), [(WHISKER, _often(answer))] if series.band else [], ""
+    if len(answer.labels) == 2 and not answer.listed:
         drawn = heat_map(answer.axes, answer.labels, answer.values, answer.low, width=width)
-    elif answer.kind in ("top", "above") and len(series.values) <= _MOST_RANKED:
-        drawn = _ranking(answer, series, width)
-    elif (answer.kind == "cumulative" and not answer.arranged) or len(series.values) > _MOST_BARS:
-        drawn = _steps(answer, series, width, raw=shown)
-    else:
-        drawn = _bars(answer, series, width, raw=shown)
-    return finished(drawn, answer.receipt.question, words, width=width)
+        faint = answer.low is not None and bool((answer.low <= 0).any())
+        return drawn, [(CELL, "could be zero")] if faint else [], _relative(answer, "a cell")
+    ranked = answer.kind in ("top", "above") and count <= _MOST_RANKED
+    if ranked or sorts(answer):
+        return _ranking(answer, series, width, raw=raw)
+    if (answer.kind == "cumulative" and not answer.arranged) or count > _MOST_BARS:
+        seen = _seen(series, HEIGHT)
+        entries = [(LINE, "people"), *([(BAND, _often(answer))] if seen else []), *_raw_entry(raw)]
+        return _steps(answer, series, width, raw=raw), entries, "" if seen else _thin(answer, "line")
+    seen = _seen(series, HEIGHT)
+    entries = [*_bar_entries(answer, series), *_raw_entry(raw)]
+    return _bars(answer, series, width, raw=raw), entries, "" if seen else _thin(answer, "outline of a bar")
+
+
+def sorts(answer: Answer) -> bool:
+    """Whether its bars are of kinds without an order: they lie, the longest first, each with its name."""
+    return len(answer.labels) == 1 and not answer.arranged and answer.axes[:1] == answer.loose[:1] != ()
+
+
+# --- what is said about the noise -------------------------------------------------------------------
+
+
+def _often(answer: Answer) -> str:
+    """What an interval is, and how often it holds."""
+    return (
+        "noise interval"
+        if answer.beta is None
+        else f"noise interval, {100 * (1 - answer.beta):.4g} % of the time"
+    )
+
+
+def _bar_entries(answer: Answer, series: Series) -> list[Entry]:
+    if series.band is None:
+        return []
+    faint = bool((series.band[0] <= 0).any())
+    return [(BAR, "people"), (WHISKER, _often(answer)), *([(FAINT, "could be zero")] if faint else [])]
+
+
+def _raw_entry(raw: bool) -> list[Entry]:
+    return [(RAW, "raw release")] if raw else []
+
+
+def _seen(series: Series, pixels: float) -> bool:
+    """Whether its intervals are long enough to be seen, on an axis of so many pixels."""
+    if series.band is None:
+        return True
+    low, high = series.band
+    most = float(np.nanmax(high, initial=0.0)) or 1.0
+    return bool(np.nanmedian(high - low) / most * pixels >= _SEEN)
+
+
+def _thin(answer: Answer, than: str) -> str:
+    """That the noise cannot be seen, and how small it is."""
+    if not answer.alpha:
+        return ""
+    return f" ±{significant(answer.alpha)} is thinner than the {than}{_share(answer)}."
+
+
+def _relative(answer: Answer, of: str) -> str:
+    """How large the noise is beside the largest value: the colour of a cell shows no interval."""
+    return f" ±{significant(answer.alpha)} on {of}{_share(answer)}." if answer.alpha else ""
+
+
+def _share(answer: Answer) -> str:
+    most = float(np.nanmax(answer.values, initial=0.0))
+    return f": {significant(100 * (answer.alpha or 0) / most, 2)} % of the largest value" if most > 0 else ""
 
 
 def _scale(answer: Answer) -> float:
@@ -306,26 +318,36 @@ def _aggregates(answer: Answer, width: int) -> tuple[Any, str]:
     import altair as alt
 
     names = [" · ".join(parts) for parts in answer.groups]
-    drawn = [_groups(each, names[:_MOST_GROUPS], answer, width) for each in aggregated(answer)]
+    told = aggregated(answer)
+    order = np.arange(len(names))
+    if len(answer.groups[0]) == 1 and not answer.arranged and answer.axes[0] in answer.loose:
+        order = np.argsort(-np.nan_to_num(told[0].values, nan=-np.inf), kind="stable")
+    first = order[:_MOST_GROUPS]
+    drawn = [_groups(each, names, first, answer, width) for each in told]
     more = len(names) - _MOST_GROUPS
     words = f" {more:,} more groups are in the table." if more > 0 else ""
-    return (drawn[0] if len(drawn) == 1 else alt.vconcat(*drawn, spacing=24)), words
+    chart = drawn[0] if len(drawn) == 1 else alt.vconcat(*drawn, spacing=24)
+    return with_legend(chart, [(WHISKER, _often(answer))], width=width), words
 
 
-def _groups(told: Aggregated, names: list[str], answer: Answer, width: int) -> Any:
+def _groups(told: Aggregated, names: list[str], order: IntArray, answer: Answer, width: int) -> Any:
     import altair as alt
 
     rows = [
         {
-            "bin": name,
-            "low": rounded(low, told.digits),
-            "high": rounded(high, told.digits),
-            **({"words": TOO_FEW} if np.isnan(value) else {"value": rounded(value, told.digits)}),
+            "bin": names[at],
+            "low": rounded(told.low[at], told.digits),
+            "high": rounded(told.high[at], told.digits),
+            **(
+                {"words": TOO_FEW}
+                if np.isnan(told.values[at])
+                else {"value": rounded(told.values[at], told.digits)}
+            ),
         }
-        for name, value, low, high in zip(names, told.values, told.low, told.high, strict=False)
+        for at in order.tolist()
     ]
     base = alt.Chart(inline(rows))
-    axis = None if names == [""] else alt.Axis(grid=False, labelLimit=180)
+    axis = None if names == [""] else alt.Axis(grid=False, labelLimit=180, labelOverlap=False)
     y = alt.Y("bin:N", sort=None, title=None, axis=axis)
     scale = alt.Scale(zero=False, padding=40)
     x = alt.X("value:Q", axis=number_axis(told.title), scale=scale)
@@ -348,22 +370,70 @@ def _groups(told: Aggregated, names: list[str], answer: Answer, width: int) -> A
     return alt.layer(line, dot, few).properties(width=width, height=height)
 
 
-def _ranking(answer: Answer, series: Series, width: int) -> Any:
-    """Horizontal bars, in the order in which they were found."""
+def _ranking(answer: Answer, series: Series, width: int, *, raw: bool) -> tuple[Any, list[Entry], str]:
+    """Horizontal bars, each with its name: kinds by their size, others in the order in which they were found.
+
+    The limit that a question names is a line.
+    """
     import altair as alt
 
-    base = alt.Chart(inline(series.rows()))
-    y = alt.Y("bin:N", sort=None, title=answer.axes[0], axis=alt.Axis(grid=False, labelLimit=180))
+    rows, more = series.rows(), ""
+    if sorts(answer):
+        rows.sort(key=lambda row: (row["bin"] == _MISSING, -row["value"]))
+        if len(rows) > _MOST_KINDS:
+            more = f" The {_MOST_KINDS} largest of {len(rows)} are drawn; the others are in the table."
+            rows = rows[:_MOST_KINDS]
+    base = alt.Chart(inline(rows))
+    axis = alt.Axis(grid=False, labelLimit=min(200, width // 2), labelOverlap=False)
+    y = alt.Y("bin:N", sort=[row["bin"] for row in rows], title=answer.axes[0], axis=axis)
     x = alt.X("value:Q", axis=number_axis(value_title(answer)))
-    bars = base.mark_bar(style="answer", height=alt.RelativeBandSize(0.6)).encode(
+    bars = base.mark_bar(style="answer", height=alt.RelativeBandSize(0.66)).encode(
         y=y,
         x=x,
         tooltip=_tooltip(series, answer.axes[0], value_title(answer)),
         fillOpacity=alt.condition("datum.faint", alt.value(0.1), alt.value(FILLED)),
+        strokeDash=alt.condition("datum.faint", alt.value([3, 3]), alt.value([1, 0])),
     )
     whiskers = base.mark_rule(style="interval").encode(y=y, x=alt.X("low:Q"), x2=alt.X2("high:Q"))
-    height = max(64, 28 * len(series.labels))
-    return alt.layer(bars, *_promised(series, whiskers)).properties(width=width, height=height)
+    ends = [
+        base.mark_tick(style="interval", thickness=2, size=9, orient="vertical").encode(
+            y=y, x=alt.X(f"{end}:Q")
+        )
+        for end in ("low", "high")
+    ]
+    circles = base.mark_point(style="raw", shape="circle", size=28).encode(y=y, x=alt.X("raw:Q"))
+    layers = [bars, *_promised(series, whiskers, *ends), *([circles] if raw else [])]
+    entries = [*_bar_entries(answer, series), *_raw_entry(raw)]
+    limit = answer.form.get("limit") if answer.kind == "above" else None
+    if limit is not None:
+        layers.append(
+            alt.Chart(inline([{"limit": float(limit)}]))
+            .mark_rule(style="alarm", strokeDash=[6, 3], strokeWidth=2)
+            .encode(x=alt.X("limit:Q"), tooltip=[alt.Tooltip("limit:Q", title="limit", format=NUMBER)])
+        )
+        entries.append((LIMIT, f"the limit, {significant(float(limit), 6)}"))
+    drawn = alt.layer(*layers).properties(width=width, height=max(64, 26 * len(rows)))
+    return (
+        drawn,
+        entries,
+        more if _seen(series, min(width, _ACROSS)) else more + _thin(answer, "outline of a bar"),
+    )
+
+
+def _number(answer: Answer, width: int) -> Any:
+    """One number, large, with how far off it is; there is no axis to read it from."""
+    import altair as alt
+
+    told = one_number(answer)
+    assert told is not None
+    base = alt.Chart(inline([{"value": told.value, "off": f"{told.off} {told.unit}".strip()}]))
+    large = base.mark_text(style="number", align="left", baseline="alphabetic").encode(
+        x=alt.value(0), y=alt.value(48), text=alt.Text("value:N")
+    )
+    small = base.mark_text(style="plus-minus", align="left", baseline="alphabetic").encode(
+        x=alt.value(0), y=alt.value(80), text=alt.Text("off:N")
+    )
+    return alt.layer(large, small).properties(width=width, height=92)
 
 
 def _nothing(width: int) -> Any:

@@ -12,6 +12,7 @@ from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.questions.form import QuestionForm
 from blowfishdb.core.questions.kinds import Question
 from blowfishdb.show.charts.frame import NUMBER, inline, number_axis
+from blowfishdb.show.charts.heat import coordinates
 from blowfishdb.show.tables import positions
 from blowfishdb.show.words import rounded
 
@@ -99,7 +100,16 @@ def cluster_chart(answer: Answer, places: Places, *, under: Backdrop | None, wid
     if line:
         behind = [base.mark_rule(style="quiet").encode(x=x, y=alt.Y("y:Q"), y2=alt.Y2("people:Q"))]
     layers = [*behind, circles, names]
-    return alt.layer(*layers).resolve_scale(size="independent").properties(width=width, height=_TALL)
+    tall = _TALL if line else _height(answer.axes, places, width)
+    return alt.layer(*layers).resolve_scale(size="independent").properties(width=width, height=tall)
+
+
+def _height(axes: tuple[str, ...], places: Places, width: int) -> int:
+    """On a map a unit is as long upwards as it is to the right, as far as there is room."""
+    (left, right), (bottom, top) = places.limits[:2]
+    if not coordinates(axes[:2]) or right <= left:
+        return _TALL
+    return min(width, max(_TALL // 2, round(width * (top - bottom) / (right - left))))
 
 
 def _told(answer: Answer) -> list[str]:

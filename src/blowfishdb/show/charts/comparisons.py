@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from blowfishdb.show.charts.frame import NUMBER, WIDTH, finished, inline, label_axis, number_axis
+from blowfishdb.show.charts.legends import DIAMOND, WHISKER, Entry, with_legend
 from blowfishdb.show.tables import answer_names, bin_names, value_title
 from blowfishdb.show.words import decimals, rounded
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 _MOST_DODGED = 30  # more bins than this are drawn as lines
 _OVERLAY, _DIFFERENCE = 220, 140
+_SHORT = 24  # letters that fit beside the difference
 
 
 def comparison_chart(comparison: Comparison, *, width: int = WIDTH) -> Any:
@@ -28,7 +30,9 @@ def comparison_chart(comparison: Comparison, *, width: int = WIDTH) -> Any:
     base = alt.Chart(inline(rows))
     x = alt.X("bin:N", sort=None, title=axis, axis=label_axis(labels, width), scale=_scale(dodged))
     zero = alt.Chart(inline([{"zero": 0}])).mark_rule(style="zero").encode(y=alt.Y("zero:Q"))
-    y = alt.Y("low:Q", axis=number_axis("difference", ticks=4), scale=alt.Scale(padding=8))
+    first, second = answer_names(comparison)
+    minus = f"{first} − {second}" if len(first) + len(second) <= _SHORT else "difference"
+    y = alt.Y("low:Q", axis=number_axis(minus, ticks=4), scale=alt.Scale(padding=8))
     noise = base.mark_rule(style="interval") if dodged else base.mark_area(style="band", interpolate="step")
     whiskers = noise.encode(x=x, y=y, y2=alt.Y2("high:Q"))
     form = f",.{decimals(comparison.grain)}f"
@@ -39,10 +43,10 @@ def comparison_chart(comparison: Comparison, *, width: int = WIDTH) -> Any:
     known = comparison.band is not None
     tooltip = [
         alt.Tooltip("bin:N", title=axis),
-        alt.Tooltip("difference:Q", title="difference", format=form),
+        alt.Tooltip("difference:Q", title=minus, format=form),
         *(ends if known else []),
     ]
-    shown = alt.Y("difference:Q", axis=number_axis("difference", ticks=4))
+    shown = alt.Y("difference:Q", axis=number_axis(minus, ticks=4))
     within = (
         base.transform_filter("!datum.differs")
         .mark_point(style="quiet", shape="circle", size=36 if dodged else 12)
@@ -60,13 +64,22 @@ def comparison_chart(comparison: Comparison, *, width: int = WIDTH) -> Any:
         width=width, height=_DIFFERENCE
     )
     chart = alt.vconcat(overlay, lower, spacing=24).resolve_scale(x="independent")
-    first, second = answer_names(comparison)
+    chart = with_legend(chart, _meanings(comparison, known), width=width)
     return finished(
         chart,
-        f"{first} and {second}: {comparison.first.receipt.question}",
-        f"{comparison.sentence} {comparison.promise}",
+        f"{first} and {second}: {comparison.first.receipt.question.partition(' where ')[0]}",
+        f"{comparison.sentence} {comparison.promise} Below: {first} minus {second}.",
         width=width,
     )
+
+
+def _meanings(comparison: Comparison, known: bool) -> list[Entry]:
+    """What the marks of the difference are."""
+    differing = bool(comparison.differs.any())
+    return [
+        *([(WHISKER, "noise interval of the difference")] if known else []),
+        *([(DIAMOND, "more than the noise allows")] if differing else []),
+    ]
 
 
 def _scale(dodged: bool) -> Any:

@@ -13,8 +13,8 @@ import numpy as np
 
 from blowfishdb.core.arrays import FloatArray
 from blowfishdb.core.policy.protection import Step, percent
-from blowfishdb.show.charts.answers import heat_map
 from blowfishdb.show.charts.frame import FILLED, WIDTH, finished, inline, label_axis, number_axis
+from blowfishdb.show.charts.heat import heat_map
 from blowfishdb.show.tables import Table, bin_names, priced_promise, value_places, value_title
 from blowfishdb.show.words import amount, decimals, rounded
 

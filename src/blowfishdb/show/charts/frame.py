@@ -176,8 +176,11 @@ def _styles(palette: Palette) -> dict[str, Any]:
         "edge": {"color": palette.ink, "strokeWidth": 1.2, "strokeOpacity": 0.75},
         "words": {"color": palette.text, "fontSize": 12},
         "on-colour": {"color": palette.background, "fontSize": 12, "fontWeight": 600},
+        "number": {"color": palette.text, "fontSize": 44, "fontWeight": 700},
+        "plus-minus": {"color": palette.soft, "fontSize": 20},
         "watermark": {"color": palette.alarm, "fontSize": 20, "fontWeight": 700},
         "heat": {"stroke": palette.background, "strokeWidth": 0.5},
+        "cell": {"color": palette.ramp[1]},
         "dot": {"color": palette.soft},
         "centroid": {"color": palette.interval, "stroke": palette.background, "strokeWidth": 2},
         "cluster-name": {"color": palette.background, "fontSize": 13, "fontWeight": 700},
@@ -190,8 +193,8 @@ NUMBER = ",.6~f"
 MOST_LABELS = 7
 FILLED = 0.4
 """How much of its colour fills a bar: little enough to see a whisker on it, inside a full outline."""
-_APART = "missing"
-_LETTER = 7.2  # pixels of a 12 px letter, roughly
+LETTER = 7.2
+"""Pixels of a 12 px letter, roughly."""
 
 
 def finished(chart: Any, title: str, words: str, *, width: int) -> Any:
@@ -219,11 +222,11 @@ def label_axis(labels: Sequence[str], width: int, *, most: int = MOST_LABELS) ->
 def picked(labels: Sequence[str], width: int, *, most: int = MOST_LABELS) -> list[str]:
     """The labels to show; the others stay in the table and in the tooltip."""
     longest = max((len(label) for label in labels), default=1)
-    room = max(1, int(width // (longest * _LETTER + 16)))
+    room = max(1, int(width // (longest * LETTER + 16)))
     stride = max(1, math.ceil(len(labels) / min(most, room)))
     shown = list(labels[::stride])
-    if len(shown) > 1 and labels[-1] == _APART:
-        shown[-1] = _APART  # what stands at the end of a line without belonging to it has its name there
+    if len(shown) > 1:
+        shown[-1] = labels[-1]  # where the last bin ends, or what stands at the end without belonging there
     return shown
 
 

@@ -194,7 +194,7 @@ def _matrix(graph: PolicyGraph, side: int) -> tuple[Any, str]:
         .encode(
             x=alt.X("from:Q", scale=alt.Scale(domain=[0, size], nice=False), axis=ticks),
             x2=alt.X2("to:Q"),
-            y=alt.Y("row:Q", scale=alt.Scale(domain=[size, 0], nice=False), axis=ticks),
+            y=alt.Y("row:Q", scale=alt.Scale(domain=[0, size], nice=False), axis=ticks),
             y2=alt.Y2("row2:Q"),
         )
     )
@@ -229,7 +229,7 @@ def _plane(graph: PolicyGraph, columns: Mapping[str, int]) -> dict[str, int] | N
 
 
 def _neighbourhood(graph: PolicyGraph, plane: dict[str, int], side: int) -> tuple[Any, str]:
-    """The box in the middle, and every box that it is hidden from."""
+    """The box in the middle, and every box that it is hidden from; the first column to the right."""
     import altair as alt
 
     shape = tuple(plane.values())
@@ -244,8 +244,8 @@ def _neighbourhood(graph: PolicyGraph, plane: dict[str, int], side: int) -> tupl
     joined = np.asarray(small.adjacent(every, centre), dtype=np.bool_)
     cells = [
         {
-            "x": j,
-            "y": i,
+            "x": i,
+            "y": j,
             "state": "here"
             if (here := i * columns + j) == centre
             else "hidden"
@@ -258,8 +258,9 @@ def _neighbourhood(graph: PolicyGraph, plane: dict[str, int], side: int) -> tupl
     size = max(8, min(28, side // max(rows, columns)))
     base = alt.Chart(inline(cells))
     tick = alt.Axis(labels=False, ticks=False, domain=False, grid=False)
-    down, across = plane
-    x, y = alt.X("x:O", title=across, axis=tick), alt.Y("y:O", title=down, axis=tick)
+    across, up = plane
+    x = alt.X("x:O", title=across, axis=tick)
+    y = alt.Y("y:O", title=up, axis=tick, sort="descending")
     area = 0.45 * size * size
     layers = [
         base.transform_filter(f"datum.state == '{state}'")

@@ -29,7 +29,7 @@ from blowfishdb.messages.answers import Answer, Comparison, compare
 from blowfishdb.messages.arranged import arranged
 from blowfishdb.show.charts import Backdrop, answer_chart, comparison_chart
 from blowfishdb.show.exports import FORMATS, export
-from blowfishdb.show.tables import answer_table, comparison_table
+from blowfishdb.show.tables import answer_names, answer_table, comparison_table, one_number
 
 router: Final = Router(include_in_schema=False)
 
@@ -166,6 +166,7 @@ def answer_figure(
         width=_WIDTH,
         headed=False,
         elsewhere=elsewhere,
+        number=one_number(answer),
     )
 
 
@@ -297,6 +298,7 @@ def compare_page(
         problem=problem,
         comparison=comparison,
         figure=None if comparison is None else _figure(comparison),
+        compared=None if comparison is None else answer_names(comparison),
         stored=stored[::-1],
         chosen=[*chosen, "", ""][:2],
         meters=[meter(caller, name) for name in _datasets(comparison, stored)],

@@ -21,6 +21,7 @@ from blowfishdb.core.domain.predicates import Everything
 from blowfishdb.core.errors import InvalidAlpha, InvalidBeta, InvalidBins, InvalidQuestion, UnknownColumn
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
 from blowfishdb.core.questions.kinds import Question
+from blowfishdb.core.questions.round_bins import round_bins
 from blowfishdb.entrypoints.server.api.questions import QuestionBody
 from blowfishdb.language.aggregates import SelectContext
 from blowfishdb.language.condition import condition_text
@@ -46,6 +47,7 @@ SHAPES: Final = (
     ("count", "count"),
 )
 CUTS: Final = (
+    ("round", "round bins, at most"),
     ("bins", "number of bins"),
     ("width", "bins of width"),
     ("edges", "bins that begin at"),
@@ -61,6 +63,7 @@ _GROUPED: Final = ("mean", "sum", "stddev", "count")
 _UNPROMISED: Final = ("clusters", "stddev")
 _BRACKETS: Final = {"edges": ("[", "]"), "groups": ("{", "}")}
 _LONGEST: Final = 20_000
+_MOST_BINS: Final = 10_000
 _CLAUSES: Final = re.compile(r" (FROM|GROUP BY|WITH ERROR) ")
 _EXPLAIN: Final = re.compile(r"\s*explain\s+", re.IGNORECASE)
 
@@ -74,9 +77,9 @@ class Draft:
     column: str = ""
     shape: str = "cumulative"
     second: str = ""
-    cut: str = "bins"
+    cut: str = "round"
     size: str = "20"
-    cut2: str = "bins"
+    cut2: str = "round"
     size2: str = "10"
     ranges: str = ""
     shares: str = "0.25, 0.5, 0.75"
@@ -105,6 +108,9 @@ class Draft:
             field.name: typed.get(field.name, "").strip()[:_LONGEST] for field in dataclasses.fields(cls)
         }
         given = replace(cls(), **{name: text for name, text in texts.items() if name in typed})
+        for cut, size in (("cut", "size"), ("cut2", "size2")):
+            if size in typed and cut not in typed:  # a number alone is one of bins
+                given = replace(given, **{cut: "bins"})
         return replace(given, **given._missing(domain))
 
     def _missing(self, domain: Domain) -> dict[str, str]:
@@ -127,6 +133,9 @@ class Draft:
             for field in dataclasses.fields(self)
             if getattr(asked, field.name) != getattr(usual, field.name)
         }
+        for cut, size in (("cut", "size"), ("cut2", "size2")):
+            if size in query:
+                query[cut] = getattr(asked, cut)
         return "?" + urlencode(query)
 
     def fitted(self, fit: Fit) -> str | None:
@@ -209,6 +218,8 @@ class Draft:
             return shown
         if not size:
             raise InvalidBins("Say how the column is cut into bins.", fixes=("20 bins",))
+        if cut == "round":
+            return column_text(round_bins(name, domain[name], _most(size)))
         opened, closed = _BRACKETS.get(cut, ("", ""))
         inside = _inside(cut, size) if opened else _plain(size)
         return f"{shown}({cut}={opened}{inside}{closed})"
@@ -340,6 +351,14 @@ def _detail_fields(form: QuestionForm) -> dict[str, str]:
     if form.limit is not None:
         fields["limit"] = value_text(form.limit)
     return fields
+
+
+def _most(typed: str) -> int:
+    """How many bins at most."""
+    number = _plain(typed)
+    if not number.isdecimal() or not 1 <= int(number) <= _MOST_BINS:
+        raise InvalidBins("The number of bins is a whole number.", fixes=("20",))
+    return int(number)
 
 
 def _plain(typed: str) -> str:

@@ -29,7 +29,7 @@ from blowfishdb.entrypoints.server.access import Caller, PageVisitor
 from blowfishdb.entrypoints.server.routing import Router
 from blowfishdb.entrypoints.server.server import Server, server_of
 from blowfishdb.show.charts import picture_of
-from blowfishdb.show.tables import Table
+from blowfishdb.show.tables import OneNumber, Table
 
 WIDE: Final = 640
 NARROW: Final = 272
@@ -49,6 +49,8 @@ class Figure:
     draw: Drawing = field(repr=False)
     elsewhere: str | None = None
     """Where else it can be had as a picture."""
+    number: OneNumber | None = None
+    """What it shows, where that is one number: the page says it large, and there is nothing to draw."""
 
     @property
     def drawn(self) -> bool:
@@ -110,9 +112,10 @@ def figure(
     width: int = WIDE,
     headed: bool = True,
     elsewhere: str | None = None,
+    number: OneNumber | None = None,
 ) -> Figure:
     """A chart and its table twin; ``id`` is unique on its page. Not ``headed`` if the page says its title."""
-    return Figure(id, table, width, headed, draw, elsewhere)
+    return Figure(id, table, width, headed, draw, elsewhere, number)
 
 
 def _specification(chart: Any) -> dict[str, Any]:
