@@ -38,6 +38,7 @@ from blowfishdb.messages.quotes import Candidate, Explanation, Quote, TogetherQu
 from blowfishdb.noise import secure
 from blowfishdb.service import records
 from blowfishdb.service.curator import check_known, preview
+from blowfishdb.service.desk import Desk
 from blowfishdb.service.explain import explain, tradeoff
 from blowfishdb.service.planning import Planner
 from blowfishdb.service.policies import Publishing
@@ -369,6 +370,11 @@ class Workspace(Datasets):
         page = self._ledger.answers(dataset, limit=limit, before=before, after=after, skip=skip)
         return [read_answer(stored) for stored in page]
 
+    def answers_at(self, numbers: Sequence[int]) -> list[Answer]:
+        """The stored answers with these numbers, in this order; those that there are."""
+        stored = self._ledger.stored(numbers)
+        return [read_answer(stored[number]) for number in numbers if number in stored]
+
     def answer(self, number: int) -> Answer:
         """The stored answer with that number."""
         stored = self._ledger.stored([number]).get(number)
@@ -395,6 +401,11 @@ class Workspace(Datasets):
     def pages(self) -> Pages:
         """Counts and pages of what is in the books."""
         return Pages(self._ledger.store)
+
+    @property
+    def desk(self) -> Desk:
+        """What people keep beside answers: names, notes, cards, dashboards, plans, requests for more."""
+        return Desk(self._ledger)
 
     def audit(self, *, since: Head | str | None = None, witness: str | Path | None = None) -> Audited:
         """What is wrong with the books, and what was looked at.

@@ -27,7 +27,7 @@ from blowfishdb.adapters.store.values import Clock, PolicyBalance, stamp, utc_no
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidInput, NameTaken, PolicyConflict, QueryFailed
 
-OF_DATASETS: Final = ("dataset", "policy", "deleted")
+OF_DATASETS: Final = ("dataset", "policy", "deleted", "sharing")
 """Kinds of entries that are called after a dataset."""
 
 _KIND: Final = catalogue.c.kind == bindparam("of_kind")
@@ -88,6 +88,16 @@ class Catalogue:
             return list(connection.execute(_NAMES, {"of_kind": kind}).scalars())
 
         return [*self._store.recalled(("names", kind), read)]
+
+    def newest_of(self, kind: str) -> dict[str, str]:
+        """The newest body of everything of a kind, by name, in the order in which the names were entered."""
+
+        def read(connection: Connection) -> dict[str, str]:
+            rows = select(catalogue.c.name, catalogue.c.body).where(_KIND)
+            rows = rows.order_by(catalogue.c.version, catalogue.c.created)
+            return {row.name: row.body for row in connection.execute(rows, {"of_kind": kind})}
+
+        return {**self._store.recalled(("newest of", kind), read)}
 
 
 # --- inside one transaction -------------------------------------------------------------------

@@ -37,6 +37,16 @@ class Pages:
             count, costly, spent = connection.execute(sums).one()
             return Answered(count, int(costly or 0), Epsilon.from_nano(int(spent or 0)))
 
+    def numbers(self, dataset: str | None, *, order: str, limit: int, skip: int = 0) -> list[int]:
+        """The numbers of settled answers in an order: ``new``, ``old``, or ``dear``, what cost most first."""
+        by = {"old": (charges.c.id,), "dear": (charges.c.amount.desc(), charges.c.id.desc())}
+        rows = select(charges.c.id).where(charges.c.state == State.SETTLED.value)
+        if dataset is not None:
+            rows = rows.where(charges.c.dataset == dataset)
+        rows = rows.order_by(*by.get(order, (charges.c.id.desc(),))).limit(limit).offset(skip)
+        with self._store.reading() as connection:
+            return [int(number) for number in connection.execute(rows).scalars()]
+
     def by_state(self, dataset: str) -> dict[State, tuple[int, Epsilon]]:
         """How many charges are in each state, and how much they are together."""
         sums = select(charges.c.state, func.count(), func.sum(charges.c.amount))

@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import Column, Connection, Row, Select, bindparam, select
 
 from blowfishdb.adapters.store.audit import audit
-from blowfishdb.adapters.store.chain import event_of
+from blowfishdb.adapters.store.chain import event_of, link_of
 from blowfishdb.adapters.store.charges import charge_of, read_charge, refined
 from blowfishdb.adapters.store.database import Store
 from blowfishdb.adapters.store.releases import IndexedRelease, in_parts, release_of
@@ -35,6 +35,7 @@ _RELEASES: Final = (
     .order_by(releases.c.seq)
 )
 
+_MOST_WALKED: Final = 5_000
 _LARGEST: Final = 2**63 - 1  # a database knows no number beyond
 
 
@@ -130,6 +131,28 @@ class Record(ABC):
                 rows = connection.execute(select(grids).where(grids.c.grid.in_(some)))
                 boxes |= {row.grid: row.axes for row in rows}
         return boxes
+
+    def leads_to(self, head: Head, number: int, answer: str) -> bool:
+        """Whether the books lead from a head to the event that settled a charge with an answer of this hash.
+
+        Every event between the two must have the hash that follows from the one before it. At most some
+        thousand are looked at: whoever may ask for this need not be known.
+        """
+        first = min(head.number, number)
+        rows = select(events).where(events.c.seq >= first).order_by(events.c.seq).limit(_MOST_WALKED)
+        previous, seen, settled = None, False, False
+        with self._store.reading() as connection:
+            for row in connection.execute(rows):
+                event = link_of(row)
+                if event.seal(row.previous) != row.hash or previous not in (None, row.previous):
+                    return False
+                previous = row.hash
+                seen |= row.seq == head.number and head.is_of(row.hash)
+                if row.charge == number and row.kind == State.SETTLED.value:
+                    settled = event.facts.get("answer") == answer
+                if seen and settled:
+                    return True
+        return False
 
     def events(
         self,

@@ -22,7 +22,7 @@ from blowfishdb.core.graphs import Threshold
 from blowfishdb.core.workloads import Cumulative
 from blowfishdb.entrypoints.server import access, docs, problems
 from blowfishdb.entrypoints.server import web as pages
-from blowfishdb.entrypoints.server.api import accounts, books, datasets, policies, questions
+from blowfishdb.entrypoints.server.api import accounts, books, datasets, desk, policies, questions
 from blowfishdb.entrypoints.server.middleware import (
     BodyLimit,
     Metrics,
@@ -92,6 +92,7 @@ _ROUTERS: Final[tuple[APIRouter, ...]] = (
     questions.router,
     questions.stored_answers,
     questions.curating,
+    desk.router,
     books.router,
 )
 

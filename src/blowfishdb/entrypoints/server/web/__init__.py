@@ -24,6 +24,7 @@ from blowfishdb.entrypoints.server.web import (
     ask,
     audit,
     datasets,
+    desk,
     figures,
     frame,
     imports,
@@ -46,6 +47,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     ask.router,
     answers.router,
     answers.comparing,
+    desk.router,
     datasets.guarantee_pages,
     figures.pictures,
 )
@@ -83,7 +85,9 @@ def problem_page(request: Request, problem: Problem) -> Response:
             problem = told(request, error)
     if problem.status == 401:
         here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        wanted = f"?next={quote(here, safe='')}" if request.method == "GET" and here != "/" else ""
+        # what stood in the form of a question is in its address: a session that ended does not lose it
+        again = request.method == "GET" or request.url.path.endswith("/ask")
+        wanted = f"?next={quote(here, safe='')}" if again and here != "/" else ""
         return RedirectResponse(f"/signin{wanted}", 303)
     caller = _caller(request)
     page = frame.render(

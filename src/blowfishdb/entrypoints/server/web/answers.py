@@ -27,9 +27,11 @@ from blowfishdb.entrypoints.server.web.figures import Figure, figure
 from blowfishdb.entrypoints.server.web.frame import dataset_address, meter, render
 from blowfishdb.messages.answers import Answer, Comparison, compare
 from blowfishdb.messages.arranged import arranged
+from blowfishdb.show.asking import typed
 from blowfishdb.show.charts import Backdrop, answer_chart, comparison_chart
 from blowfishdb.show.exports import FORMATS, export
 from blowfishdb.show.tables import answer_names, answer_table, comparison_table, one_number
+from blowfishdb.show.thumbnails import thumbnail
 
 router: Final = Router(include_in_schema=False)
 
@@ -38,6 +40,7 @@ _LOOKED_THROUGH: Final = 500  # answers, by one request
 _WIDTH: Final = 680
 _LONGEST: Final = 20_000
 _MOST_EXPORTED: Final = 100
+_SORTS: Final = (("new", "the newest first"), ("old", "the oldest first"), ("dear", "the dearest first"))
 _INTERVALS: Final = {
     "fresh": "noise of its own",
     "planned": "computed from stored answers, as was planned with them; no data was read",
@@ -54,8 +57,9 @@ def log_page(
     dataset: str = "",
     page: Annotated[int, Query(ge=1, le=10**6)] = 1,
     before: Annotated[int, Query(ge=0, le=2**53)] = 0,
+    sort: Annotated[str, Query(max_length=10)] = "new",
 ) -> Response:
-    """Every earlier answer, the newest first; two of them can be compared, any exported.
+    """Every earlier answer, the newest first unless ``sort`` says otherwise; any two can be compared.
 
     Words are looked for in some hundred answers at a time, in those ``before`` a number.
     """
@@ -63,7 +67,7 @@ def log_page(
         caller.gateway.facts(dataset)
     known, words = caller.gateway.pages.answered(dataset or None).count, q.casefold().split()
     listed, further = (
-        _matching(caller, dataset, words, before) if words else (_listed(caller, dataset, page), None)
+        _matching(caller, dataset, words, before) if words else (_listed(caller, dataset, page, sort), None)
     )
     names = caller.gateway.datasets()
     return render(
@@ -82,6 +86,8 @@ def log_page(
         page=page,
         pages=1 if words else -(-known // _ON_A_PAGE),
         formats=tuple(FORMATS),
+        sorts=_SORTS,
+        sort=sort if sort in dict(_SORTS) and not words else "new",
         named=not caller.analyst,
         asks=not caller.auditor,
     )
@@ -135,8 +141,30 @@ def answer_page(
         again=None if again is None else dataset_address(answer.receipt.dataset, "/ask") + again.address(),
         closer=None if again is None else _closer(caller, whole),
         asks=not caller.auditor,
-        others=[other for other in _comparable(caller, whole) if other.number != number],
+        others=[other for other in caller.gateway.answers(limit=_ON_A_PAGE)[::-1] if other.number != number],
+        comparable={other.number for other in _comparable(caller, whole)},
+        label=caller.gateway.desk.label(number),
+        labels=caller.gateway.desk.labels(),
+        names_it=caller.curator or whole.receipt.user == caller.name,
+        cards=caller.gateway.desk.cards_allowed(answer.receipt.dataset),
+        **_further(caller, whole),
     )
+
+
+def _further(caller: Caller, answer: Answer) -> dict[str, Any]:
+    """Where the question can be edited or split by another column, and how it is typed elsewhere."""
+    try:
+        source = caller.gateway[answer.receipt.dataset]
+    except UnknownDataset:
+        return {"edit": None, "splits": [], "typed": {}}
+    draft, there = Draft.of(answer, source.schema), dataset_address(answer.receipt.dataset, "/ask")
+    if draft is None or caller.auditor:
+        return {"edit": None, "splits": [], "typed": typed(answer, source.schema, source.select)}
+    used = {draft.column, draft.second if draft.shape == "two" else ""}
+    parts = [(name, draft.split(name)) for name in source.schema.names if name not in used]
+    splits = [(name, there + part.address()) for name, part in parts if part is not None]
+    ways = typed(answer, source.schema, source.select)
+    return {"edit": there + draft.address(), "splits": splits, "typed": ways}
 
 
 def shown_as(form: Mapping[str, Any]) -> str:
@@ -156,14 +184,20 @@ def _as_asked(caller: Caller, whole: Answer, asked: str) -> Answer:
 
 
 def answer_figure(
-    answer: Answer, *, raw: bool = False, under: Backdrop | None = None, elsewhere: str | None = None
+    answer: Answer,
+    *,
+    raw: bool = False,
+    under: Backdrop | None = None,
+    elsewhere: str | None = None,
+    id: str = "answer",  # noqa: A002
+    width: int = _WIDTH,
 ) -> Figure:
     """The picture of an answer, with its table."""
     return figure(
         lambda width: answer_chart(answer, raw=raw, under=under, width=width),
         answer_table(answer, raw=raw),
-        id="answer",
-        width=_WIDTH,
+        id=id,
+        width=width,
         headed=False,
         elsewhere=elsewhere,
         number=one_number(answer),
@@ -190,15 +224,25 @@ def _line(answer: Answer, caller: Caller) -> dict[str, Any]:
     """A row of the log, and the text that a filter looks through."""
     row = summary_body(answer, caller)
     accuracy = answer.brief.replace(" ", "\u00a0").replace(",\u00a0", ", ")
-    searched = f"#{row['id']} {row['dataset']} {row['question']} {row['kind']} {accuracy} {row['user'] or ''}"
-    return {**row, "accuracy": accuracy, "searched": searched.casefold(), "at": row["settled"][:16]}
+    label = caller.gateway.desk.label(answer.number)
+    about = f"{row['question']} {row['kind']} {accuracy} {row['user'] or ''} {label.name} {label.note}"
+    return {
+        **row,
+        "accuracy": accuracy,
+        "searched": f"#{row['id']} {row['dataset']} {about}".casefold(),
+        "at": row["settled"][:16],
+        "day": row["settled"][:10],
+        "name": label.name,
+        "thumbnail": thumbnail(answer),
+        "number": one_number(answer),
+    }
 
 
-def _listed(caller: Caller, dataset: str, page: int) -> list[dict[str, Any]]:
+def _listed(caller: Caller, dataset: str, page: int, sort: str) -> list[dict[str, Any]]:
     """The answers on a page of the log."""
     skip = (page - 1) * _ON_A_PAGE
-    answers = caller.gateway.answers(dataset or None, limit=_ON_A_PAGE, skip=skip)
-    return [_line(answer, caller) for answer in reversed(answers)]
+    numbers = caller.gateway.pages.numbers(dataset or None, order=sort, limit=_ON_A_PAGE, skip=skip)
+    return [_line(answer, caller) for answer in caller.gateway.answers_at(numbers)]
 
 
 def _matching(
@@ -282,6 +326,7 @@ def compare_page(
     chosen = [number for number in ((a, b) if a or b else tuple(pick or ())) if number]
     problem: Problem | None = None
     comparison: Comparison | None = None
+    picked: list[Answer] = []
     try:
         picked = _picked(caller, chosen)
         if len(picked) == 2:
@@ -298,11 +343,20 @@ def compare_page(
         problem=problem,
         comparison=comparison,
         figure=None if comparison is None else _figure(comparison),
+        beside=_beside(caller, picked) if comparison is None else [],
         compared=None if comparison is None else answer_names(comparison),
         stored=stored[::-1],
         chosen=[*chosen, "", ""][:2],
         meters=[meter(caller, name) for name in _datasets(comparison, stored)],
     )
+
+
+def _beside(caller: Caller, picked: list[Answer]) -> list[tuple[Answer, Figure]]:
+    """Two answers that have no difference are looked at side by side."""
+    if len(picked) != 2:
+        return []
+    shown = [shown_to(each, caller) for each in picked]
+    return [(each, answer_figure(each, id=f"beside-{at}", width=480)) for at, each in enumerate(shown)]
 
 
 def _picked(caller: Caller, numbers: list[str]) -> list[Answer]:

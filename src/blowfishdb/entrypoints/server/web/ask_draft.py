@@ -266,6 +266,20 @@ class Draft:
         return replace(cls(), **filled, **_closer(answer), **_detail_fields(form))
 
     @classmethod
+    def of(cls, answer: Answer, domain: Domain) -> Self | None:
+        """The question of an answer as it was asked; None where the form cannot hold it."""
+        halved = cls.again(answer, domain)
+        return None if halved is None or not answer.alpha else replace(halved, error=f"{answer.alpha:.6g}")
+
+    def split(self, column: str) -> Self | None:
+        """The same, told apart by another column too; None where the form has no place for it."""
+        if self.shape == "histogram":
+            return replace(self, shape="two", second=column, cut2="round", size2="10")
+        if self.shape in _GROUPED and not self.per:
+            return replace(self, per=name_text(column))
+        return None
+
+    @classmethod
     def _grouped_again(cls, form: QuestionForm, answer: Answer) -> Self | None:
         """A mean or a sum in groups."""
         measure = form.measures[0]

@@ -23,7 +23,7 @@ import os
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
@@ -249,6 +249,7 @@ _TABS: Final[tuple[tuple[str, str, tuple[Role, ...]], ...]] = (
     ("Ask", "/ask", (Role.ANALYST, Role.CURATOR)),
     ("Budget", "/budget", (Role.CURATOR, Role.AUDITOR)),
     ("Access", "/access", _CURATOR),
+    ("Cards", "/cards", _CURATOR),
     ("Audit", "/audit", (Role.CURATOR, Role.AUDITOR)),
     ("Guarantee", "/guarantee", _EVERYONE),
 )
@@ -277,6 +278,10 @@ class Meter:
     spent: str
     left: str
     percent: float
+    granted: str = ""
+    """What the one who looks may spend in all, where that is limited; ``mine`` is what they have spent."""
+    mine: str = ""
+    mine_percent: float = 0.0
 
     @property
     def exhausted(self) -> bool:
@@ -379,10 +384,22 @@ def _csrf(caller: Caller | None) -> str:
 def _sections(path: str, caller: Caller | None) -> list[Link]:
     if caller is None:
         return []
-    return [
+    links = [
         Link("Datasets", "/datasets", path.startswith(("/datasets", "/import"))),
-        Link("Answers", "/answers", path.startswith(("/answers", "/compare"))),
+        Link("Answers", "/answers", path.startswith(("/answers", "/compare", "/dashboards"))),
     ]
+    if caller.auditor:
+        return links
+    desk = caller.gateway.desk
+    planned = len(desk.plan(caller.name))
+    waiting = sum(each.state == "open" for each in desk.requests()) if caller.curator else 0
+    links.append(Link(_counted("Plan", planned), "/plan", path.startswith("/plan")))
+    links.append(Link(_counted("Requests", waiting), "/requests", path.startswith("/requests")))
+    return links
+
+
+def _counted(name: str, count: int) -> str:
+    return f"{name} ({count})" if count else name
 
 
 def _tabs(path: str, caller: Caller | None, dataset: str | None) -> list[Link]:
@@ -405,7 +422,13 @@ def meter(caller: Caller | None, dataset: str | None) -> Meter | None:
     total, gone = float(budget.total), float(budget.spent) + float(budget.held)
     percent = min(100.0, round(100 * gone / total, 1)) if total else 100.0
     left = caller.gateway.left(dataset) if not caller.auditor else budget.remaining
-    return Meter(dataset, str(budget.total), str(budget.spent), str(left), percent)
+    shown = Meter(dataset, str(budget.total), str(budget.spent), str(left), percent)
+    grant = next((each for each in caller.gateway.grants(dataset) if each.user == caller.name), None)
+    if grant is None or grant.granted is None:
+        return shown
+    used, most = float(grant.spent) + float(grant.held), float(grant.granted)
+    mine = min(100.0, round(100 * used / most, 1)) if most else 100.0
+    return replace(shown, granted=str(grant.granted), mine=str(grant.spent), mine_percent=mine)
 
 
 def _flash(request: Request) -> str | None:

@@ -9,10 +9,9 @@ let running = null;
 // The price comes first and alone; a second request fills in what plain privacy costs and what is cheaper. A new
 // change aborts both, and the server gives up what nobody waits for.
 async function refresh(address) {
-  running?.abort();
+  stale();
   running = new AbortController();
   const signal = running.signal;
-  quote.setAttribute("aria-busy", "true");
   try {
     if (!(await show(address, "price", signal))) return;
     quote.removeAttribute("aria-busy");
@@ -43,9 +42,21 @@ const alike = (element) =>
 
 const address = () => `${location.pathname}?${new URLSearchParams(new FormData(form))}`;
 
+// What is shown is no longer the price of what stands in the form: it goes at once, and so does its request.
+function stale() {
+  running?.abort();
+  quote.setAttribute("aria-busy", "true");
+  for (const price of quote.querySelectorAll(".price, .bar .small-only")) price.textContent = "Pricing …";
+  for (const old of quote.querySelectorAll(".facts, .fits, .promise, .put-on-plan")) old.hidden = true;
+  for (const button of quote.querySelectorAll("#spend button")) {
+    button.disabled = true;
+    button.textContent = "Pricing …";
+  }
+}
+
 form.addEventListener("input", () => {
   clearTimeout(timer);
-  quote.setAttribute("aria-busy", "true");
+  stale();
   timer = setTimeout(() => refresh(address()), PAUSE);
 });
 
