@@ -78,11 +78,17 @@ def test_every_example_works(server: Running) -> None:
             known["dataset"] = "people"  # about which nothing has been asked
         if line.path.endswith("{dataset}") and line.method == "DELETE":
             known["dataset"] = "people"  # which no later line speaks of
+        if line.path.endswith("/requests/{id}"):
+            known["id"] = server.analyst.get("/api/v1/requests").json()["requests"][-1]["id"]
         status, body = send(server, line, known)
         expected = 404 if "running" in line.path else 400
         assert status <= expected and (status == 404) == (expected == 404), f"{line.name}: {status} {body}"
         if line.path.endswith("/tradeoff"):
             known["job"] = body["id"]
+        if line.path.endswith("/card"):
+            known["card"] = body["id"]
+        if line.name == "POST /api/v1/dashboards":
+            known["id"] = body["id"]
         known["dataset"] = "salaries"
 
 
@@ -96,6 +102,7 @@ def send(server: Running, line: Documented, known: dict[str, str]) -> tuple[int,
     path = line.path.format(**known)
     example = line.example.replace("data/salaries.duckdb", str(server.folder / "salaries.duckdb"))
     example = example.replace('{"a": 1, "b": 1}', f'{{"a": {known["number"]}, "b": {known["number"]}}}')
+    example = example.replace('"answers": [1]', f'"answers": [{known["number"]}]')
     headers = {"Prefer": "respond-async"} if path.endswith("/tradeoff") else {}
     if example.startswith("?"):
         path, example = path + example, ""

@@ -66,6 +66,17 @@ ALLOWED: dict[tuple[str, str], frozenset[str]] = {
     ("GET", "/api/v1/answers/{number:int}"): SIGNED_IN,
     ("GET", "/api/v1/answers/{number:int}.{form}"): SIGNED_IN,
     ("POST", "/api/v1/compare"): SIGNED_IN,
+    ("PUT", "/api/v1/answers/{number:int}/label"): ASKERS,
+    ("POST", "/api/v1/answers/{number:int}/card"): ASKERS,
+    ("GET", "/api/v1/cards/{card}"): EVERYONE,
+    ("DELETE", "/api/v1/cards/{card}"): ASKERS,
+    ("GET", "/api/v1/cards/{card}/verify"): EVERYONE,
+    ("PUT", f"/api/v1{HERE}/sharing"): CURATOR,
+    ("POST", f"/api/v1{HERE}/requests"): ASKERS,
+    ("GET", "/api/v1/requests"): SIGNED_IN,
+    ("PUT", "/api/v1/requests/{id}"): CURATOR,
+    ("POST", "/api/v1/dashboards"): ASKERS,
+    ("GET", "/api/v1/dashboards/{id}"): SIGNED_IN,
     ("GET", "/api/v1/jobs/{job}"): CURATOR,
     ("POST", f"/api/v1{HERE}/tradeoff"): CURATOR,
     ("POST", f"/api/v1{HERE}/preview"): CURATOR,
@@ -89,9 +100,13 @@ OPEN_PAGES = frozenset(
         ("POST", "/theme"),
         ("GET", "/static/{digest}/{name}"),
         ("GET", "/datasets/{dataset}/guarantee"),
+        ("GET", "/cards/{card}"),
+        ("GET", "/cards/{card}.svg"),
+        ("GET", "/cards/{card}/verify"),
     }
 )
-"""Pages that nobody has to sign in for; what they show says nothing about any dataset but its guarantee."""
+"""Pages that nobody has to sign in for; what they show says nothing about any dataset but its guarantee, and
+of an answer what its card shows, where the curator allows cards."""
 
 BODIES: dict[str, Any] = {
     "/api/v1/session": {"user": "analyst", "password": "four random words here"},
@@ -108,6 +123,11 @@ BODIES: dict[str, Any] = {
     f"/api/v1{HERE}/budget": {"total": "5"},
     f"/api/v1{HERE}/grants/{{user}}": {"epsilon": "0.5"},
     "/api/v1/compare": {"a": 1, "b": 2},
+    "/api/v1/answers/{number:int}/label": {"name": "a name"},
+    f"/api/v1{HERE}/sharing": {"cards": False},
+    f"/api/v1{HERE}/requests": {"reason": "The report needs it."},
+    "/api/v1/requests/{id}": {"state": "declined"},
+    "/api/v1/dashboards": {"title": "a title", "answers": [1]},
 }
 PLACES = {
     "{dataset}": "salaries",
@@ -117,6 +137,8 @@ PLACES = {
     "{form}": "csv",
     "{key}": "some-key",
     "{job}": "some-job",
+    "{card}": "no-such-card",
+    "{id}": "no-such-id",
 }
 
 

@@ -181,6 +181,20 @@ def _off(answer: Answer, value: float, digits: int) -> str:
     return f"± {significant((high - low) / 2)}" if even else f"{interval(low, high, digits)},"
 
 
+_MOST_IN_A_THUMBNAIL = 24
+
+
+def thumbnail(answer: Answer) -> tuple[int, ...]:
+    """An answer as bars for a line of a list, of heights from 0 to 100; none where there is one number."""
+    values = np.nan_to_num(answer.values, nan=0.0)
+    if len(values) < 2 or answer.measures:
+        return ()
+    stride = -(-len(values) // _MOST_IN_A_THUMBNAIL)
+    sums = np.add.reduceat(values, np.arange(0, len(values), stride))
+    most = float(sums.max(initial=0.0))
+    return tuple(round(100 * max(0.0, value) / most) for value in sums.tolist()) if most > 0 else ()
+
+
 def priced_promise(answer: Answer) -> str:
     """What the noise interval means and what it cost, in words."""
     return f"{answer.promise} ε\u00a0=\u00a0{loss(answer.receipt.epsilon)}."

@@ -30,8 +30,7 @@ from blowfishdb.messages.arranged import arranged
 from blowfishdb.show.asking import typed
 from blowfishdb.show.charts import Backdrop, answer_chart, comparison_chart
 from blowfishdb.show.exports import FORMATS, export
-from blowfishdb.show.tables import answer_names, answer_table, comparison_table, one_number
-from blowfishdb.show.thumbnails import thumbnail
+from blowfishdb.show.tables import answer_names, answer_table, comparison_table, one_number, thumbnail
 
 router: Final = Router(include_in_schema=False)
 
@@ -125,6 +124,8 @@ def answer_page(
     answer = _as_asked(caller, whole, asked) if asked else whole
     again = None if caller.auditor else _again(caller, whole)
     under, raw = _under(caller, answer), raw and answer.places is None
+    newest = caller.gateway.answers(limit=_ON_A_PAGE)[::-1]
+    others = [other for other in newest if other.number != number]
     return render(
         request,
         "analyst/answer.html",
@@ -141,8 +142,8 @@ def answer_page(
         again=None if again is None else dataset_address(answer.receipt.dataset, "/ask") + again.address(),
         closer=None if again is None else _closer(caller, whole),
         asks=not caller.auditor,
-        others=[other for other in caller.gateway.answers(limit=_ON_A_PAGE)[::-1] if other.number != number],
-        comparable={other.number for other in _comparable(caller, whole)},
+        others=others,
+        comparable={other.number for other in others if _comparable(other, whole)},
         label=caller.gateway.desk.label(number),
         labels=caller.gateway.desk.labels(),
         names_it=caller.curator or whole.receipt.user == caller.name,
@@ -260,15 +261,10 @@ def _matching(
     return matching, None
 
 
-def _comparable(caller: Caller, answer: Answer) -> list[Answer]:
-    """Of the newest answers those of the same kind about the same bins; clusters cannot be compared."""
-    if answer.places is not None:
-        return []
-    return [
-        other
-        for other in reversed(caller.gateway.answers(limit=_ON_A_PAGE))
-        if (other.kind, other.axes, other.labels) == (answer.kind, answer.axes, answer.labels)
-    ]
+def _comparable(other: Answer, answer: Answer) -> bool:
+    """Whether both are of the same kind about the same bins; clusters cannot be compared."""
+    same = (other.kind, other.axes, other.labels) == (answer.kind, answer.axes, answer.labels)
+    return same and answer.places is None
 
 
 def _again(caller: Caller, answer: Answer) -> Draft | None:
