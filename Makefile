@@ -20,15 +20,15 @@ ROOM := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 6000000 { pr
 SCRATCH := scratch=$$(mktemp -d -p "$(or $(ROOM),/tmp)") && chmod 1777 "$$scratch" && \
   trap 'rm -rf "$$scratch"' EXIT && TMPDIR="$$scratch"
 
-.PHONY: demo test coverage audit browser mariadb lint format bench docs pictures screenshots clean
+.PHONY: demo test coverage audit browser mariadb clients lint format bench docs pictures screenshots clean
 
 demo: $(INSTALLED)  ## one private question, end to end
 	@$(BIN)/blowfishdb demo
 
-test: $(READY) browser mariadb  ## every test, on two cores
+test: $(READY) browser mariadb clients  ## every test, on two cores
 	@$(SCRATCH) $(TESTS) -m "not thorough" --durations=10
 
-coverage: $(READY) browser mariadb  ## the same, and which lines they reach; takes half as long again
+coverage: $(READY) browser mariadb clients  ## the same, and which lines they reach; takes half as long again
 	@$(SCRATCH) $(TESTS) --cov --cov-report=term
 
 MINUTES ?= 10
@@ -55,6 +55,17 @@ mariadb:  ## the server that tests of databases start, installed where that is a
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
 	    apt-get install -y -qq --no-install-recommends mariadb-server >/dev/null; } || \
 	  echo "Tests on MariaDB are skipped: as root, apt-get install --no-install-recommends mariadb-server" >&2
+
+# The tests of the door for PostgreSQL clients drive real ones; those that are not there are skipped, and say so.
+clients: $(READY)  ## psql, JDBC, ODBC and node-postgres, installed where that is allowed
+	@{ command -v psql && test -e /usr/share/java/postgresql.jar && ls /usr/lib/*/odbc/psqlodbcw.so; } >/dev/null 2>&1 || { \
+	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "Installing PostgreSQL clients …" && \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+	    postgresql-client libpostgresql-jdbc-java odbc-postgresql unixodbc >/dev/null; } || \
+	  echo "Tests with psql, JDBC and ODBC are skipped: as root, apt-get install postgresql-client libpostgresql-jdbc-java odbc-postgresql unixodbc" >&2
+	@test -d $(VENV)/node_modules/pg || { command -v npm >/dev/null && \
+	  npm install --silent --no-audit --no-fund --no-save --prefix $(VENV) pg@8 >/dev/null 2>&1; } || \
+	  echo "Tests with node-postgres are skipped: there is no npm, or it reaches nothing" >&2
 
 lint: $(READY)  ## style, types, layers
 	@$(BIN)/ruff check .

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, final
 
@@ -17,6 +17,7 @@ from blowfishdb.core.errors import (
     BudgetExhausted,
     InvalidInput,
     MaxCostExceeded,
+    NotCounted,
     UnknownDataset,
     UnsupportedSql,
 )
@@ -102,8 +103,8 @@ class Asker:
         """Whether noise intervals are columns."""
         return self.settings.ours("intervals", {}) == "on"
 
-    def terms(self, question: Question) -> Terms:
-        """What the statement says, or else what the settings say."""
+    def terms(self, question: Question) -> Terms | None:
+        """What the statement says, or else what the settings say; None if neither does."""
         parsed, usual = question.parsed, self.usual(question.dataset.name)
         if parsed.accuracy is not None or parsed.epsilon is not None:
             return Terms(parsed.accuracy, parsed.epsilon)
@@ -111,14 +112,7 @@ class Asker:
         if epsilon and not self.settings.get("blowfishdb.error"):
             return Terms(epsilon=positive(epsilon))
         if not error:
-            raise Refusal(
-                "22023",
-                "This question does not say how accurate the answer must be.",
-                detail="Nothing was charged.",
-                hint="Try: the statement WITH ERROR 50 CONFIDENCE 0.95\n"
-                "  or: SET blowfishdb.error = '50'; for all statements of this connection\n"
-                "  or: SET blowfishdb.error = '1%'; of all rows, or of the declared range",
-            )
+            return None
         beta = 1 - float(self.settings.ours("confidence", usual))
         each = self.settings.ours("each", usual) == "on"
         return Terms(Accuracy(self._error(error, question), round(beta, 12), simultaneous=not each))
@@ -155,10 +149,15 @@ class Asker:
 
     def ask(self, question: Question, cancel: Cancellation) -> Table:
         """The answer as rows, with what it cost beside it; refused if nothing allows what it costs."""
-        asking = self.asking(question)
+        terms = self.terms(question)
         usual = self.usual(question.dataset.name)
         with self.caller.server.underway.question(cancel):
-            answer, spent = self._answered(asking, self.purse.allowed(question.allowed, usual), usual, cancel)
+            if terms is None:
+                answer, spent = self._for_nothing(question, cancel), Epsilon(0)
+            else:
+                asking = replace(question.dataset.question(question.parsed.form), terms=terms)
+                allowed = self.purse.allowed(question.allowed, usual)
+                answer, spent = self._answered(asking, allowed, usual, cancel)
         form, domain = question.parsed.form, question.dataset.schema
         rows = rows_of(answer, question.selected, form, domain, intervals=self.intervals)
         columns = question.columns(intervals=self.intervals)
@@ -167,7 +166,22 @@ class Asker:
 
     def asking(self, question: Question) -> Asking:
         """The question on its terms."""
-        return replace(question.dataset.question(question.parsed.form), terms=self.terms(question))
+        terms = self.terms(question)
+        if terms is None:
+            raise _unsaid()
+        return replace(question.dataset.question(question.parsed.form), terms=terms)
+
+    def _for_nothing(self, question: Question, cancel: Cancellation) -> Answer:
+        """What is exact and free needs no terms: how many rows there are, say, where that is public."""
+        asking = question.dataset.question(question.parsed.form).spend(1)
+        try:
+            if not asking.quote(more=False, cancel=cancel).most:
+                answer = asking.ask(max_cost=0, cancel=cancel)
+                if bool(answer.exact.all()):
+                    return answer
+        except (MaxCostExceeded, NotCounted):
+            pass
+        raise _unsaid()
 
     def _answered(
         self, asking: Asking, allowed: Epsilon | None, usual: dict[str, str], cancel: Cancellation
@@ -244,4 +258,12 @@ class Asker:
         return Table((Column(_PLAN, types.TEXT),), [(line,) for line in lines], "EXPLAIN")
 
 
-Stop = Callable[[], None]
+def _unsaid() -> Refusal:
+    return Refusal(
+        "22023",
+        "This question does not say how accurate the answer must be.",
+        detail="Nothing was charged.",
+        hint="Try: the statement WITH ERROR 50 CONFIDENCE 0.95\n"
+        "  or: SET blowfishdb.error = '50'; for all statements of this connection\n"
+        "  or: SET blowfishdb.error = '1%'; of all rows, or of the declared range",
+    )

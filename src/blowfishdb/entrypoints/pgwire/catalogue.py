@@ -53,6 +53,11 @@ _MACROS: Final = (
     "pg_type_is_visible(x) AS true",
     "pg_function_is_visible(x) AS true",
     "pg_opclass_is_visible(x) AS true",
+    "pg_collation_is_visible(x) AS true",
+    "pg_operator_is_visible(x) AS true",
+    "pg_conversion_is_visible(x) AS true",
+    "pg_statistics_obj_is_visible(x) AS true",
+    "pg_ts_config_is_visible(x) AS true",
     "pg_get_expr(a, b) AS CAST(NULL AS VARCHAR), (a, b, c) AS CAST(NULL AS VARCHAR)",
     "pg_get_constraintdef(a) AS CAST(NULL AS VARCHAR), (a, b) AS CAST(NULL AS VARCHAR)",
     "pg_get_indexdef(a) AS CAST(NULL AS VARCHAR), (a, b, c) AS CAST(NULL AS VARCHAR)",
@@ -100,10 +105,11 @@ _MACROS: Final = (
     "generate_subscripts(a, d) AS unnest(range(1, len(a) + 1))",
     "bf_type(x) AS (SELECT any_value(formatted) FROM bf_pg.bf_types WHERE oid = x)",
     "format_type(x, m) AS (SELECT any_value(formatted) FROM bf_pg.bf_types WHERE oid = x)",
-    "to_regtype(x) AS (SELECT any_value(oid) FROM bf_pg.bf_types WHERE lower(x) IN (name, formatted))",
+    "to_regtype(x) AS (SELECT any_value(oid) FROM bf_pg.bf_types WHERE "
+    "lower(CAST(x AS VARCHAR)) IN (name, formatted))",
     "bf_class(x) AS (SELECT any_value(name) FROM bf_pg.bf_classes WHERE oid = x)",
     "to_regclass(x) AS (SELECT any_value(oid) FROM bf_pg.bf_classes WHERE name = "
-    "replace(replace(replace(x, 'public.', ''), 'pg_catalog.', ''), '\"', ''))",
+    "replace(replace(replace(CAST(x AS VARCHAR), 'public.', ''), 'pg_catalog.', ''), '\"', ''))",
     "bf_namespace(x) AS (SELECT any_value(nspname) FROM bf_pg.pg_namespace WHERE oid = x)",
     "bf_namespace_id(x) AS (SELECT any_value(oid) FROM bf_pg.pg_namespace WHERE nspname = x)",
     "obj_description(x) AS (SELECT any_value(description) FROM bf_pg.pg_description WHERE objoid = x AND "
@@ -144,7 +150,7 @@ _FUNCTIONS: Final = frozenset(macro.partition("(")[0] for macro in _MACROS) | {
     "replace",
     "regexp_replace",
     "to_json",
-    "json_build_object",
+    "json_object",
     "unnest",
     "generate_series",
     "array_agg",
@@ -403,6 +409,9 @@ class Reader:
         """``pg_catalog.version()`` without its schema."""
         if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
             return node.expression
+        if isinstance(node, exp.Column) and node.args.get("db"):
+            node.set("db", None)
+            node.set("catalog", None)
         return node
 
     def _tables(self, tree: exp.Expr) -> None:
@@ -485,13 +494,18 @@ class Reader:
             if name == "pg_backend_pid":
                 return exp.Literal.number(self._process)
             return exp.Literal.string(told.get(name, self._user))
+        if name == "json_build_object":
+            node.set("this", "json_object")
+            return node
         if name == "current_schema":
             return exp.Literal.string("public")
         if name == "current_schemas":
             return exp.array("'public'")
-        if name == "current_setting" and node.expressions and node.expressions[0].is_string:
+        asked = node.expressions[0] if node.expressions else None
+        asked = asked.this if isinstance(asked, exp.Cast) else asked
+        if name == "current_setting" and asked is not None and asked.is_string:
             try:
-                return exp.Literal.string(self._setting(node.expressions[0].name, None))
+                return exp.Literal.string(self._setting(asked.name, None))
             except Refusal:
                 if len(node.expressions) > 1:
                     return exp.null()

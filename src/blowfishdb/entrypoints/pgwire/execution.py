@@ -16,7 +16,7 @@ from sqlglot import exp
 from blowfishdb.core.cancellation import Cancellation
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.entrypoints.pgwire import types
-from blowfishdb.entrypoints.pgwire.asking import Asker
+from blowfishdb.entrypoints.pgwire.asking import Asker, Question
 from blowfishdb.entrypoints.pgwire.catalogue import (
     Catalogue,
     Reader,
@@ -31,6 +31,8 @@ from blowfishdb.entrypoints.pgwire.errors import (
     SYNTAX,
     Refusal,
 )
+from blowfishdb.entrypoints.pgwire.previews import preview
+from blowfishdb.entrypoints.pgwire.relations import formatted
 from blowfishdb.entrypoints.pgwire.results import Column, Table, typed
 from blowfishdb.entrypoints.pgwire.statements import Statement, filled, tokens_of, without_max_cost
 from blowfishdb.entrypoints.pgwire.types import PgType
@@ -92,6 +94,7 @@ class Executor:
         self._reader = reader
         self._catalogues = catalogues
         self._recall = recall
+        self._last: tuple[str, Question] | None = None
 
     # --- running --------------------------------------------------------------------------------
 
@@ -142,17 +145,44 @@ class Executor:
         return told
 
     def _worked_out(self, text: str, cancel: Cancellation, holder: list[Table]) -> Table:
-        if self.about_data(text):
-            question = self.asker.read(text)
-            table = self.asker.ask(question, cancel)
-            if not table.cost:
-                holder.append(table)
-            return table
+        if not self.about_data(text):
+            return self._looked_up(text)
+        shown = self._previewed(text)
+        if shown is not None:
+            return shown
+        question = self._read(text)
+        self._last = None  # by the next time the policy may be another
+        table = self.asker.ask(question, cancel)
+        if not table.cost:
+            holder.append(table)
+        return table
+
+    def _previewed(self, text: str) -> Table | None:
+        """What is shown without asking anything, where the settings say so."""
+        if self.asker.settings.get("blowfishdb.preview") == "off" and not self._usual_previews():
+            return None
+        tree = parsed(split_extensions(without_max_cost(text)[0]).select)
+        tables = [table for table in tree.find_all(exp.Table) if isinstance(table.this, exp.Identifier)]
+        if len(tables) != 1:
+            return None
+        dataset = self.asker.dataset(tables[0].name)
+        return preview(tree, dataset, self.asker.settings.ours("preview", self.asker.usual(dataset.name)))
+
+    def _usual_previews(self) -> bool:
+        """Whether any dataset begins with previews."""
+        names = self.asker.caller.gateway.datasets()
+        return any(self.asker.usual(name).get("preview", "off") != "off" for name in names)
+
+    def _looked_up(self, text: str) -> Table:
+        """What the catalogue says, kept as long as it says the same."""
         catalogue, kept = self._catalogues.current()
+        key = (self.asker.caller.name, text)
+        if (told := kept.get(key)) is not None:
+            return told
         table = catalogue.ask(*self._reader.read(text))
         words = [token.text.upper() for token in tokens_of(text)]
         if not any(mark in word for word in words for mark in _CHANGING):
-            kept.put((self.asker.caller.name, text), table)
+            kept.put(key, table)
         return table
 
     def about_data(self, text: str) -> bool:
@@ -183,29 +213,40 @@ class Executor:
     # --- describing -----------------------------------------------------------------------------
 
     def described(
-        self, statement: Statement, oids: Sequence[int]
+        self, statement: Statement, oids: Sequence[int], values: Mapping[int, str] | None = None
     ) -> tuple[tuple[Column, ...] | None, list[int]]:
         """What the rows of a statement will look like, None without any, and the types of its parameters.
 
-        Nothing is asked: in the place of parameters stand values of their types.
+        Nothing is asked: as long as ``values`` are not known, others of their types stand there.
         """
         if not statement.reads and statement.verb not in ("SHOW", "EXPLAIN"):
             return None, [*oids, *[types.TEXT.oid] * (statement.parameters - len(oids))]
         if statement.verb == "SHOW":
             return self.commands.show(statement).columns, []
-        body = _explained(statement.text)[1] if statement.verb == "EXPLAIN" else statement.text
+        as_json, body = _explained(statement.text) if statement.verb == "EXPLAIN" else (False, statement.text)
         kinds, stand_ins = self._parameters(body, statement.parameters, oids)
         if statement.verb == "EXPLAIN":
-            as_json = _explained(statement.text)[0]
             return (Column("QUERY PLAN", types.JSON if as_json else types.TEXT),), kinds
-        text = filled(statement.text, stand_ins)
+        text = filled(statement.text, stand_ins if values is None else values)
         if self.about_data(text):
-            return self.asker.read(text).columns(intervals=self.asker.intervals), kinds
-        known = self._catalogues.at_hand()
-        told = None if known is None else known[1].get((self.asker.caller.name, text))
-        if told is None:
-            told = self._catalogues.current()[0].ask(*self._reader.read(text))
-        return told.columns, kinds
+            shown = self._previewed(text)
+            if shown is not None:
+                return shown.columns, kinds
+            return self._read(text).columns(intervals=self.asker.intervals), kinds
+        return self._looked_up(text).columns, kinds
+
+    def parameter_types(self, statement: Statement, oids: Sequence[int]) -> list[int]:
+        """The types of the parameters of a statement, as they were sent or as they are meant."""
+        if not statement.reads and statement.verb != "EXPLAIN":
+            return [*oids, *[types.TEXT.oid] * (statement.parameters - len(oids))]
+        body = _explained(statement.text)[1] if statement.verb == "EXPLAIN" else statement.text
+        return self._parameters(body, statement.parameters, oids)[0]
+
+    def _read(self, text: str) -> Question:
+        """A question, which is described before it is asked and read once for both."""
+        if self._last is None or self._last[0] != text:
+            self._last = (text, self.asker.read(text))
+        return self._last[1]
 
     def _parameters(self, text: str, count: int, oids: Sequence[int]) -> tuple[list[int], dict[int, str]]:
         """The type of each parameter: as it was sent, or as what it is compared with has it."""
@@ -214,11 +255,12 @@ class Executor:
         places = _places(text, count)
         domain = self._domain(text) if count and self.about_data(text) else None
         for number in range(1, count + 1):
-            column = places.get(number, "")
+            column, stated = places.get(number, ("", None))
             kind, value = _meant(column, domain)
             if not kinds[number - 1]:
-                kinds[number - 1] = kind.oid
-            stand_ins[number] = value if domain is not None else "NULL"
+                kinds[number - 1] = (stated or kind).oid
+            known = types.BY_OID.get(kinds[number - 1], types.TEXT)
+            stand_ins[number] = value if domain is not None else _stand_in(known)
         return kinds, stand_ins
 
     def _domain(self, text: str) -> Domain:
@@ -228,6 +270,15 @@ class Executor:
 
 
 _HELP: Final = "\\d lists the datasets. Try: SELECT COUNT(*) FROM dataset WITH ERROR 50;"
+
+
+def _stand_in(kind: PgType) -> str:
+    """A value of a type."""
+    moments = (types.DATE, types.TIMESTAMP, types.TIMESTAMPTZ)
+    value = (
+        "'2000-01-01'" if kind in moments else "'x'" if kind.size < 0 and kind is not types.NUMERIC else "0"
+    )
+    return "NULL" if kind.name.startswith("_") else f"CAST({value} AS {formatted(kind)})"
 
 
 def literal(value: Any) -> str:
@@ -292,26 +343,45 @@ def _copied(statement: Statement) -> tuple[str, str]:
     return statement.text[tokens[1].end + 1 : tokens[end].start], f"{form} {header}".strip()
 
 
-def _places(text: str, count: int) -> dict[int, str]:
-    """The column that each parameter is compared with; ``*`` stands for a number of rows."""
+def _places(text: str, count: int) -> dict[int, tuple[str, PgType | None]]:
+    """The column that each parameter is compared with, and its type where that is said.
+
+    ``*`` stands for a number of rows.
+    """
     if not count:
         return {}
-    marked = filled(text, {number: f"'bf\x01{number}'" for number in range(1, count + 1)})
+    marked = filled(text, {number: f"'bf\x01{number}'" for number in range(1, count + 1)}, casts=True)
     tree = parsed(split_extensions(without_max_cost(marked)[0]).select)
-    found: dict[int, str] = {}
+    found: dict[int, tuple[str, PgType | None]] = {}
     for node in tree.find_all(exp.Literal):
         if not node.is_string or not node.name.startswith("bf\x01"):
             continue
         above: exp.Expr | None = node.parent
+        stated: PgType | None = None
         while isinstance(above, exp.Paren | exp.Cast | exp.Tuple | exp.Neg):
+            if isinstance(above, exp.Cast) and stated is None:
+                name = above.to.sql("postgres").lower()
+                stated = types.TEXT if "reg" in name else _STATED.get(name)
             above = above.parent
         number = int(node.name[3:])
         if isinstance(above, exp.Limit | exp.Offset):
-            found[number] = "*"
+            found[number] = "*", stated
         elif isinstance(above, exp.Predicate | exp.In | exp.Between | exp.Binary):
             column = above.find(exp.Column)
-            found[number] = column.name if column is not None else ""
+            found[number] = column.name if column is not None else "", stated
+        else:
+            found[number] = "", stated
     return found
+
+
+_STATED: Final = {
+    **{formatted(kind): kind for kind in types.BY_OID.values()},
+    **{kind.name: kind for kind in types.BY_OID.values()},
+    "int": types.INT4,
+    "decimal": types.NUMERIC,
+    "varchar": types.VARCHAR,
+    "timestamp": types.TIMESTAMP,
+}
 
 
 def _meant(column: str, domain: Domain | None) -> tuple[PgType, str]:

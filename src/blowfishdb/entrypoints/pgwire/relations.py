@@ -11,6 +11,7 @@ from typing import Any, Final, final
 
 from blowfishdb.entrypoints.pgwire import types
 from blowfishdb.entrypoints.pgwire.results import typed
+from blowfishdb.entrypoints.pgwire.settings import USUAL
 from blowfishdb.entrypoints.pgwire.types import PgType
 from blowfishdb.language.selected import declared
 from blowfishdb.messages.policies import DatasetInfo
@@ -122,6 +123,10 @@ class Relations:
                     "collisdeterministic": True,
                     "collencoding": -1,
                 }
+            ],
+            "pg_settings": [
+                {"name": name, "setting": value, "context": "user", "vartype": "string", "source": "default"}
+                for name, value in USUAL.items()
             ],
             "pg_tables": [
                 {

@@ -41,7 +41,7 @@ from blowfishdb.entrypoints.pgwire.errors import (
     unexpected,
 )
 from blowfishdb.entrypoints.pgwire.execution import Executor, Work, literal
-from blowfishdb.entrypoints.pgwire.protocol import Body, StartUp
+from blowfishdb.entrypoints.pgwire.protocol import Body, Malformed, StartUp
 from blowfishdb.entrypoints.pgwire.results import Column, Table, description, formats_for
 from blowfishdb.entrypoints.pgwire.scram import MECHANISM, Exchange, Wrong
 from blowfishdb.entrypoints.pgwire.settings import REPORTED, Settings
@@ -222,6 +222,8 @@ class Session:
             yield from self._handled(letter, body)
         except Refusal as refusal:
             self._refuse(refusal, letter)
+        except Malformed as error:  # its length was right, so the next message is found
+            self._refuse(Refusal(PROTOCOL_VIOLATION, str(error)), letter)
         if letter == ord("Q"):
             self._skipping = False
             self._portals.clear()
@@ -246,7 +248,7 @@ class Session:
             case "C":
                 self._close(sent)
             case _:
-                raise Refusal(PROTOCOL_VIOLATION, "This message is not expected here.", fatal=True)
+                raise Refusal("0A000", "Functions are not called by message, only in a SELECT.")
 
     def _ready(self) -> None:
         status = self._executor.block.status if self._executor is not None else "I"
@@ -421,7 +423,7 @@ class Session:
         if len(self._portals) >= MOST_PREPARED:
             raise Refusal("54000", f"One connection keeps {MOST_PREPARED} portals at most.")
         if count and not prepared.described and any(not oid for oid in _padded(prepared.oids, count)):
-            yield from self._look(prepared)
+            yield from self._typed(prepared)
         oids, codes = _padded(prepared.oids, count), formats_for(len(data), codes)
         values: dict[int, str] = {}
 
@@ -433,18 +435,34 @@ class Session:
         self._portals[portal] = Portal(prepared, values, formats)
         self.out += protocol.BOUND
 
-    def _look(self, prepared: Prepared) -> Handling:
-        """What a statement will return, and what its parameters are."""
+    def _typed(self, prepared: Prepared) -> Handling:
+        """What the parameters of a statement are."""
         executor, statement = self._executor, prepared.statement
-        assert executor is not None
-        if statement is None or prepared.described:
-            prepared.described = True
-            return
+        assert executor is not None and statement is not None
         try:
-            prepared.columns, prepared.oids = yield lambda: executor.described(statement, prepared.oids)
+            prepared.oids = yield lambda: executor.parameter_types(statement, prepared.oids)
         except BlowfishError as error:
             raise self._refusal(error, uuid.uuid4().hex) from None
-        prepared.described = not statement.parameters and statement.verb != "SHOW"
+
+    def _look(self, prepared: Prepared) -> Handling:
+        """What a statement will return, and what its parameters are."""
+        if prepared.statement is None or prepared.described:
+            return
+        prepared.columns = yield from self._looked(prepared, None)
+        prepared.described = True
+
+    def _looked(
+        self, prepared: Prepared, values: dict[int, str] | None
+    ) -> Generator[Work, Any, tuple[Column, ...] | None]:
+        executor, statement = self._executor, prepared.statement
+        assert executor is not None and statement is not None
+        columns: tuple[Column, ...] | None
+        try:
+            columns, oids = yield lambda: executor.described(statement, prepared.oids, values)
+        except BlowfishError as error:
+            raise self._refusal(error, uuid.uuid4().hex) from None
+        prepared.oids = oids
+        return columns
 
     def _describe(self, sent: Body) -> Handling:
         what, name = sent.letter(), sent.text()
@@ -453,9 +471,9 @@ class Session:
             raise Refusal(PROTOCOL_VIOLATION, "invalid DESCRIBE message subtype")
         if what == "P":
             portal = self._portal(name)
+            columns = None if portal.table is None else portal.table.columns
             if portal.table is None and portal.prepared.statement is not None:
-                yield from self._look_at(portal)
-            columns = portal.prepared.columns if portal.table is None else portal.table.columns
+                columns = yield from self._looked(portal.prepared, portal.values)
             if not columns:
                 self.out += protocol.NO_DATA
             else:
@@ -467,10 +485,6 @@ class Session:
         self.out += protocol.parameter_description(_padded(prepared.oids, count))
         columns = prepared.columns
         self.out += protocol.NO_DATA if not columns else description(columns, [0] * len(columns))
-
-    def _look_at(self, portal: Portal) -> Handling:
-        """What a portal will return; a setting may have changed since its statement was looked at."""
-        yield from self._look(portal.prepared)
 
     def _execute(self, sent: Body) -> Handling:
         name, most = sent.text(), sent.int32()

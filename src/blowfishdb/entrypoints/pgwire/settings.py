@@ -32,12 +32,13 @@ OURS: Final[dict[str, tuple[str, str]]] = {
 STORED: Final = ("error", "confidence", "each", "epsilon", "max_cost", "daily_cap", "intervals", "preview")
 """Those that an account or a dataset can begin with."""
 
-_POSTGRES: Final = {
+USUAL: Final = {
     "application_name": "",
     "bytea_output": "hex",
     "client_encoding": "UTF8",
     "client_min_messages": "notice",
     "datestyle": "ISO, MDY",
+    "default_table_access_method": "heap",
     "default_transaction_isolation": "read committed",
     "default_transaction_read_only": "on",
     "extra_float_digits": "1",
@@ -68,6 +69,7 @@ _POSTGRES: Final = {
     "enable_seqscan": "on",
     "xmloption": "content",
 }
+"""What PostgreSQL's own settings are, for whoever asks; few of them change anything here."""
 _FIXED: Final = {
     "integer_datetimes",
     "is_superuser",
@@ -96,7 +98,7 @@ REPORTED: Final = {
     "timezone": "TimeZone",
 }
 """Settings that clients are told of, at the beginning and whenever they change."""
-_UTF8: Final = ("utf8", "utf-8", "unicode", "'utf8'", "sql_ascii", "auto")
+_UTF8: Final = ("utf8", "utf-8", "unicode", "sql_ascii", "auto")
 _MOST: Final = 200  # settings of extensions that a client may make up
 
 
@@ -130,9 +132,9 @@ class Settings:
             return self._usual.get(key, OURS[short][0])
         if key == "session_authorization":
             return self._user
-        if key not in _POSTGRES:
+        if key not in USUAL:
             raise _unknown(name)
-        return _POSTGRES[key]
+        return USUAL[key]
 
     def ours(self, name: str, dataset: Mapping[str, str]) -> str:
         """One of our settings: of the connection, of the account, of the dataset, or as usual."""
@@ -149,6 +151,8 @@ class Settings:
     def set(self, name: str, value: str) -> None:
         """Set a value, if it can be one."""
         key = _key(name)
+        if key == "client_encoding":
+            value = value.strip("'\"")
         if key.startswith(PREFIX):
             self._set[key] = checked(key.removeprefix(PREFIX), value)
             return
@@ -166,7 +170,7 @@ class Settings:
             )
         if key == "datestyle":
             value = "ISO, MDY"
-        if key not in _POSTGRES and "." not in key:
+        if key not in USUAL and "." not in key:
             raise _unknown(name)
         if key not in self._set and len(self._set) > _MOST:
             raise Refusal(WRONG_VALUE, "So many settings are not kept.")
@@ -184,7 +188,7 @@ class Settings:
     def every(self) -> list[tuple[str, str, str]]:
         """All settings with what they mean."""
         ours = [(PREFIX + name, self.get(PREFIX + name), words) for name, (_, words) in OURS.items()]
-        return ours + [(name, self.get(name), "") for name in sorted(_POSTGRES)]
+        return ours + [(name, self.get(name), "") for name in sorted(USUAL)]
 
     @property
     def timeout(self) -> float | None:

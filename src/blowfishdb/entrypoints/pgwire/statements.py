@@ -99,14 +99,18 @@ def _parameters(tokens: Sequence[Token]) -> list[int]:
     ]
 
 
-def filled(text: str, values: Mapping[int, str]) -> str:
-    """The statement with a literal in the place of each parameter; what one is cast to is left out."""
+def filled(text: str, values: Mapping[int, str], *, casts: bool = False) -> str:
+    """The statement with a literal in the place of each parameter; what one is cast to is left out.
+
+    With ``casts`` it stays.
+    """
     tokens = tokens_of(text)
     pieces, last = [], 0
     for at in _parameters(tokens):
         number = int(tokens[at + 1].text)
         pieces += [text[last : tokens[at].start], values[number]]
-        last = _behind_cast(tokens, at + 2, tokens[at + 1].end + 1)
+        end = tokens[at + 1].end + 1
+        last = end if casts else _behind_cast(tokens, at + 2, end)
     return "".join((*pieces, text[last:]))
 
 
