@@ -36,7 +36,7 @@ SEED ?= $(shell git rev-parse HEAD 2>/dev/null)
 audit: export BLOWFISHDB_AUDIT_MINUTES = $(MINUTES)
 audit: export BLOWFISHDB_AUDIT_SEED = $(SEED)
 audit: $(READY) browser  ## other neighbouring databases than the tests have, for MINUTES, faults that must be found, and long tests
-	@$(SCRATCH) $(BIN)/pytest -n 2 --dist worksteal -m "not thorough" tests/neighbours tests/seeded
+	@$(SCRATCH) $(BIN)/pytest -n 2 --dist worksteal -m "not thorough" tests/neighbours tests/seeded tests/pgwire/test_fuzz.py
 	@$(SCRATCH) $(TESTS) -m thorough
 
 # Debian calls it chromium; the tests of pages drive it, and nothing else needs it.
