@@ -14,6 +14,7 @@ BENCHMARKS = {
     "dawa": "DAWA as proven and matching: error on real histograms, time against the number of cells",
     "line_histograms": "histograms under the line policy: the figures of [A], all as proven",
     "dawa_figures": "the figures of the DAWA paper, with every algorithm as its proof has it",
+    "synthesis": "synthetic tables: distances, cumulative counts, and models trained on them",
     "kmeans": "k-means: Figure 1 of [B14], as published (not private), corrected, and from a histogram",
     "latency": "ask beside the same SELECT: latency, memory, and what a quote takes",
     "concurrency": "eight analysts at once, beside as many who send the SELECT",

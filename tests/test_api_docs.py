@@ -83,12 +83,14 @@ def test_every_example_works(server: Running) -> None:
         status, body = send(server, line, known)
         expected = 404 if "running" in line.path else 400
         assert status <= expected and (status == 404) == (expected == 404), f"{line.name}: {status} {body}"
-        if line.path.endswith("/tradeoff"):
+        if line.path.endswith(("/tradeoff", "/synthetic")):
             known["job"] = body["id"]
         if line.path.endswith("/card"):
             known["card"] = body["id"]
         if line.name == "POST /api/v1/dashboards":
             known["id"] = body["id"]
+        if line.path.endswith("synthetic/jobs/{job}"):
+            known["number"] = str(body["result"]["id"])  # type: ignore[index]
         known["dataset"] = "salaries"
 
 
@@ -103,7 +105,7 @@ def send(server: Running, line: Documented, known: dict[str, str]) -> tuple[int,
     example = line.example.replace("data/salaries.duckdb", str(server.folder / "salaries.duckdb"))
     example = example.replace('{"a": 1, "b": 1}', f'{{"a": {known["number"]}, "b": {known["number"]}}}')
     example = example.replace('"answers": [1]', f'"answers": [{known["number"]}]')
-    headers = {"Prefer": "respond-async"} if path.endswith("/tradeoff") else {}
+    headers = {"Prefer": "respond-async"} if path.endswith(("/tradeoff", "/synthetic")) else {}
     if example.startswith("?"):
         path, example = path + example, ""
     response = client.request(

@@ -13,9 +13,10 @@ OPENERS = {
     "mechanisms.plan",
     "mechanisms.sums",
     "mechanisms.kmeans.rounds",
+    "mechanisms.synthesis.rounds",
     "mechanisms.curator_view",
 }
-"""Where a ``Secret`` is made, where counts, sums and clusters get their noise, and what the curator sees."""
+"""Where one is made; where counts, sums, clusters and synthetic tables get noise; what the curator sees."""
 SMALL = 40
 OWN_SUBJECT = {
     "core.secret": "what must not leak has a file that can be read in a minute",
@@ -23,7 +24,7 @@ OWN_SUBJECT = {
 }
 
 
-def test_five_files_open_a_secret() -> None:
+def test_six_files_open_a_secret() -> None:
     opening = {
         name
         for name, path in house.modules().items()

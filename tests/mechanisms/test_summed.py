@@ -28,7 +28,7 @@ from blowfishdb.core.policy.policy import Policy
 from blowfishdb.mechanisms.losses import ByDistance, ByRows, Kernel, Loss, Tightest
 from blowfishdb.mechanisms.reuse import Intervals, Sparse
 from blowfishdb.mechanisms.summed import added, known_rows, proportions, summed
-from blowfishdb.mechanisms.total_loss import _moves, pairwise_loss, total_loss
+from blowfishdb.mechanisms.total_loss import moves_at_once, pairwise_loss, total_loss
 
 CELLS = 6
 GRAPHS: list[PolicyGraph] = [
@@ -48,7 +48,7 @@ def one_by_one(kernels: Sequence[Kernel], policy: Policy) -> tuple[Loss, bool]:
     """The loss as it was computed before kernels were summed up, and whether every edge was listed."""
     worst: list[Loss] = []
     listed = True
-    for _, moving in _moves(policy):
+    for _, moving in moves_at_once(policy):
         apart = added(kernel.worst(moving) for kernel in kernels)
         rows = [known for kernel in kernels if (known := known_rows(kernel)) is not None]
         together = pairwise_loss(rows, moving) if len(rows) > 1 else None

@@ -134,6 +134,7 @@ PAGES: tuple[Page, ...] = (
     Page("ask-sql", "analyst", "/datasets/salaries/ask?mode=sql"),
     Page("ask-explained", "analyst", "/datasets/salaries/ask?shape=two&column=age&second=region&explain=1"),
     Page("ask-means", "analyst", f"/datasets/salaries/ask?{_MEANS}"),
+    Page("synthetic", "analyst", "/datasets/salaries/synthetic?column=age&column=region&epsilon=0.2"),
     Page("answers", "analyst", "/answers"),
     Page("answers-nothing-fits", "analyst", "/answers?q=nothing"),
     Page("answer", "analyst", "/answers/{a}"),

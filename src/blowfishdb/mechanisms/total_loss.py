@@ -227,7 +227,7 @@ def total_loss(kernels: Sequence[Kernel], policy: Policy) -> WorstLoss:
     releases about the same columns, and never too small.
     """
     sums = summed(kernels)
-    moves = [WorstLoss(_under(sums, moving), columns) for columns, moving in _moves(policy)]
+    moves = [WorstLoss(_under(sums, moving), columns) for columns, moving in moves_at_once(policy)]
     return max(moves, key=lambda worst: worst.loss)
 
 
@@ -280,7 +280,7 @@ def _independent(moving: Policy) -> bool:
     return moving.constraints is None and not parts.hides_presence and (parts.joint or not several)
 
 
-def _moves(policy: Policy) -> list[tuple[tuple[str, ...], Policy]]:
+def moves_at_once(policy: Policy) -> list[tuple[tuple[str, ...], Policy]]:
     """The policy taken apart into what may move at once."""
     parts = parts_of(policy)
     tied = policy.constraints is not None  # records move together, across columns

@@ -16,7 +16,7 @@ from blowfishdb.core.errors import InvalidInput, NoGuarantee
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.questions.aggregates import AggregateQuestion
 from blowfishdb.core.questions.clusters import ClusterQuestion
-from blowfishdb.core.questions.form import AnyQuestion, QuestionForm
+from blowfishdb.core.questions.form import SYNTHETIC, AnyQuestion, QuestionForm
 from blowfishdb.core.questions.kinds import Question
 from blowfishdb.core.questions.readings import usual_bins
 
@@ -138,6 +138,11 @@ class Request:
                 "shown beforehand.",
                 fixes=("ask for a histogram of the same columns",),
             )
+        if not isinstance(self.question, Question):
+            raise NoGuarantee(
+                "A synthetic table has no error of its own that could be compared or shown beforehand.",
+                fixes=("ask for a histogram of the same columns",),
+            )
         return self.question
 
 
@@ -155,6 +160,11 @@ def number_of_rows(request: Request, domain: Domain) -> Request:
 def over_rows(request: Request, domain: Domain, rows: int) -> Request:
     """A mean, or a sum, over so many rows."""
     return replace(request, question=request.form.question(domain, rows=rows))
+
+
+def needs_total(request: Request) -> bool:
+    """Whether a synthetic table is asked for whose number of rows is not on record yet."""
+    return request.form.kind == SYNTHETIC and getattr(request.question, "rows", None) is None
 
 
 def needs_size(request: Request) -> bool:

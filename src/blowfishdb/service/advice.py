@@ -129,7 +129,7 @@ def _coarsened(request: Request, domain: Domain, times: int) -> Request | None:
     """The question on one ordered column with fewer bins; None where there are few already."""
     form = request.form
     if (
-        form.kind == "aggregates"
+        form.kind in ("aggregates", "synthetic")
         or len(form.columns) != 1
         or not form.cut_into_bins
         or not domain[form.columns[0].name].ordered

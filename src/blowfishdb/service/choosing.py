@@ -300,6 +300,11 @@ class SnapshotIndex:
         listed = (charge for ranked in on.boxes[place].shapes.values() for _, charge in ranked)
         return sorted(self._since_copies.intersection(listed))
 
+    @property
+    def in_use(self) -> list[int]:
+        """Every release that none has replaced, by number."""
+        return sorted(self._grids)
+
     def known(self, grid: str) -> Grid | None:
         """Boxes that some release had before."""
         on, place = self._places.get(grid, (None, 0))

@@ -23,6 +23,7 @@ from blowfishdb.service.aggregates import AggregateTask
 from blowfishdb.service.clusters import ClusterTask
 from blowfishdb.service.planning import Planner
 from blowfishdb.service.standing import Standing
+from blowfishdb.service.synthesis import SynthesisTask
 from blowfishdb.service.tasks import CountTask, Task
 
 _MOST_EDGES = 2_000_000  # what can be looked through while someone waits
@@ -32,6 +33,8 @@ def explain(task: Task) -> Explanation:
     """What the plan of a question looks like."""
     if isinstance(task, AggregateTask):
         return _sums(task)
+    if isinstance(task, SynthesisTask):
+        return _synthetic(task)
     return _counts(task) if isinstance(task, CountTask) else _clusters(task)
 
 
@@ -46,6 +49,24 @@ def _sums(task: AggregateTask) -> Explanation:
         graph=problem.graph.describe(),
         hidden_pairs=problem.graph.edge_count,
         sensitivity=str(problem.change),
+        witness=None,
+        mechanism=task.mechanism,
+        considered=f"{task.mechanism}. {task.explanation}",
+        epsilon=str(task.cost),
+    )
+
+
+def _synthetic(task: SynthesisTask) -> Explanation:
+    """Tables of single columns and of pairs; every class of moves has a loss of its own."""
+    layout, policy = task.plan.layout, task.policies[0]
+    return Explanation(
+        question=task.request.question.describe(),
+        columns=tuple(axis.column for axis in layout.axes),
+        cells=layout.bins,
+        answers=sum(planned.rows.count for planned in task.plan.one_ways),
+        graph=policy.graph.describe(),
+        hidden_pairs=policy.graph.edge_count,
+        sensitivity=None,
         witness=None,
         mechanism=task.mechanism,
         considered=f"{task.mechanism}. {task.explanation}",

@@ -10,6 +10,7 @@ from blowfishdb.core.policy.codec import digest, plain
 from blowfishdb.core.questions.aggregate_problem import AggregateProblem
 from blowfishdb.core.questions.clusters import ClusterProblem, ClusterQuestion
 from blowfishdb.core.questions.projection import Projected
+from blowfishdb.core.questions.synthesis import SyntheticProblem
 from blowfishdb.core.workloads import Selected
 from blowfishdb.mechanisms.reuse.stored import plain_axes, plain_rows, rows_of
 from blowfishdb.messages.questions import Request
@@ -69,6 +70,8 @@ def _parts(request: Request, problem: Problem) -> dict[str, Any]:
         return _cluster_parts(request.question, problem)
     if isinstance(problem, AggregateProblem):
         return _sum_parts(request, problem)
+    if isinstance(problem, SyntheticProblem):
+        return _synthetic_parts(problem)
     selected = problem.workload.labels.tolist() if isinstance(problem.workload, Selected) else None
     return {
         "kind": [*request.counts.kind.identity(), *(["middles of cells"] if problem.of_the_kind else [])],
@@ -86,6 +89,14 @@ def _cluster_parts(question: ClusterQuestion, problem: ClusterProblem) -> dict[s
         "axes": [[axis.column, plain(axis.attribute)] for axis in problem.query.axes],
         "cells": [[axis.column, plain(axis.attribute), plain(axis.bins)] for axis in filtered],
         "selected": problem.query.inside.astype(int).tolist(),
+    }
+
+
+def _synthetic_parts(problem: SyntheticProblem) -> dict[str, Any]:
+    """What tells two synthetic tables apart; of one that is made from answers, which these are."""
+    return {
+        "kind": ["synthetic", problem.target, list(problem.answers)],
+        "cells": [[axis.column, plain(axis.attribute), plain(axis.bins)] for axis in problem.axes],
     }
 
 

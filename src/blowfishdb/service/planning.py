@@ -22,6 +22,7 @@ from blowfishdb.core.questions.aggregate_projection import project_aggregates
 from blowfishdb.core.questions.aggregates import AggregateQuestion
 from blowfishdb.core.questions.clusters import ClusterProblem, ClusterQuestion, project_clusters
 from blowfishdb.core.questions.projection import Projected, project
+from blowfishdb.core.questions.synthesis import SyntheticProblem, SyntheticQuestion, project_synthesis
 from blowfishdb.mechanisms import CLUSTERING, DATA_DEPENDENT, NAMED, Best, DataDependentMechanism, KMeans
 from blowfishdb.mechanisms.best import Choice, ConstrainedChoice, KnownAnswers
 from blowfishdb.mechanisms.losses import ByDistance
@@ -33,6 +34,7 @@ from blowfishdb.messages.questions import Request
 from blowfishdb.service.aggregates import price_aggregates
 from blowfishdb.service.clusters import ClusterTask
 from blowfishdb.service.standing import Standing, nearest
+from blowfishdb.service.synthesis import price_synthesis
 from blowfishdb.service.tasks import CountTask, ErrorBound, Problem, Refining, Task
 
 DEFAULT_BETA = 0.05
@@ -62,6 +64,8 @@ class Planner:
             return self.price(problem, request, standing)
         if isinstance(problem, AggregateProblem):
             return price_aggregates(problem, request, standing)
+        if isinstance(problem, SyntheticProblem):
+            return price_synthesis(problem, request, standing)
         return price_clusters(problem, request, standing)
 
     def price(self, problem: Projected, request: Request, standing: Standing) -> CountTask:
@@ -214,6 +218,9 @@ def project_any(request: Request, policy: Policy) -> Problem:
         return project_clusters(question.columns, policy, question.where)
     if isinstance(question, AggregateQuestion):
         return project_aggregates(question, policy)
+    if isinstance(question, SyntheticQuestion):
+        spent = request.terms.epsilon
+        return project_synthesis(question, policy, None if spent is None else float(spent))
     return project(question, policy)
 
 

@@ -40,15 +40,18 @@ from blowfishdb.mechanisms.best import FROM_KNOWN
 from blowfishdb.mechanisms.losses import ByDistance, ByRows, Kernel, Tightest
 from blowfishdb.mechanisms.reuse import StoredRelease
 from blowfishdb.mechanisms.reuse.stored import stacked
-from blowfishdb.mechanisms.summed import proportions
+from blowfishdb.mechanisms.summed import Added, proportions
+from blowfishdb.mechanisms.synthesis import NAMES
 from blowfishdb.mechanisms.total_loss import WorstLoss, total_loss
 from blowfishdb.messages.policies import EarlierPolicy, PastLoss
 from blowfishdb.messages.quotes import Quote, UnderPromise
+from blowfishdb.messages.synthetic_table import stored_synthesis
 from blowfishdb.service.records import DatasetEntry, Records
 
 FROM_STORED: Final = "From stored answers"
 """The mechanism of answers that follow from others by arithmetic, and lose nothing more."""
 _LOSE_NOTHING: Final = (FROM_STORED, FROM_KNOWN)
+_SYNTHETIC: Final = frozenset(NAMES.values())
 
 
 @final
@@ -147,7 +150,8 @@ def history(
         counted = of[charge.detail["table"]] if tables else None
         seen = policies if counted is None else _onto(policies, counted.domain)
         people = rows_per_person if counted is None else counted.rows_per_person
-        kernels.append(_kernel(charge, answers.get(charge.id), seen, people))
+        measured_for = answers.get(charge.id) or _synthetic(ledger, charge, people)
+        kernels.append(_kernel(charge, measured_for, seen, people))
     rows = tuple(charge.detail["snapshot"] if lasting else charge.id for charge in told)
     paid = (c.amount for c in charges if c.state not in (State.VOID, State.RESERVED))
     last = max((c.id for c in charges), default=0)
@@ -177,6 +181,15 @@ def _measured(ledger: Ledger, dataset: str, wanted: Set[int], rows_per_person: i
     return {release.charge: _scaled(shapes[release.shape], release.scales) for release in indexed}
 
 
+def _synthetic(ledger: Ledger, charge: Charge, rows_per_person: int) -> Kernel | None:
+    """What a synthetic table lost: all of its tables, and every choice among them."""
+    if charge.detail.get("mechanism") not in _SYNTHETIC:
+        return None
+    stored = ledger.stored([charge.id]).get(charge.id)
+    table = None if stored is None else stored_synthesis(json.loads(stored.answer))
+    return None if table is None else Added(table.kernels(rows_per_person))
+
+
 def _scaled(shape: ByRows, scales: str) -> ByRows:
     """The same rows with the noise of another release; exact rows that nobody was shown come last."""
     own = tuple(_fraction(scale) for scale in json.loads(scales))
@@ -191,7 +204,7 @@ def _fraction(text: str) -> Fraction:
 
 
 def _kernel(
-    charge: Charge, answer: ByRows | None, policies: Callable[[int], Policy | None], rows_per_person: int
+    charge: Charge, answer: Kernel | None, policies: Callable[[int], Policy | None], rows_per_person: int
 ) -> Kernel:
     """What one charge lost: by what was measured, if that is stored, and by what was paid for it alone."""
     policy = policies(charge.detail["policy_version"])

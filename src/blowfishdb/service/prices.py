@@ -13,15 +13,18 @@ from blowfishdb.core.accuracy import LARGEST_EPSILON, Accuracy
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.cancellation import Cancellation
 from blowfishdb.core.domain.predicates import Everything
-from blowfishdb.core.errors import Infeasible, NotCounted, NotProven, TooLarge
+from blowfishdb.core.errors import Infeasible, InvalidInput, NotCounted, NotProven, TooLarge
 from blowfishdb.core.graphs.inclusion import includes
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.questions.form import AnyQuestion
 from blowfishdb.core.questions.kinds import Question, Sum
 from blowfishdb.core.questions.projection import Projected
+from blowfishdb.core.questions.synthesis import SyntheticProblem, SyntheticQuestion
 from blowfishdb.core.source_kind import SourceKind
 from blowfishdb.language.short import question_text
 from blowfishdb.mechanisms.reuse.margins import Offer
+from blowfishdb.mechanisms.synthesis import Collected
+from blowfishdb.mechanisms.synthesis.moves import check_proven
 from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.policies import EarlierPolicy
 from blowfishdb.messages.questions import (
@@ -32,10 +35,12 @@ from blowfishdb.messages.questions import (
     in_usual_bins,
     needs_rows,
     needs_size,
+    needs_total,
     number_of_rows,
     over_rows,
 )
 from blowfishdb.messages.quotes import Alternative, Fit, Quote, Sharpening, UnderPromise
+from blowfishdb.messages.synthesis import SynthesisQuote
 from blowfishdb.service.advice import affordable, cheaper
 from blowfishdb.service.aggregates import AggregateTask
 from blowfishdb.service.clusters import ClusterTask
@@ -45,7 +50,11 @@ from blowfishdb.service.records import DatasetEntry
 from blowfishdb.service.reuse import StoredReleases
 from blowfishdb.service.standing import Standing
 from blowfishdb.service.stored import Closest, StoredAnswers, read_answer
+from blowfishdb.service.synthesis import SynthesisTask, quoted
 from blowfishdb.service.tasks import CountTask, ErrorBound, Problem, Task
+
+_MOST_RELEASES = 200
+"""Of which a free synthetic table is made, the newest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +131,8 @@ class Prices(ABC):
             return in_usual_bins(request, self.datasets(request.dataset).policy)
         if needs_size(request):
             return self._sized(request, ask)
+        if needs_total(request):
+            return self._of_all_rows(request, ask)
         return self._counted(request, ask) if needs_rows(request) else request
 
     def _counted(self, request: Request, ask: Callable[[Request], Answer] | None) -> Request:
@@ -149,6 +160,28 @@ class Prices(ABC):
         if exactly is None or not exactly.combination.exact.all():
             raise kind.uncounted(question_text(total.form))
         return over_rows(request, dataset.domain, int(exactly.combination.values()[0]))
+
+    def _of_all_rows(self, request: Request, ask: Callable[[Request], Answer] | None) -> Request:
+        """A synthetic table with the number of rows, which is public: asked for, or on record already."""
+        dataset = self.datasets(request.dataset)
+        check_proven(dataset.policy)
+        total = number_of_rows(request, dataset.domain)
+        planned = self._task(total, dataset)
+        if not planned.free:
+            raise NotProven(
+                "Every column of this dataset may leave out rows, so how many rows there are is hidden, and "
+                "a synthetic table needs it.",
+                fixes=("ask the curator to declare a column that leaves out none",),
+            )
+        known = self.stored.answer(total, dataset, planned.problem)
+        if known is None and ask is not None:
+            known = ask(total)
+        if known is None:
+            raise NotCounted(
+                "A synthetic table needs the number of rows. It is public, but nobody has asked for it yet.",
+                fixes=(f"ask for {question_text(total.form)} first: it is exact and free",),
+            )
+        return over_rows(request, dataset.domain, int(known.values[0]))
 
     def _sized(self, request: Request, ask: Callable[[Request], Answer] | None) -> Request:
         """Means in groups of a public size are promised for every group that has rows.
@@ -248,6 +281,59 @@ class Prices(ABC):
             alternatives=() if sharpens else cheaper(self.planner, task, self.standing(dataset)),
             fits=self._fits(task, dataset, left, kept) if times < 1 else (),
         )
+
+    def quote_synthesis(self, request: Request) -> SynthesisQuote:
+        """The same of a synthetic table, with what is going to be measured for it."""
+        if request.form.source is not None:
+            return self._quoted_from_answers(request)
+        quote = self.quote(request)
+        task = self._task(self.resolved(request), self.datasets(request.dataset))
+        assert isinstance(task, SynthesisTask)
+        return quoted(task, quote)
+
+    def collected(self, request: Request, dataset: DatasetEntry) -> tuple[Collected, SyntheticProblem]:
+        """The stored releases that a synthetic table can be made from, or a refusal if there are none."""
+        question = request.question
+        assert isinstance(question, SyntheticQuestion)
+        if dataset.kind is SourceKind.LIVE:
+            raise NotProven(
+                "These rows may have changed since they were asked about, so stored answers do not fit "
+                "together.",
+                fixes=("synthesize with an epsilon",),
+            )
+        releases = self.owned.every(dataset.name, dataset.snapshot, _MOST_RELEASES)
+        found = Collected.of(releases, dataset.domain, question.columns)
+        if not found.releases:
+            raise InvalidInput(
+                "No answer is out yet from which a synthetic table could be made.",
+                fixes=("ask for histograms of some columns", "synthesize with an epsilon"),
+            )
+        axes = found.layout.axes
+        return found, SyntheticProblem(axes, question.target, question.rows or 0, found.numbers)
+
+    def _quoted_from_answers(self, request: Request) -> SynthesisQuote:
+        dataset, request = self.datasets(request.dataset), self.resolved(request)
+        found, problem = self.collected(request, dataset)
+        columns = [axis.column for axis in problem.axes]
+        quote = Quote(
+            dataset=dataset.name,
+            question=request.question.describe(),
+            kind=request.form.kind,
+            epsilon=Epsilon(0),
+            alpha=None,
+            beta=None,
+            simultaneous=False,
+            mechanism=FROM_STORED,
+            explanation=f"Rows of {', '.join(columns)}, from a model of what stored answers say. Columns "
+            "that no answer speaks of are left out; pairs that none speaks of are independent.",
+            policy=dataset.policy.describe(),
+            policy_version=dataset.policy_version,
+            plain_epsilon=None,
+            remaining=self.ledger.left(dataset.name, request.user),
+            owned=True,
+            notes=problem.notes,
+        )
+        return SynthesisQuote(quote, problem.rows, "from answers", (), 0, 0, None, 2.0, found.numbers)
 
     # --- what there is already --------------------------------------------------------------------
 

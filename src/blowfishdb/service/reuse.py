@@ -183,6 +183,13 @@ class StoredReleases:
         gone = self.ledger.refined(over) if over else set()
         return self._releases([number for number in over if number not in gone])
 
+    def every(self, dataset: str, snapshot: int, most: int) -> list[StoredRelease]:
+        """The newest releases about the same rows that none has replaced."""
+        with self._turn:
+            index = self._index(dataset).snapshots.get(snapshot)
+            numbers = [] if index is None else index.in_use[-most:]
+        return self._releases(numbers)
+
     def about(self, dataset: str, question: str) -> list[StoredAnswer]:
         """The least noisy of the stored answers to a question."""
         with self._turn:

@@ -52,6 +52,7 @@ from blowfishdb.service.prices import Prices
 from blowfishdb.service.records import DatasetEntry
 from blowfishdb.service.reuse import Basket
 from blowfishdb.service.stored import read_answer
+from blowfishdb.service.synthesis import from_answers
 from blowfishdb.service.tasks import CountTask, ErrorBound, Outcome, Problem, Task, answer_of
 from blowfishdb.service.together import Group, Settled, settle_on, suggest
 
@@ -102,6 +103,8 @@ class Service(Prices):
         if earlier is not None:
             return earlier
         dataset, request = self.datasets(request.dataset), self.resolved(request, self.ask)
+        if request.form.source is not None:
+            return self._synthesized(request, dataset)
         problem = project_any(request, dataset.policy)
         sources = (self.stored.answer, self._known, self._read_off, self._reused)
         free = (source(request, dataset, problem, together) for source in sources)
@@ -212,6 +215,14 @@ class Service(Prices):
         outcome, _ = _following(offer, request, problem)
         return self._record(outcome, request, dataset, problem, FROM_STORED)
 
+    def _synthesized(self, request: Request, dataset: DatasetEntry) -> Answer:
+        """A synthetic table from what is out already, on record like every other answer; no row is read."""
+        found, problem = self.collected(request, dataset)
+        stored = self.stored.answer(request, dataset, problem)
+        if stored is not None:
+            return stored
+        return self._record(from_answers(request, problem, found), request, dataset, problem, FROM_STORED)
+
     def _made(self, settled: Settled) -> dict[int, Answer]:
         """From the rows: steps 4 to 7, the same for every kind of question, for one or for several at once.
 
@@ -292,6 +303,7 @@ class Service(Prices):
                 "release": outcome.kept,
                 "replaces": charge.refines,
                 **(bound or {}),
+                **outcome.beside,
             }
         )
         self.ledger.settle(charge, body, declared=declared)

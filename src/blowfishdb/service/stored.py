@@ -20,6 +20,7 @@ from blowfishdb.core.source_kind import SourceKind
 from blowfishdb.mechanisms.reuse.margins import Offer
 from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.questions import Request
+from blowfishdb.messages.synthetic_table import SyntheticTable, stored_synthesis
 from blowfishdb.service.aggregates import read_again, telling
 from blowfishdb.service.identity import counted, identities, identity
 from blowfishdb.service.records import DatasetEntry
@@ -166,6 +167,11 @@ class StoredAnswers:
         margins = [] if best is None else [best.alpha]
         margins += [] if closest is None else [closest.bound.margin]
         return request.counts.kind.promised(min(margins), problem.axes) if margins else None
+
+
+def read_synthetic(stored: StoredAnswer) -> SyntheticTable | None:
+    """A synthetic table from the ledger; None where that number is another kind of answer."""
+    return stored_synthesis(json.loads(stored.answer))
 
 
 def read_answer(stored: StoredAnswer) -> Answer:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, final
 
@@ -28,6 +28,7 @@ from blowfishdb.core.questions.aggregate_problem import AggregateProblem
 from blowfishdb.core.questions.clusters import ClusterProblem
 from blowfishdb.core.questions.kinds import Release
 from blowfishdb.core.questions.projection import Projected
+from blowfishdb.core.questions.synthesis import SyntheticProblem
 from blowfishdb.core.workloads import one_per_cell
 from blowfishdb.mechanisms.best import Choice, KnownAnswers
 from blowfishdb.mechanisms.laplace import LaplaceOnWorkload
@@ -37,7 +38,7 @@ from blowfishdb.messages.answers import Answer, Receipt
 from blowfishdb.messages.questions import Request
 from blowfishdb.service.reuse import stored_release
 
-Problem = Projected | ClusterProblem | AggregateProblem
+Problem = Projected | ClusterProblem | AggregateProblem | SyntheticProblem
 
 
 @final
@@ -66,6 +67,8 @@ class Outcome:
     answer: Callable[[Receipt], Answer]
     kept: Any = None
     """Plain data; None where it is no list of rows with noise of their own."""
+    beside: Mapping[str, Any] = field(default_factory=dict)
+    """What else is stored with the answer, as plain data."""
 
 
 @final

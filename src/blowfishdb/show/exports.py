@@ -66,7 +66,7 @@ def _csv(answer: Answer, _: bool) -> bytes:
         columns["note" if "note" not in columns else "notes"] = [" ".join(answer.notes)] * len(answer.values)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
-    writer.writerow(_safe(name) for name in columns)
+    writer.writerow(safe_text(name) for name in columns)
     for row in zip(*columns.values(), strict=True):
         writer.writerow(_cell(value) for value in row)
     return out.getvalue().encode("utf-8-sig")
@@ -74,14 +74,14 @@ def _csv(answer: Answer, _: bool) -> bytes:
 
 def _cell(value: Any) -> str:
     if isinstance(value, str):
-        return _safe(value)
+        return safe_text(value)
     plain = value.item() if hasattr(value, "item") else value
     if isinstance(plain, float) and math.isnan(plain):  # too few rows to say
         return ""
     return str(plain).lower() if isinstance(plain, bool) else repr(plain + 0.0)
 
 
-def _safe(text: str) -> str:
+def safe_text(text: str) -> str:
     """Labels are the curator's words: one that looks like a formula gets an apostrophe in front."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from blowfishdb.language.select import SqlQuestion
     from blowfishdb.messages.curator import KnownCheck, Preview
     from blowfishdb.service.advice import Suggestions
+    from blowfishdb.workspace.synthesizing import AnyColumn, Synthesizing
 
 
 @final
@@ -301,6 +302,35 @@ class Dataset:
         'made-up rows: histogram of region (3 bins)'
         """
         return replace(self, gateway=self.gateway.made_up(self.name, rows=rows, seed=seed))
+
+    def synthesize(
+        self,
+        epsilon: AnyEpsilon | None = None,
+        *,
+        columns: Iterable[AnyColumn] | None = None,
+        rows: int | None = None,
+        target: str | None = None,
+        from_answers: bool = False,
+    ) -> Synthesizing:
+        """Rows that look like those of this dataset: of ``columns``, all of them if none are named.
+
+        One charge of ``epsilon`` for the model; any number of rows is then drawn from it for nothing. A
+        ``target`` is a column whose relations to the others matter most. With ``from_answers`` nothing is
+        measured: it is made from what is out already, and free.
+
+        >>> print(people.synthesize(epsilon="0.2", columns=["age", "salary"]).quote().words[0])
+        Costs ε = 0.2, once; drawing further rows is free.
+        """
+        if (epsilon is None) != from_answers:
+            raise InvalidInput(
+                "A synthetic table costs an ε, or is made from answers for nothing: one of the two.",
+                fixes=("synthesize(epsilon='0.5')", "synthesize(from_answers=True)"),
+            )
+        from blowfishdb.workspace.synthesizing import Synthesizing, synthetic_form  # it draws rows
+
+        form = synthetic_form(columns, target, from_answers=from_answers)
+        asking = self.question(form).spend(1 if epsilon is None else epsilon)
+        return Synthesizing(asking, rows)
 
     def explain(self, question: Asking) -> Explanation:
         """How ``question`` would be answered: boxes, policy graph, sensitivity, mechanism; free."""

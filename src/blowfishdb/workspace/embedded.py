@@ -35,6 +35,8 @@ from blowfishdb.messages.curator import KnownCheck, Preview
 from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss, TableFacts
 from blowfishdb.messages.questions import Request
 from blowfishdb.messages.quotes import Candidate, Explanation, Quote, TogetherQuote, Tradeoff
+from blowfishdb.messages.synthesis import SynthesisQuote
+from blowfishdb.messages.synthetic_table import SyntheticTable
 from blowfishdb.noise import secure
 from blowfishdb.service import records
 from blowfishdb.service.curator import check_known, preview
@@ -46,7 +48,7 @@ from blowfishdb.service.records import DatasetEntry, Records
 from blowfishdb.service.reuse import StoredReleases
 from blowfishdb.service.service import Service
 from blowfishdb.service.sources import RowSources, what_stays
-from blowfishdb.service.stored import read_answer
+from blowfishdb.service.stored import read_answer, read_synthetic
 from blowfishdb.workspace import made_up
 from blowfishdb.workspace.datasets import Datasets
 
@@ -326,6 +328,18 @@ class Workspace(Datasets):
     def quote(self, request: Request, *, more: bool = True) -> Quote:
         """What the answer costs; free."""
         return self._service.quote(request, more=more)
+
+    def quote_synthesis(self, request: Request) -> SynthesisQuote:
+        """What a synthetic table costs, and what would be measured for it; free."""
+        return self._service.quote_synthesis(request)
+
+    def synthetic(self, number: int) -> SyntheticTable:
+        """The synthetic table that is stored under a number."""
+        stored = self._ledger.stored([number]).get(number)
+        table = None if stored is None else read_synthetic(stored)
+        if table is None:
+            raise NotFound(f"There is no synthetic table number {number}.", fixes=("list the answers",))
+        return table
 
     def explain(self, request: Request) -> Explanation:
         """How the question would be answered; free."""

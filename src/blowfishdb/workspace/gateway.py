@@ -26,6 +26,8 @@ from blowfishdb.messages.quotes import Candidate, Explanation, Quote, TogetherQu
 
 if TYPE_CHECKING:
     from blowfishdb.messages.curator import KnownCheck, Preview
+    from blowfishdb.messages.synthesis import SynthesisQuote
+    from blowfishdb.messages.synthetic_table import SyntheticTable
 
 _PAGE: Final = 50
 
@@ -186,6 +188,14 @@ class Gateway(ABC):
     @abstractmethod
     def quote(self, request: Request, *, more: bool = True) -> Quote:
         """What the answer costs; free. Without ``more``, the price alone."""
+
+    @abstractmethod
+    def quote_synthesis(self, request: Request) -> SynthesisQuote:
+        """What a synthetic table costs, and what would be measured for it; free."""
+
+    @abstractmethod
+    def synthetic(self, number: int) -> SyntheticTable:
+        """The synthetic table that is stored under a number; free, like all rows drawn from it."""
 
     @abstractmethod
     def explain(self, request: Request) -> Explanation:

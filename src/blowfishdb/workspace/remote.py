@@ -32,6 +32,8 @@ from blowfishdb.workspace.wire import Wire
 
 if TYPE_CHECKING:
     from blowfishdb.messages.curator import KnownCheck, Preview
+    from blowfishdb.messages.synthesis import SynthesisQuote
+    from blowfishdb.messages.synthetic_table import SyntheticTable
 
 
 @final
@@ -212,6 +214,20 @@ class Remote(Datasets):
         """What the answer costs; free. Without ``more``, the price alone."""
         place = _at(request.dataset, "quotes") + ("" if more else "?more=false")
         return Quote.from_plain(self._wire.look(place, _body(request)))
+
+    def quote_synthesis(self, request: Request) -> SynthesisQuote:
+        """What a synthetic table costs, and what would be measured for it; free."""
+        from blowfishdb.messages.synthesis import SynthesisQuote  # not for those who only ask
+
+        return SynthesisQuote.from_plain(
+            self._wire.look(_at(request.dataset, "synthetic/quotes"), _body(request))
+        )
+
+    def synthetic(self, number: int) -> SyntheticTable:
+        """The synthetic table that is stored under a number; rows are drawn here."""
+        from blowfishdb.messages.synthetic_table import SyntheticTable  # it draws rows, and loads numpy
+
+        return SyntheticTable.from_plain(self._wire.get(f"/synthetic/{number:d}"))
 
     def explain(self, request: Request) -> Explanation:
         """How the question would be answered; free."""

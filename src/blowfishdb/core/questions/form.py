@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.domain.dates import length_of_time
@@ -26,6 +26,11 @@ from blowfishdb.core.questions.clusters import USUAL_ITERATIONS, ClusterQuestion
 from blowfishdb.core.questions.conditions import Conditions, Counts, Marginals, Sets, condition_axes
 from blowfishdb.core.questions.kinds import Kind, Question
 
+if TYPE_CHECKING:
+    from blowfishdb.core.questions.synthesis import SyntheticQuestion
+
+SYNTHETIC: Final = "synthetic"
+"""Questions for synthetic tables, which have a door of their own."""
 KINDS = (
     "histogram",
     "cumulative",
@@ -54,12 +59,13 @@ _DETAILS = {
     "marginals": "sets",
 }
 _ALSO = {
-    "clusters": "iterations",
-    "aggregates": "group_size",
-    "mean": "group_size",
-    "cumulative": "by",
-    "ranges": "by",
-    "quantiles": "by",
+    "clusters": ("iterations",),
+    "aggregates": ("group_size",),
+    "mean": ("group_size",),
+    "cumulative": ("by",),
+    "ranges": ("by",),
+    "quantiles": ("by",),
+    SYNTHETIC: ("target", "source"),
 }
 _FIELDS = (
     "kind",
@@ -76,6 +82,8 @@ _FIELDS = (
     "conditions",
     "by",
     "sets",
+    "target",
+    "source",
     "arrangement",
 )
 _UNCUT = ("count", "sum", "mean", "ranges", "clusters")  # these need no bins
@@ -88,7 +96,7 @@ _LISTED = (
 _SHOWN = (*_LISTED, "count", "sum", "mean", "quantiles")  # others are computed from these
 
 
-AnyQuestion = Question | ClusterQuestion | AggregateQuestion
+AnyQuestion: TypeAlias = "Question | ClusterQuestion | AggregateQuestion | SyntheticQuestion"
 """A question on declared columns."""
 
 
@@ -185,11 +193,15 @@ class QuestionForm:
     """Of cumulative counts, ranges and quantiles: the columns by which rows are grouped."""
     sets: Sets = ()
     """Of marginals: which of the columns are in each table."""
+    target: str | None = None
+    """Of synthetic tables: the column whose relations to others matter most."""
+    source: str | None = None
+    """Of synthetic tables: ``answers`` if they are made from what is out already."""
     arrangement: Arrangement = field(default_factory=Arrangement)
     """How the answer is shown. It is no part of the question: all of it is asked and released."""
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
+        if self.kind not in (*KINDS, SYNTHETIC):
             raise InvalidInput(f"There is no question of kind {self.kind!r}.", fixes=KINDS)
         self._tidy()
         self._check_details()
@@ -251,11 +263,11 @@ class QuestionForm:
     def _check_details(self) -> None:
         """Every detail that the kind needs, and no other."""
         wanted = _DETAILS.get(self.kind)
-        details = (*_DETAILS.values(), "iterations", "group_size", "by")
+        details = (*_DETAILS.values(), "iterations", "group_size", "by", "target", "source")
         for name in details:
             value = getattr(self, name)
             present = value is not None and value != ()
-            if present and name not in (wanted, _ALSO.get(self.kind)):
+            if present and name not in (wanted, *_ALSO.get(self.kind, ())):
                 raise InvalidInput(f"A question for {self.kind} has no '{name}'.")
             if not present and name == wanted:
                 raise InvalidInput(f"A question for {self.kind} needs '{name}'.")
@@ -279,6 +291,10 @@ class QuestionForm:
         if not all(isinstance(each, Measure) for each in self.measures):
             raise InvalidInput("Aggregates are listed.", fixes=("Measure('mean', 'salary')",))
         object.__setattr__(self, "conditions", tuple(map(_named_condition, self.conditions)))
+        if self.source not in (None, "answers"):
+            raise InvalidInput("A synthetic table is measured, or made from answers.", fixes=("answers",))
+        if self.target is not None and not isinstance(self.target, str):
+            raise InvalidInput("A column is named by a text.")
         for name in ("count", "limit", "k", "iterations", "group_size"):
             object.__setattr__(self, name, plain(getattr(self, name)))
         if self.kind == "clusters" and self.iterations is None:
@@ -291,6 +307,8 @@ class QuestionForm:
         """
         if self.kind == "aggregates":
             return self._aggregates(domain)
+        if self.kind == SYNTHETIC:
+            return self._synthetic(domain, rows)
         return self._clusters(domain) if self.kind == "clusters" else self._counts(domain, rows)
 
     def _aggregates(self, domain: Domain) -> AggregateQuestion:
@@ -303,6 +321,16 @@ class QuestionForm:
         (column,) = self.columns
         measures = (Measure(self.kind, column.name),)
         return QuestionForm("aggregates", (), self.where, measures=measures, group_size=self.group_size)
+
+    def _synthetic(self, domain: Domain, rows: int | None) -> SyntheticQuestion:
+        """Of all columns where none is named, unless it is made from answers: they say of which."""
+        from blowfishdb.core.questions.synthesis import SyntheticQuestion  # most questions are others
+
+        released = self.source == "answers"
+        columns = self.columns or (() if released else tuple(map(ColumnForm, domain.names)))
+        axes = tuple(column.axis(domain) for column in columns)
+        cut = frozenset(column.name for column in columns if column.cut)
+        return SyntheticQuestion(axes, cut, self.target, released, rows, self.where)
 
     def _clusters(self, domain: Domain) -> ClusterQuestion:
         assert self.k is not None and self.iterations is not None
@@ -353,6 +381,8 @@ class QuestionForm:
 
     def counting(self, domain: Domain) -> QuestionForm:
         """The number of rows that this question is about: those with a value, of each group."""
+        if self.kind == SYNTHETIC:
+            return QuestionForm("count", ())
         if self.measures:
             column = next((each.column for each in self.measures if each.column is not None), None)
             return replace(self.whole, measures=(Measure("count", column),), group_size=None)
@@ -392,6 +422,8 @@ class QuestionForm:
             fields["by"] = [column.to_plain() for column in self.by]
         if self.sets:
             fields["sets"] = [list(each) for each in self.sets]
+        said = {"target": self.target, "source": self.source}
+        fields |= {name: value for name, value in said.items() if value is not None}
         if self.arrangement:
             fields["arrangement"] = self.arrangement.to_plain()
         return fields
@@ -416,6 +448,8 @@ class QuestionForm:
             conditions=_conditions(fields.get("conditions") or {}),
             by=tuple(ColumnForm.from_plain(c) for c in _list(fields.get("by") or [], "by")),
             sets=tuple(tuple(_list(each, "sets")) for each in _list(fields.get("sets") or [], "sets")),
+            target=fields.get("target"),
+            source=fields.get("source"),
             arrangement=Arrangement.from_plain(fields.get("arrangement") or {}),
         )
 

@@ -112,6 +112,10 @@ EXACT: Final = "Exact: the policy does not hide this."
 """What is said where nothing is noisy."""
 
 _AROUND: Final = {"quantiles": " in rank", "top": " around the last place", "above": " around the limit"}
+_SYNTHETIC: Final = (
+    "In 95 of 100 runs each measured number lies in its noise interval. Nothing is promised of counts in "
+    "synthetic rows."
+)
 _BARS: Final = ("histogram", "cumulative", "ranges")
 
 
@@ -128,6 +132,8 @@ def sentence(
 
     Counts along one column are bars, along several they are cells.
     """
+    if kind == "synthetic":
+        return _SYNTHETIC
     if kind == "aggregates" and beta is not None:
         return _aggregated(alpha, beta, "every" if simultaneous else "each", group_size)
     if alpha is None or beta is None:
@@ -194,7 +200,7 @@ def brief(
     columns: int = 1,
 ) -> str:
     """The same in a line of a table: ``±50 all bars, 95 %``, for an answer of so many values."""
-    if kind == "aggregates" and alpha is None and beta is not None:
+    if kind in ("aggregates", "synthetic") and alpha is None and beta is not None:
         return f"noise intervals, {significant(100 * (1 - beta), 6)} %"
     if alpha is None or beta is None:
         return "not promised"

@@ -13,7 +13,17 @@ import typer
 from typer.core import TyperGroup
 
 from blowfishdb.core.errors import BlowfishError
-from blowfishdb.entrypoints.cli import answers, books, datasets, people, policy, questions, session, system
+from blowfishdb.entrypoints.cli import (
+    answers,
+    books,
+    datasets,
+    people,
+    policy,
+    questions,
+    session,
+    synthesis,
+    system,
+)
 from blowfishdb.entrypoints.cli.session import DEFAULT_WORKSPACE, TOKEN, Session
 
 _HELP: Final = "Private answers from any relational database, under a policy that says what must stay hidden."
@@ -106,6 +116,7 @@ for commands in (
     questions.pricing,
     books.budget,
     questions.commands,
+    synthesis.commands,
     answers.commands,
     books.commands,
     system.commands,

@@ -22,7 +22,15 @@ from blowfishdb.core.graphs import Threshold
 from blowfishdb.core.workloads import Cumulative
 from blowfishdb.entrypoints.server import access, docs, problems
 from blowfishdb.entrypoints.server import web as pages
-from blowfishdb.entrypoints.server.api import accounts, books, datasets, desk, policies, questions
+from blowfishdb.entrypoints.server.api import (
+    accounts,
+    books,
+    datasets,
+    desk,
+    policies,
+    questions,
+    synthesis,
+)
 from blowfishdb.entrypoints.server.middleware import (
     BodyLimit,
     Metrics,
@@ -91,6 +99,7 @@ _ROUTERS: Final[tuple[APIRouter, ...]] = (
     books.budgets,
     questions.router,
     questions.stored_answers,
+    synthesis.router,
     questions.curating,
     desk.router,
     books.router,

@@ -203,18 +203,23 @@ _JOBS: Final = f"{PREFIX}/jobs/"
 @jobs.get("/jobs/{job}", summary="How far a job is")
 def job(job: str, caller: Curator) -> JSONResponse:
     """How far a job of yours is; its result once it is done, the problem if it failed."""
+    return told(job, caller)
+
+
+def told(job: str, caller: Caller) -> JSONResponse:
+    """How far a job is, for whoever started it."""
     state = caller.server.scratch.get(caller.name, _job_name(job))
     if state is None:
         raise NotFound("There is no such job of yours.", fixes=("start it again",))
     return JSONResponse(json.loads(state), headers={"Cache-Control": "no-store"})
 
 
-def started(work: Work, caller: Caller, tasks: BackgroundTasks) -> JSONResponse:
+def started(work: Work, caller: Caller, tasks: BackgroundTasks, at: str = _JOBS) -> JSONResponse:
     """Begin once the response is out; 202 says where to look."""
     new = _Job(caller.server.scratch, caller, secrets.token_urlsafe(12))
     new.tell("running", 0, 0)
     tasks.add_task(new.run, work)
-    headers = {"Location": f"{_JOBS}{new.id}", "Preference-Applied": "respond-async"}
+    headers = {"Location": f"{at}{new.id}", "Preference-Applied": "respond-async"}
     return JSONResponse({"id": new.id, "state": "running", "done": 0, "of": 0}, 202, headers=headers)
 
 

@@ -29,6 +29,7 @@ from blowfishdb.entrypoints.server.web import (
     frame,
     imports,
     policy,
+    synthesis,
     tradeoff,
 )
 
@@ -45,6 +46,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     access.router,
     audit.router,
     ask.router,
+    synthesis.router,
     answers.router,
     answers.comparing,
     desk.router,

@@ -18,13 +18,13 @@ from fastapi import Query, Request, Response
 
 from blowfishdb.core.errors import BlowfishError, InvalidInput, NotFound, UnknownDataset
 from blowfishdb.core.policy.words import sentences
-from blowfishdb.core.questions.form import QuestionForm
+from blowfishdb.core.questions.form import SYNTHETIC, QuestionForm
 from blowfishdb.entrypoints.server.access import Caller, PageReader, shown_to, summary_body
 from blowfishdb.entrypoints.server.problems import Problem, told
 from blowfishdb.entrypoints.server.routing import Router
 from blowfishdb.entrypoints.server.web.ask_draft import Draft
 from blowfishdb.entrypoints.server.web.figures import Figure, figure
-from blowfishdb.entrypoints.server.web.frame import dataset_address, meter, render
+from blowfishdb.entrypoints.server.web.frame import dataset_address, meter, redirect, render
 from blowfishdb.messages.answers import Answer, Comparison, compare
 from blowfishdb.messages.arranged import arranged
 from blowfishdb.show.asking import typed
@@ -121,6 +121,8 @@ def answer_page(
     ``asked``: as it is to be shown; what is stored is whole.
     """
     whole = shown_to(caller.gateway.answer(number), caller)
+    if whole.kind == SYNTHETIC:
+        return redirect(dataset_address(whole.receipt.dataset, f"/synthetic/{number}"))
     answer = _as_asked(caller, whole, asked) if asked else whole
     again = None if caller.auditor else _again(caller, whole)
     under, raw = _under(caller, answer), raw and answer.places is None

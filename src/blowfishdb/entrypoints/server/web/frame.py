@@ -247,6 +247,7 @@ _TABS: Final[tuple[tuple[str, str, tuple[Role, ...]], ...]] = (
     ("Policy", "/policy", _CURATOR),
     ("Trade-off", "/tradeoff", _CURATOR),
     ("Ask", "/ask", (Role.ANALYST, Role.CURATOR)),
+    ("Synthetic", "/synthetic", (Role.ANALYST, Role.CURATOR)),
     ("Budget", "/budget", (Role.CURATOR, Role.AUDITOR)),
     ("Access", "/access", _CURATOR),
     ("Cards", "/cards", _CURATOR),

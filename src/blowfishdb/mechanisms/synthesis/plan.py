@@ -1,0 +1,251 @@
+"""SynthesisPlan: which tables are measured, with how much noise, and in what order; no row is read for it.
+
+Three ways, by a public rule of policy, ε and the public number of rows:
+
+- *one by one*: tables of single columns only, where n·ε is too small to tell pairs from noise;
+- *in rounds*, under a joint product: tables of single columns, then one pair at a time, chosen privately
+where
+  the model is furthest off, measured, and fitted;
+- *all pairs*, where columns move one at a time: every pair of columns costs each class of moves only those
+that
+  it touches, so all are measured, and which of them make the model is chosen from what came out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Final, final
+
+from blowfishdb.core.budget import NANO, AnyEpsilon, Epsilon, positive
+from blowfishdb.core.domain.domain import Axis
+from blowfishdb.core.errors import InvalidWorkload, TooLarge
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.mechanisms.reuse.stored import Rows
+from blowfishdb.mechanisms.synthesis.junction_tree import Group
+from blowfishdb.mechanisms.synthesis.moves import Moves, classes, separate
+from blowfishdb.mechanisms.synthesis.tables import Layout, cell_rows, prefix_rows
+
+MOST_COLUMNS: Final = 24
+MOST_CELLS: Final = 100_000
+"""Of one table."""
+ENOUGH: Final = 5_000
+"""Below so many rows times ε, pairs drown in their noise under a joint product."""
+NAMES: Final = {
+    "one by one": "Synthetic table of single columns",
+    "in rounds": "Synthetic table in rounds",
+    "all pairs": "Synthetic table of all pairs",
+}
+_SHARES: Final = {"one by one": Fraction(1), "in rounds": Fraction(1, 2), "all pairs": Fraction(1, 10)}
+_PER_ROUND: Final = 1_800
+_FEWEST_ROUNDS: Final = 4
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A table that is going to be measured: its rows, and what every unit that a move changes loses."""
+
+    columns: Group
+    rows: Rows
+    rate: Fraction
+    """Billionths of ε; zero where nothing moves."""
+
+    @property
+    def scale(self) -> Fraction:
+        """Of the noise on each number; zero if there is none."""
+        return Fraction(NANO) / self.rate if self.rate else Fraction(0)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SynthesisPlan:
+    """How a synthetic table of ``layout`` is made of ``total`` rows at ``epsilon`` per row."""
+
+    layout: Layout
+    every: tuple[Moves, ...]
+    """The classes of moves, under everything that is promised."""
+    total: int
+    epsilon: Epsilon
+    target: int | None = None
+    """A column whose pairs matter twice as much."""
+
+    @classmethod
+    def under(
+        cls,
+        policies: Sequence[Policy],
+        axes: tuple[Axis, ...],
+        *,
+        rows: int,
+        epsilon: AnyEpsilon,
+        target: str | None = None,
+    ) -> SynthesisPlan:
+        """The plan for columns under every policy that is promised."""
+        if not axes or len({axis.column for axis in axes}) < len(axes):
+            raise InvalidWorkload("A synthetic table has one or more different columns.")
+        if len(axes) > MOST_COLUMNS:
+            raise TooLarge(
+                f"A synthetic table has at most {MOST_COLUMNS} columns, and {len(axes)} were asked for.",
+                fixes=("name fewer columns",),
+            )
+        names = [axis.column for axis in axes]
+        if target is not None and target not in names:
+            raise InvalidWorkload(f"'{target}' is not one of the columns.", fixes=tuple(names))
+        layout = Layout(axes)
+        largest = sorted(layout.bins)[-2:]
+        if math.prod(largest) > MOST_CELLS:
+            raise TooLarge(
+                "Two of these columns together have too many bins for one table.",
+                fixes=("fewer bins: columns=[('age', {'bins': 20})]", "name groups of values"),
+            )
+        at = None if target is None else names.index(target)
+        return cls(layout, classes(policies, axes), rows, positive(epsilon), at)
+
+    # --- what is public about it --------------------------------------------------------------------
+
+    @cached_property
+    def hidden(self) -> frozenset[int]:
+        """Columns that some hidden move changes."""
+        columns = range(len(self.layout.axes))
+        return frozenset(at for at in columns if any(each.cells((at,)) for each in self.every))
+
+    @property
+    def free(self) -> bool:
+        """Whether no hidden move changes anything: then all is exact, and costs nothing."""
+        return not self.hidden
+
+    @cached_property
+    def way(self) -> str:
+        """Which of the three."""
+        if len(self.layout.axes) == 1:
+            return "one by one"
+        if self.free or separate(self.every):
+            return "all pairs"
+        return "in rounds" if self.total * float(self.epsilon) >= ENOUGH else "one by one"
+
+    @property
+    def name(self) -> str:
+        """The mechanism, in words."""
+        return NAMES[self.way]
+
+    @property
+    def rounds(self) -> int:
+        """About how many pairs are chosen."""
+        if self.way != "in rounds":
+            return 0
+        most = min(2 * len(self.layout.axes), len(self.candidates))
+        return int(min(_FEWEST_ROUNDS + self.total * float(self.epsilon) / _PER_ROUND, most))
+
+    @property
+    def spent(self) -> Epsilon:
+        """What it loses for each row."""
+        return Epsilon(0) if self.free else self.epsilon
+
+    def costs(self, columns: Group) -> tuple[int, ...]:
+        """How much a move of each class changes the cells of a table."""
+        return tuple(each.cells(columns) for each in self.every)
+
+    @cached_property
+    def candidates(self) -> tuple[Group, ...]:
+        """Pairs of columns that some hidden move changes."""
+        return tuple(pair for pair in self.layout.pairs() if any(self.costs(pair)))
+
+    @cached_property
+    def public_pairs(self) -> tuple[Group, ...]:
+        """Pairs of columns that no hidden move changes."""
+        return tuple(pair for pair in self.layout.pairs() if not any(self.costs(pair)))
+
+    @cached_property
+    def pair_rate(self) -> Fraction:
+        """What every pair loses for each unit, where all of them are measured."""
+        if self.way != "all pairs" or not self.candidates:
+            return Fraction(0)
+        share = (1 - _SHARES[self.way]) * self.epsilon.nano
+        touched = [sum(self.costs(pair)[at] for pair in self.candidates) for at in range(len(self.every))]
+        return Fraction(math.floor(share / max(touched)))
+
+    @cached_property
+    def one_ways(self) -> tuple[Planned, ...]:
+        """The table of every column, with b ∝ √(S/k): as close as S units of loss allow for k numbers."""
+        columns = range(len(self.layout.axes))
+        measured = [self._form(column) for column in columns]
+        if self.way == "in rounds":
+            share = math.floor(_SHARES[self.way] * self.epsilon.nano)
+            room: list[Fraction] = [Fraction(share)] * len(self.every)
+        else:
+            pairs = [
+                sum(self.costs(pair)[at] for pair in self.candidates) if self.pair_rate else 0
+                for at in range(len(self.every))
+            ]
+            room = [self.epsilon.nano - self.pair_rate * count for count in pairs]
+        weights = [rows.count for rows, _ in measured]
+        rates = allotted([costs for _, costs in measured], weights, room)
+        return tuple(
+            Planned((column,), rows, rate)
+            for column, (rows, _), rate in zip(columns, measured, rates, strict=True)
+        )
+
+    def _form(self, column: int) -> tuple[Rows, tuple[int, ...]]:
+        """Cells, or counts up to each bin where one move changes no more than one of them."""
+        count = self.layout.bins[column]
+        costs = self.costs((column,))
+        line = count > 1 and not self.layout.axes[column].attribute.may_drop
+        if line and any(costs):
+            crossed = tuple(each.prefixes(column) for each in self.every)
+            if max(crossed) == 1:
+                return prefix_rows(count), crossed
+        return cell_rows(count), costs
+
+    def explain(self) -> str:
+        """What it does and why it is private, in a few sentences."""
+        columns = len(self.layout.axes)
+        if self.free:
+            return "No pair of values that the policy hides is told apart, so every table is exact."
+        if self.way == "one by one":
+            if columns == 1:
+                return "The table of the column with noise."
+            return (
+                f"The table of every column with noise. {self.total:,} rows at ε {self.epsilon} cannot tell "
+                "pairs of columns from noise, so columns are drawn independently of each other."
+            )
+        if self.way == "all pairs":
+            return (
+                f"The tables of {columns} columns and of {len(self.candidates)} pairs with noise: one column "
+                "moves at a time, so each class of moves pays for the tables that it touches."
+            )
+        return (
+            f"The tables of {columns} columns with noise, then about {self.rounds} rounds: the pair on which "
+            "the model is furthest off is chosen privately, measured, and fitted. Together that loses the "
+            "stated ε."
+        )
+
+
+def allotted(
+    costs: Sequence[tuple[int, ...]], weights: Sequence[int], room: Sequence[Fraction | int]
+) -> list[Fraction]:
+    """What each table loses for each unit of its cost, so that no class loses more than its ``room``.
+
+    Within a class ∝ √(cost·weight); a table in several takes the least. What is left goes to the first table
+    that can take it.
+    """
+    rates = [Fraction(0)] * len(costs)
+    for table, own in enumerate(costs):
+        offers = []
+        for at, cost in enumerate(own):
+            if cost:
+                total = sum(math.sqrt(c[at] * w) for c, w in zip(costs, weights, strict=True))
+                share = math.sqrt(cost * weights[table]) / total
+                offers.append(Fraction(math.floor(float(room[at]) * share * (1 - 1e-12)), cost))
+        rates[table] = min(offers, default=Fraction(0))
+    for table, own in enumerate(costs):
+        slack = [
+            (room[at] - sum(c[at] * r for c, r in zip(costs, rates, strict=True))) / Fraction(cost)
+            for at, cost in enumerate(own)
+            if cost
+        ]
+        if slack:
+            rates[table] += min(slack)
+    return rates
