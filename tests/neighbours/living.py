@@ -40,7 +40,7 @@ from tests.neighbours.promises import Promise, Rule, domain_of
 from tests.neighbours.purses import Purses
 from tests.neighbours.questions import Question
 from tests.neighbours.rows import Rows, in_view, joined
-from tests.neighbours.sources import Located, unit, write
+from tests.neighbours.sources import Located, keyed_tables, unit, write
 from tests.neighbours.watching import Noting, Released, Watch, watching
 from tests.neighbours.worlds import (
     Again,
@@ -252,6 +252,10 @@ def declare(
     workspace: Workspace, name: str, located: Located, world: World, *, same_rows: bool = False
 ) -> None:
     """A dataset over the rows of one side."""
+    if world.place.tables:
+        domain, tables = domain_of(world.columns), keyed_tables(world.people)
+        workspace.add_dataset(name, located.location, domain=domain, tables=tables, same_rows=same_rows)
+        return
     workspace.add_dataset(
         name,
         located.location,
@@ -319,7 +323,8 @@ class Arena:
             door.workspace._service = replace(door.workspace._service, noise=seeded(life))
             dataset = door.curator[name]
             dataset.budget.set(world.budget)
-            asked = tuple(analyst[name] for analyst in door.analysts())
+            counted = f"{name}.visits" if world.place.tables else name
+            asked = tuple(analyst[counted] for analyst in door.analysts())
             side = Side(
                 door.workspace, dataset, asked, door.names, door.heard, located, str(folder), self.watch
             )

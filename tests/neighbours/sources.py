@@ -6,7 +6,7 @@ import csv
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -14,6 +14,8 @@ from typing import Any
 
 import duckdb
 
+from blowfishdb.core.domain.tables import Child, Lookup, Tables
+from blowfishdb.core.domain.tables import People as Unit
 from tests.neighbours.columns import Column, Junk
 from tests.neighbours.rows import People, Rows
 
@@ -34,6 +36,10 @@ class Place:
     """Whether the column by which a view leaves out rows is said to be public."""
     filler: int = 0
     """So many rows more, all alike, in front of the others."""
+    tables: bool = False
+    """Whether rows are those of a table of visits, whose people are in another, and what the first column
+    holds is looked up in a third. Not everybody is in the table of people, and of nothing there is a code
+    that leads nowhere."""
 
     @property
     def holds_texts(self) -> bool:
@@ -62,6 +68,8 @@ _TYPES = {
 
 def write(folder: Path, place: Place, columns: tuple[Column, ...], rows: Rows) -> Located:
     """Put the rows into ``folder``."""
+    if place.tables:
+        return _several(folder, columns, rows)
     if place.kind == "csv":
         return _csv(folder, place, columns, rows)
     if place.kind == "sqlite":
@@ -127,6 +135,52 @@ def _sqlite(folder: Path, place: Place, columns: tuple[Column, ...], rows: Rows)
         connection.executemany(f"INSERT INTO {TABLE} VALUES ({marks})", lines)
         connection.commit()
     return Located(path, TABLE)
+
+
+def full_names(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """The columns as they are called where there are several tables: the first is looked up."""
+    names = (f"{'visits' if at else 'codes'}.{column.name}" for at, column in enumerate(columns))
+    return tuple(replace(column, name=name) for column, name in zip(columns, names, strict=True))
+
+
+def keyed_tables(people: People | None) -> Tables:
+    """How they belong together, as ``add_dataset`` is told."""
+    whose = people or People(1, keyed=True)
+    key = "row_key" if whose.keyed else None
+    return Tables(
+        people=Unit("id"),
+        visits=Child("people", by="person", key=key, rows_per_person=whose.rows),
+        codes=Lookup("visits", by="code", key="code"),
+    )
+
+
+def _several(folder: Path, columns: tuple[Column, ...], rows: Rows) -> Located:
+    path, first, *rest = folder / "data.sqlite", *columns
+    known = [raw for raw, _ in first.raws(texts=True) if raw is not None]
+    own = [column.name.partition(".")[2] for column in rest]
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE people (id INTEGER)")
+        persons = sorted({row.person for row in rows} - {2, 90})
+        connection.executemany("INSERT INTO people VALUES (?)", [(person,) for person in persons])
+        held = f"{first.name.partition('.')[2]} {_TYPES[first.kind]}"
+        connection.execute(f"CREATE TABLE codes (code INTEGER, {held})")
+        codes = [(at, _stored(held)) for at, held in enumerate(known)]
+        connection.executemany("INSERT INTO codes VALUES (?, ?)", codes)
+        declared = "".join(f", {name} {_TYPES[each.kind]}" for name, each in zip(own, rest, strict=True))
+        connection.execute(f"CREATE TABLE visits (row_key INTEGER, person INTEGER, code INTEGER{declared})")
+        lines = [
+            [row.key, row.person, _code(known, row.held[0]), *map(_stored, row.held[1:])] for row in rows
+        ]
+        marks = ", ".join("?" * (3 + len(rest)))
+        connection.executemany(f"INSERT INTO visits VALUES ({marks})", lines)
+        connection.commit()
+    return Located(path, None)
+
+
+def _code(known: list[Any], held: Any) -> int:
+    """Of nothing there is a code, too; it leads nowhere."""
+    same = (at for at, raw in enumerate(known) if raw == held and type(raw) is type(held))
+    return next(same, -1)
 
 
 def _stored(held: Any) -> Any:

@@ -13,7 +13,7 @@ from tests.neighbours.columns import MISSING, OUTSIDE, Column, columns
 from tests.neighbours.promises import Promise, promises
 from tests.neighbours.questions import REACH, SPEND, Question, Terms, questions
 from tests.neighbours.rows import People, Rows, in_view, neighbour, record, rows
-from tests.neighbours.sources import FILTERED, Place
+from tests.neighbours.sources import FILTERED, Place, full_names
 
 
 @dataclass(frozen=True)
@@ -216,6 +216,8 @@ PLACES: tuple[Place, ...] = (
     Place("parquet"),
 )
 """SQLite is quickest; every kind occurs often enough among thousands."""
+TABLES = (Place("sqlite", tables=True),)
+"""Rows of one of several tables."""
 TERMS = (*SPEND, *SPEND, *REACH)
 KNOWN = ((False, False, True),)
 """Under one policy of three something is known."""
@@ -229,6 +231,8 @@ def worlds(draw: st.DrawFn, scope: Scope = EVERYTHING) -> World:
     acts = draw(st.sampled_from(scope.acts))
     declared = draw(columns(scope.columns, scope.widths, scope.sizes, scope.missing, scope.outside))
     place = draw(st.sampled_from(scope.places))
+    if place.tables:
+        declared = full_names(declared)
     people = draw(st.sampled_from(scope.people))
     changes = acts.count("publish") + acts.count("overtaken")
     promised = tuple(

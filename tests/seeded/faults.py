@@ -10,6 +10,7 @@ from tests.seeded import (
     meeting_faults,
     pricing_faults,
     refining_faults,
+    table_faults,
     time_faults,
 )
 from tests.seeded.planting import Fault
@@ -23,6 +24,7 @@ INVENTED: tuple[Fault, ...] = (
     *meeting_faults.FAULTS,
     *refining_faults.FAULTS,
     *aggregate_faults.FAULTS,
+    *table_faults.FAULTS,
 )
 FAULTS = ONCE_REAL + INVENTED
 

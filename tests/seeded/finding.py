@@ -10,7 +10,7 @@ from tests.neighbours.living import Arena, arena
 from tests.neighbours.questions import REACH, SPEND, Terms
 from tests.neighbours.rows import People
 from tests.neighbours.sources import FILTERED, Place
-from tests.neighbours.worlds import Acts, Scope, World, worlds
+from tests.neighbours.worlds import TABLES, Acts, Scope, World, worlds
 from tests.seeded.planting import Fault, planted
 
 _ASK: Acts = (("ask",),)
@@ -232,6 +232,16 @@ SCOPES = {
         people=(None,),
         widths=(1,),
         kinds=("histogram",),
+    ),
+    "tables": Scope(_ASK, ("integer",), places=TABLES, people=(None,), kinds=("histogram", "rows")),
+    "tables of people": Scope(
+        _ASK,
+        ("integer",),
+        places=TABLES,
+        people=(People(2, keyed=True), People(1, keyed=True)),
+        widths=(1, 2),
+        missing=("value", "clamp"),
+        kinds=("histogram", "rows"),
     ),
     "told later": replace(
         _LINE,

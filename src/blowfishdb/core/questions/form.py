@@ -242,7 +242,7 @@ class QuestionForm:
     @property
     def mentioned(self) -> frozenset[str]:
         """The columns that it speaks of, in whichever part of it."""
-        named = {column.name for column in self.columns}
+        named = {column.name for column in (*self.columns, *self.by)}
         named |= {each.column for each in self.measures if each.column is not None}
         return self.where.columns().union(named, *(each.columns() for _, each in self.conditions))
 
