@@ -35,6 +35,8 @@ ALLOWED: dict[tuple[str, str], frozenset[str]] = {
     ("POST", "/api/v1/datasets"): CURATOR,
     ("POST", "/api/v1/datasets/proposal"): CURATOR,
     ("GET", f"/api/v1{HERE}"): SIGNED_IN,
+    ("PATCH", f"/api/v1{HERE}"): CURATOR,
+    ("GET", "/api/v1/promises"): EVERYONE,
     ("POST", f"/api/v1{HERE}/refresh"): CURATOR,
     ("DELETE", f"/api/v1{HERE}"): CURATOR,
     ("GET", f"/api/v1{HERE}/source"): CURATOR,
@@ -101,6 +103,8 @@ ALLOWED: dict[tuple[str, str], frozenset[str]] = {
 OPEN_PAGES = frozenset(
     {
         ("GET", "/"),
+        ("GET", "/help"),
+        ("GET", "/help/{page}"),
         ("GET", "/signin"),
         ("POST", "/signin"),
         ("POST", "/signout"),

@@ -39,19 +39,19 @@ class Page:
 
 def _look_at_columns(window: Any, site: Site) -> None:
     window.get_by_label("File or database address").fill(str(site.folder / "people.csv"))
-    window.get_by_role("button", name="Look at the columns").click()
+    window.get_by_role("button", name="Look at the columns", exact=True).click()
     window.get_by_role("button", name="Declare the dataset").wait_for()
 
 
 def _forget_to_confirm(window: Any, site: Site) -> None:
     _look_at_columns(window, site)
     window.get_by_role("button", name="Declare the dataset").click()
-    window.locator(".column.wrong").first.wait_for()
+    window.locator("tr.column.wrong").first.wait_for()
 
 
 def _wrong_source(window: Any, site: Site) -> None:
     window.get_by_label("File or database address").fill("nowhere.csv")
-    window.get_by_role("button", name="Look at the columns").click()
+    window.get_by_role("button", name="Look at the columns", exact=True).click()
     window.locator(".alert.bad").wait_for()
 
 

@@ -21,7 +21,7 @@ def to_columns(page: Any, web: Site, *, name: str = "") -> None:
     page.goto("/import")
     page.get_by_label("File or database address").fill(str(web.folder / "people.csv"))
     page.get_by_label("Name of the dataset").fill(name)
-    page.get_by_role("button", name="Look at the columns").click()
+    page.get_by_role("button", name="Look at the columns", exact=True).click()
 
 
 def confirm_all(page: Any) -> None:
@@ -36,7 +36,7 @@ def test_a_file_becomes_a_dataset(page_for: PageFor, web: Site, scripts: bool) -
     page = page_for("curator", java_script_enabled=scripts)
     name = f"people {scripts}"
     to_columns(page, web, name=name)
-    income = page.locator("fieldset", has_text="income")
+    income = page.locator("tr.column", has_text="income")
     income.get_by_label("Lowest").fill("0")
     income.get_by_label("Highest").fill("99,999")
     income.get_by_label("In steps of").fill("1")
@@ -48,7 +48,7 @@ def test_a_file_becomes_a_dataset(page_for: PageFor, web: Site, scripts: bool) -
         expect(page.locator(".alert.bad")).to_contain_text("already in 'people True'")
         page.get_by_label("These rows are in another dataset too").check()
         page.get_by_role("button", name="Declare the dataset").click()
-    expect(page.locator("h1")).to_have_text(name)
+    expect(page.locator("h1")).to_have_text(f"What must stay hidden in {name}?")
     facts = web.workspace.facts(name)
     assert facts.rows_per_person == 2
     assert facts.domain.names == ("income", "joined", "team", "remote")
@@ -61,12 +61,12 @@ def test_a_file_becomes_a_dataset(page_for: PageFor, web: Site, scripts: bool) -
 def test_limits_that_were_not_confirmed_declare_nothing(page_for: PageFor, web: Site) -> None:
     page = page_for("curator")
     to_columns(page, web, name="unconfirmed")
-    page.locator("fieldset", has_text="joined").get_by_label("These limits").check()
+    page.locator("tr.column", has_text="joined").get_by_label("These limits").check()
     page.get_by_role("button", name="Declare the dataset").click()
     expect(page.get_by_role("alert")).to_contain_text("2 columns still need attention.")
-    wrong = page.locator(".column.wrong")
-    assert [each.locator("legend .mono").inner_text() for each in wrong.all()] == ["income", "team"]
-    assert page.locator("fieldset", has_text="joined").get_by_label("These limits").is_checked()
+    wrong = page.locator("tr.column.wrong")
+    assert [each.locator(".mono").inner_text() for each in wrong.all()] == ["income", "team"]
+    assert page.locator("tr.column", has_text="joined").get_by_label("These limits").is_checked()
     assert "unconfirmed" not in web.workspace
 
 
@@ -74,24 +74,24 @@ def test_what_was_typed_stays_where_something_is_wrong(page_for: PageFor, web: S
     page = page_for("curator")
     to_columns(page, web)
     expect(page.get_by_label("Name of the dataset")).to_have_value("people")
-    income = page.locator("fieldset", has_text="income")
+    income = page.locator("tr.column", has_text="income")
     income.get_by_label("Highest").fill("many")
     confirm_all(page)
     page.get_by_role("button", name="Declare the dataset").click()
-    expect(page.locator(".column.wrong")).to_contain_text("'many' is not a whole number.")
+    expect(page.locator("tr.column.wrong")).to_contain_text("'many' is not a whole number.")
     assert income.get_by_label("Highest").input_value() == "many"
     income.get_by_label("Highest").fill("1")
     page.get_by_role("button", name="Declare the dataset").click()
-    expect(page.locator(".column.wrong")).to_have_count(1)
+    expect(page.locator("tr.column.wrong")).to_have_count(1)
 
 
 def test_a_column_without_limits_is_named(page_for: PageFor, web: Site) -> None:
     page = page_for("curator")
     to_columns(page, web)
-    page.locator("fieldset", has_text="income").get_by_label("Lowest").fill("")
+    page.locator("tr.column", has_text="income").get_by_label("Lowest").fill("")
     confirm_all(page)
     page.get_by_role("button", name="Declare the dataset").click()
-    expect(page.locator(".column.wrong")).to_contain_text("'income' has no limits")
+    expect(page.locator("tr.column.wrong")).to_contain_text("'income' has no limits")
 
 
 def test_the_second_page_is_marked_as_true_data_and_warns(page_for: PageFor, web: Site) -> None:
@@ -99,7 +99,7 @@ def test_the_second_page_is_marked_as_true_data_and_warns(page_for: PageFor, web
     to_columns(page, web)
     expect(page.get_by_role("note")).to_have_text("CURATOR VIEW – TRUE DATA")
     expect(page.locator(".alert.warn")).to_contain_text("can reveal its extreme and rare values")
-    identifier = page.locator("fieldset", has_text="person_id")
+    identifier = page.locator("tr.column", has_text="person_id")
     assert not identifier.get_by_label("Use this column").is_checked()
 
 
@@ -117,7 +117,7 @@ def test_a_source_that_cannot_be_used_is_told_on_the_first_page(
     page = page_for("curator")
     page.goto("/import")
     page.get_by_label("File or database address").fill(source)
-    page.get_by_role("button", name="Look at the columns").click()
+    page.get_by_role("button", name="Look at the columns", exact=True).click()
     expect(page.get_by_role("alert")).to_contain_text(said)
     assert page.get_by_label("File or database address").input_value() == source
 

@@ -205,6 +205,10 @@ class PolicyConflict(Refused):
     """A policy change that would break a promise already made."""
 
 
+class NotOpen(Refused):
+    """A question about a dataset that is not open yet, or is closed."""
+
+
 class NotSignedIn(Refused):
     """Nobody is known to be asking: no valid token, or a wrong name or password."""
 

@@ -4,13 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, Final, Self, final
 
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.plain import Message
 from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.policy import Policy
+
+_LONGEST: Final = {"title": 120, "description": 4_000, "owner": 255, "contact": 255}
+
+
+@final
+@dataclass(frozen=True)
+class Face(Message):
+    """How a dataset introduces itself. ``listed``: its promise is on the front page, for everyone to read.
+
+    >>> Face(title="Salaries of 2026", contact="data@example.org").title
+    'Salaries of 2026'
+    """
+
+    title: str = ""
+    description: str = ""
+    owner: str = ""
+    contact: str = ""
+    listed: bool = False
+
+    def __post_init__(self) -> None:
+        for name, longest in _LONGEST.items():
+            text = getattr(self, name)
+            if not isinstance(text, str) or len(text) > longest:
+                raise InvalidInput(f"The {name} of a dataset has at most {longest:,} characters.")
+            if not text.replace("\n", "").replace("\r", "").isprintable() or (
+                "\n" in text and name != "description"
+            ):
+                raise InvalidInput(f"The {name} of a dataset is a text that can be printed.")
+        if not isinstance(self.listed, bool):
+            raise InvalidInput("The promise of a dataset is listed, or it is not.")
 
 
 @final
@@ -47,6 +78,15 @@ class DatasetInfo(Message):
     """The dataset that this is one table of."""
     keys: tuple[tuple[str, str], ...] = ()
     """By which columns rows belong to others: that of a row, and that of what it belongs to."""
+    standing: str = "open"
+    """Whether it can be asked about: ``not open yet`` (no policy is published), ``open`` or ``closed``."""
+    face: Face = Face()
+    """Title, description, owner and contact, as its curator wrote them."""
+
+    @property
+    def title(self) -> str:
+        """What it is called on pages: its title, or else its name."""
+        return self.face.title or self.name
 
     def to_plain(self) -> dict[str, Any]:
         """JSON-ready data: the graph of the policy, and beside it what everyone knows."""
@@ -119,6 +159,37 @@ class EarlierPolicy(Message):
     policy: Policy
     total: Epsilon
     remaining: Epsilon
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What it hides, in words."""
+        from blowfishdb.core.policy.words import sentences  # a client reads what the server said
+
+        return tuple(sentences(self.policy))
+
+
+@final
+@dataclass(frozen=True)
+class PricedStart(Message):
+    """A policy to begin with, and what common questions within ± ``error`` would cost under it.
+
+    A price is None where the policy refuses the question.
+    """
+
+    _said = ("total", "sentences")
+
+    key: str
+    title: str
+    words: str
+    policy: Policy
+    error: float
+    questions: tuple[str, ...]
+    prices: tuple[Epsilon | None, ...]
+
+    @property
+    def total(self) -> Epsilon:
+        """What all of them cost one by one."""
+        return sum((price for price in self.prices if price is not None), Epsilon(0))
 
     @property
     def sentences(self) -> tuple[str, ...]:

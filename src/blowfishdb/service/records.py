@@ -23,15 +23,27 @@ from blowfishdb.adapters.backends.duckdb import holds_rows, is_text_file, table_
 from blowfishdb.adapters.backends.sqlalchemy import dialect_of
 from blowfishdb.adapters.copies.values import Dialect, RowsCopy, SourceFacts
 from blowfishdb.adapters.sql.source import Source, Unit
-from blowfishdb.adapters.store.catalogue import DATASET, DELETED, POLICY, Catalogue, Declarations
+from blowfishdb.adapters.store.catalogue import (
+    CLOSED,
+    DATASET,
+    DELETED,
+    FACE,
+    OPEN,
+    POLICY,
+    STANDING,
+    WAITING,
+    Catalogue,
+    Declarations,
+)
 from blowfishdb.adapters.store.database import Store
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.domain.tables import Tables, table_of
-from blowfishdb.core.errors import InvalidInput, PolicyConflict, SourceError, UnknownDataset
+from blowfishdb.core.errors import InvalidInput, NotOpen, PolicyConflict, SourceError, UnknownDataset
 from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.policy import Policy, RowRules
 from blowfishdb.core.source_kind import SourceKind
+from blowfishdb.messages.policies import Face
 
 
 @final
@@ -172,6 +184,7 @@ class Records:
         self._catalogue = Catalogue(store)
         self._declarations = Declarations(store)
         self._read: dict[tuple[object, ...], DatasetEntry] = {}
+        self._texts: dict[tuple[str, str, int], str] = {}
 
     def names(self) -> list[str]:
         """All datasets, in alphabetical order."""
@@ -223,9 +236,11 @@ class Records:
 
     # --- changes --------------------------------------------------------------------------------
 
-    def declare(self, record: DatasetEntry, by: str, total: Epsilon) -> None:
+    def declare(self, record: DatasetEntry, by: str, total: Epsilon, *, opened: bool = True) -> None:
         """Enter a dataset; everything about a record stays hidden until a policy says otherwise."""
-        self._declarations.declare(record.name, by, _body(record), _policy_body(record.policy), total)
+        self._declarations.declare(
+            record.name, by, _body(record), _policy_body(record.policy), total, opened=opened
+        )
 
     def redeclare(self, record: DatasetEntry, domain: Domain, by: str) -> None:
         """Enter other columns; the policy for the earlier ones means nothing any more."""
@@ -253,6 +268,49 @@ class Records:
     def is_under_way(self, name: str) -> bool:
         """Whether a question about a dataset is just being answered."""
         return self._declarations.is_under_way(name)
+
+    # --- how it introduces itself, and whether it is open ---------------------------------------
+
+    def face(self, name: str) -> Face:
+        """What its curator wrote about a dataset; empty while that is nothing."""
+        body = self._said(self[name].books, FACE)
+        return Face() if body is None else Face.from_plain(json.loads(body))
+
+    def put_face(self, name: str, face: Face, by: str) -> None:
+        """Enter what its curator wrote; the name stays what it is."""
+        self._catalogue.put(FACE, self[name].whole().name, json.dumps(face.to_plain()), by)
+
+    def standing(self, name: str) -> str:
+        """Whether a dataset is open, closed, or waits for its first policy."""
+        return self._said(self[name].books, STANDING) or OPEN
+
+    def stand(self, name: str, *, opened: bool, by: str) -> None:
+        """Open a dataset to questions, or close it."""
+        self._declarations.stand(self[name].whole().name, by, OPEN if opened else CLOSED)
+
+    def check_open(self, name: str) -> None:
+        """Refuse questions about a dataset that is not open, whoever asks."""
+        standing = self.standing(name)
+        if standing == WAITING:
+            raise NotOpen(
+                f"'{name}' is not open yet: no policy says what must stay hidden. Nothing was charged.",
+                fixes=("publish a policy, for its curator",),
+            )
+        if standing == CLOSED:
+            raise NotOpen(
+                f"'{name}' is closed to new questions. Nothing was charged.",
+                fixes=("read the answers that were given", "open it again, for its curator"),
+            )
+
+    def _said(self, name: str, kind: str) -> str | None:
+        """The newest text of a kind about a dataset; each version is read once."""
+        version = self._catalogue.versions(name).get(kind)
+        if version is None:
+            return None
+        key = (kind, name, version)
+        if key not in self._texts:
+            self._texts[key] = self._catalogue.get(kind, name, version) or ""
+        return self._texts[key]
 
     # --- policies -------------------------------------------------------------------------------
 

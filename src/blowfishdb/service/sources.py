@@ -19,7 +19,7 @@ from blowfishdb.adapters.backends import TIMEOUT, Backend, open_backend
 from blowfishdb.adapters.backends.addresses import check_file, check_no_secret
 from blowfishdb.adapters.backends.duckdb import check_readable, is_text_file
 from blowfishdb.adapters.copies import Patience, make_private
-from blowfishdb.adapters.copies.folder import Copies
+from blowfishdb.adapters.copies.folder import UPLOAD, Copies
 from blowfishdb.adapters.copies.text_files import find_dialect
 from blowfishdb.adapters.copies.values import Dialect, RowsCopy, SourceRows
 from blowfishdb.adapters.proposal.rows import check_rows
@@ -85,6 +85,8 @@ class RowSources:
         for table in () if several is None else several.asked:
             if self._records.is_taken(f"{name}.{table}"):
                 raise name_taken(f"{name}.{table}", deleted=False)
+        if isinstance(source, str) and source.startswith(UPLOAD):
+            return self._declare_sent(name, source, domain, rows, by, total)
         location = place(source) if isinstance(source, str | Path) else ""
         if "://" not in location:
             check_file(Path(location))
@@ -98,6 +100,17 @@ class RowSources:
             return self._enter_declared(name, location, None, None, domain, rows, by, total, kind)
         with self._taken(location or source, rows.dialect, self._patience()) as (copy, found):
             told = self._enter_declared(name, location, copy, found, domain, rows, by, total, kind)
+        self.sweep()
+        return told
+
+    def _declare_sent(
+        self, name: str, source: str, domain: Domain, rows: SourceRows, by: str, total: Epsilon
+    ) -> DatasetEntry:
+        """The same for a file that was sent, of which nothing is kept but the copy."""
+        kind = _kind_of("", rows.kind)
+        with self._taken(self.copies.sent(source), rows.dialect, self._patience()) as (copy, found):
+            told = self._enter_declared(name, "", copy, found, domain, rows, by, total, kind)
+        self.copies.forget(source)
         self.sweep()
         return told
 
@@ -133,7 +146,7 @@ class RowSources:
         shared = declaring.sharing(self._records.every(), record)
         declaring.check_shared(shared, rows.same_rows)
         record = replace(self._settled(record, rows), shared=tuple(shared))
-        self._records.declare(record, by, total)
+        self._records.declare(record, by, total, opened=rows.opened)
         return record
 
     def _settled(self, record: DatasetEntry, rows: SourceRows) -> DatasetEntry:
@@ -216,10 +229,14 @@ class RowSources:
             )
         if source is not None and record.location:
             raise InvalidInput("These rows come from a file.", fixes=("refresh()",))
+        sent = source if isinstance(source, str) and source.startswith(UPLOAD) else None
+        rows = source if sent is None else self.copies.sent(sent)
         said, patience = dialect or record.dialect, self._patience()
-        with self._taken(source or record.location, said, patience) as (copy, found):
+        with self._taken(rows or record.location, said, patience) as (copy, found):
             known = self._shared_anew(record, copy, same_rows)
             self._enter_copy(known, copy, found, by, snapshot=record.snapshot + 1)
+        if sent is not None:
+            self.copies.forget(sent)
         if not self._records.is_under_way(record.name):
             self._erase(self._records.copies(record.name)[:-1])  # also those that questions held before
         self.sweep()

@@ -21,7 +21,7 @@ from blowfishdb.core.policy.statements import Guarantee, PolicyDifference
 from blowfishdb.core.questions.form import QuestionForm
 from blowfishdb.core.source_kind import SourceKind
 from blowfishdb.messages.answers import Answer
-from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss, TableFacts
+from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, Face, PastLoss, TableFacts
 from blowfishdb.messages.questions import Terms
 from blowfishdb.messages.quotes import Explanation, TogetherQuote, Tradeoff
 from blowfishdb.workspace.asking import Asking, Columns, Groups, asking
@@ -126,6 +126,54 @@ class Dataset:
     def source(self) -> SourceFacts:
         """Where the rows come from, how a file was read, and the copy of it; for the curator."""
         return self.gateway.source(self.name)
+
+    def introduce(
+        self,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        owner: str | None = None,
+        contact: str | None = None,
+        listed: bool | None = None,
+    ) -> Dataset:
+        """Say what it is called on pages, what it is about, whose it is, and whom to write to.
+
+        ``listed`` puts its promise on the front page of a server, for everyone to read. What is not said
+        stays; the name stays in any case.
+
+        >>> people.introduce(title="People of 2026", contact="data@example.org").face.title
+        'People of 2026'
+        """
+        said = {
+            "title": title,
+            "description": description,
+            "owner": owner,
+            "contact": contact,
+            "listed": listed,
+        }
+        new = {key: value for key, value in said.items() if value is not None}
+        self.gateway.introduce(self.name, Face.from_plain(self.face.to_plain() | new))
+        return self
+
+    @property
+    def face(self) -> Face:
+        """Title, description, owner and contact."""
+        return self.gateway.facts(self.name).face
+
+    @property
+    def standing(self) -> str:
+        """Whether it can be asked about: "not open yet", "open" or "closed"."""
+        return self.gateway.facts(self.name).standing
+
+    def close(self) -> Dataset:
+        """Take no more questions; answers that were given stay, and what was spent stays spent."""
+        self.gateway.stand(self.name, opened=False)
+        return self
+
+    def reopen(self) -> Dataset:
+        """Take questions again."""
+        self.gateway.stand(self.name, opened=True)
+        return self
 
     def delete(self) -> str:
         """End the dataset and erase the copy of its rows; says what is left of it, and where."""
@@ -462,6 +510,7 @@ class Datasets(Gateway):
         rows_vary: bool | None = None,
         same_rows: bool = False,
         tables: Tables | None = None,
+        opened: bool = True,
     ) -> Dataset:
         """Declare a dataset: where its rows are and which values they may hold.
 
@@ -476,7 +525,8 @@ class Datasets(Gateway):
 
         ``public`` names columns that no policy may hide, such as those by which a view leaves out rows;
         ``rows_vary`` says of a view in the database whether hidden values decide which rows it has. Rows that
-        are in another dataset already need ``same_rows=True``: the promises add up.
+        are in another dataset already need ``same_rows=True``: the promises add up. Not
+        ``opened``, it takes no questions before a policy is published.
 
         ``tables`` declares several tables of a database that belong together by keys, instead of a table or a
         view: ``bf.Tables``. Columns are then called ``orders.amount``.
@@ -493,6 +543,7 @@ class Datasets(Gateway):
             rows_vary,
             same_rows,
             None if tables is None else tables.to_plain(),
+            opened,
         )
         self.declare(name, source, domain, rows)
         return self[name]

@@ -6,15 +6,15 @@ import copy
 import getpass
 import tempfile
 import weakref
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import final
+from typing import Final, final
 
 from blowfishdb.adapters.backends import TIMEOUT
-from blowfishdb.adapters.copies.folder import copies_of
+from blowfishdb.adapters.copies.folder import UPLOAD, copies_of
 from blowfishdb.adapters.copies.values import Holdings, SourceFacts, SourceRows
 from blowfishdb.adapters.store import backup as backups
 from blowfishdb.adapters.store.catalogue import Policies, already_asked
@@ -28,11 +28,12 @@ from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidInput, NotFound
 from blowfishdb.core.policy.guarantee import guarantee
 from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.policy.starting import starting_points
 from blowfishdb.core.policy.statements import Guarantee, PolicyDifference
 from blowfishdb.mechanisms import Best
 from blowfishdb.messages.answers import MADE_UP, Answer
 from blowfishdb.messages.curator import KnownCheck, Preview
-from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss, TableFacts
+from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, Face, PastLoss, PricedStart, TableFacts
 from blowfishdb.messages.questions import Request
 from blowfishdb.messages.quotes import Candidate, Explanation, Quote, TogetherQuote, Tradeoff
 from blowfishdb.messages.synthesis import SynthesisQuote
@@ -48,11 +49,13 @@ from blowfishdb.service.records import DatasetEntry, Records
 from blowfishdb.service.reuse import StoredReleases
 from blowfishdb.service.service import Service
 from blowfishdb.service.sources import RowSources, what_stays
+from blowfishdb.service.starting import priced_starts
 from blowfishdb.service.stored import read_answer, read_synthetic
 from blowfishdb.workspace import made_up
 from blowfishdb.workspace.datasets import Datasets
 
 DEFAULT_BUDGET = Epsilon(1)
+USUAL_ERROR: Final = 50.0
 ABANDONED = timedelta(minutes=15)
 """Charges that a process left unfinished so long ago are ended when a workspace is opened."""
 
@@ -165,13 +168,15 @@ class Workspace(Datasets):
             _table_facts(record),
             record.part_of,
             record.keys,
+            self._records.standing(name),
+            self._records.face(name),
         )
 
     def declare(self, name: str, source: object, domain: Domain, rows: SourceRows) -> None:
         """Declare a dataset; see ``add_dataset``."""
         if not isinstance(name, str) or not name.strip():
             raise InvalidInput("A dataset needs a name.")
-        if isinstance(source, str | Path):
+        if isinstance(source, str | Path) and not str(source).startswith(UPLOAD):
             records.check_not_own(str(source), self.store.name)
         record = self._rows.declare(name, source, domain, rows, by=self.user, total=DEFAULT_BUDGET)
         if record.shared or rows.public or rows.rows_vary is not None:
@@ -203,6 +208,14 @@ class Workspace(Datasets):
         """Where all rows come from, and how much room their copies take; for the curator."""
         sources = tuple(self.source(name) for name in self.datasets())
         return Holdings(sources, self._rows.copies.used(), self._rows.copies.quota)
+
+    def introduce(self, name: str, face: Face) -> None:
+        """Say what a dataset is called on pages, what it is about, whose it is, and whom to write to."""
+        self._records.put_face(name, face, self.user)
+
+    def stand(self, name: str, *, opened: bool) -> None:
+        """Open a dataset to questions again, or close it; answers that were given stay."""
+        self._records.stand(name, opened=opened, by=self.user)
 
     def delete(self, name: str) -> str:
         """End a dataset and erase the copy of its rows; says what is left of it, and where."""
@@ -237,6 +250,29 @@ class Workspace(Datasets):
     def policy_at(self, name: str, version: int) -> Policy | None:
         """The policy as it was published then, also of a dataset that is no more; None if it is not known."""
         return self._records.policy(name, version)
+
+    def starts(self, name: str, *, error: float = USUAL_ERROR) -> list[PricedStart]:
+        """Policies to begin with, and what common questions would cost under each; reads no data."""
+        record = self._records[name]
+        rules = records.rules_of(record)
+        points = starting_points(rules.first_policy(record.domain), rules.public)
+        return priced_starts(
+            self._service.planner,
+            name,
+            self.user,
+            points,
+            error=error,
+            rows_per_person=record.rows_per_person,
+        )
+
+    def receive(self, name: str, blocks: Iterable[bytes], *, most: int) -> str:
+        """Keep a file of rows that a curator sends, and say how it is called as a source."""
+        self._rows.sweep()
+        return self._rows.copies.receive(name, blocks, most=most)
+
+    def sent(self, source: str) -> Path:
+        """Where a file is that was sent and not declared yet."""
+        return self._rows.copies.sent(source)
 
     def save_draft(self, name: str, policy: Policy) -> PolicyDifference:
         """Keep a policy to go on with later; says what publishing it would change. Nothing follows it yet."""
@@ -327,10 +363,12 @@ class Workspace(Datasets):
 
     def quote(self, request: Request, *, more: bool = True) -> Quote:
         """What the answer costs; free."""
+        self._records.check_open(request.dataset)
         return self._service.quote(request, more=more)
 
     def quote_synthesis(self, request: Request) -> SynthesisQuote:
         """What a synthetic table costs, and what would be measured for it; free."""
+        self._records.check_open(request.dataset)
         return self._service.quote_synthesis(request)
 
     def synthetic(self, number: int) -> SyntheticTable:
@@ -343,20 +381,26 @@ class Workspace(Datasets):
 
     def explain(self, request: Request) -> Explanation:
         """How the question would be answered; free."""
+        self._records.check_open(request.dataset)
         return explain(self._service.plan(request))
 
     def _ask(self, request: Request) -> Answer:
-        """The answer, charged once."""
+        """The answer, charged once; what was answered under its key is there for good."""
+        if self._service.asked_before(request) is None:
+            self._records.check_open(request.dataset)
         self._ready(request.dataset)
         return self._service.ask(request)
 
     def quote_all(self, requests: Sequence[Request]) -> TogetherQuote:
         """What questions cost that are settled on together; free."""
+        for request in requests:
+            self._records.check_open(request.dataset)
         return self._service.quote_all(requests)
 
     def ask_all(self, requests: Sequence[Request], *, max_cost: Epsilon | None = None) -> list[Answer]:
         """The answers to questions that were settled on together, before any of them is answered."""
         for dataset in {request.dataset for request in requests}:
+            self._records.check_open(dataset)
             self._ready(dataset)
         return self._service.ask_all(requests, max_cost=max_cost)
 

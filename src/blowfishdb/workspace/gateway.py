@@ -20,7 +20,7 @@ from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.statements import Guarantee, PolicyDifference
 from blowfishdb.messages.answers import Answer
-from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss
+from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, Face, PastLoss
 from blowfishdb.messages.questions import Request
 from blowfishdb.messages.quotes import Candidate, Explanation, Quote, TogetherQuote, Tradeoff
 
@@ -91,6 +91,14 @@ class Gateway(ABC):
     @abstractmethod
     def copies(self) -> Holdings:
         """Where all rows come from, and how much room their copies take; for the curator."""
+
+    @abstractmethod
+    def introduce(self, name: str, face: Face) -> None:
+        """Say what a dataset is called on pages, what it is about, whose it is, and whom to write to."""
+
+    @abstractmethod
+    def stand(self, name: str, *, opened: bool) -> None:
+        """Open a dataset to questions again, or close it; answers that were given stay."""
 
     @abstractmethod
     def delete(self, name: str) -> str:

@@ -23,7 +23,7 @@ from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.statements import Guarantee, PolicyDifference
 from blowfishdb.messages.answers import Answer
-from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, PastLoss
+from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, Face, PastLoss
 from blowfishdb.messages.questions import Request
 from blowfishdb.messages.quotes import Candidate, Explanation, Quote, TogetherQuote, Tradeoff
 from blowfishdb.workspace.datasets import Datasets
@@ -100,6 +100,14 @@ class Remote(Datasets):
     def copies(self) -> Holdings:
         """Where all rows come from, and how much room their copies take; for the curator."""
         return Holdings.from_plain(self._wire.get("/copies"))
+
+    def introduce(self, name: str, face: Face) -> None:
+        """Say what a dataset is called on pages, what it is about, whose it is, and whom to write to."""
+        self._wire.send("PATCH", _at(name), face.to_plain())
+
+    def stand(self, name: str, *, opened: bool) -> None:
+        """Open a dataset to questions again, or close it; answers that were given stay."""
+        self._wire.send("PATCH", _at(name), {"opened": opened})
 
     def delete(self, name: str) -> str:
         """End a dataset and erase the copy of its rows; says what is left of it, and where."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 import shutil
 import time
@@ -74,6 +75,9 @@ def _files(path: Path) -> Iterator[Path]:
 
 QUOTA: Final = 50 * 10**9
 """Bytes that all copies of a workspace may take, unless it is told otherwise."""
+UPLOAD: Final = "upload:"
+"""Before the name of a file that was sent to the workspace, where a source is named."""
+_SENT: Final = "upload-"
 _PART: Final = ".part-"
 _BLOCK: Final = 1 << 24  # bytes that are copied at once
 _YOUNG: Final = 3600.0  # seconds for which a copy that nobody mentions may still be on its way
@@ -130,6 +134,43 @@ class Copies:
             make_private(file)
             make_durable(file)
             return RowsCopy(f"{identity}/{name}", _sha256(file), rows, size, _now())
+
+    def receive(self, name: str, blocks: Iterable[bytes], *, most: int) -> str:
+        """Keep a file that a curator sends, and say how it is called as a source.
+
+        It stays until it is declared, or is swept away with whatever else nobody mentions after an hour.
+        """
+        kept, received = _upload_name(name), 0
+        identity = f"{_SENT}{secrets.token_hex(8)}"
+        room = min(most, self.quota - self.used())
+        with self._part(identity) as part:
+            file = part / kept
+            private_file(file)
+            with file.open("wb") as stream:
+                for block in blocks:
+                    received += len(block)
+                    if received > room:
+                        raise InvalidInput(
+                            f"A file that is sent may have at most {max(room, 0):,} bytes.",
+                            fixes=("a file that the server can read where it is", "fewer columns"),
+                        )
+                    stream.write(block)
+            if not received:
+                raise InvalidInput("This file is empty.", fixes=("a file with at least one row",))
+        return f"{UPLOAD}{identity}/{kept}"
+
+    def sent(self, source: str) -> Path:
+        """Where a file is that was sent."""
+        identity, _, name = source.removeprefix(UPLOAD).partition("/")
+        fits = re.fullmatch(rf"{_SENT}[0-9a-f]{{16}}", identity) and name == _upload_name(name)
+        file = self.folder / identity / name
+        if not fits or not file.is_file():
+            raise SourceMissing("The file that was sent is not kept any more.", fixes=("send it again",))
+        return file
+
+    def forget(self, source: str) -> None:
+        """Remove a file that was sent."""
+        self._remove(self.sent(source).parent)
 
     def path(self, copy: RowsCopy) -> Path:
         """Where a copy is."""
@@ -193,6 +234,18 @@ class Copies:
     def _remove(folder: Path) -> None:
         with suppress(FileNotFoundError):
             shutil.rmtree(folder)
+
+
+def _upload_name(name: str) -> str:
+    """A name for a file that was sent: the last part of its own, if it names rows that can be read."""
+    last = re.split(r"[/\\]", name)[-1]
+    kept = re.sub(r"[^A-Za-z0-9_.-]+", "_", last).strip("._-")[-_LONGEST:]
+    if not Path(kept).suffix or not holds_rows(Path(kept)):
+        raise InvalidInput(
+            "Only files of rows can be sent: CSV, TSV or Parquet.",
+            fixes=("save a sheet of Excel as CSV", "the address of a database"),
+        )
+    return kept
 
 
 def copies_folder(workspace: Path) -> Path:

@@ -170,3 +170,5 @@ class SourceRows(Message):
     same_rows: bool = False
     tables: Mapping[str, Any] | None = None
     """Several tables that belong together by keys, in the plain form of ``Tables``."""
+    opened: bool = True
+    """Not opened: nobody can ask about it before a policy is published."""

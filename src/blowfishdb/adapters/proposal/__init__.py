@@ -17,6 +17,7 @@ from blowfishdb.adapters.copies import Patience
 from blowfishdb.adapters.copies.text_files import find_dialect
 from blowfishdb.adapters.copies.values import Dialect
 from blowfishdb.adapters.proposal.guesses import RARE, Guess, Measured, guess, measure
+from blowfishdb.adapters.proposal.looks import counted_shape, first_values
 from blowfishdb.adapters.proposal.rows import Rows, opened_rows
 from blowfishdb.adapters.proposal.tables import check_tables, led_nowhere
 from blowfishdb.adapters.sql.encode import encode
@@ -52,6 +53,10 @@ class ProposedColumn:
     looks_like_id: bool
     rare: tuple[str, ...] = field(default=(), repr=False)
     """Values of so few rows that they are folded into "other" unless the curator lists them."""
+    samples: tuple[str, ...] = field(default=(), repr=False)
+    """What the first rows have in this column, as the source has it."""
+    shape: tuple[int, ...] = field(default=(), repr=False)
+    """Rows in equal parts of the proposed limits, or with each proposed value; empty if not counted."""
     proposed: bool = field(default=True, init=False)
 
     @property
@@ -70,6 +75,8 @@ class ProposedColumn:
             "looks_like_id": self.looks_like_id,
             "rare": list(self.rare),
             "some_missing": self.some_missing,
+            "samples": list(self.samples),
+            "shape": list(self.shape),
             "proposed": self.proposed,
         }
 
@@ -154,7 +161,11 @@ def propose(
     with opened_rows(location, table=table, view=view, dialect=declared, patience=patience) as rows:
         columns = rows.columns.values()
         measured = measure(rows, columns) if rows.readable else {}
-        proposals = tuple(_column(rows, column, measured.get(column.name), rare) for column in columns)
+        seen = first_values(rows, columns) if rows.readable else {}
+        proposals = tuple(
+            _column(rows, column, measured.get(column.name), rare, seen.get(column.name, ()))
+            for column in columns
+        )
         return Proposal(proposals, rows.source.written, rows.source.view, declared)
 
 
@@ -168,7 +179,7 @@ def _of_tables(location: object, tables: Tables, patience: Patience, rare: int) 
             measured = measure(rows, columns) if rows.readable else {}
             fewest = 1 if name in tables.lookups else rare  # what is public is nobody's
             for column in columns:
-                found = _column(rows, column, measured.get(column.name), fewest)
+                found = _column(rows, column, measured.get(column.name), fewest, ())
                 found = replace(found, name=f"{name}.{column.name}")
                 proposed.append(_missing_some(found) if name in lost else found)
     return Proposal(tuple(proposed), None, None)
@@ -183,7 +194,9 @@ def _missing_some(column: ProposedColumn) -> ProposedColumn:
     return replace(column, attribute=replace(attribute, missing="public"), note=note)
 
 
-def _column(rows: Rows, column: SqlColumn, measured: Measured | None, rare: int) -> ProposedColumn:
+def _column(
+    rows: Rows, column: SqlColumn, measured: Measured | None, rare: int, samples: tuple[str, ...]
+) -> ProposedColumn:
     """A column that cannot be read, or would be refused later, does not spoil the proposal of the others."""
     try:
         made = guess(rows, column, measured, rare)
@@ -193,4 +206,9 @@ def _column(rows: Rows, column: SqlColumn, measured: Measured | None, rare: int)
         made = _UNREADABLE
     except InvalidAttribute:
         made = _REFUSED
-    return ProposedColumn(column.name, column.type, made.attribute, made.note, made.looks_like_id, made.rare)
+    shape: tuple[int, ...] = ()
+    if made.attribute is not None and not made.looks_like_id:
+        shape = counted_shape(rows, column, made.attribute)
+    return ProposedColumn(
+        column.name, column.type, made.attribute, made.note, made.looks_like_id, made.rare, samples, shape
+    )

@@ -27,7 +27,7 @@ from blowfishdb.adapters.store.values import Clock, PolicyBalance, stamp, utc_no
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidInput, NameTaken, PolicyConflict, QueryFailed
 
-OF_DATASETS: Final = ("dataset", "policy", "deleted", "sharing")
+OF_DATASETS: Final = ("dataset", "policy", "deleted", "sharing", "face", "standing")
 """Kinds of entries that are called after a dataset."""
 
 _KIND: Final = catalogue.c.kind == bindparam("of_kind")
@@ -141,6 +141,11 @@ def enter_version(connection: Connection, kind: str, name: str, body: str, *, at
 DATASET: Final = "dataset"
 POLICY: Final = "policy"
 DELETED: Final = "deleted"
+FACE: Final = "face"
+STANDING: Final = "standing"
+WAITING: Final = "not open yet"
+OPEN: Final = "open"
+CLOSED: Final = "closed"
 _LONGEST_NAME: Final = 255
 
 
@@ -152,8 +157,13 @@ class Declarations:
         self._store = store
         self._clock = clock
 
-    def declare(self, name: str, by: str, body: str, policy: str, total: Epsilon) -> None:
-        """Enter a dataset with its policy and its budget; one name is used once, for good."""
+    def declare(
+        self, name: str, by: str, body: str, policy: str, total: Epsilon, *, opened: bool = True
+    ) -> None:
+        """Enter a dataset with its policy and its budget; one name is used once, for good.
+
+        Not ``opened``: nobody can ask before a policy is published.
+        """
         if not name.isprintable() or len(name) > _LONGEST_NAME:
             raise InvalidInput(f"The name of a dataset is a text of 1 to {_LONGEST_NAME} characters.")
         with self._store.writing() as connection:
@@ -163,6 +173,8 @@ class Declarations:
             declare_budget(connection, name, total, by, at=at)
             put(connection, DATASET, name, body, at=at, by=by)
             put(connection, POLICY, name, policy, at=at, by=by)
+            if not opened:
+                put(connection, STANDING, name, WAITING, at=at, by=by)
 
     def redeclare(self, name: str, by: str, body: str, policy: str, *, over: int) -> None:
         """Enter other columns and the policy for them, while nothing has been asked."""
@@ -173,6 +185,22 @@ class Declarations:
             at = stamp(self._clock)
             put(connection, DATASET, name, body, at=at, by=by)
             put(connection, POLICY, name, policy, at=at, by=by)
+            if _waited(connection, name):  # the policy that opened it is gone
+                put(connection, STANDING, name, WAITING, at=at, by=by)
+
+    def stand(self, name: str, by: str, standing: str) -> None:
+        """Close a dataset to new questions, or open it again; one without a published policy stays shut."""
+        with self._store.writing() as connection:
+            if newest(connection, DELETED, name):
+                raise PolicyConflict(f"'{name}' was deleted meanwhile.")
+            now = standing_of(connection, name)
+            if now == standing:
+                return
+            if now == WAITING:
+                raise PolicyConflict(
+                    f"'{name}' opens when its first policy is published.", fixes=("publish a policy",)
+                )
+            put(connection, STANDING, name, standing, at=stamp(self._clock), by=by)
 
     def replace(self, name: str, by: str, body: str, *, over: int) -> None:
         """Enter a new version of a declaration over version ``over``: other rows, the same columns."""
@@ -202,6 +230,18 @@ class Declarations:
         """Whether a question is just being answered."""
         with self._store.reading() as connection:
             return is_under_way(connection, name)
+
+
+def standing_of(connection: Connection, name: str) -> str:
+    """Whether a dataset is open; one about which nothing was said is."""
+    body = connection.execute(_BODIES, {"of_kind": STANDING, "of_name": name}).scalar()
+    return OPEN if body is None else str(body)
+
+
+def _waited(connection: Connection, name: str) -> bool:
+    """Whether a dataset was to be opened by its first policy."""
+    first = {"of_kind": STANDING, "of_name": name, "of_version": 1}
+    return connection.execute(_BODY, first).scalar() == WAITING
 
 
 def check_declared(connection: Connection, name: str, version: int) -> None:
@@ -329,6 +369,8 @@ class Policies:
                 body=canonical(dict(facts)),
                 sealed=sealed,
             )
+            if standing_of(connection, dataset) == WAITING:
+                put(connection, STANDING, dataset, OPEN, at=at, by=by)
             return entered
 
     def withdraw(self, dataset: str, by: str, version: int) -> None:

@@ -49,6 +49,7 @@ _EXIT_CODES: Final[tuple[tuple[type[BlowfishError], int], ...]] = (
     (errors.NotSignedIn, FORBIDDEN),
     (errors.TooManyAttempts, FORBIDDEN),
     (errors.PolicyConflict, FORBIDDEN),
+    (errors.NotOpen, FORBIDDEN),
     (errors.NotProven, FORBIDDEN),
     (errors.NoGuarantee, FORBIDDEN),
     (errors.Infeasible, INFEASIBLE),

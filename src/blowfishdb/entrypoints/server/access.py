@@ -241,6 +241,8 @@ def _not_signed_in() -> NotSignedIn:
     )
 
 
+UPLOADS: Final = ("/import/file", "/api/v1/uploads")
+"""Where files of rows are sent, which are longer than anything else."""
 CSRF_FIELD: Final = "csrf"
 _OUR_OWN: Final = frozenset({"same-origin", "none"})
 
@@ -254,6 +256,8 @@ class PageGate(Gate):
 
     async def __call__(self, request: Request) -> Caller | None:
         _check_origin(request)
+        if self.roles and request.url.path in UPLOADS:  # a long body is read only for whoever may send it
+            await _check_sender(request, self.roles)
         caller = await who(request, await _field(request))
         request.state.caller, request.state.wanted = caller, self.roles
         if self.roles:
@@ -261,6 +265,15 @@ class PageGate(Gate):
                 raise NotSignedIn("Nobody is signed in, or no longer.", fixes=("sign in",))
             caller.account.check_role(*self.roles)
         return caller
+
+
+async def _check_sender(request: Request, roles: tuple[Role, ...]) -> None:
+    server, bearer = server_of(request), _bearer(request)
+    secret = bearer or request.cookies.get(server.settings.cookie)
+    account = await _holder(server, secret, "api" if bearer else "session") if secret else None
+    if account is None:
+        raise NotSignedIn("Nobody is signed in, or no longer.", fixes=("sign in",))
+    account.check_role(*roles)
 
 
 @final

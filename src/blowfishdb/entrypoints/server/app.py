@@ -88,6 +88,7 @@ def _price_usual(server: Server) -> None:
             workspace[name].question(usual).accurate_to(_USUAL_ERROR).quote()
 
 
+_AROUND: Final = 10_000  # bytes of a form around the file in it
 _LAST_WORDS: Final = 1.5  # seconds in which questions that are given up may write down that they were
 
 _ROUTERS: Final[tuple[APIRouter, ...]] = (
@@ -143,7 +144,8 @@ def create_app(
         app.include_router(accounts.demo, prefix=PREFIX, responses=problems.COMMON)
     access.check_gates(app)
     most, questions_at_once = settings.requests_at_once, settings.questions_at_once
-    app.add_middleware(BodyLimit, longest=settings.longest_body)  # the last one added is the outermost
+    longer = dict.fromkeys(access.UPLOADS, settings.longest_upload + _AROUND)
+    app.add_middleware(BodyLimit, longest=settings.longest_body, longer=longer)  # the last is the outermost
     app.add_middleware(Waiting, most=most, questions=questions_at_once)
     app.add_middleware(RequestLog, metrics=metrics, templates=templates_of(app))
     app.add_middleware(SecurityHeaders, https=settings.https)

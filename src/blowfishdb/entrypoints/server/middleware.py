@@ -114,22 +114,25 @@ _A_MOMENT: Final = 0.5  # seconds
 class BodyLimit:
     """Refuses by the announced length, and counts what comes in case it was a lie."""
 
-    def __init__(self, app: ASGIApp, *, longest: int) -> None:
+    def __init__(self, app: ASGIApp, *, longest: int, longer: Mapping[str, int] | None = None) -> None:
+        """``longer``: what may be sent to some paths; whoever serves them looks first at who sends it."""
         self._app = app
-        self._longest = longest
+        self._usual = longest
+        self._longer = longer or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        longest = self._longer.get(scope["path"], self._usual)
         if len(scope["path"]) > _LONGEST_PATH:
             detail = f"An address may have at most {_LONGEST_PATH:,} characters before its '?'."
             refusal = problem(414, "too-long", detail, fixes=("a shorter one",))
             await (await respond(Request(scope), refusal))(scope, receive, send)
             return
         announced = Headers(scope=scope).get("Content-Length", "0")
-        if not _is_length(announced) or int(announced) > self._longest:
-            await self._refuse(scope, receive, send)
+        if not _is_length(announced) or int(announced) > longest:
+            await self._refuse(scope, receive, send, longest)
             return
         received, refused, started = 0, False, False
 
@@ -138,7 +141,7 @@ class BodyLimit:
             message = await receive()
             if message["type"] == "http.request":
                 received += len(message.get("body", b""))
-                if received > self._longest:
+                if received > longest:
                     refused = True
                     return {"type": "http.disconnect"}  # whoever reads the body stops here
             return message
@@ -156,21 +159,21 @@ class BodyLimit:
             if not refused or started:
                 raise
         if refused and not started:
-            await self._refuse(scope, receive, send)
+            await self._refuse(scope, receive, send, longest)
 
     async def _let_by(self, receive: Receive) -> None:
         """Whoever is still sending hears nothing: a little more is taken in and forgotten, for a moment."""
         let_by, more = 0, True
         with suppress(TimeoutError):
             async with asyncio.timeout(_A_MOMENT):
-                while more and let_by <= self._longest:
+                while more and let_by <= self._usual:
                     message = await receive()
                     more = message["type"] == "http.request" and bool(message.get("more_body"))
                     let_by += len(message.get("body", b""))
 
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send, longest: int) -> None:
         await self._let_by(receive)
-        detail = f"A request may have at most {self._longest:,} bytes."
+        detail = f"A request may have at most {longest:,} bytes."
         fixes = ("a smaller request", "a file that the server can read instead of its contents")
         refusal = problem(413, "too-large", detail, fixes=fixes, headers={"Connection": "close"})
         await (await respond(Request(scope), refusal))(scope, receive, send)

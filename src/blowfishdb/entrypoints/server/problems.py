@@ -38,6 +38,7 @@ STATUS: Final[tuple[tuple[type[errors.BlowfishError], int], ...]] = (
     (errors.NotAllowed, 403),
     (errors.TooManyAttempts, 429),
     (errors.PolicyConflict, 409),
+    (errors.NotOpen, 409),
     (errors.AnswerInProgress, 409),
     (errors.AnswerLost, 410),
     (errors.Refused, 422),

@@ -56,6 +56,8 @@ class Settings:
     session_hours: float = 12
     token_days: float = 90
     longest_body: int = 1_000_000
+    longest_upload: int = 500_000_000
+    """Bytes of a file of rows that a curator sends."""
     requests_per_second: float = 50
     burst: int = 500
     wrong_passwords: int = 5
@@ -85,6 +87,7 @@ class Settings:
             "session_hours": self.session_hours,
             "token_days": self.token_days,
             "longest_body": self.longest_body,
+            "longest_upload": self.longest_upload,
             "requests_per_second": self.requests_per_second,
             "burst": self.burst,
             "wrong_passwords": self.wrong_passwords,

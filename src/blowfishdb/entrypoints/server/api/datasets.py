@@ -14,6 +14,7 @@ from fastapi import Response
 
 from blowfishdb.adapters.backends import addresses
 from blowfishdb.adapters.backends.addresses import file_of
+from blowfishdb.adapters.copies.folder import UPLOAD
 from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidInput, SourceError
@@ -21,6 +22,7 @@ from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.words import sentences
 from blowfishdb.entrypoints.server.access import Caller, Curator, SignedIn
 from blowfishdb.entrypoints.server.api.requests import (
+    DatasetChange,
     Declared,
     NewDataset,
     Place,
@@ -40,6 +42,7 @@ from blowfishdb.entrypoints.server.api.responses import (
 )
 from blowfishdb.entrypoints.server.problems import read
 from blowfishdb.entrypoints.server.routing import PREFIX, Router
+from blowfishdb.messages.policies import Face
 from blowfishdb.service.advice import missing_prices
 from blowfishdb.service.records import check_not_own
 from blowfishdb.workspace.gateway import Gateway
@@ -138,6 +141,16 @@ def dataset(dataset: str, caller: SignedIn) -> DatasetShown:
     return shown(caller.gateway, dataset)
 
 
+@router.patch("/datasets/{dataset}", summary="Introduce, close or reopen a dataset")
+def change(dataset: str, body: DatasetChange, caller: Curator) -> DatasetShown:
+    """Its title, description, owner and contact; whether everyone may read its promise; whether it is open.
+
+    Its name stays what it is.
+    """
+    change_dataset(caller, dataset, body)
+    return shown(caller.gateway, dataset)
+
+
 @router.post("/datasets/{dataset}/refresh", summary="Declare that the rows have changed")
 def refresh(dataset: str, caller: Curator, body: Refresh | None = None) -> DatasetShown:
     """Answers from now on belong to a new snapshot. The same people are in it: what was spent stays spent.
@@ -190,7 +203,7 @@ def redeclare(dataset: str, body: SchemaChange, caller: Curator) -> Schema:
 
 def declare_dataset(caller: Caller, body: Declared, domain: Domain) -> None:
     """Declare a dataset whose rows are in a place that this server may read."""
-    check_place(body.source, caller.server.settings.sources, caller.gateway.place)
+    _check_source(caller, body.source)
     tables = read("tables", lambda: said_tables(body.tables))
     with typed_place():
         caller.gateway.add_dataset(
@@ -198,15 +211,33 @@ def declare_dataset(caller: Caller, body: Declared, domain: Domain) -> None:
         )
 
 
+def change_dataset(caller: Caller, dataset: str, body: DatasetChange) -> None:
+    """Write down what was said, and open or close it."""
+    said = body.model_dump(exclude={"opened"}, exclude_none=True)
+    before = caller.gateway.facts(dataset).face
+    if said:
+        caller.gateway.introduce(dataset, Face.from_plain(before.to_plain() | said))
+    if body.opened is not None:
+        caller.gateway.stand(dataset, opened=body.opened)
+
+
 def propose_columns(caller: Caller, body: Place) -> Proposal:
     """How the columns of a source in a place that this server may read could be declared."""
     from blowfishdb.adapters.proposal import propose
 
-    check_place(body.source, caller.server.settings.sources, caller.gateway.place)
-    rest = body.model_dump(exclude={"source", "tables"})
+    _check_source(caller, body.source)
+    rest, seconds = body.model_dump(exclude={"source", "tables"}), caller.server.settings.proposal_seconds
     tables = read("tables", lambda: said_tables(body.tables))
     with typed_place():
-        return propose(body.source, **rest, tables=tables, timeout=caller.server.settings.proposal_seconds)
+        sent = body.source.startswith(UPLOAD)
+        place = caller.gateway.sent(body.source) if sent else body.source
+        return propose(place, **rest, tables=tables, timeout=seconds)
+
+
+def _check_source(caller: Caller, source: str) -> None:
+    """A file that was sent is ours to read; anything else must be in a place that was named."""
+    if not source.startswith(UPLOAD):
+        check_place(source, caller.server.settings.sources, caller.gateway.place)
 
 
 @contextmanager
@@ -236,4 +267,6 @@ def _summary(gateway: Gateway, name: str) -> DatasetSummary:
         snapshot=facts.snapshot,
         budget=str(gateway.budget(name).total),
         left=str(gateway.left(name)),
+        title=facts.title,
+        standing=facts.standing,
     )

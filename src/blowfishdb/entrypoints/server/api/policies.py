@@ -10,11 +10,12 @@ from typing import Annotated, Final
 
 from fastapi import Query, Request
 
+from blowfishdb.adapters.store.catalogue import WAITING
 from blowfishdb.core.errors import BlowfishError, InvalidInput, UnknownDataset
 from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.columns import column_graph
 from blowfishdb.core.policy.policy import Policy
-from blowfishdb.core.policy.protection import curve, probe
+from blowfishdb.core.policy.protection import at_most, curve, probe
 from blowfishdb.core.policy.statements import PolicyDifference
 from blowfishdb.core.policy.words import sentences
 from blowfishdb.entrypoints.server.access import Anyone, Caller, Curator, SignedIn
@@ -25,14 +26,18 @@ from blowfishdb.entrypoints.server.api.responses import (
     PastShown,
     PolicyShown,
     PolicyText,
+    PromiseList,
     Promises,
     PromiseShown,
     Protection,
+    PublicPromise,
 )
 from blowfishdb.entrypoints.server.problems import read
 from blowfishdb.entrypoints.server.routing import PREFIX, Router
 from blowfishdb.entrypoints.server.server import server_of
 from blowfishdb.language.policy_file import read_policy, write_policy
+from blowfishdb.messages.policies import DatasetInfo
+from blowfishdb.workspace.embedded import Workspace
 
 router: Final = Router(PREFIX, tags=["Policies"])
 
@@ -166,6 +171,33 @@ def guarantee(dataset: str, request: Request, caller: Anyone) -> Plain:
     if dataset not in workspace and caller is None:
         raise UnknownDataset("There is no such dataset.")  # which ones there are is for those inside
     return workspace.guarantee(dataset).to_plain()
+
+
+@guarantees.get("/promises", summary="The public promises of this server")
+def promises_of_all(request: Request, caller: Anyone) -> PromiseList:
+    """Those whose curators let everyone read them. Nobody has to sign in."""
+    return PromiseList(promises=public_promises(server_of(request).workspace))
+
+
+def public_promises(workspace: Workspace) -> list[PublicPromise]:
+    """What is promised about every dataset that is listed and was opened, with the day since when."""
+    facts = [workspace.facts(name) for name in workspace.datasets()]
+    return [_promise(workspace, each) for each in facts if each.face.listed and each.standing != WAITING]
+
+
+def _promise(workspace: Workspace, facts: DatasetInfo) -> PublicPromise:
+    promised = workspace.guarantee(facts.name)
+    sure = max((clause.certainty or 0.5 for clause in promised.clauses), default=0.5)
+    published = workspace.events(facts.name, kinds=("policy", "budget"), limit=1)
+    return PublicPromise(
+        dataset=facts.name,
+        title=facts.title,
+        description=facts.face.description,
+        contact=facts.face.contact,
+        hidden=list(sentences(facts.policy)),
+        sure=at_most(sure),
+        since=published[0].at.date().isoformat() if published else None,
+    )
 
 
 @guarantees.get("/datasets/{dataset}/protection", summary="How well values are hidden")

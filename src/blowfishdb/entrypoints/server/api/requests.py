@@ -181,6 +181,9 @@ class Declared(Located):
         default=False,
         description="Confirms that these rows are in another dataset already, and that the promises add up.",
     )
+    opened: bool = Field(
+        default=True, description="If not, it takes no questions before a policy is published."
+    )
     kind: SourceKind | None = Field(
         default=None,
         description="Files of rows are copied; rows in a database are frozen, unless said to be live.",
@@ -209,6 +212,20 @@ class NewDataset(Declared):
         description="The columns, in the form that GET …/schema returns.",
         examples=[{"salary": {"kind": "integer", "lo": 0, "hi": 199_999, "step": 1}}],
     )
+
+
+@final
+class DatasetChange(Body):
+    """How a dataset introduces itself, and whether it takes questions; what is not said stays."""
+
+    title: str | None = Field(default=None, max_length=120)
+    description: str | None = Field(default=None, max_length=4_000)
+    owner: str | None = Field(default=None, max_length=255)
+    contact: str | None = Field(default=None, max_length=255, description="Whom to write to.")
+    listed: bool | None = Field(
+        default=None, description="Whether its promise is on the front page, for everyone to read."
+    )
+    opened: bool | None = Field(default=None, description="False takes no more questions; true does again.")
 
 
 @final

@@ -79,6 +79,8 @@ class DatasetSummary(BaseModel):
     snapshot: int
     budget: str
     left: str
+    title: str
+    standing: str
 
 
 @final
@@ -98,6 +100,37 @@ class TableShown(BaseModel):
 
 
 @final
+class FaceShown(BaseModel):
+    """How a dataset introduces itself, as its curator wrote it."""
+
+    title: str
+    description: str
+    owner: str
+    contact: str
+    listed: bool
+
+
+@final
+class PublicPromise(BaseModel):
+    """What is promised about a dataset whose curator lets everyone read it."""
+
+    dataset: str
+    title: str
+    description: str
+    contact: str
+    hidden: list[str]
+    sure: str = Field(description="How sure an attacker can be at most, in words.")
+    since: str | None = Field(description="The day of the policy that promises it.")
+
+
+@final
+class PromiseList(BaseModel):
+    """The public promises of a server."""
+
+    promises: list[PublicPromise]
+
+
+@final
 class DatasetShown(BaseModel):
     """What everyone who may ask about a dataset may know of it."""
 
@@ -114,6 +147,8 @@ class DatasetShown(BaseModel):
     tables: list[TableShown]
     part_of: str | None
     keys: list[tuple[str, str]]
+    standing: str = Field(description="'not open yet', 'open' or 'closed'.")
+    face: FaceShown
     columns_in_words: list[str]
     policy_in_words: list[str]
 

@@ -19,26 +19,34 @@ from blowfishdb.entrypoints.server.access import Caller
 from blowfishdb.entrypoints.server.problems import Problem, told
 from blowfishdb.entrypoints.server.server import server_of
 from blowfishdb.entrypoints.server.web import (
+    about,
     access,
     answers,
     ask,
     audit,
     datasets,
     desk,
+    door,
     figures,
     frame,
+    helping,
     imports,
     policy,
+    starting,
     synthesis,
     tradeoff,
 )
 
 ROUTERS: Final[tuple[APIRouter, ...]] = (
     frame.static_files,
+    door.router,
+    helping.router,
     access.signing_pages,
     datasets.demonstration,
     imports.router,
     datasets.router,
+    about.router,
+    starting.router,
     policy.router,
     policy.known_pages,
     tradeoff.router,

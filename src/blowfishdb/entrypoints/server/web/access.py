@@ -164,12 +164,6 @@ _LONGEST: Final = 2_000
 _ONE_YEAR: Final = 365 * 24 * 3600
 
 
-@signing_pages.get("/")
-def start(caller: PageVisitor) -> Response:
-    """Where each role begins."""
-    return redirect("/signin" if caller is None else "/datasets")
-
-
 @signing_pages.get("/signin")
 def sign_in_page(request: Request, caller: PageVisitor, next: str = "/") -> Response:  # noqa: A002
     """The form; whoever is signed in already is let through."""

@@ -13,6 +13,7 @@ from typing import Final
 
 from fastapi import FastAPI, Request, Response
 
+from blowfishdb.adapters.store.catalogue import CLOSED, OPEN, WAITING
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidInput, NotFound, UnknownDataset
 from blowfishdb.core.policy.policy import Policy
@@ -42,13 +43,34 @@ from blowfishdb.show.charts import protection_chart, protection_table
 router: Final = Router(include_in_schema=False)
 
 _LATEST: Final = 5
+_ORDER: Final = (WAITING, OPEN, CLOSED)
 
 
 @router.get("/datasets")
 def datasets_page(request: Request, caller: PageReader) -> Response:
     """Every dataset with its budget; where there is none yet, how to get one."""
-    cards = [(caller.gateway.facts(name), meter(caller, name)) for name in caller.gateway.datasets()]
-    return render(request, "datasets.html", caller=caller, cards=cards)
+    cards = [
+        (caller.gateway.facts(name), meter(caller, name), last_activity(caller, name))
+        for name in caller.gateway.datasets()
+    ]
+    shown = sorted(cards, key=lambda card: _ORDER.index(card[0].standing))
+    return render(request, "datasets.html", caller=caller, cards=shown)
+
+
+def last_activity(caller: Caller, dataset: str) -> str:
+    """The day of the newest answer or policy; every reader can see both. Empty while there is none."""
+    newest = caller.gateway.events(dataset, kinds=("settled", "policy"), limit=1)
+    return newest[0].at.date().isoformat() if newest else ""
+
+
+def who_may_ask(caller: Caller, dataset: str) -> str:
+    """In words: names are for those who decide and those who read the books."""
+    granted = [each.user for each in caller.gateway.grants(dataset) if each.granted is not None]
+    if not granted:
+        return "every analyst, and curators"
+    if caller.analyst:
+        return "those whom the curator gave a share"
+    return ", ".join(sorted(granted))
 
 
 @router.get("/datasets/{dataset}")
@@ -68,6 +90,8 @@ def overview_page(request: Request, dataset: str, caller: PageReader) -> Respons
         answers=[summary_body(answer, caller) for answer in reversed(answers)],
         asked=caller.gateway.pages.answered(books).count,
         untouched=facts.policy_version == 1,
+        active=last_activity(caller, dataset),
+        askers=who_may_ask(caller, dataset),
     )
 
 

@@ -352,6 +352,7 @@ def environment() -> Environment:
     made.filters["eps"] = loss
     made.filters["moment"] = moment
     made.filters["unbroken"] = lambda words: words.replace(" %", "\u00a0%")
+    made.filters["zip"] = lambda one, other: list(zip(one, other, strict=True))
     made.filters["count"] = lambda number: f"{number:,}"
     made.globals["static"] = static_address
     made.globals["to_dataset"] = dataset_address

@@ -1,138 +1,59 @@
 """Importing: where rows are, then which values they may hold. Limits are proposed; the curator confirms each.
 
-The form carries everything from step to step, so that nothing is kept on the server until it is confirmed.
-
-The columns of an import as a form: what is proposed, what the curator typed, and what is wrong with it.
-
-A form has no types: every field is a text, and stays the text that was typed until all columns can be read.
+The form carries everything from step to step, so that nothing is kept on the server until it is confirmed;
+but for a file that is sent, of which only its name can travel.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import PurePath
-from typing import Any, Final, TypeVar, final, get_args
+from typing import Any, BinaryIO, Final, TypeVar, final
+from urllib.parse import quote
 
 from fastapi import Request, Response
+from fastapi.responses import JSONResponse
 from pydantic import ValidationError
-from starlette.datastructures import FormData
+from starlette.datastructures import FormData, UploadFile
 
-from blowfishdb.adapters.copies.values import SEPARATORS
-from blowfishdb.adapters.proposal import WARNING, Proposal, ProposedColumn
-from blowfishdb.adapters.proposal.guesses import OTHER
-from blowfishdb.core.domain.attribute import Attribute
-from blowfishdb.core.domain.dates import Unit
+from blowfishdb.adapters.copies.folder import UPLOAD
+from blowfishdb.adapters.copies.values import SEPARATORS, Dialect
+from blowfishdb.adapters.proposal import WARNING
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidInput
+from blowfishdb.entrypoints.demo_data import SAMPLES, Sample
 from blowfishdb.entrypoints.server.access import Caller, PageCurator
 from blowfishdb.entrypoints.server.api.datasets import declare_dataset, propose_columns
 from blowfishdb.entrypoints.server.api.requests import Declared, DialectSaid, Located, Place, TableSaid
 from blowfishdb.entrypoints.server.problems import Problem, read
 from blowfishdb.entrypoints.server.routing import Router
-from blowfishdb.entrypoints.server.web.frame import Sent, dataset_address, redirect, render, shown_again, text
-from blowfishdb.language.columns import FIELDS, read_column, written_column
-from blowfishdb.service.advice import missing_prices
-
-KINDS: Final = (
-    ("integer", "whole numbers"),
-    ("real", "numbers"),
-    ("date", "dates"),
-    ("category", "a list of values"),
-    ("boolean", "false and true"),
+from blowfishdb.entrypoints.server.web.frame import (
+    Sent,
+    dataset_address,
+    redirect,
+    render,
+    shown_again,
+    text,
 )
-UNITS: Final = tuple((unit, f"one {unit}") for unit in get_args(Unit))
-MISSING: Final = (
-    ("none", "there are none"),
-    ("value", "a place of their own; who has none is secret"),
-    ("public", "a place of their own; who has none is not secret"),
-    ("drop", "the row is left out"),
-    ("clamp", "count as the lowest value, and every answer says so"),
+from blowfishdb.entrypoints.server.web.import_form import (
+    KINDS,
+    MISSING,
+    OUTSIDE,
+    SOME_MISSING,
+    UNITS,
+    ColumnTexts,
+    checked,
+    confirmed_count,
+    proposed_columns,
+    sent_columns,
 )
-SOME_MISSING: Final = (
-    ("value", "Yes, secret: a place of their own, as hidden as the values"),
-    ("public", "No, everyone may know who has none: their number is exact and free"),
-    ("drop", "Leave these rows out of questions about this column"),
-    ("clamp", "Count them as the lowest value (the last one of a list); every answer says so"),
-)
-OUTSIDE: Final = (("clamp", "count as the nearest limit"), ("drop", "the row is left out"))
-_MOST_COLUMNS: Final = 2_000
-
-
-_FIELDS: Final = (
-    *("name", "type", "note", "use", "confirmed", "some", "prices", "rare", "problem"),
-    *("kind", "lo", "hi", "step", "unit", "values", "ordered", "missing", "outside"),
-)
-ColumnTexts = dict[str, str]
-"""One column as the page shows it, every field by its name: what is ticked is not empty. ``some``: values are
-missing, so that there is a question about them. ``rare``: values that are folded into "other" because few
-rows have them, one on each line. ``problem`` says what to mend."""
-
-
-def proposed_columns(proposal: Proposal) -> list[ColumnTexts]:
-    """Every column of a source, as it is proposed, with nothing confirmed."""
-    return [_proposed(column) for column in proposal.columns]
-
-
-def _proposed(column: ProposedColumn) -> ColumnTexts:
-    """What looks like an identifier is left out."""
-    shown = dict.fromkeys(_FIELDS, "") | {"kind": "integer", "unit": "day"}
-    shown |= {"name": column.name, "type": column.type_text, "note": column.note}
-    if column.attribute is None:
-        return shown
-    shown |= written_column(column.attribute) | {"rare": "\n".join(column.rare)}
-    if column.some_missing:
-        shown |= {"some": "1", "prices": str(missing_prices(column.attribute))}
-    return shown | {"use": "" if column.looks_like_id else "1"}
-
-
-def sent_columns(form: FormData) -> list[ColumnTexts]:
-    """Every column, as it came back; fields end with the number of their column."""
-    count = text(form, "columns", "0")
-    if not count.isdecimal() or int(count) > _MOST_COLUMNS:
-        raise InvalidInput("This is not the form that was made for this source.", fixes=("start over",))
-    return [
-        {name: text(form, f"{name}-{number}").replace("\r\n", "\n") for name in _FIELDS}
-        | {"unit": text(form, f"unit-{number}") or "day", "problem": ""}
-        for number in range(int(count))
-    ]
-
-
-def checked(columns: Sequence[ColumnTexts]) -> tuple[list[ColumnTexts], dict[str, Attribute]]:
-    """The columns with what is wrong about each, and those that could be read."""
-    shown: list[ColumnTexts] = []
-    attributes: dict[str, Attribute] = {}
-    for column in columns:
-        problem = ""
-        try:
-            if column["use"]:
-                attributes[column["name"]] = _attribute(column)
-        except InvalidInput as error:
-            problem = str(error)
-        shown.append(column | {"problem": problem})
-    return shown, attributes
-
-
-def _attribute(column: ColumnTexts) -> Attribute:
-    """The declaration; raises with what to mend."""
-    name, kind = column["name"], column["kind"]
-    if kind != "boolean" and not column["confirmed"]:
-        raise InvalidInput(f"Confirm that the limits of '{name}' may be known, or leave it out.")
-    wanted = FIELDS.get(kind, ())
-    if "lo" in wanted and not (column["lo"] and column["hi"]):
-        raise InvalidInput(f"'{name}' has no limits: type the lowest and the highest value.")
-    texts = {field: column[field] or None for field in ("kind", *wanted, "missing", "outside")}
-    if "values" in wanted:
-        listed = column["values"].splitlines()
-        if column["rare"] and column["outside"] == "clamp":  # what is folded counts as the last value
-            listed.sort(key=lambda value: value.strip() == OTHER)
-        texts["values"] = "\n".join(listed)
-    return read(f"declaration of '{name}'", lambda: read_column(texts))
-
+from blowfishdb.messages.policies import Face
 
 router: Final = Router(include_in_schema=False)
 
+_BLOCK: Final = 1 << 20  # bytes of a file that are taken at once
 _ENCODINGS: Final = ("utf-8", "utf-8-sig", "cp1252", "latin-1", "utf-16")
 
 _MEND: Final = {
@@ -199,10 +120,9 @@ class SourceForm:
 
     @classmethod
     def sent(cls, form: FormData) -> SourceForm:
-        """As it came; a dataset without a name is called like its file or its table."""
+        """As it came."""
         texts = (each.name for each in fields(cls) if each.name not in ("dialect", "tables"))
         typed = {name: text(form, name) for name in texts}
-        typed["name"] = typed["name"] or _name_of(typed["table"] or typed["source"])
         typed["rows_per_person"] = typed["rows_per_person"] or "1"
         return cls(**typed, dialect=_sent_dialect(form), tables=_sent_tables(form))
 
@@ -223,6 +143,7 @@ class SourceForm:
             public=[name.strip() for name in self.public.split(",") if name.strip()],
             rows_vary={"vary": True, "fixed": False}.get(self.rows_vary),
             same_rows=bool(self.same_rows),
+            opened=False,
             **self._located(),
         )
 
@@ -258,24 +179,95 @@ def source_page(request: Request, caller: PageCurator) -> Response:
     return _source_page(request, caller, SourceForm())
 
 
+@router.post("/import/file")
+def receive_file(request: Request, caller: PageCurator, form: Sent) -> Response:
+    """A file from the curator's own machine; kept until it is declared, or for an hour."""
+    file = form.get("file")
+    shown_again(request, lambda problem: _source_page(request, caller, SourceForm(), problem, wrong="file"))
+    if not isinstance(file, UploadFile) or not file.filename:
+        raise InvalidInput("Choose a file first.", fixes=("a CSV, TSV or Parquet file",))
+    most = caller.server.settings.longest_upload
+    with file.file as sent:
+        source = caller.gateway.receive(file.filename, _blocks(sent), most=most)
+    address = f"/import/columns?source={quote(source, safe='')}"
+    if request.headers.get("Part") == "address":  # a script that has shown how much is sent
+        return JSONResponse({"next": address})
+    return redirect(address)
+
+
+def _blocks(file: BinaryIO) -> Iterator[bytes]:
+    while block := file.read(_BLOCK):
+        yield block
+
+
+@router.post("/import/sample")
+def take_sample(request: Request, caller: PageCurator, form: Sent) -> Response:
+    """Made-up rows with their declaration, to try things with."""
+    shown_again(request, lambda problem: _source_page(request, caller, SourceForm(), problem))
+    wanted = text(form, "sample")
+    sample = next((each for each in _samples(caller) if each.name == wanted), None)
+    if sample is None or caller.gateway.file is None:
+        raise InvalidInput("There is no such sample here, or it is taken already.", fixes=("a file",))
+    folder = caller.gateway.file.parent
+    if not sample.file(folder).exists():
+        sample.make(folder)
+    caller.gateway.add_dataset(
+        sample.name, sample.file(folder), domain=sample.domain(), table=sample.name, opened=False
+    )
+    _introduce(caller, sample.name, f"{sample.about[0].upper()}{sample.about[1:]}; about nobody.")
+    return redirect(dataset_address(sample.name, "/start"), flash=f"{sample.about}; about nobody.")
+
+
+def _samples(caller: Caller) -> list[Sample]:
+    """Those that are not there yet, in a workspace that has a folder to put them."""
+    taken = set(caller.gateway.datasets())
+    return [sample for sample in SAMPLES if sample.name not in taken and caller.gateway.file is not None]
+
+
+def _introduce(caller: Caller, name: str, description: str = "") -> None:
+    """A new dataset belongs to whoever declares it."""
+    caller.gateway.introduce(name, Face(description=description, owner=caller.name))
+
+
+@router.get("/import/columns")
+def sent_columns_page(request: Request, caller: PageCurator, source: str = "") -> Response:
+    """The second step for a file that was sent; other sources come by a form, as they may hold a secret."""
+    shown_again(request, lambda problem: _source_page(request, caller, SourceForm(), problem, wrong="file"))
+    if not source.startswith(UPLOAD):
+        raise InvalidInput("Say where the rows are.", fixes=("choose a file",))
+    return _proposed_page(request, caller, SourceForm(source=source))
+
+
 @router.post("/import/columns")
 def columns_page(request: Request, form: Sent, caller: PageCurator) -> Response:
     """The second step: the columns as they are proposed. Looks at the rows, for the curator's eyes only."""
     source = SourceForm.sent(form)
-    shown_again(request, lambda problem: _source_page(request, caller, source, problem))
+    shown_again(request, lambda problem: _source_page(request, caller, source, problem, wrong="source"))
     if source.name in caller.gateway:
         raise InvalidInput(
             f"There is already a dataset '{source.name}' in this workspace.", fixes=("another name",)
         )
+    return _proposed_page(request, caller, source)
+
+
+def _proposed_page(request: Request, caller: Caller, source: SourceForm) -> Response:
     proposal = propose_columns(caller, source.looked_at())
     located = source
     if proposal.dialect is not None:
         located = replace(located, dialect=DialectSaid(**proposal.dialect.to_plain()))
     if not source.view:
         located = replace(located, table=proposal.table or "")  # the only table of a file has a name, too
-    return _columns_page(
-        request, caller, located, proposed_columns(proposal), suggested=proposal.person or ""
-    )
+    if not source.name:
+        name = _name_of(source.table or source.source) or "data"
+        located = replace(located, name=_free_name(name, set(caller.gateway.datasets())))
+    columns = proposed_columns(proposal)
+    return _columns_page(request, caller, located, columns, suggested=proposal.person or "")
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    """The name, or with the next number if a dataset has it."""
+    numbered = (f"{name} {number}" for number in range(2, len(taken) + 3))
+    return next(each for each in (name, *numbered) if each not in taken)
 
 
 @router.post("/import")
@@ -296,9 +288,10 @@ def declare(request: Request, form: Sent, caller: PageCurator) -> Response:
     if not attributes:
         raise InvalidInput("No column is used, so nothing could be asked.", fixes=("use a column",))
     declare_dataset(caller, source.declared(), Domain.of(attributes))
+    _introduce(caller, source.name)
     return redirect(
-        dataset_address(source.name),
-        flash=f"'{source.name}' is declared. Everything about a record is hidden, and the budget is 1.",
+        dataset_address(source.name, "/start"),
+        flash=f"'{source.name}' is declared. Nobody can ask about it before you publish a policy.",
     )
 
 
@@ -322,9 +315,25 @@ def _sent_dialect(form: FormData) -> DialectSaid | None:
 
 
 def _source_page(
-    request: Request, caller: Caller, source: SourceForm, problem: Problem | None = None
+    request: Request,
+    caller: Caller,
+    source: SourceForm,
+    problem: Problem | None = None,
+    *,
+    wrong: str = "",
 ) -> Response:
-    return render(request, "import_source.html", caller=caller, problem=problem, source=source)
+    """``wrong``: the field that a problem is about."""
+    return render(
+        request,
+        "import_source.html",
+        caller=caller,
+        problem=problem,
+        wrong=wrong,
+        source=source,
+        samples=_samples(caller),
+        most=caller.server.settings.longest_upload,
+        places=caller.server.settings.sources,
+    )
 
 
 def _columns_page(
@@ -344,15 +353,22 @@ def _columns_page(
         source=source,
         columns=columns,
         suggested=suggested,
+        confirmed=confirmed_count(columns),
+        sent=source.source.startswith(UPLOAD),
         warning=WARNING,
         kinds=KINDS,
         units=UNITS,
         missing=MISSING,
         some_missing=SOME_MISSING,
         outside=OUTSIDE,
+        read_as=_read_as(source.dialect),
         signs=_signs(source.dialect),
         encodings=list(dict.fromkeys([*_ENCODINGS, *([source.dialect.encoding] if source.dialect else [])])),
     )
+
+
+def _read_as(dialect: DialectSaid | None) -> str:
+    return "" if dialect is None else Dialect.from_plain(dialect.model_dump()).describe()
 
 
 def _signs(dialect: DialectSaid | None) -> list[tuple[str, str]]:

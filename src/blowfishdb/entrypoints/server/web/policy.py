@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Request, Response
 
+from blowfishdb.adapters.store.catalogue import WAITING
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.constraints import Constraints
 from blowfishdb.core.domain.attribute import Attribute
@@ -169,6 +170,7 @@ def show_policy(
         shapes=SHAPES,
         domain=facts.domain,
         policy_version=facts.policy_version,
+        standing=facts.standing,
         pair=pair,
         state=urlencode(state),
         was=typed.get("was"),
@@ -313,6 +315,9 @@ def publish(request: Request, dataset: str, form: Sent, caller: PageCurator) -> 
         raise InvalidInput("Tick every box below: publishing is a promise.", fixes=("tick the boxes",))
     caller.gateway.publish(dataset, policy, confirm=True, withdraw=ticked(form, "withdraw"))
     caller.gateway.save_draft(dataset, policy)
+    if facts.standing == WAITING:
+        opened = f"Published: '{dataset}' is open. Analysts can ask from now on, and so can you."
+        return redirect(dataset_address(dataset), flash=opened)
     sentence = f"Published as version {facts.policy_version + 1}. New answers follow it from now on."
     return redirect(dataset_address(dataset, "/guarantee"), flash=sentence)
 
@@ -340,6 +345,7 @@ def _confirmation(
         problem=problem,
         state=state,
         policy_version=facts.policy_version,
+        standing=facts.standing,
         sentences=sentences(policy),
         change=caller.gateway.propose(dataset, policy),
         guarantee=guarantee(policy, budget.total, rows_per_person=facts.rows_per_person),
