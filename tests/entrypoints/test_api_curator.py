@@ -57,6 +57,8 @@ def test_everyone_sees_the_datasets_and_nobody_but_curators_where_they_are(here:
             "snapshot": 1,
             "budget": "5",
             "left": "5",
+            "title": "salaries",
+            "standing": "open",
         }
         shown = client.get(SALARIES)
         assert codec.domain(ok(shown)["domain"]) == DOMAIN

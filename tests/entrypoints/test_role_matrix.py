@@ -126,6 +126,7 @@ BODIES: dict[str, Any] = {
     "/api/v1/users/{user}": {"role": "analyst"},
     "/api/v1/datasets": {"name": "other", "source": "nowhere.csv", "domain": {"a": {"kind": "boolean"}}},
     "/api/v1/datasets/proposal": {"source": "nowhere.csv"},
+    f"/api/v1{HERE}": {"title": "Salaries"},
     f"/api/v1{HERE}/schema": {"columns": {"age": {"kind": "integer", "lo": 18, "hi": 97}}},
     f"/api/v1{HERE}/policy": {"columns": {"salary": {"hide_within": 1000}}},
     f"/api/v1{HERE}/policy/publish": {"confirm": True},

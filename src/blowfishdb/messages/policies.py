@@ -21,7 +21,7 @@ _LONGEST: Final = {"title": 120, "description": 4_000, "owner": 255, "contact": 
 class Face(Message):
     """How a dataset introduces itself. ``listed``: its promise is on the front page, for everyone to read.
 
-    >>> Face(title="Salaries of 2026", contact="data@example.org").title
+    >>> people.introduce(title="Salaries of 2026", contact="data@example.org").face.title
     'Salaries of 2026'
     """
 

@@ -66,6 +66,11 @@ class Patience:
             )
         return seconds
 
+    @property
+    def hurried(self) -> bool:
+        """Whether half of the time is gone."""
+        return self._end - time.monotonic() < self._seconds / 2
+
     def check(self) -> None:
         """Go on only while there is time."""
         _ = self.left

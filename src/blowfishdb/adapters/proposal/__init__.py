@@ -166,6 +166,8 @@ def propose(
             _column(rows, column, measured.get(column.name), rare, seen.get(column.name, ()))
             for column in columns
         )
+        if rows.readable:
+            proposals = tuple(_shaped(rows, column) for column in proposals)
         return Proposal(proposals, rows.source.written, rows.source.view, declared)
 
 
@@ -206,9 +208,13 @@ def _column(
         made = _UNREADABLE
     except InvalidAttribute:
         made = _REFUSED
-    shape: tuple[int, ...] = ()
-    if made.attribute is not None and not made.looks_like_id:
-        shape = counted_shape(rows, column, made.attribute)
     return ProposedColumn(
-        column.name, column.type, made.attribute, made.note, made.looks_like_id, made.rare, samples, shape
+        column.name, column.type, made.attribute, made.note, made.looks_like_id, made.rare, samples
     )
+
+
+def _shaped(rows: Rows, column: ProposedColumn) -> ProposedColumn:
+    """With roughly how many rows are where, while there is plenty of time."""
+    if column.attribute is None or column.looks_like_id or rows.hurried:
+        return column
+    return replace(column, shape=counted_shape(rows, rows.columns[column.name], column.attribute))

@@ -66,6 +66,11 @@ class Rows:
         """Whether anything but the types can be read."""
         return self._fetch is not None
 
+    @property
+    def hurried(self) -> bool:
+        """Whether half of the time is gone, so that nothing is looked at that can be left out."""
+        return self._patience.hurried
+
     def select(
         self, *values: exp.Expr, distinct: bool = False, most: int | None = None
     ) -> list[tuple[Any, ...]]:

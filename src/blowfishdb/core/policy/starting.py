@@ -33,10 +33,6 @@ class StartingPoint:
 def starting_points(first: Policy, public: Collection[str] = ()) -> tuple[StartingPoint, ...]:
     """Strict, usual and open over the columns of ``first``, the policy that hides everything; fewer where two
     of them would hide the same. Columns that no policy may hide stay as they are.
-
-    >>> domain = bf.Domain(salary=bf.Integer(0, 199_999), region=bf.Category(["north", "south"]))
-    >>> [point.title for point in starting_points(bf.Policy.whole_record(domain))]
-    ['Strict', 'Usual', 'Open']
     """
     strict = StartingPoint(
         "strict",

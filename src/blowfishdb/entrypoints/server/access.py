@@ -244,6 +244,7 @@ def _not_signed_in() -> NotSignedIn:
 UPLOADS: Final = ("/import/file", "/api/v1/uploads")
 """Where files of rows are sent, which are longer than anything else."""
 CSRF_FIELD: Final = "csrf"
+_MOST_FIELDS: Final = 50_000  # a table of two thousand columns; how long a form may be is limited anyway
 _OUR_OWN: Final = frozenset({"same-origin", "none"})
 
 
@@ -301,7 +302,7 @@ async def _field(request: Request) -> str | None:
         ("application/x-www-form-urlencoded", "multipart/form-data")
     ):
         return None
-    value = (await request.form()).get(CSRF_FIELD, "")
+    value = (await request.form(max_fields=_MOST_FIELDS)).get(CSRF_FIELD, "")
     return _unmasked(value) if isinstance(value, str) else ""
 
 

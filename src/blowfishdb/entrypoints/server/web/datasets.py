@@ -156,6 +156,7 @@ def guarantee_page(request: Request, dataset: str, caller: PageVisitor) -> Respo
         "analyst/guarantee.html",
         caller=caller,
         dataset=dataset,
+        shown_as=facts.title,
         guarantee=promised,
         marked=_marked,
         sentences=sentences(facts.policy),

@@ -27,7 +27,7 @@ from blowfishdb.entrypoints.demo_data import SAMPLES, Sample
 from blowfishdb.entrypoints.server.access import Caller, PageCurator
 from blowfishdb.entrypoints.server.api.datasets import declare_dataset, propose_columns
 from blowfishdb.entrypoints.server.api.requests import Declared, DialectSaid, Located, Place, TableSaid
-from blowfishdb.entrypoints.server.problems import Problem, read
+from blowfishdb.entrypoints.server.problems import Problem
 from blowfishdb.entrypoints.server.routing import Router
 from blowfishdb.entrypoints.server.web.frame import (
     Sent,
