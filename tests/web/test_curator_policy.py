@@ -33,7 +33,7 @@ def _cost(page: Any) -> float:
 
 def test_the_papers_first_demonstration_click_by_click(page_for: PageFor, web: Site) -> None:
     page = page_for("curator")
-    page.goto(POLICY + STRICT)  # the default of a new dataset: differential privacy
+    page.goto(POLICY + STRICT + "&data=true")  # the default of a new dataset: differential privacy
     expect(page.locator("#banner")).to_contain_text("CURATOR VIEW – TRUE DATA", timeout=WAIT)
 
     # an attribute and a query type: the true answer as bars, and a noisy draw on the same axes beside it
@@ -88,7 +88,7 @@ def test_the_papers_first_demonstration_click_by_click(page_for: PageFor, web: S
 
     # publish it: the promise, the difference, a confirmation; then the guarantee says so to everybody
     page.get_by_role("link", name="Use this policy").click()
-    expect(page.get_by_label("Distance in salary")).to_have_value("10000")
+    expect(page.get_by_label("Distance in salary")).to_have_value("10,000")
     before = web.workspace.facts("salaries").policy_version
     page.get_by_role("link", name="Review and publish …").click()
     expect(page.locator("main")).to_contain_text("within 10,000 of each other", timeout=WAIT)
@@ -106,7 +106,7 @@ def test_the_papers_first_demonstration_click_by_click(page_for: PageFor, web: S
 
 def test_going_back_and_the_undo_link_both_undo(page_for: PageFor) -> None:
     page = page_for("curator")
-    page.goto(POLICY + STRICT)
+    page.goto(POLICY + STRICT + "&column=region")
     choice = page.get_by_label("Which values of region are hidden from each other")
     choice.select_option("nothing")
     _followed(page)

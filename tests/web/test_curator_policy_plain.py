@@ -31,6 +31,7 @@ def test_what_is_wrong_is_said_beside_the_sentence(page_for: PageFor) -> None:
     page = page_for("curator", java_script_enabled=False)
     page.goto(POLICY)
     page.get_by_label("Distance in salary").fill("far")
+    page.locator("details.about", has_text="region").locator("summary").click()
     page.get_by_label("Which values of region").select_option("groups")
     page.get_by_label("Groups of region").fill("north, south")
     page.get_by_role("button", name="Update").click()

@@ -1,7 +1,7 @@
 """The demonstration: two synthetic datasets, one user for each role, and a server for them on this machine.
 
-It begins where every dataset begins, with everything hidden and nothing asked, and goes on where it was left.
-Where nobody sits in front of it (a pipe, a build server), it checks itself and ends.
+It begins with nothing asked, one dataset under a policy and one that hides everything, and goes on where it
+was left. Where nobody sits in front of it (a pipe, a build server), it checks itself and ends.
 
 The demonstration's check of itself: a fresh one on the same rows, asked through a server as each user.
 
@@ -159,13 +159,20 @@ def prepare(folder: Path, out: Console) -> Path:
 
 
 def declare(file: Path, folder: Path) -> None:
-    """A workspace at ``place`` with both datasets, everything about them hidden, and a user for each role."""
+    """A workspace at ``place`` with both datasets and a user for each role.
+
+    Check-ins open with a published policy, so that the first quote shows what one is good for; of salaries
+    everything is hidden, so that the curator has something to decide.
+    """
     with Workspace(file, user=Role.CURATOR.value) as workspace:
         for sample in SAMPLES:
             if sample.name not in workspace:
-                workspace.add_dataset(
+                made = workspace.add_dataset(
                     sample.name, sample.file(folder), domain=sample.domain(), table=sample.name
                 )
+                made.introduce(title=sample.title, description=f"{sample.about}; about nobody.", listed=True)
+                if sample.hidden_within:
+                    made.publish(sample.policy())
         accounts = Accounts(workspace.store)
         for role, password in PASSWORDS.items():
             if accounts.find(role.value) is None:

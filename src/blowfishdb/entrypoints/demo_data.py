@@ -13,8 +13,8 @@ the harbour, towns along both, and each district busy at its own hours. One row 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, final
 
@@ -23,6 +23,8 @@ import numpy as np
 from blowfishdb.adapters.copies import make_private
 from blowfishdb.core.domain.attributes import Category, Integer
 from blowfishdb.core.domain.domain import Domain
+from blowfishdb.core.graphs import Threshold
+from blowfishdb.core.policy.policy import Policy
 
 PEOPLE = 500_000
 _SEED = 2021
@@ -166,6 +168,18 @@ class Sample:
     about: str
     write: Callable[[Path], None]
     domain: Callable[[], Domain]
+    title: str = ""
+    hidden_within: Mapping[str, int] = field(default_factory=dict)
+    """Distances within which values are hidden in the demonstration; where none is named, everything is."""
+
+    def policy(self) -> Policy:
+        """What is hidden in the demonstration."""
+        domain = self.domain()
+        graphs = {
+            name: Threshold(domain[name].value_count, domain[name].threshold(distance))
+            for name, distance in self.hidden_within.items()
+        }
+        return Policy.by_column(domain, graphs)
 
     def file(self, folder: Path) -> Path:
         """Where its rows are."""
@@ -181,6 +195,13 @@ class Sample:
 
 
 SAMPLES: Final = (
-    Sample("salaries", f"{PEOPLE:,} synthetic salaries", write_salaries, salary_domain),
-    Sample("checkins", f"{CHECKINS:,} synthetic check-ins on a map", write_checkins, checkin_domain),
+    Sample("salaries", f"{PEOPLE:,} synthetic salaries", write_salaries, salary_domain, "Salaries"),
+    Sample(
+        "checkins",
+        f"{CHECKINS:,} synthetic check-ins on a map",
+        write_checkins,
+        checkin_domain,
+        "Check-ins",
+        {"east": 5, "north": 5, "hour": 2},
+    ),
 )

@@ -35,6 +35,7 @@ from blowfishdb.entrypoints.server.web.frame import (
     text,
     ticked,
 )
+from blowfishdb.entrypoints.server.web.promise_table import promise_table
 from blowfishdb.show.charts import budget_chart
 from blowfishdb.show.tables import budget_table
 
@@ -243,6 +244,7 @@ def _page(
     shown = tried or budget.total
     granted = sum((grant.granted for grant in grants if grant.granted is not None), Epsilon(0))
     listed = {grant.user for grant in grants}
+    promised = guarantee(facts.policy, shown, rows_per_person=facts.rows_per_person)
     return render(
         request,
         "curator/budget.html",
@@ -268,5 +270,6 @@ def _page(
         sure_now=at_most(certainty_at(1, budget.total)),
         sure_then=at_most(certainty_at(1, shown)),
         kept=gateway.kept(dataset),
-        promise=guarantee(facts.policy, shown, rows_per_person=facts.rows_per_person),
+        promise=promised,
+        table=promise_table(facts.policy, promised),
     )

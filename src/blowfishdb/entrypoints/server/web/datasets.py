@@ -38,11 +38,13 @@ from blowfishdb.entrypoints.server.web.frame import (
     text,
     ticked,
 )
+from blowfishdb.entrypoints.server.web.promise_table import promise_table
 from blowfishdb.show.charts import protection_chart, protection_table
 
 router: Final = Router(include_in_schema=False)
 
 _LATEST: Final = 5
+_GUIDE, _OFF, _ONE_YEAR = "guide", "off", 365 * 24 * 3600
 _ORDER: Final = (WAITING, OPEN, CLOSED)
 
 
@@ -54,7 +56,9 @@ def datasets_page(request: Request, caller: PageReader) -> Response:
         for name in caller.gateway.datasets()
     ]
     shown = sorted(cards, key=lambda card: _ORDER.index(card[0].standing))
-    return render(request, "datasets.html", caller=caller, cards=shown)
+    guided = caller.server.settings.demo and request.cookies.get(_GUIDE) != _OFF
+    known = {sample.name for sample in SAMPLES} <= set(caller.gateway.datasets())
+    return render(request, "datasets.html", caller=caller, cards=shown, guided=guided and known)
 
 
 def last_activity(caller: Caller, dataset: str) -> str:
@@ -161,9 +165,14 @@ def guarantee_page(request: Request, dataset: str, caller: PageVisitor) -> Respo
         marked=_marked,
         sentences=sentences(facts.policy),
         version_of_policy=facts.policy_version,
+        promise=promise_table(facts.policy, promised),
+        description=facts.face.description,
+        owner=facts.face.owner,
+        contact=facts.face.contact,
         curves=[
-            _curve(facts.policy, number, column, promised.budget)
+            drawn
             for number, column in enumerate(facts.domain.names)
+            if (drawn := _curve(facts.policy, number, column, promised.budget)) is not None
         ],
     )
 
@@ -175,8 +184,11 @@ def _marked(clause: Clause) -> tuple[str, str, str]:
     )
 
 
-def _curve(policy: Policy, number: int, column: str, budget: Epsilon) -> Figure:
+def _curve(policy: Policy, number: int, column: str, budget: Epsilon) -> Figure | None:
+    """None where there is nothing to see: every two values are hidden alike, or none are."""
     steps = curve(policy, column, budget)
+    if len({step.certainty for step in steps}) < 2:
+        return None
     return figure(
         lambda width: protection_chart(steps, column, budget, width=width),
         protection_table(steps, column, budget),
@@ -198,8 +210,16 @@ def reset(request: Request, caller: PageReader) -> Response:
     role = caller.role
     with _resetting:
         start_over(request.app)
-    response = redirect("/datasets", flash="The demonstration starts over: plain privacy, nothing asked.")
+    response = redirect("/datasets", flash="The demonstration starts over: nothing was asked.")
     accounts.play_role(request, response, role)
+    return response
+
+
+@demonstration.post("/guide")
+def hide_guide(caller: PageReader) -> Response:
+    """Show the three steps no more in this browser."""
+    response = redirect("/datasets")
+    response.set_cookie(_GUIDE, _OFF, max_age=_ONE_YEAR, path="/", httponly=True, samesite="strict")
     return response
 
 

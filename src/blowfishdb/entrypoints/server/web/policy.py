@@ -48,6 +48,7 @@ from blowfishdb.entrypoints.server.web.policy_form import (
     changed,
     known_form,
 )
+from blowfishdb.entrypoints.server.web.promise_table import promise_table
 from blowfishdb.language.policy_file import read_policy
 from blowfishdb.show.charts import (
     box_labels,
@@ -155,7 +156,7 @@ def show_policy(
     suggestion = suggested_pair(facts.domain[template.column])
     probing = typed.get("probing") == template.column  # values of another column are none of this one
     pair = (typed.get("u", ""), typed.get("v", "")) if probing else suggestion
-    state = {**form.query(), **template.query(), "data": typed.get("data", "true")}
+    state = {**form.query(), **template.query(), "data": "true" if typed.get("data") == "true" else MADE_UP}
     state |= {"probing": template.column, "u": pair[0], "v": pair[1]} if pair != suggestion else {}
     total, meant = caller.gateway.budget(dataset).total, draft if policy is None else policy
     return render(
@@ -337,6 +338,7 @@ def _confirmation(
 ) -> Response:
     facts, budget = caller.gateway.facts(dataset), caller.gateway.budget(dataset)
     policy = _meant(caller, dataset, state)
+    promised = guarantee(policy, budget.total, rows_per_person=facts.rows_per_person)
     return render(
         request,
         "curator/publish.html",
@@ -348,7 +350,8 @@ def _confirmation(
         standing=facts.standing,
         sentences=sentences(policy),
         change=caller.gateway.propose(dataset, policy),
-        guarantee=guarantee(policy, budget.total, rows_per_person=facts.rows_per_person),
+        guarantee=promised,
+        promise=promise_table(policy, promised),
         budget=budget,
         past=caller.gateway.past(dataset, policy),
     )

@@ -10,8 +10,10 @@ What the world already knows, as the policy page shows it and as its form is rea
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, Final, final
 
 from starlette.datastructures import FormData
@@ -21,7 +23,7 @@ from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import BlowfishError, InvalidInput
 from blowfishdb.core.graphs import PolicyGraph
-from blowfishdb.core.policy.columns import Hides, current, values_graph
+from blowfishdb.core.policy.columns import Hides, current, grouped, values_graph
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.words import effect, known_things
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
@@ -62,7 +64,7 @@ class ColumnRuleForm:
         if text is None or len(text) > _LONGEST:
             return cls(column, KEPT, ordered, {}, f"{rule.entries or 0:,} entries")
         hides = rule.hides.name.lower()
-        return cls(column, hides, ordered, {hides: text})
+        return cls(column, hides, ordered, {hides: _set_apart(text)})
 
     @property
     def choices(self) -> list[tuple[str, str]]:
@@ -74,6 +76,20 @@ class ColumnRuleForm:
         if self.kept:
             offered.append((KEPT, f"as drafted ({self.kept})"))
         return [*offered, ("nothing", "never: hide nothing")]
+
+    @property
+    def in_short(self) -> str:
+        """What is hidden, as a few words beside the name of the column."""
+        typed = self.typed.get(self.hides, "")
+        lines = len([line for line in typed.splitlines() if line.strip()])
+        return {
+            "everything": "hidden entirely",
+            "nothing": "not hidden",
+            "within": f"hidden within {typed}",
+            "width": f"hidden in groups of {typed}",
+            "groups": f"hidden in {lines} group{'' if lines == 1 else 's'}",
+            "pairs": f"{lines} pair{'' if lines == 1 else 's'} hidden",
+        }.get(self.hides, f"as drafted ({self.kept})")
 
     def changed(self, fields: Mapping[str, str]) -> ColumnRuleForm:
         """The form after someone filled it in; a choice that was not offered hides everything."""
@@ -93,6 +109,11 @@ class ColumnRuleForm:
             return values_graph(draft, self.column)[0]
         rule = read_rule(self.column, Hides[self.hides.upper()], self.typed.get(self.hides, ""))
         return rule.graph(draft.domain[self.column])
+
+
+def _set_apart(text: str) -> str:
+    """A long number with its thousands set apart; anything else as it is."""
+    return grouped(Fraction(text)) if re.fullmatch(r"\d{5,}", text) else text
 
 
 @final
@@ -157,6 +178,8 @@ SHAPES: Final = (
     ("quantiles", "quartiles"),
     ("own", "my own …"),
 )
+_OF_AN_ORDER: Final = ("cumulative", "quantiles")
+"""What only a column whose values have an order can be asked; another one is asked for its bars."""
 _BINS: Final = 20
 _QUARTILES: Final = (0.25, 0.5, 0.75)
 _FIELDS: Final = ("column", "second", "ask", "bins", "own", "terms", "error", "confidence", "each", "epsilon")
@@ -190,7 +213,7 @@ class TemplateForm:
             given["column"] = usual
         if given.get("second") not in domain.names or given.get("second") == given["column"]:
             given.pop("second", None)
-        if "ask" not in given and not domain[given["column"]].ordered:
+        if given.get("ask", "cumulative") in _OF_AN_ORDER and not domain[given["column"]].ordered:
             given["ask"] = "histogram"
         return cls(**given)
 

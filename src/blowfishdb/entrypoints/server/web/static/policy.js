@@ -62,4 +62,12 @@ document.addEventListener("change", (event) => {
   if (chosen.name === "column") location.assign(address());
   else follow();
 });
+for (const about of document.querySelectorAll("details.about")) {
+  about.addEventListener("toggle", () => { // the question follows the column that is open
+    const column = form.elements.namedItem("column");
+    if (!about.open || !column || column.value === about.dataset.column || about.classList.contains("wrong")) return;
+    column.value = about.dataset.column;
+    location.assign(address());
+  });
+}
 addEventListener("popstate", () => { if (location.search !== shown) location.reload(); }); // a jump to #main is no step
