@@ -20,7 +20,7 @@ ROOM := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 6000000 { pr
 SCRATCH := scratch=$$(mktemp -d -p "$(or $(ROOM),/tmp)") && chmod 1777 "$$scratch" && \
   trap 'rm -rf "$$scratch"' EXIT && TMPDIR="$$scratch"
 
-.PHONY: demo test coverage audit browser mariadb clients lint format bench docs pictures screenshots clean
+.PHONY: demo test coverage audit browser mariadb clients lint format bench docs figures pictures screenshots clean
 
 demo: $(INSTALLED)  ## one private question, end to end
 	@$(BIN)/blowfishdb demo
@@ -83,6 +83,10 @@ bench: $(READY)  ## the benchmarks, each a table of ratios within one run
 docs: $(READY)  ## the documentation site, into build/site: no warning, and nothing from outside
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "build/site/index.html"
+
+figures: MINUTES = 60
+figures: $(READY)  ## every figure of the papers again, for MINUTES, and docs/reproduction.md
+	@$(BIN)/python -m benchmarks.reproduction --run --write --minutes $(MINUTES)
 
 pictures: $(READY) browser  ## the pictures that the documentation shows
 	@$(BIN)/python -m benchmarks.pictures

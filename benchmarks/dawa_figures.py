@@ -1,6 +1,6 @@
 """The figures of the DAWA paper ([D14] §5), drawn again with every algorithm as its proof has it.
 
-    python -m benchmarks.dawa_figures [--data ../shared/data] [--figure 3] [--quick] [--write]
+    python -m benchmarks.dawa_figures [--data ../shared/data] [--figure 3] [--side 64] [--quick] [--write]
 
 Figure 3 and Table 2: interval workloads. Figures 4–6: parts of DAWA. Figure 7: grids. Five workloads with
 three releases each, as there; records come and go. docs/benchmarks-dawa.md says what came out.
@@ -21,6 +21,7 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, default=Path(__file__).parent.parent.parent / "shared" / "data")
     parser.add_argument("--figure", choices=("3", "4", "7"), action="append", help="4 stands for 4–6")
+    parser.add_argument("--side", type=int, default=dawa_grids.SIDE, help="cells along a grid: 64, 128, 256")
     parser.add_argument("--quick", action="store_true", help="one workload, one release: rough, no errors")
     parser.add_argument("--write", action="store_true", help="write docs/figures/dawa_*.csv and .svg")
     chosen = parser.parse_args()
@@ -35,7 +36,7 @@ def main() -> None:
     if "4" in wanted:
         dawa_parts.figures(data, trials, save=chosen.write)
     if "7" in wanted:
-        dawa_grids.figures(chosen.data, trials, save=chosen.write)
+        dawa_grids.figures(chosen.data, trials, save=chosen.write, side=chosen.side)
 
 
 if __name__ == "__main__":
