@@ -97,6 +97,7 @@ def aggregates(rows: Dataset, name: str) -> Iterator[Callable[[], Asking]]:
         lambda: rows.by("day", bins=3).aggregate(("mean", name), "count"),
         lambda: rows.by(name).mean(name),
         lambda: rows.by().aggregate(("variance", name), ("sum", name), ("count", name)),
+        lambda: rows.by("word").aggregate(("mean", name), ("sum", "real"), ("count", "coarse")),
     )
 
 

@@ -58,6 +58,16 @@ def ask(typed: str) -> SqlQuestion:
         ("SELECT AVG(Salary) FROM salaries", "mean(salary)"),
         ("SELECT MEDIAN(salary) FROM salaries", "median(salary)"),
         ("SELECT MEDIAN(BIN(salary, 1000)) FROM salaries", "median(salary, width=1000)"),
+        (
+            "SELECT region, AVG(salary), SUM(rate), COUNT(*) FROM salaries GROUP BY region",
+            "mean(salary), sum(rate), count() by region",
+        ),
+        ("SELECT AVG(salary), AVG(rate) FROM salaries", "mean(salary), mean(rate)"),
+        (
+            "SELECT region, SUM(salary) / SUM(rate) AS each FROM salaries GROUP BY region ORDER BY each",
+            "sum(salary), sum(rate) by region show sum(salary) / sum(rate) as each "
+            "order by sum(salary) / sum(rate)",
+        ),
         ("SELECT QUANTILE(salary, 0.9) FROM salaries", "quantiles(salary, 0.9)"),
         ("SELECT region, MEDIAN(salary) FROM salaries GROUP BY region", "median(salary) by region"),
         (
@@ -327,12 +337,6 @@ REFUSED = [
         "subtotals",
         "histogram(region) limit 3",
     ),
-    (
-        "SELECT region, AVG(salary), SUM(rate), COUNT(*) FROM {d} GROUP BY region",
-        "of one column",
-        "mean(salary), count() by region",
-    ),
-    ("SELECT AVG(salary), AVG(rate) FROM {d}", "of one column", "mean(salary)"),
     ("SELECT region, COUNT(*) FROM {d} GROUP BY 1 HAVING 2 > 500", "HAVING", "above(region, 100)"),
     ("SELECT region, COUNT(*) FROM {d} GROUP BY 1 HAVING region = 'north'", "HAVING", "above(region, 100)"),
     (

@@ -18,6 +18,7 @@ from blowfishdb.core.laplace_sums import unit_quantile
 from blowfishdb.core.questions.aggregate_problem import AggregateProblem
 from blowfishdb.core.questions.aggregate_projection import project_aggregates
 from blowfishdb.core.questions.aggregates import AggregateQuestion, Measure
+from blowfishdb.core.questions.several_columns import ColumnsProblem
 from blowfishdb.mechanisms.sums import SumsPlan
 
 MEASURES = (
@@ -151,6 +152,96 @@ def test_a_mutant_that_forgets_rows_that_come_and_go_is_rejected() -> None:
     assert by_brute_force(problem, policy) == problem.change == 5
     reach_alone = 2 * 1  # what the distance would suggest
     assert by_brute_force(problem, policy) > reach_alone
+
+
+# --- several columns --------------------------------------------------------------------------------------
+
+COLUMNS = (
+    (Measure("mean", "v"), Measure("mean", "w")),
+    (Measure("sum", "v"), Measure("count"), Measure("mean", "w")),
+    (Measure("count", "v"), Measure("stddev", "w")),
+    (Measure("variance", "w"), Measure("sum", "v"), Measure("count")),
+)
+
+
+def of_two_columns(seed: int, count: int) -> Iterator[tuple[bf.Policy, np.random.Generator]]:
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        missing = [str(rng.choice(["clamp", "value", "public"])) for _ in range(2)]
+        low = int(rng.integers(-3, 3))
+        domain = bf.Domain(
+            g=bf.Integer(0, 1),
+            f=bf.Integer(0, 1),
+            v=bf.Integer(low, low + int(rng.integers(1, 4)), missing=missing[0]),
+            w=bf.Integer(0, int(rng.integers(1, 5)), missing=missing[1]),
+        )
+        columns = {name: graphs(rng, domain[name].value_count) for name in domain.names}
+        joint, presence = rng.random() < 0.5, rng.random() < 0.3
+        yield bf.Policy.by_column(domain, columns, joint=joint, hide_presence=presence), rng
+
+
+def sums_of_rows(problem: ColumnsProblem, domain: bf.Domain) -> np.ndarray:
+    """A column of all sums for every record, from what a database would add up of that one record."""
+    columns = []
+    for record in itertools.product(*(range(size) for size in domain.shape)):
+        cells = dict(zip(domain.names, record, strict=True))
+        place = tuple(int(axis.bins.assign(cells[axis.column])) for axis in problem.query.cells.axes)
+        table = np.zeros((problem.query.cells.count, problem.query.measures), dtype=np.int64)
+        powers = [cells[name] ** power for name, most in problem.query.summed for power in range(1, most + 1)]
+        table[int(np.ravel_multi_index(place, problem.query.cells.shape))] = [1, *powers]
+        columns.append(problem.measured(table).ravel())
+    return np.array(columns).T
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_several_columns_change_by_no_more_than_over_all_edges(seed: int) -> None:
+    exact = total = cheaper = 0
+    for policy, rng in of_two_columns(seed, 25):
+        where = (None, None, bf.col("f") == 1, bf.col("v") >= policy.domain["v"].lower(1))[
+            int(rng.integers(4))
+        ]
+        groups = ((), ("g",))[int(rng.integers(2))]
+        for measures in COLUMNS:
+            problem = asked(policy, measures, groups, where)
+            assert isinstance(problem, ColumnsProblem)
+            rows = sums_of_rows(problem, policy.domain)
+            if policy.graph.absent:
+                rows = np.column_stack([rows, np.zeros(len(rows), dtype=np.int64)])
+            here, there = policy.graph.edges().T
+            changes = np.abs(rows[:, here] - rows[:, there])
+            noisy = np.tile(problem.noisy, problem.groups)
+            assert not changes[~noisy].any()
+            found = int(changes[noisy].sum(axis=0).max(initial=0))
+            assert found <= problem.change
+            exact += found == problem.change * bool(problem.noisy.any())
+            cheaper += problem.change < sum(part.change * times for part, times in problem.parts)
+            total += 1
+    assert exact > 0.8 * total, (exact, total)
+    assert cheaper > 5  # one column at a time, in public groups
+
+
+def test_a_column_that_moves_alone_costs_nothing_more() -> None:
+    """In public groups: together as cheap as the dearer one; where both move at once, both."""
+    domain = bf.Domain(g=bf.Integer(0, 2), v=bf.Integer(0, 99), w=bf.Integer(0, 9))
+    hidden = {"g": bf.graphs.Explicit(3, ()), "v": bf.graphs.Threshold(100, 10)}
+    measures = (Measure("mean", "v"), Measure("mean", "w"))
+    apart, both = (
+        asked(bf.Policy.by_column(domain, hidden, joint=joint), measures, ("g",)) for joint in (False, True)
+    )
+    assert [times * part.change for part, times in apart.parts] == [80, 81]  # type: ignore[attr-defined]
+    assert (apart.change, both.change) == (81, 161)
+
+
+def test_a_mutant_that_counts_one_column_alone_is_rejected() -> None:
+    domain = bf.Domain(g=bf.Integer(0, 1), f=bf.Integer(0, 1), v=bf.Integer(0, 3), w=bf.Integer(0, 3))
+    problem = asked(
+        bf.Policy.differential_privacy(domain), (Measure("mean", "v"), Measure("mean", "w")), ("g",)
+    )
+    assert isinstance(problem, ColumnsProblem)
+    alone = max(part.change * times for part, times in problem.parts)
+    rows = sums_of_rows(problem, domain)
+    here, there = bf.graphs.Full(rows.shape[1]).edges().T
+    assert np.abs(rows[:, here] - rows[:, there]).sum(axis=0).max() == problem.change > alone
 
 
 # --- golden numbers (THEORY §12 A3) ------------------------------------------------------------------------
@@ -317,8 +408,10 @@ def test_what_cannot_be_asked_is_refused() -> None:
     policy = bf.Policy.by_column(domain, {})
     with pytest.raises(InvalidWorkload, match="numbers"):
         asked(policy, (Measure("mean", "g"),))
-    with pytest.raises(InvalidWorkload, match="one column"):
+    with pytest.raises(InvalidWorkload, match="other columns are not told"):
         asked(policy, (Measure("mean", "v"), Measure("mean", "w")))
+    with pytest.raises(InvalidWorkload, match="numbers"):
+        asked(policy, (Measure("mean", "w"), Measure("sum", "g")))
     with pytest.raises(InvalidWorkload, match="left out"):
         asked(policy, (Measure("mean", "v"), Measure("count")))
     known = bf.Constraints(marginals=[("g",)])

@@ -105,6 +105,9 @@ class Question:
             told = [(of, None if of == "count" else value) for of in TOLD[self.detail[0]]]
             size = None if self.terms.alpha is None else 2
             return dataset.by(*groups).aggregate(*told, group_size=size if told[0][0] == "mean" else None)
+        if self.kind == "two aggregates":
+            first, second, *groups = (column.name for column in asked)
+            return dataset.by(*groups).aggregate(("mean", first), ("sum", second))
         if self.kind in GROUPED:
             value, *groups = (column.name for column in asked)
             grouped = dataset.by(*groups)
@@ -164,6 +167,8 @@ class Question:
             return np.array([float(sum(values))])
         if self.kind in ("median", "median by"):
             return None
+        if self.kind == "two aggregates":
+            return self._two(columns, kept)
         if self.kind in ("rectangles", "ranges by", "marginals", "cumulative by"):
             return self._boxes(columns, kept)
         if self.kind == "aggregates":
@@ -185,6 +190,19 @@ class Question:
                 values[axis] = slice(0, self._bins(column) - column.has_missing_cell)
                 table = np.cumsum(table[tuple(values)], axis=axis)
         return table.ravel()
+
+    def _two(self, columns: tuple[Column, ...], kept: Sequence[Record]) -> np.ndarray:
+        """A mean of one column and a sum of another; rows without one of the values count for the other."""
+        first, second, *groups = self.places
+        truth = []
+        for group in itertools.product(*(range(self._bins(columns[each])) for each in groups)):
+            rows = [row for row in kept if tuple(row[each] for each in groups) == group]
+            one, other = (
+                [float(columns[at].value(row[at])) for row in rows if row[at] < columns[at].size]
+                for at in (first, second)
+            )
+            truth += [math.fsum(one) / len(one) if one else math.nan, math.fsum(other)]
+        return np.array(truth)
 
     def _boxes(self, columns: tuple[Column, ...], kept: Sequence[Record]) -> np.ndarray:
         """Rectangles, ranges and curves of groups, marginals: row by row, in the order of the domain."""
@@ -252,7 +270,7 @@ class Question:
 
 GROUPED = ("median by", "cumulative by", "ranges by")
 """Questions along one column, of the groups of another."""
-OF_SEVERAL = (*GROUPED, "rectangles", "marginals")
+OF_SEVERAL = (*GROUPED, "rectangles", "marginals", "two aggregates")
 """Questions that need two columns."""
 TOLD = (("mean",), ("sum",), ("mean", "count"), ("variance", "mean"), ("sum", "count"))
 """Which aggregates are asked for together."""
@@ -285,6 +303,9 @@ def questions(
     if others and "marginals" in only:
         kinds += ["marginals", *(["cumulative by", "ranges by"] if column.ordered else [])]
         kinds += ["median by"] if column.numeric else []
+        kinds += (
+            ["two aggregates"] * 2 if column.numeric and any(columns[at].numeric for at in others) else []
+        )
         kinds += ["rectangles"] if column.ordered and any(columns[at].ordered for at in others) else []
     kind = draw(st.sampled_from([kind for kind in kinds if kind in only] or kinds))
     width = draw(st.sampled_from((None, None, 2))) if column.ordered and kind != "pairs" else None
@@ -293,6 +314,10 @@ def questions(
         kind, places = "histogram", (0, 1)
     if kind in GROUPED:
         places = (place, draw(st.sampled_from(others)))
+    if kind == "two aggregates":
+        second = draw(st.sampled_from([other for other in others if columns[other].numeric]))
+        third = [other for other in others if other != second]
+        places = (place, second, *draw(st.sampled_from([(), *[(other,) for other in third]])))
     if kind == "rectangles":
         places = (place, draw(st.sampled_from([other for other in others if columns[other].ordered])))
     if kind == "marginals":

@@ -16,7 +16,7 @@ from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain.bins import single_cells
 from blowfishdb.core.domain.domain import Axis
 from blowfishdb.core.errors import QueryFailed
-from blowfishdb.core.questions.aggregate_problem import AggregateProblem, SumQuery
+from blowfishdb.core.questions.aggregate_problem import SumQuery, SumsProblem
 from blowfishdb.core.questions.projection import CellQuery
 from blowfishdb.core.refinement import refined
 from blowfishdb.core.secret import Secret
@@ -39,7 +39,7 @@ class MeasuredSums:
     Counts are of every value by itself, and after them what the database counted and added up in each box.
     """
 
-    problem: AggregateProblem
+    problem: SumsProblem
     noise: tuple[Fraction, ...]
     """The scale of the noise of every sum, zero for exact ones."""
     free: bool
@@ -60,16 +60,15 @@ class MeasuredSums:
         fine = values_alone(query)
         shape = tuple(axis.bins.count for axis in fine)
         cells = math.prod(shape)
-        table = counts[cells:].reshape(self.problem.part.size, -1).copy()
+        table = counts[cells:].reshape(query.cells.count, -1).copy()
         for cell in np.flatnonzero(counts[:cells]):
             at = np.unravel_index(cell, shape)
             first = [int(axis.bins.first(place)) for axis, place in zip(fine, at, strict=True)]
             boxes = zip(query.cells.axes, first, strict=True)
             box = np.ravel_multi_index([int(axis.bins.assign(one)) for axis, one in boxes], query.cells.shape)
-            value = next(
-                (one for axis, one in zip(fine, first, strict=True) if axis.column == query.column), 0
-            )
-            table[box] += counts[cell] * np.array([1, value, value**2])[: table.shape[1]]
+            values = {axis.column: one for axis, one in zip(fine, first, strict=True)}
+            powers = [values[name] ** power for name, most in query.summed for power in range(1, most + 1)]
+            table[box] += counts[cell] * np.array([1, *powers])
         return self.problem.measured(table).ravel()
 
     def decode(self, measured: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -78,10 +77,10 @@ class MeasuredSums:
 
 
 def values_alone(query: SumQuery) -> tuple[Axis, ...]:
-    """The boxes of aggregates, with every value of the aggregated column in one of its own."""
+    """The boxes of aggregates, with every value of the aggregated columns in one of its own."""
     return tuple(
         Axis(axis.column, axis.attribute, single_cells(axis.bins.size))
-        if axis.column == query.column
+        if axis.column in dict(query.summed)
         else axis
         for axis in query.cells.axes
     )

@@ -422,15 +422,19 @@ class _Select:
     def _aggregated(self, measures: tuple[Measure, ...], keys: list[ColumnForm]) -> QuestionForm:
         """``AVG(salary), COUNT(*) … GROUP BY region``; every group comes, in the declared order."""
         columns = list(dict.fromkeys(each.column for each in measures if each.column is not None))
-        if len(columns) > 1:
-            apart = (tuple(m for m in measures if m.column in (name, None)) for name in columns)
-            fixes = (self._statement(each, keys) for each in apart)
-            raise self.source.refuse("The aggregates of one question are of one column.", *fixes)
-        everyone, named = Measure("count"), Measure("count", columns[0])
-        if self.source.domain[columns[0]].may_drop and everyone in measures:
+        everyone, domain = Measure("count"), self.source.domain
+        leaving = next((name for name in columns if domain[name].may_drop), None)
+        if leaving is not None and len(columns) > 1:
+            apart = (tuple(each for each in measures if each.column == name) for name in columns)
+            raise self.source.refuse(
+                f"Rows without a value of {name_text(leaving)} are left out: other columns are not told too.",
+                *(self._statement(each, keys) for each in apart),
+            )
+        if leaving is not None and everyone in measures:
+            named = Measure("count", leaving)
             counted = dict.fromkeys(named if each == everyone else each for each in measures)
             raise self.source.refuse(
-                f"Rows without a value of {name_text(columns[0])} are left out: COUNT(*) is not told too.",
+                f"Rows without a value of {name_text(leaving)} are left out: COUNT(*) is not told too.",
                 self._statement(tuple(counted), keys),
             )
         return QuestionForm("aggregates", tuple(keys), self.source.where, measures=measures)

@@ -13,7 +13,7 @@ from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.budget import AnyEpsilon, Epsilon, positive
 from blowfishdb.core.errors import Infeasible, InvalidEpsilon
 from blowfishdb.core.noise import Noise
-from blowfishdb.core.questions.aggregate_problem import AggregateProblem
+from blowfishdb.core.questions.aggregate_problem import SumsProblem
 from blowfishdb.core.secret import Secret
 
 _LARGEST_SCALE: Final = 2**56
@@ -25,6 +25,7 @@ _NAMES: Final = {
     "centred": "Laplace on counts and centred sums",
     "corners": "Laplace on sums of degree two",
     "total": "Laplace on sums",
+    "several": "Laplace on sums of several columns",
 }
 
 
@@ -37,12 +38,12 @@ class SumsPlan:
     changes are exact and free.
     """
 
-    problem: AggregateProblem
+    problem: SumsProblem
 
     @property
     def name(self) -> str:
         """How it is answered, by name."""
-        return _NAMES[self.problem.rows.name]
+        return _NAMES[self.problem.name]
 
     @property
     def free(self) -> bool:
@@ -81,9 +82,10 @@ class SumsPlan:
             return "No pair of values that the policy hides changes any of the sums: all are exact and free."
         problem = self.problem
         told = f"One hidden move changes all sums by at most {problem.change:,} in total"
-        exact = "; how many rows a group has is public and exact." if not problem.rows.noisy[0] else "."
+        exact = "; how many rows a group has is public and exact." if problem.exact_sizes else "."
         why = {
             "ends": "Rows come and go, so each counts at both ends of the values, wherever it lies. ",
             "corners": "Rows come and go, so squares are taken from both ends. ",
+            "several": "The sums of all columns share one release, each in units of its own. ",
         }
-        return f"{why.get(problem.rows.name, '')}{told}{exact}"
+        return f"{why.get(problem.name, '')}{told}{exact}"

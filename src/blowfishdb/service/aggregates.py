@@ -19,7 +19,7 @@ from blowfishdb.core.domain.domain import loose_columns
 from blowfishdb.core.errors import Infeasible, InvalidInput, NoGuarantee
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.policy.policy import Policy
-from blowfishdb.core.questions.aggregate_problem import AggregateProblem
+from blowfishdb.core.questions.aggregate_problem import AggregateProblem, SumsProblem
 from blowfishdb.core.questions.aggregate_projection import project_aggregates
 from blowfishdb.core.questions.aggregates import AggregateQuestion, Measure
 from blowfishdb.core.questions.kinds import Reading
@@ -50,7 +50,7 @@ class AggregateTask(Task):
     """A question for aggregates: the sums behind them, their price and their promise."""
 
     request: Request
-    problem: AggregateProblem
+    problem: SumsProblem
     plan: SumsPlan
     epsilon: Epsilon
     """What is spent for each row; nothing where the policy hides nothing of what is measured."""
@@ -89,7 +89,7 @@ class AggregateTask(Task):
         return ByDistance(self.made_for, self.epsilon * rows_per_person)
 
     def prepare(self, backend: Backend) -> Statement:
-        nothing = np.zeros((self.problem.part.size, 1 + self.problem.query.degree), dtype=np.int64)
+        nothing = np.zeros((self.problem.query.cells.count, self.problem.query.measures), dtype=np.int64)
         self._answered(self.problem.measured(nothing).astype(np.float64))  # fails now if it ever does
         json.dumps(self.request.form.to_plain())
         prepared = backend.prepare_sums(self.problem.query)
@@ -115,7 +115,7 @@ def _often(promise: ErrorBound) -> Accuracy:
 
 def _answer(
     request: Request,
-    problem: AggregateProblem,
+    problem: SumsProblem,
     promise: ErrorBound,
     sums: FloatArray,
     reading: Reading,
@@ -143,7 +143,7 @@ def _answer(
     )
 
 
-def price_aggregates(problem: AggregateProblem, request: Request, standing: Standing) -> AggregateTask:
+def price_aggregates(problem: SumsProblem, request: Request, standing: Standing) -> AggregateTask:
     """The sums with as much noise as the accuracy that is asked for allows, or as the ε needs."""
     question, terms = problem.question, request.terms
     if terms.mechanism is not None:
@@ -196,14 +196,18 @@ def _needed(plan: SumsPlan, request: Request, accuracy: Accuracy) -> Epsilon:
 # --- what is out already ----------------------------------------------------------------------------------
 
 
-def telling(problem: AggregateProblem, policy: Policy) -> Iterator[AggregateProblem]:
+def telling(problem: SumsProblem, policy: Policy) -> Iterator[SumsProblem]:
     """The problem itself, then others whose sums tell the same aggregates, read as this one asks."""
+    if not isinstance(problem, AggregateProblem):
+        yield project_aggregates(problem.question, policy)
+        return
     seen = set()
     for more in _ALSO:
         question = _with(problem.question, more)
         if question is None:
             continue
         other = project_aggregates(question, policy)
+        assert isinstance(other, AggregateProblem)
         if (key := (other.rows, other.all_rows)) not in seen:
             seen.add(key)
             yield replace(other, question=problem.question)
@@ -222,7 +226,7 @@ def _with(question: AggregateQuestion, more: tuple[Measure | str, ...]) -> Aggre
     return question if measures == question.measures else replace(question, measures=measures)
 
 
-def read_again(answer: Answer, promise: ErrorBound, request: Request, problem: AggregateProblem) -> Answer:
+def read_again(answer: Answer, promise: ErrorBound, request: Request, problem: SumsProblem) -> Answer:
     """What a stored answer's sums tell of the aggregates that are asked for now, under their own name."""
     sums = answer.raw.reshape(problem.groups, -1)
     told = problem.read(sums, promise.margin, _often(promise))

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.policy.codec import digest, plain
-from blowfishdb.core.questions.aggregate_problem import AggregateProblem
+from blowfishdb.core.questions.aggregate_problem import SumsProblem
 from blowfishdb.core.questions.clusters import ClusterProblem, ClusterQuestion
 from blowfishdb.core.questions.projection import Projected
 from blowfishdb.core.questions.synthesis import SyntheticProblem
@@ -68,7 +68,7 @@ def _parts(request: Request, problem: Problem) -> dict[str, Any]:
     if isinstance(problem, ClusterProblem):
         assert isinstance(request.question, ClusterQuestion)
         return _cluster_parts(request.question, problem)
-    if isinstance(problem, AggregateProblem):
+    if isinstance(problem, SumsProblem):
         return _sum_parts(request, problem)
     if isinstance(problem, SyntheticProblem):
         return _synthetic_parts(problem)
@@ -100,17 +100,15 @@ def _synthetic_parts(problem: SyntheticProblem) -> dict[str, Any]:
     }
 
 
-def _sum_parts(request: Request, problem: AggregateProblem) -> dict[str, Any]:
+def _sum_parts(request: Request, problem: SumsProblem) -> dict[str, Any]:
     """What tells two releases of sums apart, whichever aggregates are read off them."""
-    rows, question = problem.rows, problem.question
+    question = problem.question
     promised = question.promised if request.terms.accuracy is not None else None
     return {
-        "kind": ["aggregates", rows.name, [list(each) for each in rows.polynomials], problem.all_rows],
+        **problem.identity(),
         "promised": promised and [promised.to_plain(), question.group_size],
         "axes": [[axis.column, plain(axis.bins)] for axis in question.groups],
         "cells": [[a.column, plain(a.attribute), plain(a.bins)] for a in problem.query.cells.axes],
-        "value": [problem.query.column, problem.lowest],
-        "selected": problem.part.tolist(),
     }
 
 

@@ -17,7 +17,7 @@ from blowfishdb.core.constraints.under_policy import given_answers
 from blowfishdb.core.domain.domain import Axis
 from blowfishdb.core.errors import InvalidInput, NoGuarantee, NotProven
 from blowfishdb.core.policy.policy import Policy
-from blowfishdb.core.questions.aggregate_problem import AggregateProblem
+from blowfishdb.core.questions.aggregate_problem import SumsProblem
 from blowfishdb.core.questions.aggregate_projection import project_aggregates
 from blowfishdb.core.questions.aggregates import AggregateQuestion
 from blowfishdb.core.questions.clusters import ClusterProblem, ClusterQuestion, project_clusters
@@ -62,7 +62,7 @@ class Planner:
         """Steps 2 and 3 for a question of any kind that is projected already."""
         if isinstance(problem, Projected):
             return self.price(problem, request, standing)
-        if isinstance(problem, AggregateProblem):
+        if isinstance(problem, SumsProblem):
             return price_aggregates(problem, request, standing)
         if isinstance(problem, SyntheticProblem):
             return price_synthesis(problem, request, standing)

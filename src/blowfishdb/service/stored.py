@@ -14,7 +14,7 @@ from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.adapters.store.values import StoredAnswer
 from blowfishdb.core.arrays import BoolArray
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.questions.aggregate_problem import AggregateProblem
+from blowfishdb.core.questions.aggregate_problem import SumsProblem
 from blowfishdb.core.questions.projection import Projected
 from blowfishdb.core.source_kind import SourceKind
 from blowfishdb.mechanisms.reuse.margins import Offer
@@ -67,7 +67,7 @@ class StoredAnswers:
 
     def same(self, request: Request, dataset: DatasetEntry, problem: Problem) -> StoredAnswer | None:
         """What the ledger has under a name of the question, or what answers it more accurately still."""
-        if isinstance(problem, AggregateProblem):
+        if isinstance(problem, SumsProblem):
             return next((one.stored for one, _ in self._telling(request, dataset, problem)), None)
         found = map(self.ledger.answer, identities(request, dataset, problem))
         same = next((stored for stored in found if stored is not None), None)
@@ -79,8 +79,8 @@ class StoredAnswers:
         return closest.stored if closest is not None and very_same else same
 
     def _telling(
-        self, request: Request, dataset: DatasetEntry, problem: AggregateProblem
-    ) -> Iterator[tuple[Closest, AggregateProblem]]:
+        self, request: Request, dataset: DatasetEntry, problem: SumsProblem
+    ) -> Iterator[tuple[Closest, SumsProblem]]:
         """Stored answers whose sums tell these aggregates, and how they are read."""
         policies = dict.fromkeys((dataset.policy, nearest(self.standing(dataset))[0]))
         for other in itertools.chain.from_iterable(telling(problem, policy) for policy in policies):
@@ -122,7 +122,7 @@ class StoredAnswers:
         together: Basket | None = None,
     ) -> Answer | None:
         """The answer to the very same question, which costs nothing."""
-        if isinstance(problem, AggregateProblem):
+        if isinstance(problem, SumsProblem):
             return self._read_again(request, dataset, problem)
         stored = self.same(request, dataset, problem)
         if stored is None:
@@ -132,9 +132,7 @@ class StoredAnswers:
             answer = named_anew(answer, request, problem)
         return replace(answer, receipt=replace(answer.receipt, cost=Epsilon(0)))
 
-    def _read_again(
-        self, request: Request, dataset: DatasetEntry, problem: AggregateProblem
-    ) -> Answer | None:
+    def _read_again(self, request: Request, dataset: DatasetEntry, problem: SumsProblem) -> Answer | None:
         """What the sums of a stored answer tell."""
         for closest, other in self._telling(request, dataset, problem):
             receipt = replace(closest.answer.receipt, cost=Epsilon(0))

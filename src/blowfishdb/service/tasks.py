@@ -24,7 +24,7 @@ from blowfishdb.core.constraints.under_policy import better_cells
 from blowfishdb.core.domain.domain import loose_columns
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.policy.policy import Policy
-from blowfishdb.core.questions.aggregate_problem import AggregateProblem
+from blowfishdb.core.questions.aggregate_problem import SumsProblem
 from blowfishdb.core.questions.clusters import ClusterProblem
 from blowfishdb.core.questions.kinds import Release
 from blowfishdb.core.questions.projection import Projected
@@ -38,7 +38,7 @@ from blowfishdb.messages.answers import Answer, Receipt
 from blowfishdb.messages.questions import Request
 from blowfishdb.service.reuse import stored_release
 
-Problem = Projected | ClusterProblem | AggregateProblem | SyntheticProblem
+Problem = Projected | ClusterProblem | SumsProblem | SyntheticProblem
 
 
 @final

@@ -134,9 +134,9 @@ def _kept(
 def sum_statement(
     query: SumQuery, source: Source, domain: Domain, types: Mapping[str, SqlColumn], engine: Engine
 ) -> Statement:
-    """The statement that counts the boxes of ``query`` and adds up the cells of its column in each."""
+    """The statement that counts the boxes of ``query`` and adds up the cells of its columns in each."""
     check_boxes(query.cells.count)
-    return _statement(query.cells, source, domain, types, engine, (query.column or "", query.degree))
+    return _statement(query.cells, source, domain, types, engine, query.summed)
 
 
 def _statement(
@@ -145,13 +145,16 @@ def _statement(
     domain: Domain,
     types: Mapping[str, SqlColumn],
     engine: Engine,
-    summed: tuple[str, int] = ("", 0),
+    summed: tuple[tuple[str, int], ...] = (),
 ) -> Statement:
     cells = Cells.of(mentioned(query, domain), types)
     groupings = group(query.axes, [cells.place(axis.column) for axis in query.axes])
     named = [alias(grouping.expression, f"c{i}") for i, grouping in enumerate(groupings)]
-    column, powers = summed
-    sums = [alias(_power_sum(cells.place(column), power), f"t{power}") for power in range(1, powers + 1)]
+    wanted = [(column, power) for column, powers in summed for power in range(1, powers + 1)]
+    sums = [
+        alias(_power_sum(cells.place(column), power), f"t{number}")
+        for number, (column, power) in enumerate(wanted, start=1)
+    ]
     select = exp.Select(expressions=[*named, alias(exp.Count(this=exp.Star()), "n"), *sums])
     select = joined(select.from_(cells.relation(), copy=False), groupings, "")
     select = select.where(*cells.kept(), copy=False)
@@ -160,7 +163,7 @@ def _statement(
     maps = (*cells.maps, *maps_of(groupings))
     done = finished(select, source.rows(types, engine), maps, engine)
     kept = maps if engine.registers_maps else ()
-    return Statement(done, tuple(groupings), kept, query.shape, engine, powers)
+    return Statement(done, tuple(groupings), kept, query.shape, engine, len(wanted))
 
 
 def _power_sum(place: exp.Column, power: int) -> SqlExpr:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, final
+from typing import Any, Final, final
 
 import numpy as np
 
@@ -28,6 +29,9 @@ from blowfishdb.core.questions.ratios import share_ends, spread_by_corners, spre
 from blowfishdb.core.questions.readings import significant
 from blowfishdb.core.questions.sum_rows import SumRows
 
+Told = tuple[FloatArray, FloatArray, FloatArray]
+"""The values of an aggregate in every group, and the ends of their intervals."""
+
 _BISECTIONS: Final = 200
 _SOME_CELLS: Final = 10
 
@@ -41,12 +45,121 @@ class SumQuery:
     column: str | None
     degree: int
     """The highest power of k, the cell of the column, that is added up."""
+    more: tuple[tuple[str, int], ...] = ()
+    """Other columns whose cells are added up too, each with its highest power."""
+
+    @property
+    def summed(self) -> tuple[tuple[str, int], ...]:
+        """Every column whose cells are added up, and the highest power of each."""
+        return (*(((self.column, self.degree),) if self.column is not None else ()), *self.more)
+
+    @property
+    def measures(self) -> int:
+        """How many numbers come back of every box: how many rows, and the sums of every column."""
+        return 1 + sum(degree for _, degree in self.summed)
+
+
+class SumsProblem(ABC):
+    """The sums to measure, what hides them, and the way to the database and back."""
+
+    question: AggregateQuestion
+    query: SumQuery
+    graph: PolicyGraph
+    """The policy over the boxes."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Which sums are measured."""
+
+    @property
+    @abstractmethod
+    def change(self) -> int:
+        """By how much one hidden move changes all noisy sums."""
+
+    @property
+    @abstractmethod
+    def noisy(self) -> BoolArray:
+        """Which of the sums of a group carry noise."""
+
+    @property
+    @abstractmethod
+    def exact_sizes(self) -> bool:
+        """Whether how many rows a group has is public."""
+
+    @property
+    @abstractmethod
+    def notes(self) -> tuple[str, ...]:
+        """As what values count, and what becomes of those that are not declared."""
+
+    @abstractmethod
+    def identity(self) -> dict[str, Any]:
+        """What tells two releases of sums apart, as plain data."""
+
+    @abstractmethod
+    def measured(self, table: IntArray) -> IntArray:
+        """A row of whole-number sums for every group, from what the database added up in each box."""
+
+    @abstractmethod
+    def told(self, raw: FloatArray, scale: float, beta: float) -> dict[Measure, Told]:
+        """Every aggregate of all groups with its interval, each of which misses with probability ``beta``."""
+
+    @abstractmethod
+    def exactly(self, measure: Measure) -> bool:
+        """Whether an aggregate carries no noise."""
+
+    @abstractmethod
+    def scale_for(self, accuracy: Accuracy) -> float:
+        """The largest scale of the noise at which ``accuracy`` holds."""
+
+    @abstractmethod
+    def size_for(self, alpha: float) -> int:
+        """How many rows a group has at least for which some noise is small enough."""
+
+    @abstractmethod
+    def expected(self, scale: float, rows: int, accuracy: Accuracy) -> float | None:
+        """About how far off the mean of a group of so many rows is going to be; None where that is
+        nothing new."""
+
+    @property
+    @final
+    def groups(self) -> int:
+        """How many groups are told apart."""
+        return math.prod(axis.bins.count for axis in self.question.groups)
+
+    @property
+    @final
+    def free(self) -> bool:
+        """Whether no hidden move changes any of the sums."""
+        return not self.noisy.any()
+
+    @final
+    def read(self, raw: FloatArray, scale: float, accuracy: Accuracy) -> Reading:
+        """The aggregates of every group, and their noise intervals, which hold as often as ``accuracy`` says.
+
+        ``raw`` are the sums with noise of ``scale``, a row for each group. What the sums say nothing about is
+        not a number, and its interval is all that is possible.
+        """
+        measures = self.question.measures
+        exactly = [self.exactly(each) for each in measures]
+        told = self.told(raw, scale, self.each(accuracy) / max(1, len(measures) - sum(exactly)))
+        columns = zip(*(told[each] for each in measures), strict=True)
+        values, low, high = (np.column_stack(each).ravel() for each in columns)
+        exact = np.tile(exactly, self.groups)
+        return Reading(self.question.labels, values, low, high, exact & ~np.isnan(values))
+
+    @final
+    def each(self, accuracy: Accuracy) -> float:
+        """How often one group may fail; those of different groups have noise of their own."""
+        if not accuracy.simultaneous:
+            return accuracy.beta
+        return -math.expm1(math.log1p(-accuracy.beta) / self.groups)
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class AggregateProblem:
-    """The sums to measure, what hides them, and the way to the database and back."""
+class AggregateProblem(SumsProblem):
+    """The sums of one column."""
 
     question: AggregateQuestion
     query: SumQuery
@@ -61,10 +174,21 @@ class AggregateProblem:
     all_rows: str = ""
     """How all rows of a group are told where some have no value: "exact", "noisy", or not at all."""
 
-    @cached_property
-    def groups(self) -> int:
-        """How many groups are told apart."""
-        return math.prod(axis.bins.count for axis in self.question.groups)
+    @property
+    def name(self) -> str:
+        return self.rows.name
+
+    @property
+    def exact_sizes(self) -> bool:
+        return not self.rows.noisy[0]
+
+    def identity(self) -> dict[str, Any]:
+        rows = self.rows
+        return {
+            "kind": ["aggregates", rows.name, [list(each) for each in rows.polynomials], self.all_rows],
+            "value": [self.query.column, self.lowest],
+            "selected": self.part.tolist(),
+        }
 
     @property
     def change(self) -> int:
@@ -78,13 +202,7 @@ class AggregateProblem:
         return np.array([*self.rows.noisy, *extra]) & (self.change > 0)
 
     @property
-    def free(self) -> bool:
-        """Whether no hidden move changes any of the sums."""
-        return not self.noisy.any()
-
-    @property
     def notes(self) -> tuple[str, ...]:
-        """As what values count, and what becomes of those that are not declared."""
         value, notes = self.question.value, self.query.cells.notes
         off = inside_a_cell(value) if value is not None and self.query.column is not None else 0
         if value is None or not off:
@@ -112,26 +230,10 @@ class AggregateProblem:
 
     # --- reading --------------------------------------------------------------------------------------------
 
-    def read(self, raw: FloatArray, scale: float, accuracy: Accuracy) -> Reading:
-        """The aggregates of every group, and their noise intervals, which hold as often as ``accuracy`` says.
+    def told(self, raw: FloatArray, scale: float, beta: float) -> dict[Measure, Told]:
+        return {each: self._told(each, raw, scale, beta) for each in self.question.measures}
 
-        ``raw`` are the sums with noise of ``scale``, a row for each group. What the sums say nothing about is
-        not a number, and its interval is all that is possible.
-        """
-        several = [each for each in self.question.measures if not self._exactly(each)]
-        beta = self._each(accuracy) / max(1, len(several))
-        told = [self._told(each, raw, scale, beta) for each in self.question.measures]
-        values, low, high = (np.column_stack(columns).ravel() for columns in zip(*told, strict=True))
-        exact = np.tile([self._exactly(each) for each in self.question.measures], self.groups)
-        return Reading(self.question.labels, values, low, high, exact & ~np.isnan(values))
-
-    def _each(self, accuracy: Accuracy) -> float:
-        """How often one group may fail; those of different groups have noise of their own."""
-        if not accuracy.simultaneous:
-            return accuracy.beta
-        return -math.expm1(math.log1p(-accuracy.beta) / self.groups)
-
-    def _exactly(self, measure: Measure) -> bool:
+    def exactly(self, measure: Measure) -> bool:
         if measure.of == "count":
             if measure.column is None and self.all_rows:
                 return self.free or self.all_rows == "exact"
@@ -260,7 +362,7 @@ class AggregateProblem:
         measure = self.question.promised
         if measure is None:
             raise several_promised(self.question)
-        beta = self._each(accuracy)
+        beta = self.each(accuracy)
         if measure.of != "mean":
             return self._scale_of_sums(measure, accuracy.alpha, beta)
         rows = self.question.group_size
@@ -304,7 +406,7 @@ class AggregateProblem:
         if not self.width or not any(each.of == "mean" for each in self.question.measures):
             return None
         _, step = self._line
-        beta = self._each(accuracy) / sum(not self._exactly(each) for each in self.question.measures)
+        beta = self.each(accuracy) / sum(not self.exactly(each) for each in self.question.measures)
         count, above = np.array(self.rows.count), np.array(self.rows.above)
         weights = (above - 0.5 * self.width * count)[self.noisy[: count.size]]
         off = step * half_width(weights, scale, beta) / rows + self._off

@@ -19,11 +19,12 @@ from blowfishdb.core.errors import NotProven, TooLarge
 from blowfishdb.core.graphs import Apex, Cone, PolicyGraph
 from blowfishdb.core.policy.columns import values_graph
 from blowfishdb.core.policy.policy import Policy
-from blowfishdb.core.questions.aggregate_problem import AggregateProblem, SumQuery
+from blowfishdb.core.questions.aggregate_problem import AggregateProblem, SumQuery, SumsProblem
 from blowfishdb.core.questions.aggregates import (
     AggregateQuestion,
 )
 from blowfishdb.core.questions.kinds import inside_a_cell, units_of
+from blowfishdb.core.questions.several_columns import ColumnsProblem
 from blowfishdb.core.questions.sum_rows import sum_rows
 from blowfishdb.core.sensitivity import scaled_sensitivity
 from blowfishdb.core.workloads import ValueSum
@@ -33,7 +34,7 @@ _MOST_SQUARED: Final = 2**18
 _MOST_MOVES: Final = 2 * 10**7
 
 
-def project_aggregates(question: AggregateQuestion, policy: Policy) -> AggregateProblem:
+def project_aggregates(question: AggregateQuestion, policy: Policy) -> SumsProblem:
     """The small problem: boxes of groups and condition, and the facts about hidden moves between them."""
     if policy.constraints is not None:
         raise NotProven(
@@ -56,17 +57,25 @@ def project_aggregates(question: AggregateQuestion, policy: Policy) -> Aggregate
         group = np.ravel_multi_index(
             tuple(axis.bins.assign(members[axis.column]) for axis in question.groups), shape
         )
-    value, groups = question.value, math.prod(shape)
-    valued = inside
-    if value is not None:
-        valued = inside & (members[value.column] < value.attribute.value_count)
-    part, all_rows = np.where(valued, group, -1), ""
-    if question.counts_rows and value is not None and value.attribute.has_missing_cell:
-        together = _crossing(np.where(inside, group, -1), graph)
-        part = np.where(inside & ~valued, groups + group, part)
-        all_rows = "noisy" if together else "exact"
-    hidden = _crossing(part if all_rows == "noisy" else np.where(valued, group, -1), graph)
-    return _problem(question, policy, cells, graph, part, all_rows, hidden, boxes)
+
+    def one_column(asked: AggregateQuestion) -> tuple[AggregateProblem, IntArray]:
+        value, groups = asked.value, math.prod(shape)
+        valued = inside
+        if value is not None:
+            valued = inside & (members[value.column] < value.attribute.value_count)
+        part, all_rows = np.where(valued, group, -1), ""
+        if asked.counts_rows and value is not None and value.attribute.has_missing_cell:
+            together = _crossing(np.where(inside, group, -1), graph)
+            part = np.where(inside & ~valued, groups + group, part)
+            all_rows = "noisy" if together else "exact"
+        labels = part if all_rows == "noisy" else np.where(valued, group, -1)
+        hidden = _crossing(labels, graph)
+        return _problem(asked, policy, cells, graph, part, all_rows, hidden, boxes), labels
+
+    if not question.others:
+        return one_column(question)[0]
+    parts, labels = zip(*(one_column(question.about(axis.column)) for axis in question.values), strict=True)
+    return ColumnsProblem.of(question, parts, labels, graph, policy)
 
 
 def _problem(
@@ -108,8 +117,7 @@ def _problem(
 def _axes(question: AggregateQuestion, domain: Domain) -> tuple[Axis, ...]:
     """Every column of the question, cut wherever groups, the condition or missing values tell rows apart."""
     cut: dict[str, Bins] = {}
-    value = () if question.value is None else (question.value,)
-    named = [(axis.column, axis.bins) for axis in (*question.groups, *value)]
+    named = [(axis.column, axis.bins) for axis in (*question.groups, *question.values)]
     for name, bins in (*named, *question.where.cuts(domain).items()):
         cut[name] = common_bins(cut.get(name), bins, domain[name].size)
     if not cut:  # all rows: counted along a column that drops none, where there is one

@@ -27,6 +27,7 @@ SPREADS: Final = ("variance", "stddev")
 _WORDS: Final = {"stddev": "standard deviation"}
 _MOST_CELLS: Final = 2**31
 _MOST_GROUPS: Final = 100_000
+_MOST_COLUMNS: Final = 8
 
 
 @final
@@ -69,15 +70,17 @@ class Measure:
 @final
 @dataclass(frozen=True, eq=False)
 class AggregateQuestion:
-    """Aggregates of at most one column, of the rows of each group."""
+    """Aggregates of some columns, of the rows of each group."""
 
     measures: tuple[Measure, ...]
     groups: tuple[Axis, ...]
     value: Axis | None
-    """The column that is aggregated; None where rows are only counted."""
+    """The column that is aggregated, the first of several; None where rows are only counted."""
     where: Predicate = field(default_factory=Everything)
     group_size: int | None = None
     """How many rows a group has at least for which an error is promised."""
+    others: tuple[Axis, ...] = ()
+    """More columns that are aggregated beside the first."""
 
     @classmethod
     def of(
@@ -92,10 +95,10 @@ class AggregateQuestion:
         names = list(dict.fromkeys(each.column for each in measures if each.column is not None))
         if not measures or len(set(measures)) < len(measures):
             raise InvalidWorkload("One or more different aggregates are asked for.")
-        if len(names) > 1:
-            raise InvalidWorkload(
-                f"The aggregates of one question are of one column, not of {' and '.join(names)}.",
-                fixes=("ask for each column by itself",),
+        if len(names) > _MOST_COLUMNS:
+            raise TooLarge(
+                f"The aggregates of one question are of at most {_MOST_COLUMNS} columns.",
+                fixes=("ask for some of them at a time",),
             )
         columns = [axis.column for axis in groups]
         if len(set(columns)) < len(columns):
@@ -104,13 +107,31 @@ class AggregateQuestion:
             raise TooLarge(f"At most {_MOST_GROUPS:,} groups are told apart.", fixes=("wider bins",))
         if group_size is not None and whole(group_size, "The size of a group", InvalidWorkload) < 1:
             raise InvalidWorkload("A group has at least one row.", fixes=("group_size=1000",))
-        value = _value_axis(names[0], domain, measures) if names else None
-        question = cls(measures, groups, value, where, group_size)
+        values = [_value_axis(n, domain, [each for each in measures if each.column == n]) for n in names]
+        question = cls(measures, groups, values[0] if values else None, where, group_size, tuple(values[1:]))
         question._check_rows()
         return question
 
+    @property
+    def values(self) -> tuple[Axis, ...]:
+        """Every column that is aggregated."""
+        return () if self.value is None else (self.value, *self.others)
+
+    def about(self, column: str) -> AggregateQuestion:
+        """What is asked about one of the columns; rows are counted with the first."""
+        first = self.value is not None and column == self.value.column
+        kept = tuple(m for m in self.measures if m.column == column or (first and m.column is None))
+        value = next(axis for axis in self.values if axis.column == column)
+        return AggregateQuestion(kept, self.groups, value, self.where, self.group_size)
+
     def _check_rows(self) -> None:
-        """All rows cannot be counted beside a column that leaves some out."""
+        """Neither all rows nor other columns are told beside a column that leaves rows out."""
+        leaving = next((axis.column for axis in self.values if axis.attribute.may_drop), None)
+        if leaving is not None and self.others:
+            raise InvalidWorkload(
+                f"Rows without a value of '{leaving}' are left out, so other columns are not told with it.",
+                fixes=("ask for each column by itself",),
+            )
         if self.value is not None and self.counts_rows and self.value.attribute.may_drop:
             name = self.value.column
             raise InvalidWorkload(

@@ -38,6 +38,8 @@ class SumRows:
     above: tuple[float, ...] | None = None
     weight: int = 1
     """By what a row that is only counted is multiplied, so that it changes no more than the others do."""
+    inside: int = 0
+    """By how much a move inside of a group changes all sums."""
 
     def sum_weights(self, first: float, step: float) -> FloatArray:
         """The sum of the values as a combination of these, where the lowest is ``first`` and a cell
@@ -50,6 +52,11 @@ class SumRows:
     def degree(self) -> int:
         """The highest power of v that is added up."""
         return max((power for each in self.polynomials for power in (1, 2) if each[power]), default=0)
+
+    def appearing(self, width: int) -> int:
+        """By how much a row that comes or goes changes the noisy sums, wherever its value lies."""
+        added = np.abs(self.columns(np.array([0, width])))[np.array(self.noisy)]  # convex: most at an end
+        return int(added.sum(axis=0).max(initial=0))
 
     def columns(self, places: IntArray) -> IntArray:
         """What one row with value v adds to each of the sums, for every v of ``places``."""
@@ -79,20 +86,24 @@ def sum_rows(
     if asked & set(SPREADS):
         return _squared_rows(width, crossing, reach)
     if not crossing:
-        return SumRows("sums", ((1, 0, 0), (0, 1, 0)), (False, True), reach, (1.0, 0.0), (0.0, 1.0))
+        return SumRows(
+            "sums", ((1, 0, 0), (0, 1, 0)), (False, True), reach, (1.0, 0.0), (0.0, 1.0), inside=reach
+        )
     if crossing == 1 and 2 * reach**2 > width**2:
         rows = ((width, 0, 0), (-width, 2, 0))
-        best = SumRows("centred", rows, (True, True), 2 * width, (1 / width, 0.0), (0.5, 0.5), 2 * width)
+        count, above = (1 / width, 0.0), (0.5, 0.5)
+        best = SumRows("centred", rows, (True, True), 2 * width, count, above, 2 * width, 2 * reach)
     else:
         change, ends = max(2 * reach, crossing * width), ((width, -1, 0), (0, 1, 0))
-        best = SumRows("ends", ends, (True, True), change, (1 / width,) * 2, (0.0, 1.0), width)
+        count, above = (1 / width,) * 2, (0.0, 1.0)
+        best = SumRows("ends", ends, (True, True), change, count, above, width, 2 * reach)
     if asked != {"sum"} or not alone:
         return best
     unit = Fraction(math.gcd(first.numerator * step.denominator, step.numerator * first.denominator))
     unit /= first.denominator * step.denominator
     low, stride = int(first / unit), int(step / unit)
     change = max(crossing * max(abs(low), abs(low + stride * width)), reach * stride)
-    total = SumRows("total", ((low, stride, 0),), (True,), change, None)
+    total = SumRows("total", ((low, stride, 0),), (True,), change, None, inside=reach * stride)
     weights = best.sum_weights(float(first), float(step))
     return (
         total if change * float(unit) < best.change * float(np.hypot.reduce(weights)) * (1 - 1e-9) else best
@@ -105,8 +116,11 @@ def _squared_rows(width: int, crossing: int, reach: int) -> SumRows:
     if not crossing:
         rows = ((1, 0, 0), (0, 0, 1), (squared, -2 * width, 1))
         above = (width / 2, 0.5 / width, -0.5 / width)
-        return SumRows("squares", rows, (False, True, True), 2 * width * reach, (1.0, 0.0, 0.0), above)
+        count, inside = (1.0, 0.0, 0.0), 2 * width * reach
+        return SumRows("squares", rows, (False, True, True), inside, count, above, inside=inside)
     corners = ((squared, -2 * width, 1), (0, 2 * width, -2), (0, 0, 1))
-    change = max(crossing * squared, 4 * width * reach - 2 * reach**2)
+    inside = 4 * width * reach - 2 * reach**2
     count, above = (1 / squared,) * 3, (0.0, 0.5 / width, 1 / width)
-    return SumRows("corners", corners, (True,) * 3, change, count, above, squared)
+    return SumRows(
+        "corners", corners, (True,) * 3, max(crossing * squared, inside), count, above, squared, inside
+    )
