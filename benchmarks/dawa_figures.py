@@ -21,7 +21,12 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, default=Path(__file__).parent.parent.parent / "shared" / "data")
     parser.add_argument("--figure", choices=("3", "4", "7"), action="append", help="4 stands for 4–6")
-    parser.add_argument("--side", type=int, default=dawa_grids.SIDE, help="cells along a grid: 64, 128, 256")
+    parser.add_argument(
+        "--side",
+        type=int,
+        default=dawa_grids.SIDE,
+        help="cells along a grid: 64, 128, 256; finer ones get two releases",
+    )
     parser.add_argument("--quick", action="store_true", help="one workload, one release: rough, no errors")
     parser.add_argument("--write", action="store_true", help="write docs/figures/dawa_*.csv and .svg")
     chosen = parser.parse_args()
@@ -29,6 +34,7 @@ def main() -> None:
         print(f"{chosen.data / 'dpbench'} is not there: these figures need the data sets of the paper.")
         return
     trials = Trials(1, 1) if chosen.quick else Trials()
+    fewer = Trials(1, 2) if chosen.side > dawa_grids.SIDE and not chosen.quick else trials
     wanted = chosen.figure or ["3", "4", "7"]
     data = line_data(chosen.data)
     if "3" in wanted:
@@ -36,7 +42,7 @@ def main() -> None:
     if "4" in wanted:
         dawa_parts.figures(data, trials, save=chosen.write)
     if "7" in wanted:
-        dawa_grids.figures(chosen.data, trials, save=chosen.write, side=chosen.side)
+        dawa_grids.figures(chosen.data, fewer, save=chosen.write, side=chosen.side)
 
 
 if __name__ == "__main__":
