@@ -102,6 +102,7 @@ class QuotedTable(Message):
 class SynthesisQuote(Message):
     """What a synthetic table would cost, what would be measured for it, and how closely. Free.
 
+    >>> rows = people.count().spend(1).ask()  # public and free; a quote needs it
     >>> quote = people.synthesize(epsilon="0.5", columns=["age", "salary"]).quote()
     >>> quote.epsilon, [table.column for table in quote.tables]
     (Epsilon('0.5'), ['age', 'salary'])

@@ -366,6 +366,7 @@ class Dataset:
         ``target`` is a column whose relations to the others matter most. With ``from_answers`` nothing is
         measured: it is made from what is out already, and free.
 
+        >>> rows = people.count().spend(1).ask()  # public and free; a quote needs it
         >>> print(people.synthesize(epsilon="0.2", columns=["age", "salary"]).quote().words[0])
         Costs ε = 0.2, once; drawing further rows is free.
         """

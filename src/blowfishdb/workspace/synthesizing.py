@@ -29,6 +29,7 @@ AnyColumn = str | ColumnForm | tuple[str, Mapping[str, Any]]
 class Synthesizing:
     """A question for a synthetic table, and how many rows of it are wanted.
 
+    >>> rows = people.count().spend(1).ask()  # public and free; a quote needs it
     >>> wanted = people.synthesize(epsilon="0.5", columns=["age", "region"])
     >>> wanted.quote().epsilon
     Epsilon('0.5')

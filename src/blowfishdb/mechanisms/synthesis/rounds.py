@@ -156,7 +156,7 @@ class _Measuring:
             gain = off - float(table.scale) * table.values.size / 2
             if self.plan.target in table.columns:
                 gain *= 2
-            gains[at] = gain
+            gains[at] = gain / math.sqrt(table.values.size)  # large tables leave less room for others
         return gains
 
     def _add(self, gains: Mapping[int, float], most: int, *, forest: bool) -> bool:
