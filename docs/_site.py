@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import ConfigurationError
 from mkdocs.structure.files import File, Files
 
 import blowfishdb as bf
@@ -45,15 +46,22 @@ def _opened(entries: list[Any], named: set[str]) -> Iterator[Any]:
             if isinstance(inside, list):
                 yield {title: list(_opened(inside, named))}
             else:
-                named.add(inside)
+                _note(inside, named)
                 yield entry
         elif entry.endswith("/"):
             pages = sorted(str(path.relative_to(DOCS)) for path in (DOCS / entry).glob("*.md"))
-            named.update(pages)
+            for page in pages:
+                _note(page, named)
             yield from pages
         else:
-            named.add(entry)
+            _note(entry, named)
             yield entry
+
+
+def _note(page: str, named: set[str]) -> None:
+    if page in named:
+        raise ConfigurationError(f"{page} stands twice in the navigation of mkdocs.yml.")
+    named.add(page)
 
 
 # --- links and lists --------------------------------------------------------------------------------
@@ -190,19 +198,18 @@ def errors_page() -> str:
         "Every message says what happened, why, and what to try, and never contains a value from the data.",
         "Unless it says otherwise, nothing was charged.",
         "",
-        "| error | what it means | HTTP | exit code |",
-        "|---|---|---|---|",
+        "| error | is a kind of | what it means | HTTP | exit code |",
+        "|---|---|---|---|---|",
     ]
 
-    def walk(kind: type[errors.BlowfishError], depth: int) -> None:
+    def walk(kind: type[errors.BlowfishError], above: str) -> None:
         sample = kind.__new__(kind)
         words = " ".join((kind.__doc__ or "").strip().split("\n\n")[0].split())
-        lines.append(
-            f"| {'· ' * depth}`{kind.__name__}` | {words} | {status_of(sample)} | {exit_code(sample)} |"
-        )
+        codes = f"{status_of(sample)} | {exit_code(sample)}"
+        lines.append(f"| `{kind.__name__}` | {above} | {words} | {codes} |")
         for below in sorted(kind.__subclasses__(), key=lambda each: each.__name__):
             if below.__module__ == errors.__name__:
-                walk(below, depth + 1)
+                walk(below, kind.__name__)
 
-    walk(errors.BlowfishError, 0)
+    walk(errors.BlowfishError, "Exception")
     return "\n".join(lines)

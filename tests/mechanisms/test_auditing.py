@@ -54,8 +54,12 @@ def test_a_mechanism_with_too_little_noise_is_found_from_outside():
     assert wrong.loss > 1 and "at least" in wrong.fault
 
 
-def test_a_forgotten_edge_is_found_and_nothing_is_found_where_all_is_well():
+def test_a_forgotten_edge_is_found():
     assert audit_certificates("forgetful", Forgetful()).fault
+
+
+@pytest.mark.thorough
+def test_nothing_is_found_where_all_is_well():
     fine = audit_certificates("ordered", bf.mechanisms.Ordered())
     assert (fine.loss, fine.fault) == (1.0, "") and fine.problems >= 3
 
