@@ -311,6 +311,16 @@ def test_what_is_said_of_all_tables_is_said_once(ws: Workspace) -> None:
     )
 
 
+def test_made_up_rows_are_those_of_one_table(ws: Workspace) -> None:
+    with pytest.raises(InvalidInput, match="has several tables"):
+        ws["shop"].made_up(50)
+    orders = ws["shop"].table("orders")
+    made, real = (
+        each["orders.amount"].histogram().accurate_to(5).quote() for each in (orders.made_up(50), orders)
+    )
+    assert (made.dataset, made.epsilon) == (real.dataset, real.epsilon)
+
+
 def test_known_counts_are_refused(ws: Workspace) -> None:
     from blowfishdb.core.constraints import Count
 

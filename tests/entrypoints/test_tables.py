@@ -13,9 +13,11 @@ import pytest
 
 import blowfishdb as bf
 from blowfishdb.core.errors import InvalidInput
+from blowfishdb.core.policy import codec
 from blowfishdb.workspace.remote import Remote
 from tests.entrypoints.commands import Shell
 from tests.entrypoints.server import Running, ok, running
+from tests.pgwire.door import door_of
 
 PLAIN: dict[str, Any] = {
     "people": {"kind": "people", "key": "id"},
@@ -77,9 +79,16 @@ def test_over_the_api_and_by_the_client(server: Running) -> None:
     assert shown["keys"] == [["orders.person", "people.id"], ["people.region", "regions.code"]]
     ok(curator.put("/api/v1/datasets/shop/budget", json={"total": "20"}))
     assert ok(analyst.get("/api/v1/datasets/shop.orders"))["rows_per_person"] == 3
-    sql = "SELECT regions.name, AVG(orders.amount) FROM orders GROUP BY regions.name WITH EPSILON 1"
-    asked = ok(analyst.post("/api/v1/datasets/shop/answers", json={"sql": sql}))
+    text = "SELECT regions.name, AVG(orders.amount) FROM orders GROUP BY regions.name WITH EPSILON 1"
+    asked = ok(analyst.post("/api/v1/datasets/shop/answers", json={"sql": text}))
     assert asked["receipt"]["dataset"] == "shop.orders" and asked["receipt"]["epsilon"] == "0.999999999"
+    total = ok(
+        analyst.post(
+            "/api/v1/datasets/shop/quotes", json={"sql": "SELECT COUNT(*) FROM orders WITH EPSILON 1"}
+        )
+    )
+    taken = ok(analyst.post("/api/v1/datasets/shop/answers", json={"quote_id": total["quote_id"]}))
+    assert total["dataset"] == taken["receipt"]["dataset"] == "shop.orders"
     short = {"question": "histogram(people.age, width=10)", "epsilon": "1"}
     assert ok(analyst.post("/api/v1/datasets/shop.orders/quotes", json=short))["dataset"] == "shop.orders"
     assert ok(analyst.post("/api/v1/datasets/shop/quotes", json=short))["dataset"] == "shop.people"
@@ -125,7 +134,22 @@ def test_the_form_of_the_import_page(server: Running) -> None:
     assert [table.name for table in server.workspace["typed"].tables] == ["people", "orders"]
     shown = browser.get("/datasets/typed")
     assert shown.status_code == 200 and "typed.orders" in shown.text
-    assert browser.get("/datasets/typed.orders/ask").status_code == 200
+    for name in ("typed", "typed.orders", "typed.people"):
+        for part in ("", "/ask", "/policy", "/budget", "/audit", "/rows", "/access"):
+            assert browser.get(f"/datasets/{name}{part}").status_code < 500, f"{name}{part}"
+        assert browser.get(f"/datasets/{name}/ask").status_code == 200
+    server.workspace.set_budget("typed", bf.Epsilon(9))
+    for typed_sql in (
+        "SELECT COUNT(*) FROM orders WHERE amount > 50",
+        "SELECT SUM(amount) FROM typed.orders",
+    ):
+        asked = {"mode": "sql", "sql": f"{typed_sql} WITH EPSILON 1"}
+        answers = browser.get("/datasets/typed/ask", params=asked).text
+        fields = dict(re.findall(r'name="(quote_id|key|csrf)" value="([^"]*)"', answers))
+        assert "key" in fields, re.findall(r'class="alert.*?</div>', answers, flags=re.DOTALL)
+        done = browser.post("/datasets/typed/ask", data=fields, follow_redirects=False)
+        assert done.status_code == 303, re.findall(r'class="alert.*?</div>', done.text, flags=re.DOTALL)
+        assert server.workspace.answers("typed")[-1].receipt.dataset == "typed.orders"
 
 
 def test_at_the_command_line(tmp_path: Path) -> None:
@@ -188,3 +212,33 @@ def test_columns_are_those_of_tables_and_no_keys() -> None:
     with pytest.raises(InvalidInput, match="looked up in 'regions'"):
         tables.check(bf.Domain.of({"people.region": age, "regions.name": age}))
     assert bf.Tables.from_plain(tables.to_plain()) == tables
+
+
+def test_for_clients_of_postgresql(server: Running) -> None:
+    source, domain = server.folder / "shop.duckdb", codec.domain(COLUMNS)
+    tables = bf.Tables.from_plain(PLAIN)
+    server.workspace.add_dataset("wired", source, domain=domain, tables=tables, same_rows=True)
+    asked = (
+        "SELECT r.name, COUNT(*) FROM wired.orders o LEFT JOIN wired.people p ON o.person = p.id "
+        "LEFT JOIN wired.regions r ON p.region = r.code GROUP BY r.name WITH ERROR 100 WITH MAX_COST 0.5"
+    )
+    with door_of(server) as there, there.connect() as connection:
+        listed = connection.execute("SELECT table_name FROM information_schema.tables").fetchall()
+        assert {("wired.people",), ("wired.orders",)} <= set(listed) and ("wired",) not in listed
+        assert [row[0] for row in connection.execute(asked).fetchall()] == ["north", "south", None]
+    assert server.workspace.answers("wired")[-1].receipt.dataset == "wired.orders"
+
+
+def test_synthetic_rows_of_one_table(server: Running) -> None:
+    source, domain = server.folder / "shop.duckdb", codec.domain(COLUMNS)
+    tables = bf.Tables.from_plain(PLAIN)
+    workspace = server.workspace
+    orders = workspace.add_dataset("made", source, domain=domain, tables=tables, same_rows=True).table(
+        "orders"
+    )
+    assert orders.count().spend(1).ask().values.tolist() == [1230]
+    columns = ["regions.name", "people.age"]
+    assert orders.synthesize(epsilon="0.3", columns=columns).quote().epsilon == bf.Epsilon("0.3")
+    orders.synthesize(epsilon="0.3", columns=columns).ask()
+    assert workspace.budget("made").spent == bf.Epsilon("0.3")
+    assert workspace.verify() == []

@@ -329,7 +329,7 @@ class Prices(ABC):
             policy=dataset.policy.describe(),
             policy_version=dataset.policy_version,
             plain_epsilon=None,
-            remaining=self.ledger.left(dataset.name, request.user),
+            remaining=self.ledger.left(dataset.books, request.user),
             owned=True,
             notes=problem.notes,
         )

@@ -288,14 +288,14 @@ class Dataset:
 
     def sql(self, text: str) -> Asking:
         """The question that a SELECT asks; ``WITH ERROR 50 CONFIDENCE 0.95`` states its accuracy."""
-        counted = self._counted_by(text)
+        counted = self.counted_by(text)
         parsed = counted.select(text)
         if parsed.explain:
             raise InvalidInput("EXPLAIN is not a question.", fixes=("dataset.explain(question)",))
         terms = Terms(parsed.accuracy, parsed.epsilon)
         return replace(counted.question(parsed.form), terms=terms)
 
-    def _counted_by(self, text: str) -> Dataset:
+    def counted_by(self, text: str) -> Dataset:
         """The table whose rows a statement counts; this dataset itself where it has a single one."""
         tables = self.tables
         if not tables:
@@ -313,7 +313,7 @@ class Dataset:
 
         facts = self.gateway.facts(self.name)
         if facts.tables:
-            return self._counted_by(text).select(text)
+            return self.counted_by(text).select(text)
 
         def parsed(statement: str) -> SqlQuestion:
             return parse_select(statement, facts.domain, dataset=self.name, keys=facts.keys)

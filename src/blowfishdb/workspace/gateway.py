@@ -53,6 +53,14 @@ class Gateway(ABC):
     def datasets(self) -> list[str]:
         """The names of all datasets."""
 
+    def counted(self) -> list[str]:
+        """The names under which rows can be counted: datasets, and every table of those that have several."""
+        found = []
+        for name in self.datasets():
+            tables = self.facts(name).tables
+            found += [f"{name}.{table.name}" for table in tables] if tables else [name]
+        return found
+
     @abstractmethod
     def facts(self, name: str) -> DatasetInfo:
         """The columns and the policy of a dataset."""

@@ -30,6 +30,11 @@ def declared(facts: DatasetInfo, rows: int, seed: int) -> dict[str, Any]:
     """A dataset like the one with these facts, as ``add_dataset`` takes it."""
     if not 1 <= whole(rows, "The number of rows", InvalidInput) <= MOST_ROWS:
         raise InvalidInput(f"Between 1 and {MOST_ROWS:,} rows can be made up, not {rows:,}.")
+    if facts.tables:
+        raise InvalidInput(
+            f"'{facts.name}' has several tables: rows are made up of one of them.",
+            fixes=tuple(f"'{facts.name}.{table.name}'" for table in facts.tables),
+        )
     people = facts.rows_per_person
     return {
         "name": facts.name,

@@ -85,7 +85,7 @@ class Asker:
 
     def dataset(self, typed: str) -> Dataset:
         """The dataset that a name means: as written, or in other letter case."""
-        known = self.caller.gateway.datasets()
+        known = self.caller.gateway.counted()
         same = [typed] if typed in known else [name for name in known if name.casefold() == typed.casefold()]
         if len(same) != 1:
             fixes = ("\\d, which lists them",)

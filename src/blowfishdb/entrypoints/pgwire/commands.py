@@ -207,7 +207,7 @@ class Commands:
         names = ("dataset", "total", "spent", "left_for_you")
         gateway = self.asker.caller.gateway
         rows = []
-        for name in gateway.datasets():
+        for name in gateway.counted():
             budget = gateway.budget(name)
             rows.append((name, str(budget.total), str(budget.spent), str(gateway.left(name))))
         return Table(tuple(Column(name, types.TEXT) for name in names), rows, "SHOW")
@@ -229,7 +229,7 @@ class Commands:
         return Table((Column("dataset", types.TEXT), Column("guarantee", types.TEXT)), rows, "SHOW")
 
     def _datasets(self, named: str | None) -> list[str]:
-        return self.asker.caller.gateway.datasets() if named is None else [self.asker.dataset(named).name]
+        return self.asker.caller.gateway.counted() if named is None else [self.asker.dataset(named).name]
 
 
 _EXAMPLE: Final = "Try: SET blowfishdb.error = '50';"

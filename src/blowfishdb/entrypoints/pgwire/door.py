@@ -147,7 +147,7 @@ class Door(Catalogues):
     def current(self) -> tuple[Catalogue, Kept]:
         """The catalogue over the datasets of this moment."""
         workspace = self.server.workspace
-        infos = [workspace.facts(name) for name in workspace.datasets()]
+        infos = [workspace.facts(name) for name in workspace.counted()]
         state = tuple((info.name, info.domain, info.policy_version) for info in infos)
         with self._lock:
             held = self._catalogue

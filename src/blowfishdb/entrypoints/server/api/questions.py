@@ -108,6 +108,7 @@ class QuestionBody(Body):
 
     def _form(self, dataset: Dataset, *, explaining: bool) -> tuple[Asking, Terms]:
         if self.sql is not None:
+            dataset = dataset.counted_by(self.sql)
             parsed = dataset.select(self.sql)
             if parsed.explain and not explaining:
                 raise InvalidInput(
@@ -223,7 +224,8 @@ def quote(
     ``alternatives`` nor ``fits`` are looked for. A quote is given up when its connection is closed.
     """
     asking = body.asking(caller.gateway[dataset])
-    return JSONResponse(offer(caller, asking, body, more=more, cancel=given_up(request.scope)).to_plain())
+    offered = offer(caller, dataset, asking, body, more=more, cancel=given_up(request.scope))
+    return JSONResponse(offered.to_plain())
 
 
 @router.post("/datasets/{dataset}/explain", summary="How a question would be answered")
@@ -301,17 +303,18 @@ class OfferedQuote:
 
 def offer(
     caller: Caller,
+    dataset: str,
     asking: Asking,
     body: QuestionBody,
     *,
     more: bool = True,
     cancel: Cancellation | None = None,
 ) -> OfferedQuote:
-    """The price of a question; ``body`` is what it was asked by, and is asked again when it is taken up."""
+    """The price of a question; ``body`` is what ``dataset`` was asked, and is again when it is taken up."""
     quote = asking.quote(more=more, cancel=cancel)
     id_, expires = caller.server.quotes.sign(
         user=caller.name,
-        dataset=asking.dataset,
+        dataset=dataset,
         asked=body.model_dump(mode="json", include=set(QuestionBody.model_fields), exclude_defaults=True),
         policy_version=quote.policy_version,
         nano_epsilon=quote.most.nano,
@@ -345,7 +348,7 @@ def answer_once(dataset: str, body: AskBody, caller: Caller, request: Request, k
             promised = Epsilon.from_nano(quote.nano_epsilon)
             limit = promised if limit is None else min(limit, promised)
             if source.gateway.facts(dataset).policy_version != quote.policy_version:
-                return Reply.of(_policy_changed(offer(caller, asked.asking(source), asked)))
+                return Reply.of(_policy_changed(offer(caller, dataset, asked.asking(source), asked)))
         return reply(asked.asking(source).ask(max_cost=limit, cancel=cancel, key=sent))
 
     sent = {"dataset": dataset, **body.model_dump(mode="json")}

@@ -42,6 +42,7 @@ from blowfishdb.entrypoints.server.web.frame import (
     text,
 )
 from blowfishdb.language.condition import example_condition
+from blowfishdb.messages.policies import DatasetInfo
 from blowfishdb.messages.quotes import Quote
 from blowfishdb.show.tables import dividend
 
@@ -146,11 +147,17 @@ def _page(
         per_example=example_per(facts.domain, draft.column),
         where_example=example_condition(facts.domain, draft.second),
         ranges_example=example_ranges(facts.domain, draft.column),
-        sql_example=example_sql(facts.domain, dataset),
+        sql_example=_example(caller, facts),
         held=_held(caller, dataset),
         problem=problem,
         **priced,
     )
+
+
+def _example(caller: Caller, facts: DatasetInfo) -> str:
+    """A statement that is answered; of several tables, about the first."""
+    counted = caller.gateway.facts(f"{facts.name}.{facts.tables[0].name}") if facts.tables else facts
+    return example_sql(counted.domain, counted.name)
 
 
 def _priced(request: Request, draft: Draft, domain: Domain, caller: Caller, dataset: str) -> dict[str, Any]:
@@ -161,7 +168,7 @@ def _priced(request: Request, draft: Draft, domain: Domain, caller: Caller, data
         body, explaining = draft.asked(domain, dataset, source.select)
         asking = body.asking(source)
         more = request.headers.get("Part") != "price"
-        offered = questions.offer(caller, asking, body, more=more, cancel=given_up(request.scope))
+        offered = questions.offer(caller, dataset, asking, body, more=more, cancel=given_up(request.scope))
         priced["quote"] = _Price.of(offered, draft, caller.gateway.budget(dataset).total)
         priced["explanation"] = source.explain(asking) if explaining else None
     except BlowfishError as error:
