@@ -12,7 +12,7 @@ from blowfishdb.core.domain.attributes import Boolean, Category, Integer, Real
 from blowfishdb.core.domain.dates import Date
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import BlowfishError, InvalidInput
-from blowfishdb.core.policy.columns import Hides, current
+from blowfishdb.core.policy.columns import Hides, current, ungrouped, with_point
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.language.columns import FIELDS, read_column, read_rule, written_column, written_rule
 from tests.core import oracle
@@ -87,3 +87,28 @@ def test_a_rule_that_needs_words_has_some() -> None:
 def test_a_comma_that_is_not_between_thousands_is_no_number(kind: str, typed: str) -> None:
     with pytest.raises(InvalidInput, match="number"):
         read_column({"kind": kind, "limits": f"0:{typed}", "step": "1"})
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("$ 10,000", "10000"),
+        ("10 000", "10000"),
+        ("10'000 €", "10000"),
+        ("1.234,50", "1234.50"),
+        ("£1.5", "1.5"),
+        ("1,5", "1,5"),
+        ("north", "north"),
+    ],
+)
+def test_numbers_are_read_as_people_write_them(typed: str, meant: str) -> None:
+    assert ungrouped(typed) == meant
+
+
+def test_a_form_reads_a_decimal_comma() -> None:
+    assert [with_point(typed) for typed in ("1,5", "20,00", "1,500", "north")] == [
+        "1.5",
+        "20.00",
+        "1,500",
+        "north",
+    ]

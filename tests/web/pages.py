@@ -116,6 +116,12 @@ _MEANS = "shape=mean&per=region%2C+age%28bins%3D3%29&least=100&error=5%2C000"
 _ADAPTIVE = "column=age&shape=histogram&size=16&by=epsilon&epsilon=0.3&mechanism=adaptive"
 
 PAGES: tuple[Page, ...] = (
+    Page("door", None, "/"),
+    Page("help", None, "/help"),
+    Page("help-document", None, "/help/curator"),
+    Page("start", "curator", "/datasets/salaries/start"),
+    Page("about", "curator", "/datasets/salaries/about"),
+    Page("columns-asked", "curator", "/datasets/salaries/columns"),
     Page("signin", None, "/signin"),
     Page("signin-wrong", None, "/signin", _wrong_password),
     Page("datasets-curator", "curator", "/datasets"),

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 
 
 _GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
+_SPACED = re.compile(r"[+-]?\d{1,3}([ \u00a0\u202f'’]\d{3})+(\.\d+)?")
+_POINTED = re.compile(r"[+-]?\d{1,3}(\.\d{3})+,\d+")
+_WITH_COMMA = re.compile(r"[+-]?\d+,\d{1,2}")
+_CURRENCIES = str.maketrans("", "", "$€£¥")
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?) *(second|minute|hour|day|week)s?")
 _TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -99,8 +103,21 @@ def typed_distance(attribute: Attribute, distance: object) -> object:
 
 
 def ungrouped(typed: str) -> str:
-    """A number without the commas between its thousands; ``1,5`` has none of those, and is no number."""
-    return typed.replace(",", "") if _GROUPED.fullmatch(typed) else typed
+    """A number without its currency, and without what stands between its thousands: ``$ 10,000``, ``10 000``,
+    ``10'000``, ``1.234,50``. ``1,5`` has none of those, and is no number."""
+    bare = typed.translate(_CURRENCIES).strip()
+    if _GROUPED.fullmatch(bare):
+        return bare.replace(",", "")
+    if _SPACED.fullmatch(bare):
+        return re.sub(r"[ \u00a0\u202f'’]", "", bare)
+    if _POINTED.fullmatch(bare):
+        return bare.replace(".", "").replace(",", ".")
+    return typed if bare == typed.strip() else bare
+
+
+def with_point(typed: str) -> str:
+    """A number with a decimal comma, as people type into a form, with a point: ``1,5`` and ``20,00``."""
+    return typed.replace(",", ".") if _WITH_COMMA.fullmatch(typed.strip()) else typed
 
 
 # --- and back -----------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from blowfishdb.core.domain.attributes import Integer, Real
 from blowfishdb.core.domain.dates import Unit
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidInput
-from blowfishdb.core.policy.columns import grouped
+from blowfishdb.core.policy.columns import grouped, with_point
 from blowfishdb.entrypoints.server.problems import read
 from blowfishdb.entrypoints.server.web.frame import text, ticked
 from blowfishdb.language.columns import FIELDS, read_column, written_column
@@ -153,6 +153,8 @@ def _attribute(column: ColumnTexts) -> Attribute:
     if "lo" in wanted and not (column["lo"] and column["hi"]):
         raise InvalidInput(f"'{name}' has no limits: type the lowest and the highest value.")
     texts = {field: column[field] or None for field in ("kind", *wanted, "missing", "outside")}
+    if kind in ("integer", "real"):
+        texts |= {field: with_point(column[field]) for field in ("lo", "hi", "step") if column[field]}
     if "values" in wanted:
         listed = column["values"].splitlines()
         if column["rare"] and column["outside"] == "clamp":  # what is folded counts as the last value

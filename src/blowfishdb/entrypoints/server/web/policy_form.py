@@ -23,7 +23,7 @@ from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import BlowfishError, InvalidInput
 from blowfishdb.core.graphs import PolicyGraph
-from blowfishdb.core.policy.columns import Hides, current, grouped, values_graph
+from blowfishdb.core.policy.columns import Hides, current, grouped, ungrouped, values_graph, with_point
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.words import effect, known_things
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
@@ -107,7 +107,9 @@ class ColumnRuleForm:
         """The graph that was meant."""
         if self.hides == KEPT:
             return values_graph(draft, self.column)[0]
-        rule = read_rule(self.column, Hides[self.hides.upper()], self.typed.get(self.hides, ""))
+        typed = self.typed.get(self.hides, "")
+        meant = with_point(typed) if self.hides in ("within", "width") else typed
+        rule = read_rule(self.column, Hides[self.hides.upper()], meant)
         return rule.graph(draft.domain[self.column])
 
 
@@ -258,7 +260,7 @@ class TemplateForm:
 
 def _number(typed: str, what: str, example: str) -> float:
     try:
-        return float(typed.replace(",", ""))
+        return float(ungrouped(with_point(typed)))
     except ValueError:
         raise InvalidInput(f"{what} is a number.", fixes=(example,)) from None
 
