@@ -10,7 +10,6 @@ What the world already knows, as the policy page shows it and as its form is rea
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -80,7 +79,7 @@ class ColumnRuleForm:
     @property
     def in_short(self) -> str:
         """What is hidden, as a few words beside the name of the column."""
-        typed = self.typed.get(self.hides, "")
+        typed = _set_apart(self.typed.get(self.hides, ""), 4)
         lines = len([line for line in typed.splitlines() if line.strip()])
         return {
             "everything": "hidden entirely",
@@ -113,9 +112,9 @@ class ColumnRuleForm:
         return rule.graph(draft.domain[self.column])
 
 
-def _set_apart(text: str) -> str:
-    """A long number with its thousands set apart; anything else as it is."""
-    return grouped(Fraction(text)) if re.fullmatch(r"\d{5,}", text) else text
+def _set_apart(text: str, digits: int = 5) -> str:
+    """A number of so many digits or more with its thousands set apart; anything else as it is."""
+    return grouped(Fraction(text)) if text.isascii() and text.isdecimal() and len(text) >= digits else text
 
 
 @final
