@@ -18,7 +18,7 @@ from blowfishdb.service.planning import Planner
 _MOST: Final = 10
 _CURVE: Final = 20
 _BARS: Final = 10
-_FINE: Final = 100
+_FINE: Final = 40
 _LONG: Final = 200  # values in a list, beyond which nobody looks at each
 
 
