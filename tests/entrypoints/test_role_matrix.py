@@ -67,6 +67,7 @@ ALLOWED: dict[tuple[str, str], frozenset[str]] = {
     ("GET", "/api/v1/synthetic/{number:int}/report"): SIGNED_IN,
     ("GET", "/api/v1/synthetic/{number:int}/marks"): SIGNED_IN,
     ("GET", "/api/v1/synthetic/{number:int}/rows.{form}"): SIGNED_IN,
+    ("GET", f"/api/v1{HERE}/spending"): BOOK_READERS,
     ("POST", f"/api/v1{HERE}/made-up"): ASKERS,
     ("POST", "/api/v1/plans"): ASKERS,
     ("POST", "/api/v1/batches"): ASKERS,

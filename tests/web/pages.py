@@ -102,6 +102,47 @@ def _ask_means(window: Any, site: Site) -> None:
     window.goto(f"/answers/{asked.ask().number}")
 
 
+def _plan(window: Any, site: Site) -> None:
+    """Two questions on the plan, from the page where they are asked."""
+    for query in ("column=age&shape=histogram&error=60", "column=age&shape=cumulative&error=60"):
+        window.goto(f"/datasets/salaries/ask?{query}")
+        window.get_by_role("button", name="Put it on the plan").click()
+        window.locator("table.plan").wait_for()
+
+
+def _request_more(window: Any, site: Site) -> None:
+    """A request that waits in the curator's inbox."""
+    desk = site.workspace.desk
+    if not desk.requests():
+        desk.request("salaries", "analyst", "The yearly report needs every region within ±20.")
+    window.reload()
+
+
+def _card(window: Any, site: Site) -> None:
+    """An answer for whoever has its address."""
+    desk = site.workspace.desk
+    desk.allow_cards("salaries", True, "curator")
+    window.goto(f"/cards/{desk.make_card(site.answers[2], 'salaries', 'analyst').id}")
+
+
+def _verify(window: Any, site: Site) -> None:
+    _card(window, site)
+    window.get_by_role("link", name="Does it match the books?").click()
+
+
+def _dashboard(window: Any, site: Site) -> None:
+    """All answers on one page."""
+    made = site.workspace.desk.make_dashboard("Pay and place", site.answers, "analyst")
+    window.goto(f"/dashboards/{made.id}")
+
+
+def _count(window: Any, site: Site) -> None:
+    """One number."""
+    analyst = site.workspace.as_user("analyst")
+    asked = analyst["salaries"].question("count() where age >= 40").accurate_to(50)
+    window.goto(f"/answers/{asked.ask().number}")
+
+
 def _wrong_password(window: Any, _: Site) -> None:
     window.get_by_label("Name").fill("analyst")
     window.get_by_label("Password").fill("not it")
@@ -147,6 +188,10 @@ PAGES: tuple[Page, ...] = (
     Page("compare", "analyst", "/compare?a={a}&b={a}"),
     Page("compare-choose", "analyst", "/compare?a={a}"),
     Page("compare-wrong", "analyst", "/compare?a={a}&b={b}", status=422),
+    Page("plan-empty", "analyst", "/plan"),
+    Page("requests-analyst", "analyst", "/requests"),
+    Page("cards", "curator", "/datasets/salaries/cards"),
+    Page("dashboards", "analyst", "/dashboards"),
     Page("guarantee", None, "/datasets/salaries/guarantee"),
     Page("policy-published", "curator", "/datasets/salaries/policy"),
     Page("policy-draft", "curator", f"/datasets/salaries/policy?{_DRAFT}&was=records%3Dtogether"),
@@ -174,6 +219,12 @@ PAGES: tuple[Page, ...] = (
     Page("ask-adaptive", "analyst", f"/datasets/salaries/ask?{_ADAPTIVE}"),
     Page("answer-not-promised", "analyst", "/answers", _ask_adaptive),
     Page("answer-means", "analyst", "/answers", _ask_means),
+    Page("answer-one-number", "analyst", "/answers", _count),
+    Page("plan", "analyst", "/plan", _plan),
+    Page("requests", "curator", "/requests", _request_more),
+    Page("card", None, "/signin", _card),
+    Page("card-verified", None, "/signin", _verify),
+    Page("dashboard", "analyst", "/answers", _dashboard),
     Page("publish-looser", "curator", f"/datasets/salaries/policy/publish?{_LOOSER}"),
     Page("budget-kept", "curator", "/datasets/salaries/budget", _loosen),
     Page("guarantee-kept", None, "/datasets/salaries/guarantee", _loosen),

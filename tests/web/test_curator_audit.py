@@ -23,11 +23,13 @@ def test_an_auditor_reads_filters_and_takes_along(page_for: PageFor, web: Site) 
     expect(page.locator("main")).to_contain_text("The books add up.", timeout=WAIT)
     expect(page.locator("table.events tbody tr")).to_have_count(len(events))
     assert "answered 3" in " ".join(page.get_by_role("row", name="answered").first.inner_text().split())
-    page.get_by_label("What").select_option("settled")
+    page.get_by_label("What", exact=True).select_option("settled")
     page.get_by_label("by", exact=True).select_option("analyst")
     page.get_by_role("button", name="Show", exact=True).click()
     expect(page.locator("table.events tbody tr")).to_have_count(3)
-    expect(page.get_by_role("link", name="cumulative of salary (20 bins)")).to_have_count(1)
+    expect(
+        page.locator("table.events").get_by_role("link", name="cumulative of salary (20 bins)")
+    ).to_have_count(1)
     page.get_by_role("link", name="Show all").click()
     with page.expect_download() as as_json:
         page.get_by_role("link", name="Download JSON").click()
@@ -37,6 +39,22 @@ def test_an_auditor_reads_filters_and_takes_along(page_for: PageFor, web: Site) 
         page.get_by_role("link", name="Download CSV").click()
     rows = list(csv.DictReader(io.StringIO(as_csv.value.path().read_text())))
     assert [row["hash"] for row in rows] == [e.hash for e in events]
+
+
+def test_each_answer_is_one_row_with_what_it_went_through(page_for: PageFor, web: Site) -> None:
+    page = page_for("auditor", java_script_enabled=False)
+    page.goto(AUDIT)
+    rows = page.locator("table.charges tbody tr")
+    expect(rows).to_have_count(3, timeout=WAIT)
+    rows.first.get_by_text("3 events").click()
+    expect(rows.first.locator("ol li")).to_have_count(3)
+    expect(rows.first.locator("ol")).to_contain_text("charge reserved")
+    command = page.locator("#verify").inner_text()
+    assert command.endswith(f"audit --since {web.workspace.head()}")
+    expect(page.locator("#spending")).to_contain_text("all of it by analyst")
+    page.get_by_label("Outcome").select_option("lost")
+    page.get_by_role("button", name="Show these").click()
+    expect(page.locator("#answers")).to_contain_text("Nothing was charged that fits.")
 
 
 def test_hashes_are_short_and_copied_whole(page_for: PageFor, web: Site) -> None:

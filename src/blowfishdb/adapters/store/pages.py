@@ -10,10 +10,11 @@ from typing import final
 from sqlalchemy import case, func, select
 
 from blowfishdb.adapters.store.chain import event_of
+from blowfishdb.adapters.store.charges import charge_of
 from blowfishdb.adapters.store.database import Store
 from blowfishdb.adapters.store.releases import in_parts
 from blowfishdb.adapters.store.tables import charges, events
-from blowfishdb.adapters.store.values import Answered, EventPage, State
+from blowfishdb.adapters.store.values import Answered, ChargePage, Event, EventPage, Spent, State
 from blowfishdb.core.budget import Epsilon
 
 
@@ -83,6 +84,39 @@ class Pages:
             rows = select(events).where(*chosen).order_by(events.c.seq.desc())
             page = connection.execute(rows.limit(size).offset((number - 1) * size))
             return EventPage(tuple(event_of(row) for row in page), count, number, pages)
+
+    def charge_page(
+        self, dataset: str, *, state: str = "", analyst: str = "", number: int = 1, size: int = 50
+    ) -> ChargePage:
+        """A page of the charges of a dataset, the newest first, each with the events that it went through."""
+        chosen = [charges.c.dataset == dataset]
+        chosen += [charges.c.state == state] if state else []
+        chosen += [charges.c.analyst == analyst] if analyst else []
+        columns = [column for column in charges.c if column.name != "answer"]
+        with self._store.reading() as connection:
+            count = connection.execute(select(func.count()).select_from(charges).where(*chosen)).scalar_one()
+            pages = max(1, -(-count // size))
+            number = min(pages, max(1, number))
+            rows = select(*columns).where(*chosen).order_by(charges.c.id.desc())
+            page = [
+                charge_of(row) for row in connection.execute(rows.limit(size).offset((number - 1) * size))
+            ]
+            found: dict[int, list[Event]] = {charge.id: [] for charge in page}
+            its = select(events).where(events.c.dataset == dataset, events.c.charge.in_(list(found)))
+            for row in connection.execute(its.order_by(events.c.seq)):
+                found[row.charge].append(event_of(row))
+        listed = tuple((charge, tuple(found[charge.id])) for charge in page)
+        return ChargePage(listed, count, number, pages)
+
+    def spending(self, dataset: str) -> list[Spent]:
+        """What each of those who ask has spent on each day, oldest first; what is lost is spent, too."""
+        day = func.substr(charges.c.changed_at, 1, 10)
+        gone = charges.c.state.in_((State.SETTLED.value, State.LOST.value))
+        sums = select(day, charges.c.analyst, func.sum(charges.c.amount))
+        sums = sums.where(charges.c.dataset == dataset, gone, charges.c.amount > 0)
+        with self._store.reading() as connection:
+            rows = connection.execute(sums.group_by(day, charges.c.analyst).order_by(day, charges.c.analyst))
+            return [Spent(day, analyst, Epsilon.from_nano(int(amount))) for day, analyst, amount in rows]
 
     def people(self, dataset: str) -> list[str]:
         """Whoever did anything about a dataset, by name."""

@@ -232,6 +232,27 @@ class EventPage:
     pages: int
 
 
+@final
+@dataclass(frozen=True)
+class ChargePage:
+    """Some charges, the newest first, each with its events in order; how many there are, and which page."""
+
+    charges: tuple[tuple[Charge, tuple[Event, ...]], ...]
+    count: int
+    number: int
+    pages: int
+
+
+@final
+@dataclass(frozen=True)
+class Spent:
+    """What one of those who ask has spent on a day."""
+
+    day: str
+    analyst: str
+    amount: Epsilon
+
+
 _SHOWN: Final = 40  # hexadecimal digits: 160 bits, as much as nobody can make two histories for
 _TEXT: Final = re.compile(r"(\d{1,18}):([0-9a-f]{40,64})")
 

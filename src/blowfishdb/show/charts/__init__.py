@@ -11,6 +11,7 @@ from blowfishdb.show.charts.comparisons import comparison_chart
 from blowfishdb.show.charts.curator import preview_chart, preview_table, protection_chart, protection_table
 from blowfishdb.show.charts.frame import DARK, LIGHT, Palette, picture_of, png, svg, themed
 from blowfishdb.show.charts.graphs import box_labels, graph_chart, graph_table
+from blowfishdb.show.charts.spending import spending_chart, spending_table
 
 __all__ = [
     "DARK",
@@ -29,6 +30,8 @@ __all__ = [
     "preview_table",
     "protection_chart",
     "protection_table",
+    "spending_chart",
+    "spending_table",
     "svg",
     "themed",
     "tradeoff_chart",

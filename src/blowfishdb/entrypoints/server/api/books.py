@@ -136,6 +136,15 @@ def grants(dataset: str, caller: BookReader) -> GrantList:
     return _grants(caller.gateway, dataset)
 
 
+@budgets.get("/datasets/{dataset}/spending", summary="Who spent what, day by day")
+def spending(dataset: str, caller: BookReader) -> dict[str, Any]:
+    """What each of those who ask has spent on each day; what was lost is spent, too."""
+    caller.gateway.facts(dataset)
+    spent = caller.gateway.pages.spending(dataset)
+    told = [{"day": each.day, "user": each.analyst, **epsilon_fields("spent", each.amount)} for each in spent]
+    return {"dataset": dataset, "spending": told}
+
+
 @budgets.put("/datasets/{dataset}/grants/{user}", summary="Let someone spend part of it")
 def grant(dataset: str, user: str, body: Allowance, caller: Curator) -> GrantList:
     """A user may spend up to this much in all. Once there are grants, only those who have one can spend."""

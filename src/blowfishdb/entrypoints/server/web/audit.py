@@ -36,12 +36,13 @@ from blowfishdb.entrypoints.server.web.frame import (
     ticked,
 )
 from blowfishdb.entrypoints.server.web.promise_table import promise_table
-from blowfishdb.show.charts import budget_chart
+from blowfishdb.show.charts import budget_chart, spending_chart, spending_table
 from blowfishdb.show.tables import budget_table
 
 router: Final = Router(include_in_schema=False)
 
 _PER_PAGE: Final = 100
+_CHARGES: Final = 25
 _DRAWN: Final = 50  # answers; earlier ones are one part of the budget
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 _STATES: Final = {
@@ -79,19 +80,35 @@ def audit_page(
     who: str = "",
     page: str = "1",
     since: str = "",
+    state: str = "",
+    asker: str = "",
+    part: str = "1",
 ) -> Response:
     """Whether every hash and every sum adds up, charges by state, and the newest events first.
 
-    On the first page all books are checked; further ones only go on with the list.
+    On the first page all books are checked; further ones only go on with the list. Charges stand in a list of
+    their own (``state``, ``asker``, ``part`` of it), each with what it went through.
     """
     caller.gateway.facts(dataset)
     pages, number = caller.gateway.pages, int(page) if page.isdecimal() and len(page) < 9 else 1
     shown = pages.event_page(dataset, kind=kind, analyst=who, number=number, size=_PER_PAGE)
     books, refused = _compared(caller, dataset, since) if shown.number == 1 else (None, "")
     settled = [event.charge for event in shown.events if event.charge and event.kind == State.SETTLED.value]
+    at = int(part) if part.isdecimal() and len(part) < 9 else 1
+    charged = pages.charge_page(dataset, state=state, analyst=asker, number=at, size=_CHARGES)
+    spent, total = pages.spending(dataset), caller.gateway.budget(dataset).total
+    drawn = figure(
+        lambda width: spending_chart(spent, total, width=width), spending_table(spent, total), id="spending"
+    )
     return render(
         request,
         "curator/audit.html",
+        charged=charged,
+        asked=pages.asked([charge.id for charge, _ in charged.charges]),
+        states={state.value: words for state, words in _STATES.items()},
+        state=state,
+        asker=asker,
+        spending=drawn if spent else None,
         caller=caller,
         dataset=dataset,
         books=books,

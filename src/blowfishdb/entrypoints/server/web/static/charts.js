@@ -7,12 +7,13 @@ import { isDark } from "./site.js";
 import { themes } from "./chart-themes.js";
 
 const NARROW_BELOW = 560;
+const sizeIn = (figure) => (figure.clientWidth < Number(figure.dataset.needs ?? NARROW_BELOW) ? "narrow" : "wide");
 const drawn = new Map(); // figure → { width, finalize }
 
 async function draw(figure) {
   const place = figure.querySelector(".drawing");
   await import(place.dataset.vega);
-  const size = figure.clientWidth < NARROW_BELOW ? "narrow" : "wide";
+  const size = sizeIn(figure);
   const spec = JSON.parse(figure.querySelector(`script.${size}`).textContent);
   const theme = isDark() ? "dark" : "light";
   drawn.get(figure)?.result.finalize();
@@ -39,7 +40,7 @@ const attempt = (figure) => draw(figure).catch((error) => failed(figure, error))
 
 const resized = new ResizeObserver((entries) => {
   for (const { target } of entries) {
-    const size = target.clientWidth < NARROW_BELOW ? "narrow" : "wide";
+    const size = sizeIn(target);
     if (target.clientWidth && drawn.has(target) && drawn.get(target).size !== size) attempt(target);
   }
 });
