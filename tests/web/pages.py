@@ -188,6 +188,8 @@ PAGES: tuple[Page, ...] = (
     Page("compare", "analyst", "/compare?a={a}&b={a}"),
     Page("compare-choose", "analyst", "/compare?a={a}"),
     Page("compare-wrong", "analyst", "/compare?a={a}&b={b}", status=422),
+    Page("attack", None, "/attack?person=3"),
+    Page("attack-caught", None, "/attack?person=3&noise=off"),
     Page("plan-empty", "analyst", "/plan"),
     Page("requests-analyst", "analyst", "/requests"),
     Page("cards", "curator", "/datasets/salaries/cards"),

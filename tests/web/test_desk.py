@@ -143,3 +143,15 @@ def test_a_session_that_ends_at_paying_keeps_the_question(page_for: PageFor, web
     page.wait_for_url("**/ask?*")
     expect(page.get_by_label("within ±")).to_have_value("43")
     expect(page.get_by_label("Shape")).to_have_value("histogram")
+
+
+def test_a_made_up_person_is_attacked_with_and_without_noise(page_for: PageFor) -> None:
+    page = page_for(None, java_script_enabled=False)
+    page.goto("/help")
+    page.get_by_role("link", name="Attack me").click()
+    page.get_by_label("Whom").select_option("5")
+    page.get_by_role("button", name="Attack with noise").click()
+    expect(page.get_by_role("status")).to_contain_text("The promise allows at most 73 %.")
+    page.get_by_role("button", name="Take the noise away").click()
+    expect(page.get_by_role("heading", name="Caught")).to_be_visible()
+    expect(page.get_by_role("status")).to_contain_text("100 % sure of 46,000 after one answer")

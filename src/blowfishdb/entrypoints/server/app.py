@@ -24,6 +24,7 @@ from blowfishdb.entrypoints.server import access, docs, problems
 from blowfishdb.entrypoints.server import web as pages
 from blowfishdb.entrypoints.server.api import (
     accounts,
+    attack,
     books,
     datasets,
     desk,
@@ -97,6 +98,7 @@ _ROUTERS: Final[tuple[APIRouter, ...]] = (
     datasets.router,
     policies.router,
     policies.guarantees,
+    attack.router,
     books.budgets,
     questions.router,
     questions.stored_answers,
