@@ -12,7 +12,7 @@ import pytest
 
 import blowfishdb as bf
 from blowfishdb.core.budget import NANO, Epsilon
-from blowfishdb.core.errors import InvalidWorkload, NotProven, TooLarge
+from blowfishdb.core.errors import InvalidEpsilon, InvalidWorkload, NotProven, TooLarge
 from blowfishdb.mechanisms.losses import ByRows
 from blowfishdb.mechanisms.synthesis import (
     Chosen,
@@ -210,6 +210,30 @@ def test_what_cannot_be_planned_is_refused() -> None:
         SynthesisPlan.under([bf.Policy.differential_privacy(large)], axes_of(large), rows=9, epsilon=1)
 
 
+@pytest.mark.parametrize("joint", [True, False])
+@pytest.mark.parametrize("nano", range(1, 40))
+def test_no_share_of_a_tiny_epsilon_is_nothing(joint: bool, nano: int) -> None:
+    """A table that gets none of it would have no noise: it is refused, and never measured exactly."""
+    policy, epsilon = golden_policy(joint=joint), Epsilon.from_nano(nano)
+    try:
+        plan = SynthesisPlan.under([policy], GOLDEN_AXES, rows=100, epsilon=epsilon)
+    except InvalidEpsilon:
+        assert nano < 20
+        return
+    found = made(plan, some_rows(100))
+    assert not any(table.exact for table in found.tables)
+    assert total_loss(kernels(plan.layout, found.tables, found.choices, 1), policy).loss <= epsilon.fraction
+
+
+def test_a_table_without_noise_that_should_have_some_is_never_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SynthesisPlan, "_check_divisible", lambda self: None)
+    plan = SynthesisPlan.under(
+        [golden_policy(joint=True)], GOLDEN_AXES, rows=100, epsilon=Epsilon.from_nano(1)
+    )
+    with pytest.raises(NotProven):
+        made(plan, some_rows(100))
+
+
 def test_intervals_cover_as_often_as_they_say() -> None:
     noise = bf.noise.seeded(2)
     for scale in (Fraction(1, 3), Fraction(7, 2), Fraction(90)):
@@ -276,14 +300,14 @@ def test_an_end_that_reads_true_scores_is_found(monkeypatch: pytest.MonkeyPatch)
     seen: list[int] = []
     chosen, left = measuring._Measuring._chosen, measuring._Measuring._left
 
-    def watched(self: Any, rows: Any, true: Any, *more: Any) -> Group:
+    def watched(self: Any, pairs: Any, rows: Any, true: Any, *more: Any) -> Group:
         seen[:] = [
             max(
                 int(np.abs(t - measuring._tabulated(rows, p, self.layout)).sum()) // 2
                 for p, t in true.items()
             )
         ]
-        return chosen(self, rows, true, *more)
+        return chosen(self, pairs, rows, true, *more)
 
     def ended(self: Any) -> list[Fraction]:
         return [Fraction(0)] if seen and seen[0] <= 9 else left(self)

@@ -22,7 +22,7 @@ from typing import Final, final
 
 from blowfishdb.core.budget import NANO, AnyEpsilon, Epsilon, positive
 from blowfishdb.core.domain.domain import Axis
-from blowfishdb.core.errors import InvalidWorkload, TooLarge
+from blowfishdb.core.errors import InvalidEpsilon, InvalidWorkload, TooLarge
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.mechanisms.reuse.stored import Rows
 from blowfishdb.mechanisms.synthesis.junction_tree import Group
@@ -30,8 +30,8 @@ from blowfishdb.mechanisms.synthesis.moves import Moves, classes, separate
 from blowfishdb.mechanisms.synthesis.tables import Layout, cell_rows, prefix_rows
 
 MOST_COLUMNS: Final = 24
-MOST_CELLS: Final = 100_000
-"""Of one table."""
+MOST_CELLS: Final = 20_000
+"""Of one table, so that the model has room for whichever is chosen first."""
 ENOUGH: Final = 5_000
 """Below so many rows times ε, pairs drown in their noise under a joint product."""
 NAMES: Final = {
@@ -102,7 +102,18 @@ class SynthesisPlan:
                 fixes=("fewer bins: columns=[('age', {'bins': 20})]", "name groups of values"),
             )
         at = None if target is None else names.index(target)
-        return cls(layout, classes(policies, axes), rows, positive(epsilon), at)
+        plan = cls(layout, classes(policies, axes), rows, positive(epsilon), at)
+        plan._check_divisible()
+        return plan
+
+    def _check_divisible(self) -> None:
+        """Refuse an ε of which some table would get nothing: it would be measured without noise."""
+        alone = all(planned.rate > 0 for planned in self.one_ways if any(self.costs(planned.columns)))
+        pairs = self.pair_rate > 0 or self.way != "all pairs" or not self.candidates
+        if not (alone and pairs):
+            raise InvalidEpsilon(
+                "So small an ε cannot be divided among the tables.", fixes=("fewer columns", "a larger ε")
+            )
 
     # --- what is public about it --------------------------------------------------------------------
 

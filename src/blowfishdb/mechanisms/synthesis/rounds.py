@@ -16,6 +16,7 @@ import numpy as np
 
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.budget import NANO
+from blowfishdb.core.errors import NotProven
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.secret import Secret
 from blowfishdb.mechanisms.synthesis.junction_tree import Group, JunctionTree
@@ -108,7 +109,9 @@ class _Measuring:
         return self.port.counts(columns)
 
     def _measure(self, planned: Planned, counts: Secret[IntArray], round_: int = 0) -> int:
-        """A table with its noise; its place among those that are out."""
+        """A table with its noise; its place among those that are out. Exact only where nothing moves."""
+        if not planned.scale and any(self.plan.costs(planned.columns)):
+            raise NotProven("A table that a hidden move changes is never given without noise.")
         values = np.asarray(planned.rows.sparse() @ counts.reveal(), dtype=np.int64)
         if planned.scale:
             values = values + self.noise.discrete_laplace(planned.scale, values.size)
@@ -192,6 +195,9 @@ class _Measuring:
         left = self._left()
         step, number = math.floor(min(left)) // max(1, plan.rounds), 0
         while math.floor(min(left)) >= 2 and step >= 2:
+            candidates = [pair for pair in plan.candidates if self._fits(pair)]
+            if not candidates:  # the model is as large as it may get: what is left of ε is not used
+                break
             number += 1
             room = math.floor(min(left))
             nano = (
@@ -199,7 +205,7 @@ class _Measuring:
             )  # the last round takes what would be too little for one more
             choosing = max(1, math.floor(nano * _CHOOSING)) if len(true) > 1 else 0
             rows = model.drawn(plan.total, _stream(number))
-            pair = self._chosen(rows, true, choosing, nano - choosing, model)
+            pair = self._chosen(candidates, rows, true, choosing, nano - choosing)
             planned = self._planned(pair, nano - choosing)
             self.used.append(self._measure(planned, secret[pair], number))
             fitted = self._fit(model, _STEPS_BETWEEN)
@@ -218,7 +224,12 @@ class _Measuring:
         return Planned(pair, cell_rows(self.layout.cells(pair)), Fraction(nano, max(self.plan.costs(pair))))
 
     def _chosen(
-        self, rows: IntArray, true: Mapping[Group, IntArray], choosing: int, measuring: int, model: Model
+        self,
+        candidates: Sequence[Group],
+        rows: IntArray,
+        true: Mapping[Group, IntArray],
+        choosing: int,
+        measuring: int,
     ) -> Group:
         """The pair on which the model is furthest off, beyond the noise that measuring it would have.
 
@@ -226,7 +237,6 @@ class _Measuring:
         changes it by at most one; so does rounding down what a public number is taken off.
         """
         plan = self.plan
-        candidates = [pair for pair in plan.candidates if self._fits(pair)]
         if not choosing:
             return candidates[0]
         weight = 1 if plan.target is None else 2
