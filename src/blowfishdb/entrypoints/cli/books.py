@@ -101,7 +101,8 @@ def audit(
     ] = None,
     witness: WitnessFile = None,
     seconds: Annotated[
-        float, typer.Option(min=0, help="How long to release with each mechanism that looks at the data.")
+        float,
+        typer.Option(min=0, help="Processor time to release with each mechanism that looks at the data."),
     ] = _SECONDS,
 ) -> None:
     """Check that every charge, hash and sealed fact adds up, and list what happened. Fails if they do not."""
@@ -141,7 +142,7 @@ def audit(
 
 def _audit_mechanisms(here: Session, names: list[str], seconds: float) -> None:
     """What each mechanism loses on neighbouring databases that are made for it; no workspace is opened."""
-    from time import monotonic
+    from time import process_time
 
     from rich.text import Text
 
@@ -150,7 +151,9 @@ def _audit_mechanisms(here: Session, names: list[str], seconds: float) -> None:
     from blowfishdb.show.terminal import grid
 
     noise = secure()
-    found = [audit_mechanism(name, noise=noise, clock=monotonic, seconds=seconds) for name in chosen(names)]
+    found = [
+        audit_mechanism(name, noise=noise, clock=process_time, seconds=seconds) for name in chosen(names)
+    ]
     table = grid("mechanism", "loss at ε 1", "how", "problems", "releases", "verdict", right=(1, 3, 4))
     for each in found:
         table.add_row(
