@@ -24,11 +24,11 @@ from blowfishdb.core.cancellation import Cancellation
 from blowfishdb.core.errors import BlowfishError, InvalidInput
 from blowfishdb.entrypoints.pgwire.catalogue import Catalogue
 from blowfishdb.entrypoints.pgwire.execution import Catalogues, Kept
-from blowfishdb.entrypoints.pgwire.results import Table
-from blowfishdb.entrypoints.server.middleware import Metrics
+from blowfishdb.entrypoints.server.middleware import LOGGER, Metrics
 from blowfishdb.entrypoints.server.server import Server
 
 _CANCELS: Final = "wire cancels"
+_MOST_LINES: Final = 200  # of the log, that wait to be written
 
 
 @final
@@ -88,6 +88,7 @@ class Door(Catalogues):
         self._by_user: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._catalogue: tuple[object, Catalogue, Kept] | None = None
+        self._lines: list[str] = []
         self._threads = ThreadPoolExecutor(server.settings.questions_at_once, thread_name_prefix="pgwire")
 
     # --- what sessions share ------------------------------------------------------------------------
@@ -137,10 +138,22 @@ class Door(Catalogues):
         status = 200 if code == "00000" else 500 if code == "XX000" else 400
         self._metrics.count(route, "SQL", status, seconds)
 
-    def recall(self, key: Any) -> list[Table]:
-        """A list in which an answer can be kept, as long as nothing in the workspace changes."""
-        nothing: list[Table] = []
-        return self.server.workspace.store.recalled(("wire answer", key), lambda _: nothing)
+    def note(self, line: str) -> None:
+        """A line for the log, which is written with the next ones."""
+        self._lines.append(line)
+        if len(self._lines) > _MOST_LINES:
+            self.write_log()
+
+    def write_log(self) -> None:
+        """Write what was noted since the last time."""
+        lines, self._lines = self._lines, []
+        if lines:
+            LOGGER.info("\n".join(lines))
+
+    def memory(self) -> dict[Any, Any]:
+        """Where things can be kept while nothing in the workspace changes: a new one after every change."""
+        nothing: dict[Any, Any] = {}
+        return self.server.workspace.store.recalled(("wire",), lambda _: nothing)
 
     # --- the catalogue --------------------------------------------------------------------------------
 
@@ -153,17 +166,7 @@ class Door(Catalogues):
             held = self._catalogue
             if held is None or held[0] != state:
                 held = self._catalogue = (state, Catalogue(infos), Kept(OrderedDict()))
-            store = workspace.store
-        store.recalled(("wire catalogue",), lambda _: held)
         return held[1], held[2]
-
-    def at_hand(self) -> tuple[Catalogue, Kept] | None:
-        """The catalogue, if nothing in the workspace was changed since it was last looked at."""
-        store = self.server.workspace.store
-        if not store.remembers(("wire catalogue",)):
-            return None
-        held = store.recalled(("wire catalogue",), lambda _: None)
-        return None if held is None else (held[1], held[2])
 
     # --- giving up ------------------------------------------------------------------------------------
 
@@ -202,6 +205,7 @@ class Door(Catalogues):
 
     def close(self) -> None:
         """Take on no more work, and let go of the catalogue."""
+        self.write_log()
         self._threads.shutdown(wait=False, cancel_futures=True)
         if self._catalogue is not None:
             self._catalogue[1].close()

@@ -76,30 +76,25 @@ class Catalogues(ABC):
     def current(self) -> tuple[Catalogue, Kept]:
         """The catalogue, built anew if anything was declared since."""
 
-    @abstractmethod
-    def at_hand(self) -> tuple[Catalogue, Kept] | None:
-        """The catalogue, if nothing was changed since it was looked at."""
-
 
 @final
 class Executor:
     """Runs the statements of one connection, one after another."""
 
-    def __init__(
-        self, asker: Asker, reader: Reader, catalogues: Catalogues, recall: Callable[[Any], list[Table]]
-    ) -> None:
+    def __init__(self, asker: Asker, reader: Reader, catalogues: Catalogues) -> None:
         self.block = Block()
         self.asker = asker
         self.commands = Commands(asker.settings, asker)
         self._reader = reader
         self._catalogues = catalogues
-        self._recall = recall
         self._last: tuple[str, Question] | None = None
 
     # --- running --------------------------------------------------------------------------------
 
-    def run(self, statement: Statement, values: Mapping[int, str], cancel: Cancellation) -> Steps[Table]:
-        """The result of a statement."""
+    def run(
+        self, statement: Statement, values: Mapping[int, str], cancel: Cancellation, memory: dict[Any, Any]
+    ) -> Steps[Table]:
+        """The result of a statement; in ``memory`` is what stays true while nothing is changed."""
         verb = statement.verb
         if self.block.status == "E" and verb not in ENDING:
             raise Refusal(
@@ -126,25 +121,26 @@ class Executor:
                 told = yield lambda: self._explain(text)
                 return told
             case "COPY":
-                return (yield from self._copy(statement, cancel))
+                return (yield from self._copy(statement, cancel, memory))
         if statement.reads:
-            text = filled(statement.text, values)
-            return (yield from self._rows(text, cancel))
+            text = filled(statement.text, values) if values else statement.text
+            return (yield from self._rows(text, cancel, memory))
         raise Refusal(SYNTAX, f"A question begins with SELECT, not with {statement.verb[:40]!r}.", hint=_HELP)
 
-    def _rows(self, text: str, cancel: Cancellation) -> Steps[Table]:
+    def _rows(self, text: str, cancel: Cancellation, memory: dict[Any, Any]) -> Steps[Table]:
         """The rows that a SELECT asks for: those that are known at once, or after a while."""
-        known = self._catalogues.at_hand()
-        kept = None if known is None else known[1].get((self.asker.caller.name, text))
+        key = (self.asker.caller.name, text, self.asker.settings.version)
+        kept: Table | None = memory.get(key)
         if kept is not None:
             return kept
-        holder = self._recall((self.asker.caller.name, text, self.asker.settings.version))
-        if holder:
-            return holder[0]
-        told: Table = yield lambda: self._worked_out(text, cancel, holder)
+        told: Table = yield lambda: self._worked_out(text, cancel)
+        if not told.cost and len(told.rows) <= _LARGEST_KEPT and not _changes(text):
+            memory[key] = told  # if anything was changed meanwhile, nobody looks there any more
+            if len(memory) > _MOST_KEPT:
+                memory.pop(next(iter(memory)))
         return told
 
-    def _worked_out(self, text: str, cancel: Cancellation, holder: list[Table]) -> Table:
+    def _worked_out(self, text: str, cancel: Cancellation) -> Table:
         if not self.about_data(text):
             return self._looked_up(text)
         shown = self._previewed(text)
@@ -152,10 +148,7 @@ class Executor:
             return shown
         question = self._read(text)
         self._last = None  # by the next time the policy may be another
-        table = self.asker.ask(question, cancel)
-        if not table.cost:
-            holder.append(table)
-        return table
+        return self.asker.ask(question, cancel)
 
     def _previewed(self, text: str) -> Table | None:
         """What is shown without asking anything, where the settings say so."""
@@ -180,8 +173,7 @@ class Executor:
         if (told := kept.get(key)) is not None:
             return told
         table = catalogue.ask(*self._reader.read(text))
-        words = [token.text.upper() for token in tokens_of(text)]
-        if not any(mark in word for word in words for mark in _CHANGING):
+        if not _changes(text):
             kept.put(key, table)
         return table
 
@@ -205,9 +197,9 @@ class Executor:
             )
         return self.asker.explain(self.asker.read(rest), as_json=as_json)
 
-    def _copy(self, statement: Statement, cancel: Cancellation) -> Steps[Table]:
+    def _copy(self, statement: Statement, cancel: Cancellation, memory: dict[Any, Any]) -> Steps[Table]:
         inner, options = _copied(statement)
-        table = yield from self._rows(inner, cancel)
+        table = yield from self._rows(inner, cancel, memory)
         return Table(table.columns, table.rows, f"COPY {options}", table.notices, table.cost)
 
     # --- describing -----------------------------------------------------------------------------
@@ -270,6 +262,12 @@ class Executor:
 
 
 _HELP: Final = "\\d lists the datasets. Try: SELECT COUNT(*) FROM dataset WITH ERROR 50;"
+
+
+def _changes(text: str) -> bool:
+    """Whether a statement says something else each time."""
+    words = [token.text.upper() for token in tokens_of(text)]
+    return any(mark in word for word in words for mark in _CHANGING)
 
 
 def _stand_in(kind: PgType) -> str:

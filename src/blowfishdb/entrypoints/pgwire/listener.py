@@ -70,6 +70,7 @@ class Listener:
         """See what other workers were told to give up, while somebody waits."""
         while True:
             await asyncio.sleep(_LOOK)
+            self.door.write_log()
             if self.door.waiting:
                 with contextlib.suppress(RuntimeError):  # it ends, and takes on no more work
                     await asyncio.wrap_future(self.door.work(self.door.look_for_cancels))

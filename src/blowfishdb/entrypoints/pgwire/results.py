@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Final, final
 
 from blowfishdb.core.arrays import FloatArray
@@ -55,6 +56,17 @@ class Table:
     notices: tuple[bytes, ...] = ()
     cost: int = 0
     """What it cost, in nano-ε."""
+
+    @cached_property
+    def plain(self) -> bytes:
+        """All of it as messages, in text; a stored answer is asked for again and again."""
+        formats = [types.TEXT_FORMAT] * len(self.columns)
+        rows = self.described(formats) + self.data(formats) if self.columns else b""
+        return rows + protocol.complete(self.completed(len(self.rows)))
+
+    def completed(self, rows: int) -> str:
+        """What is said at the end of so many rows."""
+        return f"SELECT {rows}" if self.tag == "SELECT" else self.tag
 
     def described(self, formats: Sequence[int]) -> bytes:
         """The columns as a message."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import logging
 import secrets
 import time
 import uuid
@@ -48,7 +47,6 @@ from blowfishdb.entrypoints.pgwire.settings import REPORTED, Settings
 from blowfishdb.entrypoints.pgwire.spending import Purse
 from blowfishdb.entrypoints.pgwire.statements import Statement, split
 from blowfishdb.entrypoints.server.access import Caller
-from blowfishdb.entrypoints.server.middleware import LOGGER
 
 Handling = Generator[Work, Any, None]
 MOST_PREPARED: Final = 500
@@ -182,7 +180,7 @@ class Session:
         purse = Purse(account.user, server.scratch, settings)
         asker = Asker(caller, self.door.passwords, settings, purse)
         reader = Reader(account.user, self.process, self._setting)
-        self._executor = Executor(asker, reader, self.door, self.door.recall)
+        self._executor = Executor(asker, reader, self.door)
         for name, value in self._parameters.items():
             if name not in ("user", "database", "options", "replication") and not name.startswith("_pq_."):
                 settings.set(name, value)
@@ -274,19 +272,18 @@ class Session:
             if statement.parameters:
                 raise Refusal("42P02", f"there is no parameter ${statement.parameters}")
             table = yield from self._run(statement, {})
-            self._send(table, [0] * len(table.columns))
+            self._send(table)
 
-    def _send(self, table: Table, formats: list[int]) -> None:
+    def _send(self, table: Table) -> None:
         self._notices(table)
         if table.tag.startswith("COPY"):
             self._copy(table)
             return
-        if table.columns:
-            self.out += table.described(formats)
-            self.out += table.data(formats)
-        self.out += protocol.complete(_tag(table, len(table.rows)))
+        self.out += table.plain
 
     def _notices(self, table: Table) -> None:
+        if not table.notices:
+            return
         assert self._settings is not None
         quiet = self._settings.get("client_min_messages").lower() in _QUIET
         for said in table.notices:
@@ -315,19 +312,20 @@ class Session:
         """The result of a statement, counted, logged, and given up if it takes too long."""
         executor, settings, user = self._executor, self._settings, self.user
         assert executor is not None and settings is not None and user is not None
-        reference, started, code = uuid.uuid4().hex, time.perf_counter(), "00000"
+        reference, started, code = secrets.token_hex(16), time.perf_counter(), "00000"
         assert self._inside is not None
         running = self._inside.running = Running()
         timer: Any = None
         try:
             self.door.server.rates.take(f"user:{user}")
-            if not self.door.passwords.at_hand(user):
-                yield lambda: self.door.passwords.find(user)
-            self._check_still_in(user)
+            memory = self.door.memory()
+            if memory.get(user) is not self._known:
+                yield lambda: self._check_still_in(user)
+                memory[user] = self._known
             seconds = settings.timeout
             if seconds is not None:
                 timer = self.door.later(seconds, running.cancel.leave)
-            return (yield from executor.run(statement, values, running.cancel))
+            return (yield from executor.run(statement, values, running.cancel, memory))
         except Refusal as refusal:
             code = refusal.code
             raise
@@ -368,7 +366,7 @@ class Session:
         return refusal_of(error, shown_places=curator, reference=reference)
 
     def _log(self, verb: str, reference: str, started: float, code: str, problem: str | None) -> None:
-        line = {
+        line: dict[str, Any] = {
             "time": stamp(utc_now),
             "id": reference,
             "method": "SQL",
@@ -379,7 +377,7 @@ class Session:
         }
         if problem is not None:
             line["problem"] = problem
-        LOGGER.log(logging.INFO if problem is None else logging.ERROR, json.dumps(line))
+        self.door.note(json.dumps(line))
 
     # --- extended queries -------------------------------------------------------------------------
 
@@ -509,7 +507,7 @@ class Session:
         if stop < len(table.rows):
             self.out += protocol.SUSPENDED
         else:
-            self.out += protocol.complete(_tag(table, sent_now))
+            self.out += protocol.complete(table.completed(sent_now))
 
     def _close(self, sent: Body) -> None:
         what, name = sent.letter(), sent.text()
@@ -576,10 +574,6 @@ def _checked(formats: list[int], columns: tuple[Column, ...]) -> list[int]:
             f"bind message has {len(formats)} result formats but query has {len(columns)} columns",
         )
     return formats
-
-
-def _tag(table: Table, rows: int) -> str:
-    return f"SELECT {rows}" if table.tag == "SELECT" else table.tag
 
 
 def _route(statement: Statement) -> str:

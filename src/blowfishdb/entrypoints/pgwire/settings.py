@@ -118,6 +118,8 @@ class Settings:
     @property
     def version(self) -> tuple[tuple[str, str], ...]:
         """What answers depend on."""
+        if not self._set:
+            return ()
         return tuple(sorted((n, v) for n, v in self._set.items() if n.startswith(PREFIX)))
 
     def get(self, name: str) -> str:
@@ -193,7 +195,8 @@ class Settings:
     @property
     def timeout(self) -> float | None:
         """How long a statement may take, in seconds; None for as long as the server lets it."""
-        return _seconds(self.get("statement_timeout")) or None
+        said = self._set.get("statement_timeout")
+        return None if said is None else _seconds(said) or None
 
 
 def checked(name: str, value: str) -> str:
