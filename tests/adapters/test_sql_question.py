@@ -68,6 +68,49 @@ def ask(typed: str) -> SqlQuestion:
             "sum(salary), sum(rate) by region show sum(salary) / sum(rate) as each "
             "order by sum(salary) / sum(rate)",
         ),
+        ("SELECT SUM(1) FROM salaries", "count()"),
+        ("SELECT SUM(salary * 12) AS y FROM salaries", "sum(salary) show sum(salary) * 12 as y"),
+        (
+            "SELECT AVG(CASE WHEN age < 30 THEN rate END) FROM salaries WHERE employed",
+            "mean(rate) where employed and age < 30",
+        ),
+        (
+            "SELECT region, SUM(CASE WHEN employed THEN salary ELSE 0 END) FROM salaries GROUP BY region",
+            "sum(salary) by region where employed",
+        ),
+        (
+            "SELECT level, AVG(rate) FILTER (WHERE age > 3) FROM salaries GROUP BY 1",
+            "mean(rate) by level where age > 3",
+        ),
+        ("SELECT region, COUNT(*) FROM salaries GROUP BY ALL", "histogram(region)"),
+        (
+            "SELECT * FROM (SELECT region, AVG(rate) AS m FROM salaries GROUP BY region) q "
+            "ORDER BY m DESC LIMIT 2",
+            "mean(rate) by region order by mean(rate) desc limit 2",
+        ),
+        (
+            "WITH t AS (SELECT region AS r, COUNT(*) AS n FROM salaries GROUP BY 1) "
+            "SELECT r, n FROM t WHERE n >= 50",
+            "histogram(region) having count() >= 50",
+        ),
+        ("SELECT COUNT(*) FROM salaries WHERE employed IS TRUE", "count() where employed = true"),
+        (
+            "SELECT COUNT(*) FROM salaries WHERE YEAR(day) = 2024 AND MONTH(day) = 2",
+            "count() where day between DATE '2024-01-01' and DATE '2024-12-31' "
+            "and day between DATE '2024-02-01' and DATE '2024-02-29'",
+        ),
+        (
+            "SELECT COUNT(*) FROM salaries WHERE DATE_TRUNC('month', day) = DATE '2024-03-01'",
+            "count() where day between DATE '2024-03-01' and DATE '2024-03-31'",
+        ),
+        (
+            "SELECT DATE_PART('month', day) AS m, COUNT(*) FROM salaries GROUP BY m",
+            "histogram(day, edges=[" + ", ".join(f"2024-{m:02}-01" for m in range(1, 13)) + "])",
+        ),
+        (
+            "SELECT IF(level = 'low', 'few', 'many') AS l, COUNT(*) FROM salaries GROUP BY l",
+            "histogram(level, groups={'few': ['low'], 'many': ['mid', 'high']})",
+        ),
         ("SELECT QUANTILE(salary, 0.9) FROM salaries", "quantiles(salary, 0.9)"),
         ("SELECT region, MEDIAN(salary) FROM salaries GROUP BY region", "median(salary) by region"),
         (
@@ -286,11 +329,22 @@ REFUSED = [
     ("SELECT STRING_AGG(region, ',') FROM {d}", "not answered", "histogram(region)"),
     ("SELECT ARRAY_AGG(age) FROM {d}", "not answered", "histogram(age, width=10)"),
     ("SELECT SUM(DISTINCT age) FROM {d}", "not answered", "histogram(age, width=10)"),
-    ("SELECT SUM(salary * 2) FROM {d}", "not answered", "histogram(salary, width=10000)"),
+    ("SELECT SUM(salary + rate) FROM {d}", "not answered", "histogram(salary, width=10000)"),
     ("SELECT SUM(BIN(age, 5)) FROM {d}", "not answered", "histogram(age, width=10)"),
     ("SELECT UPPER(region) FROM {d}", "nothing is calculated", "histogram(region)"),
     ("SELECT 1 FROM {d}", "nothing is calculated", "count()"),
-    ("SELECT COUNT(age) FILTER (WHERE age > 3), COUNT(*) FROM {d}", "FILTER", "count(age) where age > 3"),
+    ("SELECT COUNT(age) FILTER (WHERE age > 3), COUNT(*) FROM {d}", "same rows", "count(age) where age > 3"),
+    (
+        "SELECT AVG(CASE WHEN employed THEN rate END), AVG(CASE WHEN age < 30 THEN rate END) FROM {d}",
+        "same rows",
+        "mean(rate) where employed",
+    ),
+    (
+        "SELECT region, AVG(rate), MIN(rate) FROM {d} GROUP BY region",
+        "single persons",
+        "quantiles(rate, 0.01) by region",
+    ),
+    ("SELECT AVG(n) FROM (SELECT region, COUNT(*) AS n FROM {d} GROUP BY 1) t", "subqueries", "count()"),
     (
         "SELECT SUM(salary), COUNT(*) FILTER (WHERE age > 3), COUNT(*) FROM {d} WHERE age > 1",
         "not both at once",

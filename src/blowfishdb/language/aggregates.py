@@ -25,10 +25,10 @@ from blowfishdb.core.questions.aggregates import SPREADS, Measure
 from blowfishdb.core.questions.arrangement import Having
 from blowfishdb.core.questions.conditions import Conditions
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
-from blowfishdb.core.questions.numbers import Computed, Number, Told
+from blowfishdb.core.questions.numbers import Computed, Constant, Number, Told
 from blowfishdb.language.arrangement import Meant, NumberReader
 from blowfishdb.language.condition import condition_of, condition_text
-from blowfishdb.language.conditional import counted_rows, share_of_rows
+from blowfishdb.language.conditional import aggregated_rows, counted_rows, multiplied, share_of_rows
 from blowfishdb.language.grouping import computed, cut_text, is_computed
 from blowfishdb.language.text import (
     column_name,
@@ -72,6 +72,8 @@ class SelectContext:
     domain: Domain
     dataset: str
     where: Predicate = field(default_factory=Everything)
+    keys: tuple[str, ...] = ()
+    """By what rows are grouped, as SQL."""
 
     def select(self, wanted: str, tail: str = "", *, where: str | None = None) -> str:
         """A statement on the same dataset and rows."""
@@ -84,6 +86,11 @@ class SelectContext:
         """The number of rows for each of ``keys``, which are SQL."""
         listed = ", ".join(keys)
         return self.select(f"{listed}, COUNT(*)", f" GROUP BY {listed}{tail}")
+
+    def of_groups(self, wanted: str) -> str:
+        """A statement about the same groups of the same rows."""
+        tail = f" GROUP BY {', '.join(self.keys)}" if self.keys else ""
+        return self.select(", ".join((*self.keys, wanted)), tail)
 
     def key(self, column: str) -> str:
         """A column as it is best counted: long ones in bins."""
@@ -175,7 +182,9 @@ def refuse_aggregate(node: exp.Expr, source: SelectContext) -> UnsupportedSql:
         case exp.Min() | exp.Max():
             share = 0.01 if isinstance(node, exp.Min) else 0.99
             fix = (
-                source.select(f"QUANTILE({name_text(column)}, {share})") if source.numeric(column) else counts
+                source.of_groups(f"QUANTILE({name_text(column)}, {share})")
+                if source.numeric(column)
+                else counts
             )
             return source.refuse(
                 f"The smallest and the largest value are those of single persons; {source.limits(column)}.",
@@ -188,7 +197,7 @@ def refuse_aggregate(node: exp.Expr, source: SelectContext) -> UnsupportedSql:
             return source.refuse("Rows are never shown; they are counted.", source.select("COUNT(*)"))
     if isinstance(node, exp.VariancePop | exp.StddevPop) and isinstance(node.this, exp.Column):
         word = _WORDS[_SPREAD[type(node)]]
-        fix = source.select(f"{word}({name_text(column)})") if source.numeric(column) else counts
+        fix = source.of_groups(f"{word}({name_text(column)})") if source.numeric(column) else counts
         return source.refuse(f"Of the spread, {word} is answered, which divides by one row less.", fix)
     if isinstance(node, exp.AggFunc):
         return source.refuse(f"{shown(node)} is not answered; a distribution is.", counts)
@@ -282,6 +291,8 @@ def measure_in(node: exp.Expr, source: SelectContext) -> Measure | None:
     match node:
         case exp.Count() if is_count(node):
             return Measure("count")
+        case exp.Sum(this=exp.Literal(this="1", is_string=False)):
+            return Measure("count")
         case exp.Count() | exp.Sum() | exp.Avg() if (
             isinstance(node.this, exp.Column) and not node.expressions
         ):
@@ -305,12 +316,21 @@ def quantiles(node: exp.Expr, source: SelectContext) -> QuestionForm | None:
 
 
 @final
+@dataclass(frozen=True)
+class OfSome:
+    """An aggregate of a column, of the rows for which something holds."""
+
+    measure: Measure
+    holds: Predicate
+
+
+@final
 class Released:
     """What a statement is told from: aggregates, or counts of some rows, as they come up."""
 
     def __init__(self, source: SelectContext, meant: Meant) -> None:
         self.source = source
-        self.numbers: list[Measure | Predicate] = []
+        self.numbers: list[Measure | Predicate | OfSome] = []
         self.names: dict[int, str] = {}
         self._reader = NumberReader(self._told, meant)
 
@@ -318,6 +338,26 @@ class Released:
     def measures(self) -> tuple[Measure, ...]:
         """The aggregates of all rows that a group has."""
         return tuple(each for each in self.numbers if isinstance(each, Measure))
+
+    def of_some(self, keys: list[str]) -> tuple[Predicate, tuple[Measure, ...]] | None:
+        """The rows of which all aggregates are, and these; None where none is of some rows only."""
+        some = [each for each in self.numbers if isinstance(each, OfSome)]
+        if not some:
+            return None
+        holds = some[0].holds
+        if len(some) == len(self.numbers) and all(each.holds == holds for each in some):
+            return holds, tuple(each.measure for each in some)
+        tail = f" GROUP BY {', '.join(keys)}" if keys else ""
+        fixes: dict[str, None] = {}
+        for condition in dict.fromkeys(each.holds for each in some):
+            alike = [measure_text(each.measure) for each in some if each.holds == condition]
+            everything = isinstance(self.source.where, Everything)
+            rows = replace(self.source, where=condition if everything else self.source.where & condition)
+            fixes[rows.select(", ".join([*keys, *alike]), tail)] = None
+        raise self.source.refuse(
+            "Aggregates of one question are of the same rows; those of some rows are asked for with WHERE.",
+            *fixes,
+        )
 
     def conditions(self) -> Conditions | None:
         """Every number as a count of some rows, by name; None where no row is left out."""
@@ -329,13 +369,14 @@ class Released:
             )
             raise self.source.refuse(
                 "Counts of some rows are told together, aggregates of a column too, but not both at once.",
-                self.source.select(apart),
+                self.source.of_groups(apart),
             )
         named: dict[str, Predicate] = {}
         for index, number in enumerate(self.numbers):
             name = self.names.get(index, "rows")
             while name in named:
                 name += "'"
+            assert not isinstance(number, OfSome)
             named[name] = Everything() if isinstance(number, Measure) else number
         return tuple(named.items())
 
@@ -363,6 +404,12 @@ class Released:
         holds = counted_rows(node)
         if holds is not None:
             return self._counted(holds)
+        some, times = aggregated_rows(node), multiplied(node)
+        if some is not None and (of := measure_in(some[0], self.source)) is not None:
+            return self._place(OfSome(of, condition_of(some[1], self.source.domain)))
+        if times is not None and (of := measure_in(times[0], self.source)) is not None:
+            factor = Constant(Fraction(str(number_from(times[2].this))))
+            return Computed(times[1], self._place(of), factor)
         measure = measure_in(node, self.source)
         return None if measure is None else self._place(measure)
 
@@ -371,7 +418,7 @@ class Released:
         self.names.setdefault(told.index, shown(holds))
         return told
 
-    def _place(self, number: Measure | Predicate) -> Told:
+    def _place(self, number: Measure | Predicate | OfSome) -> Told:
         if number not in self.numbers:
             self.numbers.append(number)
         return Told(self.numbers.index(number))

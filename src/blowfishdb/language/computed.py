@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, final
@@ -177,6 +178,51 @@ def matches(node: exp.Expr, typed: str) -> list[Callable[[str], bool]]:
         case exp.RegexpILike():
             return [part[1], full[1]]
     return [*part, *full]
+
+
+_PARTS_OF_DAYS: Final[dict[str, Callable[[date], int]]] = {
+    "YEAR": lambda day: day.year,
+    "QUARTER": lambda day: (day.month + 2) // 3,
+    "MONTH": lambda day: day.month,
+    "DAY": lambda day: day.day,
+}
+_STARTS_OF_DAYS: Final[dict[str, Callable[[date], date]]] = {
+    "DAY": lambda day: day,
+    "MONTH": lambda day: day.replace(day=1),
+    "QUARTER": lambda day: day.replace(month=3 * ((day.month - 1) // 3) + 1, day=1),
+    "YEAR": lambda day: day.replace(month=1, day=1),
+}
+
+
+def of_day(node: exp.Expr) -> Callable[[Any], Any] | None:
+    """``EXTRACT(YEAR FROM day)``, ``MONTH(day)``, ``DATE_TRUNC('month', day)`` as a function of the day."""
+    match node:
+        case exp.Year() | exp.Month() | exp.Quarter() if isinstance(node.this, exp.Column):
+            return _PARTS_OF_DAYS[type(node).__name__.upper()]
+        case exp.Extract() if isinstance(node.expression, exp.Column):
+            return _PARTS_OF_DAYS.get(node.this.name.upper())
+        case exp.DateTrunc() | exp.TimestampTrunc() if isinstance(node.this, exp.Column):
+            return _STARTS_OF_DAYS.get(str(node.args["unit"].name).upper())
+    return None
+
+
+def spelt_out(tree: exp.Expr) -> exp.Expr:
+    """``YEAR(day) IN (2020, 2021)`` and BETWEEN as comparisons, wherever in a condition they stand."""
+    if not any(of_day(node.this) is not None for node in tree.find_all(exp.In, exp.Between)):
+        return tree
+    whole = exp.Paren(this=tree.copy())
+    for node in list(whole.find_all(exp.In, exp.Between)):
+        left, listed = node.this, node.args.get("expressions")
+        if of_day(left) is None or node.args.get("symmetric"):
+            continue
+        if isinstance(node, exp.Between):
+            low, high = (node.args[name].copy() for name in ("low", "high"))
+            both = (exp.GTE(this=left.copy(), expression=low), exp.LTE(this=left.copy(), expression=high))
+            node.replace(exp.paren(exp.and_(*both)))
+        elif listed:
+            same = [exp.EQ(this=left.copy(), expression=each.copy()) for each in listed]
+            node.replace(exp.paren(exp.or_(*same)))
+    return whole
 
 
 def of_text(node: exp.Expr, value: str) -> str | int | None:

@@ -18,11 +18,22 @@ from sqlglot import exp
 
 from blowfishdb.core.domain.attributes import Boolean, Category, Integer, Real
 from blowfishdb.core.domain.conditions import Between, Comparison, Constant, IsIn, IsMissing, Op
+from blowfishdb.core.domain.dates import Date
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.domain.predicates import And, Everything, Not, Or, Predicate
 from blowfishdb.core.domain.values import moment
 from blowfishdb.core.errors import InvalidPredicate, InvalidQuestion, UnsupportedSql
-from blowfishdb.language.computed import COMPARES, Linear, bare, like, matches, number_in, of_text
+from blowfishdb.language.computed import (
+    COMPARES,
+    Linear,
+    bare,
+    like,
+    matches,
+    number_in,
+    of_day,
+    of_text,
+    spelt_out,
+)
 from blowfishdb.language.text import (
     DEEPEST,
     column_name,
@@ -83,7 +94,7 @@ def named_conditions(text: str, domain: Domain) -> tuple[tuple[str, Predicate], 
 
 def condition_of(tree: exp.Expr, domain: Domain) -> Predicate:
     """The same for a condition that is already a tree."""
-    predicate = _Reader(domain).predicate(with_full_names(tree, domain), 0)
+    predicate = _Reader(domain).predicate(spelt_out(with_full_names(tree, domain)), 0)
     predicate.check(domain)
     return predicate
 
@@ -105,6 +116,9 @@ def example_condition(domain: Domain, column: str | None = None) -> str:
 
 
 # --- reading ------------------------------------------------------------------------------------
+
+_MOST_DAYS = 40_000
+_MOST_RUNS = 100  # of days for which a condition holds
 
 
 @final
@@ -138,6 +152,8 @@ class _Reader:
             case exp.In() if node.expressions:
                 column = self._column(self._bare(node.this), node)
                 return IsIn(column, tuple(self._constant(value, column) for value in node.expressions))
+            case exp.Is() if isinstance(node.expression, exp.Boolean):
+                return self._is(node)
             case exp.Is() if isinstance(node.expression, exp.Null):
                 return IsMissing(self._column(node.this, node))
             case exp.NullSafeEQ() | exp.NullSafeNEQ():
@@ -185,8 +201,40 @@ class _Reader:
             return Comparison(column, op if one.times > 0 else _TURNED[op], _number(limit))
         if right.find(exp.Column) is not None:
             return None
+        days = self._days(left, right, op)
+        if days is not None:
+            return days
         wanted = of_text(right, "")
         return None if wanted is None else self._values(left, lambda value: _compared(op, value, wanted))
+
+    def _days(self, left: exp.Expr, right: exp.Expr, op: Op) -> Predicate | None:
+        """``EXTRACT(YEAR FROM day) = 2021``: the declared days for which it holds; None for anything else."""
+        of = of_day(left)
+        column = left.find(exp.Column)
+        if of is None or column is None:
+            return None
+        name = self._column(column, left)
+        attribute = self.domain[name]
+        if not isinstance(attribute, Date) or not attribute.by_day or attribute.ticks > _MOST_DAYS:
+            return None
+        typed = self._constant(right, name) if isinstance(left, exp.DateTrunc | exp.TimestampTrunc) else None
+        wanted = _day_of(typed) if typed is not None else of_text(right, "")
+        if wanted is None or isinstance(wanted, str):
+            return None
+        held = [bool(_compared(op, of(attribute.at(tick)), wanted)) for tick in range(attribute.ticks)]
+        runs: list[tuple[int, int]] = []
+        for tick in (at for at, holds in enumerate(held) if holds):
+            if runs and runs[-1][1] == tick - 1:
+                runs[-1] = (runs[-1][0], tick)
+            else:
+                runs.append((tick, tick))
+        if len(runs) > _MOST_RUNS:
+            return None
+        parts = tuple(Between(name, attribute.at(first), attribute.at(last)) for first, last in runs)
+        if not parts:
+            first = attribute.at(0)
+            return And((Comparison(name, Op.EQ, first), Comparison(name, Op.NE, first)))  # NULL stays NULL
+        return parts[0] if len(parts) == 1 else Or(parts)
 
     def _values(self, node: exp.Expr, holds: Callable[[str | int], bool | None]) -> Predicate | None:
         """The declared values of a column for which something holds; None where that cannot be said."""
@@ -242,6 +290,14 @@ class _Reader:
 
     def _matched(self, column: exp.Expr, test: Callable[[str], bool]) -> Predicate | None:
         return self._values(column, lambda value: test(value) if isinstance(value, str) else None)
+
+    def _is(self, node: exp.Is) -> Predicate:
+        """``employed IS TRUE``: true or false also where a value is missing."""
+        column = self._column(self._bare(node.this), node)
+        if not isinstance(self.domain[column], Boolean):
+            raise self._refusal(node)
+        same = Comparison(column, Op.EQ, bool(node.expression.this))
+        return And((Not(IsMissing(column)), same)) if self.domain[column].has_missing_cell else same
 
     def _distinct(self, node: exp.NullSafeEQ | exp.NullSafeNEQ) -> Predicate:
         """IS [NOT] DISTINCT FROM, which is true or false also where a value is missing."""
@@ -365,7 +421,15 @@ def _number(exact: Fraction) -> int | Fraction:
     return int(exact) if exact.denominator == 1 else exact
 
 
-def _compared(op: Op, value: str | int, wanted: str | int) -> bool | None:
+def _day_of(value: Constant) -> date | None:
+    """The day that a constant says."""
+    said = moment(value, "A day", InvalidQuestion) if isinstance(value, str) else value
+    if isinstance(said, datetime):
+        return said.date() if said.time() == said.time().min else None
+    return said if isinstance(said, date) else None
+
+
+def _compared(op: Op, value: str | int | date, wanted: str | int | date) -> bool | None:
     """None where a text meets a number."""
     return COMPARES[op](value, wanted) if type(value) is type(wanted) else None
 

@@ -30,6 +30,45 @@ def share_of_rows(node: exp.Expr) -> exp.Expr | None:
     return _of_case(node.this, zero=True) if isinstance(node, exp.Avg) else None
 
 
+def aggregated_rows(node: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
+    """An aggregate of a column of some rows: the aggregate, and which rows; None for anything else.
+
+    ``AVG(salary) FILTER (WHERE …)``, ``AVG(CASE WHEN … THEN salary END)``, ``SUM(CASE … ELSE 0 END)``.
+    """
+    if isinstance(node, exp.Filter) and isinstance(node.expression, exp.Where):
+        column = isinstance(node.this, exp.AggFunc) and isinstance(node.this.this, exp.Column)
+        return (node.this, node.expression.this) if column else None
+    case = node.this if isinstance(node, exp.AggFunc) else None
+    if not isinstance(case, exp.Case) or case.this is not None or len(case.args["ifs"]) != 1:
+        return None
+    (branch,), default = case.args["ifs"], case.args.get("default")
+    nothing = isinstance(default, exp.Null | None) or (isinstance(node, exp.Sum) and _number(default) == 0)
+    if not isinstance(branch.args["true"], exp.Column) or not nothing:
+        return None
+    whole = node.copy()
+    whole.set("this", branch.args["true"].copy())
+    return whole, branch.this
+
+
+def multiplied(node: exp.Expr) -> tuple[exp.Expr, str, exp.Expr] | None:
+    """``SUM(salary * 1.1)`` as the aggregate, a sign and a number; None for anything else."""
+    inner = node.this if isinstance(node, exp.Sum | exp.Avg) else None
+    while isinstance(inner, exp.Paren):
+        inner = inner.this
+    if not isinstance(inner, exp.Mul | exp.Div):
+        return None
+    left, right = inner.this, inner.expression
+    if isinstance(inner, exp.Mul) and isinstance(right, exp.Column):
+        left, right = right, left
+    if not isinstance(left, exp.Column) or not _number(right):
+        return None
+    if isinstance(inner, exp.Div) and "." not in str(right.this):
+        return None  # databases do not agree on what is left of whole numbers
+    whole = node.copy()
+    whole.set("this", left.copy())
+    return whole, "*" if isinstance(inner, exp.Mul) else "/", right
+
+
 def _of_case(node: object, *, zero: bool) -> exp.Expr | None:
     """When a CASE with one branch counts a row: 1 and else 0, or, where it need only be there, anything."""
     if isinstance(node, exp.Case):

@@ -1,7 +1,8 @@
 """The same SELECT in fewer words: without subqueries that only choose, rename and filter.
 
 ``SELECT COUNT(*) FROM (SELECT age FROM people WHERE age > 30) t WHERE …`` reads one dataset once, and so does
-what a ``WITH`` names. Anything else in a subquery (groups, limits, joins) stays one, and is refused as such.
+what a ``WITH`` names. A SELECT around groups that only chooses, orders and cuts them off is their HAVING,
+ORDER BY and LIMIT. Anything else in a subquery (limits, joins) stays one, and is refused as such.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ def _flat(select: exp.Expr, tables: Mapping[str, exp.Expr], depth: int) -> exp.E
     if inner is None:
         return select
     below = _flat(inner, tables, depth + 1) if isinstance(inner, exp.Select) else None
+    if below is not None and (below.args.get("group") or any(below.find_all(exp.AggFunc))):
+        return _around_groups(select, below, alias)
     if below is None or any(value for name, value in below.args.items() if name not in _TRIVIAL):
         return None
     shown = _shown(below)
@@ -56,6 +59,70 @@ def _flat(select: exp.Expr, tables: Mapping[str, exp.Expr], depth: int) -> exp.E
         select.set("where", exp.Where(this=together if len(conditions) > 1 else conditions[0]))
     select.set("from_", below.args["from_"])
     return select
+
+
+def _around_groups(select: exp.Expr, below: exp.Expr, alias: str) -> exp.Expr | None:
+    """Groups, as a SELECT around them shows them; None where it does more than choose, order and cut off."""
+    said = {name for name, value in select.args.items() if value} - {"expressions", "from_", "kind"}
+    cut = below.args.get("limit") or below.args.get("offset")
+    if said - {"where", "order", "limit", "offset"} or (cut and said) or below.args.get("distinct"):
+        return None
+    shown = {item.alias_or_name.casefold(): item.unalias() for item in below.expressions}
+    if not all(shown) or len(shown) < len(below.expressions):
+        shown = {name: node for name, node in shown.items() if name}
+    listed = []
+    for item in select.expressions:
+        column = item.unalias()
+        if isinstance(column, exp.Star) and len(select.expressions) == 1:
+            listed = [each.copy() for each in below.expressions]
+            break
+        meant = _of_groups(column, shown, alias)
+        if meant is None:
+            return None
+        listed.append(exp.alias_(meant.copy(), item.alias_or_name, quoted=True))
+    whole = below.copy()
+    for clause in ("where", "order", "limit", "offset"):
+        part = select.args.get(clause)
+        if part is None:
+            continue
+        part = part.copy()
+        for column in list(part.find_all(exp.Column)):
+            meant = _of_groups(column, shown, alias)
+            if meant is None or (clause == "where" and not any(meant.find_all(exp.AggFunc))):
+                return None
+            column.replace(meant.copy())
+        if clause == "where":
+            having = below.args.get("having")
+            both = part.this if having is None else exp.and_(exp.paren(having.this), exp.paren(part.this))
+            whole.set("having", exp.Having(this=both))
+        else:
+            whole.set(clause, part)
+    whole.set("expressions", listed)
+    return whole
+
+
+def _of_groups(node: exp.Expr, shown: Mapping[str, exp.Expr], alias: str) -> exp.Expr | None:
+    """What a name of the groups stands for."""
+    if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+        return None
+    known = not node.table or node.table.casefold() == alias.casefold()
+    return shown.get(node.name.casefold()) if known else None
+
+
+def plainer(tree: exp.Expr) -> exp.Expr:
+    """``IF(a, b, c)`` as CASE, ``DATE_PART('year', day)`` as EXTRACT, as everything else is written."""
+    for node in list(tree.find_all(exp.If)):
+        if isinstance(node.parent, exp.Case) and node.arg_key == "ifs":
+            continue
+        branch = exp.If(this=node.this.copy(), true=node.args["true"].copy())
+        default = node.args.get("false")
+        node.replace(exp.Case(ifs=[branch], default=None if default is None else default.copy()))
+    for call in list(tree.find_all(exp.Anonymous)):
+        named = str(call.this).upper() in ("DATE_PART", "DATEPART") and len(call.expressions) == 2
+        if named and isinstance(call.expressions[0], exp.Literal) and call.expressions[0].is_string:
+            unit, day = call.expressions
+            call.replace(exp.Extract(this=exp.Var(this=str(unit.this).upper()), expression=day.copy()))
+    return tree
 
 
 def _inside(source: exp.Expr, tables: Mapping[str, exp.Expr]) -> tuple[exp.Expr | None, str]:

@@ -23,7 +23,7 @@ from sqlglot.errors import SqlglotError
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.budget import Epsilon, positive
 from blowfishdb.core.domain.domain import Domain
-from blowfishdb.core.domain.predicates import Everything
+from blowfishdb.core.domain.predicates import Everything, Predicate
 from blowfishdb.core.errors import (
     BlowfishError,
     InvalidBins,
@@ -39,6 +39,7 @@ from blowfishdb.core.questions.form import ColumnForm, QuestionForm
 from blowfishdb.core.questions.numbers import Constant, Number, Told
 from blowfishdb.language.aggregates import (
     NotAlone,
+    OfSome,
     Released,
     ReleasedQuantiles,
     SelectContext,
@@ -56,7 +57,7 @@ from blowfishdb.language.aggregates import (
 )
 from blowfishdb.language.arrangement import how_many
 from blowfishdb.language.condition import condition_of
-from blowfishdb.language.flattened import flattened
+from blowfishdb.language.flattened import flattened, plainer
 from blowfishdb.language.joins import without_joins
 from blowfishdb.language.selected import Selected, group_column, number_column
 from blowfishdb.language.text import (
@@ -217,7 +218,7 @@ def parse_select(
     tree = sql_tree(parts.select, None, source.select("COUNT(*)"))
     if keys or "." in dataset:
         tree = without_joins(tree, source, keys)
-    tree = flattened(with_full_names(tree, domain))
+    tree = plainer(flattened(with_full_names(tree, domain)))
     if isinstance(tree, exp.SetOperation):
         raise _several(tree, source)
     refuse_shape(tree, source)
@@ -336,6 +337,11 @@ class _Select:
         if subtotals is not None:
             return subtotals
         keys = self._keys()
+        written = tuple(map(key_text, keys))
+        return replace(self, source=replace(self.source, keys=written))._of_groups(keys)
+
+    def _of_groups(self, keys: list[ColumnForm]) -> QuestionForm:
+        """What is asked of every group, or of all rows."""
         items = [item for item in self.tree.expressions if not is_key(item.unalias())]
         if not keys and any(is_key(item) for item in self._items):
             raise self._ungrouped(bool(items))
@@ -346,16 +352,22 @@ class _Select:
         released = Released(self.source, self._named)
         show = tuple(self._shown(item, released) for item in items)
         arrangement = self._arrangement(show, keys, released)
+        some = released.of_some(list(map(key_text, keys)))
+        if some is not None:
+            return self._where(some[0])._of_measures(some[1], keys, arrangement)
         conditions = released.conditions()
         if conditions is not None and len(conditions) > 1:
             return self._conditional(conditions, keys, arrangement)
         if conditions is not None:  # the rows of which it is true are all that is asked about
             ((_, holds),) = conditions
-            everything = isinstance(self.source.where, Everything)
-            where = holds if everything else self.source.where & holds
-            rows = replace(self, source=replace(self.source, where=where))
-            return rows._of_measures((Measure("count"),), keys, arrangement)
+            return self._where(holds)._of_measures((Measure("count"),), keys, arrangement)
         return self._of_measures(released.measures, keys, arrangement)
+
+    def _where(self, holds: Predicate) -> _Select:
+        """The same of the rows for which something holds, too."""
+        everything = isinstance(self.source.where, Everything)
+        where = holds if everything else self.source.where & holds
+        return replace(self, source=replace(self.source, where=where))
 
     def selected(self, form: QuestionForm) -> tuple[Selected, ...]:
         """The columns of the result: the groups by their expressions, and the numbers in their order."""
@@ -380,6 +392,7 @@ class _Select:
     def _counts(self, number: Number, released: Released) -> bool:
         """Whether it is a number of rows as it is released."""
         told = released.numbers[number.index] if isinstance(number, Told) else None
+        told = told.measure if isinstance(told, OfSome) else told
         return told is not None and (not isinstance(told, Measure) or told.of == "count")
 
     def _shown(self, item: exp.Expr, released: Released) -> tuple[str, Number]:
@@ -517,6 +530,8 @@ class _Select:
         group = self.tree.args.get("group")
         if group is None:
             return []
+        if group.args.get("all") and not group.expressions:
+            return [key(item, self.source) for item in self._items if is_key(item)]
         extra = [name for name, value in group.args.items() if value and name != "expressions"]
         sums = list(group.find_all(exp.Rollup, exp.Cube, exp.GroupingSets))
         if sums or extra or not group.expressions:
