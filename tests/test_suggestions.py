@@ -30,11 +30,11 @@ SLIPS = [
     "SELECT MEDIAN(region) FROM salaries",
     "SELECT AVG(day) FROM salaries",
     "SELECT QUANTILE(age, 1.5) FROM salaries",
-    "SELECT region, AVG(age), SUM(rate) FROM salaries GROUP BY region",
+    "SELECT region, AVG(age), MIN(rate) FROM salaries GROUP BY region",
     "SELECT region, MEDIAN(age), COUNT(*) FROM salaries WHERE age >= 30 GROUP BY region",
     "SELECT region, MEDIAN(age), MEDIAN(rate) FROM salaries GROUP BY region",
     "SELECT AVG(age), MEDIAN(age) FROM salaries WHERE region = 'north'",
-    "SELECT AVG(age) FILTER (WHERE region = 'north') FROM salaries",
+    "SELECT AVG(age) FILTER (WHERE region = 'north'), COUNT(*) FROM salaries",
     "SELECT AVG(age) FROM salaries WHERE region = 'north' LIMIT 0",
     "SELECT COUNT(*) FROM salaries WHERE age > salary",
     "SELECT COUNT(*) FROM salaries WHERE age = NULL",
@@ -138,5 +138,5 @@ def test_a_mean_without_the_size_of_its_groups_is_refused_with_one(salaries: Dat
 
 def test_a_mean_of_some_rows_is_suggested_as_it_is_answered(salaries: Dataset) -> None:
     with pytest.raises(BlowfishError) as refused:
-        salaries.sql("SELECT AVG(age) FILTER (WHERE region = 'north') FROM salaries")
+        salaries.sql("SELECT AVG(age) FILTER (WHERE region = 'north'), COUNT(*) FROM salaries")
     assert refused.value.fixes == ("SELECT AVG(age) FROM salaries WHERE region = 'north'",)
