@@ -30,7 +30,7 @@ from tests.neighbours.test_over_http import Heard
 from tests.neighbours.worlds import AT_ONCE, EVERYTHING
 from tests.pgwire.door import Opened, door_of
 
-WORLDS = 8
+WORLDS = 3
 EVERY = 5
 _OF_ITS_OWN = re.compile(r"as of [^)]*|receipt \d+|reference [0-9a-f]+")
 CATALOGUE = (
