@@ -168,6 +168,7 @@ class Counting:
         self.task, self.table = task, entry.table_name
         self._file, self._statement = file, ws._rows.backend(entry).prepare(task.problem.cells).statement
         self._known: dict[Rows, np.ndarray] = {}
+        self._lost: dict[Rows, Fraction | float] = {}
 
     def of(self, one: Rows) -> np.ndarray:
         """The counts where the first person has these rows."""
@@ -181,6 +182,12 @@ class Counting:
 
     def lost(self, one: Rows) -> Fraction | float:
         """What is told apart between them and the usual rows, by the noise that the answer gets."""
+        own = self._seen(one)
+        if own not in self._lost:
+            self._lost[own] = self._between(own)
+        return self._lost[own]
+
+    def _between(self, one: Rows) -> Fraction | float:
         here, there, plan = self.of(ONE), self.of(one), self.task.choice.plan
         assert isinstance(plan, Plan)
         if (here == there).all():

@@ -9,7 +9,7 @@ from tests.neighbours.rows import People
 from tests.neighbours.runs import live_through
 from tests.neighbours.worlds import AT_ONCE, CHANGING, TABLES, TERMS, Scope
 
-WORLDS = 90
+WORLDS = 45
 _PEOPLE = (None, People(2, keyed=True), People(2, keyed=False), People(1, keyed=True))
 _SEVERAL = Scope(acts=AT_ONCE, places=TABLES, people=_PEOPLE, terms=TERMS)
 
