@@ -112,6 +112,21 @@ SAID: dict[str, tuple[str, dict[str, Any], str]] = {
         {"error": 45},
         f"{RUNS} every number is within 45 people of the truth.",
     ),
+    "marginals": (
+        "marginals(age, region, 1)",
+        {"error": 60},
+        f"{RUNS} every bar is within 60 people of the truth.",
+    ),
+    "ranges, rectangles": (
+        "ranges(age, salary, (20..29, 0..9999))",
+        {"error": 55},
+        f"{RUNS} every bar is within 55 people of the truth.",
+    ),
+    "cumulative, of groups": (
+        "cumulative(salary, bins=5) by region",
+        {"error": 70},
+        f"{RUNS} every cell is within 70 people of the truth.",
+    ),
     "adaptive": ("histogram(salary, bins=20)", {"epsilon": "1", "mechanism": "adaptive"}, NO_PROMISE),
 }
 

@@ -261,7 +261,7 @@ FAULTS = (
     Fault(
         "presence one at a time",
         "with columns one at a time nobody comes or goes",
-        "_moves",
+        "moves_at_once",
         _presence_moves_nothing,
         "together present",
     ),
@@ -285,7 +285,11 @@ FAULTS = (
     Fault("one step", "any two values are one step apart", "ByDistance.worst", _one_step, "farther"),
     Fault("rounded down", "losses are rounded down", "past_loss/_past", _rounded_down, "farther odd"),
     Fault(
-        "first column", "one at a time, only the first column moves", "_moves", _first_column_only, "together"
+        "first column",
+        "one at a time, only the first column moves",
+        "moves_at_once",
+        _first_column_only,
+        "together",
     ),
     Fault(
         "projected edges", "a policy over bins has no edges", "PolicyGraph.project_edges", _no_edges, "alone"

@@ -262,7 +262,7 @@ class Prices(ABC):
             promises=kept,
             sharpens=None if owned else sharpens,
             group_size=request.form.group_size if request.form.kind == "aggregates" else None,
-            columns=max(1, len(request.form.columns)),
+            columns=len(request.counts.kind.of(task.problem.axes)) if isinstance(task, CountTask) else 1,
         )
         if not more:
             return quote
