@@ -10,7 +10,7 @@ from tests.neighbours.questions import OF_SEVERAL
 from tests.neighbours.runs import live_through
 from tests.neighbours.worlds import ALONE, EVERYTHING
 
-WORLDS = 600
+WORLDS = 540
 OF_CONDITIONS = 100
 ON_COLUMNS = 40
 

@@ -8,7 +8,7 @@ from tests.neighbours.living import arena
 from tests.neighbours.runs import live_through
 from tests.neighbours.worlds import EVERYTHING, TOGETHER
 
-WORLDS = 540
+WORLDS = 500
 
 
 def test_neighbours() -> None:
