@@ -241,7 +241,7 @@ def _not_signed_in() -> NotSignedIn:
     )
 
 
-UPLOADS: Final = ("/import/file", "/api/v1/uploads")
+UPLOADS: Final = ("/import/file",)
 """Where files of rows are sent, which are longer than anything else."""
 CSRF_FIELD: Final = "csrf"
 _MOST_FIELDS: Final = 50_000  # a table of two thousand columns; how long a form may be is limited anyway
