@@ -25,7 +25,7 @@ def test_points_are_links_and_the_star_names_free_protection(page_for: PageFor) 
     expect(page.locator("main")).to_contain_text("MADE-UP DATA", timeout=WAIT)
     expect(page.locator("#graph")).to_contain_text("145 pairs of values are hidden", timeout=WAIT)
     page.get_by_role("link", name="Use this policy").click()
-    expect(page.get_by_label("Distance in salary")).to_have_value("50000")
+    expect(page.get_by_label("Distance in salary")).to_have_value("50,000")
     expect(page.locator("#change-live")).to_contain_text("within 50,000 of each other", timeout=WAIT)
 
 
