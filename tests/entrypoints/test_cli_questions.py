@@ -83,7 +83,7 @@ def test_without_a_promise_there_is_no_interval_in_words(shell: Shell, question:
         ("count()", "Exact"),
         ("top(region, 2)", "short of the last place"),
         ("above(region, 100)", "below the limit"),
-        ("histogram(region, joined(bins=4))", "every bar is within"),
+        ("histogram(region, joined(bins=4))", "every cell is within"),
         ("histogram(age, bins=4) where region = 'west'", "every bar is within"),
         ("mean(age) by region for groups of 100", "group of 100 or more rows is within 300"),
         ("sum(age) by region where age >= 30", "every number is within"),
