@@ -131,7 +131,9 @@ def test_the_form_of_the_import_page(server: Running) -> None:
     done = browser.post("/import", data={**fields, "same_rows": "1"}, follow_redirects=False)
     assert done.status_code == 303, re.findall(r'class="[^"]*problem[^"]*"[^>]*>([^<]*)<', done.text)
     assert server.workspace["typed"].schema["regions.name"].value_count == 2
-    assert [table.name for table in server.workspace["typed"].tables] == ["people", "orders"]
+    typed_in = server.workspace["typed"]
+    assert [table.name for table in typed_in.tables] == ["people", "orders"]
+    typed_in.publish(typed_in.policy)  # opens it
     shown = browser.get("/datasets/typed")
     assert shown.status_code == 200 and "typed.orders" in shown.text
     for name in ("typed", "typed.orders", "typed.people"):
