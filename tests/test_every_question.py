@@ -117,8 +117,10 @@ def grouped(rows: Dataset, name: str, ends: tuple[object, object]) -> Iterator[C
 
 DECLARED = (
     ("value", "drop"),
-    *(pytest.param(said, marks=pytest.mark.thorough) for said in (("value", "clamp"), ("drop", "drop"))),
-    ("clamp", "clamp"),
+    *(
+        pytest.param(said, marks=pytest.mark.thorough)
+        for said in (("value", "clamp"), ("drop", "drop"), ("clamp", "clamp"))
+    ),
 )
 
 

@@ -41,7 +41,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """``place`` is every place; ``database`` one of each kind of database."""
     for fixture, names in (("place", EVERYWHERE), ("database", DATABASES)):
         if fixture in metafunc.fixturenames and not _is_local(metafunc, fixture):
-            metafunc.parametrize(fixture, names, indirect=True)
+            metafunc.parametrize(fixture, [_quick_enough(name) for name in names], indirect=True)
+
+
+def _quick_enough(name: str) -> object:
+    """Spark takes as long as all the others together, so audits ask it, and tests do not."""
+    return pytest.param(name, marks=pytest.mark.thorough) if name == "spark" else name
 
 
 def _is_local(metafunc: pytest.Metafunc, fixture: str) -> bool:

@@ -350,8 +350,8 @@ def test_nothing_is_written(tmp_path: Path) -> None:
 
 # --- no way here for an analyst ---------------------------------------------------------------
 
-CURATORS_ONLY = ("proposal", "proposal.guesses", "proposal.rows")
-THEIR_FILES = {f"adapters/proposal/{name}.py" for name in ("__init__", "guesses", "rows")}
+CURATORS_ONLY = ("proposal", "proposal.guesses", "proposal.looks", "proposal.rows", "proposal.tables")
+THEIR_FILES = {f"adapters/proposal/{name}.py" for name in ("__init__", "guesses", "looks", "rows", "tables")}
 MAY_LEAD_HERE = {"workspace/embedded.py", "workspace/datasets.py", "service/sources.py", *THEIR_FILES}
 
 
