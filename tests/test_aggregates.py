@@ -252,4 +252,4 @@ def test_too_few_rows_are_said_and_not_made_up(ws: Workspace) -> None:
     assert '"values": [null,' in export(answer, "json").body.decode()
     assert export(answer, "csv").body.decode("utf-8-sig").splitlines()[1].startswith("0,,0.0,")
     assert Answer.from_plain(answer.to_plain()).values[-1] == answer.values[-1]
-    assert answer.plot().to_dict()["layer"]
+    assert answer.plot().to_dict()["vconcat"][0]["layer"]  # above a legend of its marks

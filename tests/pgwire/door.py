@@ -7,7 +7,8 @@ import os
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,3 +92,9 @@ def door_of(web: Running, limits: Limits | None = None) -> Iterator[Opened]:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
         loop.close()
+
+
+def awaited(asked: Coroutine[Any, Any, Any]) -> Any:
+    """What comes of it, in a thread of its own: that of the tests may have a loop, left by a browser."""
+    with ThreadPoolExecutor(1) as elsewhere:
+        return elsewhere.submit(asyncio.run, asked).result()

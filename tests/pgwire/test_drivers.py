@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import shutil
@@ -15,7 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.pgwire.door import Opened, opened
+from tests.pgwire.door import Opened, awaited, opened
 
 OLDER = "SELECT region, COUNT(*) AS n FROM salaries WHERE age >= {} GROUP BY region WITH ERROR 50"
 REGIONS = ["north", "south", "east", "west"]
@@ -99,7 +98,7 @@ def test_psycopg_async(there: Opened) -> None:
         async with connection:
             return await (await connection.execute(OLDER.format("%s"), (30,))).fetchall()
 
-    assert asyncio.run(asked()) == counts(there)
+    assert awaited(asked()) == counts(there)
 
 
 def test_asyncpg(there: Opened) -> None:
@@ -119,7 +118,7 @@ def test_asyncpg(there: Opened) -> None:
         finally:
             await connection.close()
 
-    assert asyncio.run(asked()) == counts(there)
+    assert awaited(asked()) == counts(there)
 
 
 def test_sqlalchemy_and_pandas(there: Opened) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import ssl
 import subprocess
@@ -24,7 +23,7 @@ from blowfishdb.entrypoints.pgwire.scram import Exchange, Wrong
 from blowfishdb.entrypoints.pgwire.settings import changed_defaults
 from blowfishdb.entrypoints.serve import PLAIN, Doors, WireDoor
 from tests.entrypoints.server import ok
-from tests.pgwire.door import Opened, door_of, opened
+from tests.pgwire.door import Opened, awaited, door_of, opened
 
 OLDER = "SELECT COUNT(*) AS n FROM salaries WHERE age >= {} WITH ERROR 50"
 
@@ -75,7 +74,7 @@ def test_parse_and_describe_spend_nothing_and_a_rollback_gives_nothing_back(ther
         await connection.close()
         return paid
 
-    assert asyncio.run(asked()) == there.spent() != before
+    assert awaited(asked()) == there.spent() != before
 
 
 def test_caps_of_a_connection_and_of_a_day(there: Opened) -> None:
