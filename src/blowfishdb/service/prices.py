@@ -262,7 +262,7 @@ class Prices(ABC):
             promises=kept,
             sharpens=None if owned else sharpens,
             group_size=request.form.group_size if request.form.kind == "aggregates" else None,
-            columns=len(request.counts.kind.of(task.problem.axes)) if isinstance(task, CountTask) else 1,
+            columns=_columns(task),
         )
         if not more:
             return quote
@@ -427,6 +427,13 @@ class Prices(ABC):
             least = math.floor(spent.nano * times) - dataset.rows_per_person - 1  # losses are rounded up
             left = min(left, Epsilon.from_nano(max(0, least)))
         return affordable(self.planner, task, self.standing(dataset), times, left, fits)
+
+
+def _columns(task: Task) -> int:
+    """Along how many columns an answer counts rows, as it says itself."""
+    if not isinstance(task, CountTask):
+        return 1
+    return max(1, len(task.request.counts.kind.of(task.problem.axes)))
 
 
 def _told_by_counts(question: AnyQuestion) -> bool:
