@@ -25,7 +25,7 @@ SCRATCH := scratch=$$(mktemp -d -p "$(or $(ROOM),/tmp)") && chmod 1777 "$$scratc
 demo: $(INSTALLED)  ## one private question, end to end
 	@$(BIN)/blowfishdb demo
 
-test: $(READY) browser mariadb clients  ## every test, on two cores
+test: $(READY) browser mariadb clients  ## the tests, on two cores; the long ones are in the audit
 	@$(SCRATCH) $(TESTS) -m "not thorough" --durations=10
 
 coverage: $(READY) browser mariadb clients  ## the same, and which lines they reach; takes half as long again
