@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE =
 # Two test processes with one thread each beat two that fight over both cores.
 test coverage audit: export OMP_NUM_THREADS = 1
 test coverage audit: export OPENBLAS_NUM_THREADS = 1
-# What is marked thorough belongs to the audit: a shorter test of the same stays here.
+# What is marked thorough belongs to the audit: a shorter test of the same stays here. Properties are tried with more examples there.
 TESTS := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # Where memory has room, what tests write is kept there until they end: waiting for a disk tests nothing.
@@ -37,7 +37,7 @@ audit: export BLOWFISHDB_AUDIT_MINUTES = $(MINUTES)
 audit: export BLOWFISHDB_AUDIT_SEED = $(SEED)
 audit: $(READY) browser  ## other neighbouring databases than the tests have, for MINUTES, faults that must be found, and long tests
 	@$(SCRATCH) $(BIN)/pytest -n 2 --dist worksteal -m "not thorough" tests/neighbours tests/seeded tests/pgwire/test_fuzz.py
-	@$(SCRATCH) $(TESTS) -m thorough
+	@$(SCRATCH) $(TESTS) -m "thorough or hypothesis" --ignore=tests/neighbours --ignore=tests/seeded
 
 # Debian calls it chromium; the tests of pages drive it, and nothing else needs it.
 browser:  ## the browser that tests of pages drive, installed where that is allowed

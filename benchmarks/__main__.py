@@ -20,6 +20,8 @@ BENCHMARKS = {
     "concurrency": "eight analysts at once, beside as many who send the SELECT",
     "server": "32 clients of a server with two workers: requests per second, and how long they wait",
     "scale": "ask against the number of rows, and a ledger that many want at once",
+    "several": "Spark with two executors, and two servers over one ledger in PostgreSQL",
+    "doors": "the privacy loss of whole answers from outside: library, REST, PostgreSQL's protocol",
     "pgwire": "SELECT 1 and stored answers by PostgreSQL's protocol, beside a real PostgreSQL",
     "start_up": "what a new process takes",
     "crashes": "thousands of kill -9 at random points of ask, and what they leave behind",

@@ -1,6 +1,6 @@
 """The rule of Adaptive: what it takes, and its squared error over Best's, policy by policy.
 
-    python -m benchmarks.adaptive_choice [--data ../shared/data] [--trials 10] [--write]
+    python -m benchmarks.adaptive_choice [--data ../shared/data] [--trials 10] [--write] [--dense 200]
 
 Geometric means over the real histograms, on 1,024 cells or 16×16; 500 uniform ranges or rectangles, or the
 cells themselves. Best's error is exact. The rule was chosen by looking at such figures: not held out.
@@ -9,6 +9,7 @@ cells themselves. Best's error is exact. The rule was chosen by looking at such 
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,10 +22,13 @@ from benchmarks.adaptive import EPSILONS, GRID, LINE, squared, trials
 from benchmarks.tables import Row, show, write
 from blowfishdb.core.graphs import AddRemove, Full, Grid, Partitioned, PolicyGraph, Threshold
 from blowfishdb.core.graphs import Product as ProductGraph
-from blowfishdb.core.workloads import Histogram, Product, Ranges, Rectangles, Workload
+from blowfishdb.core.workloads import Cumulative, Histogram, Product, Ranges, Rectangles, Workload
 from blowfishdb.mechanisms import Adaptive, Best, DataDependentPlan, DawaTransformed, Plan
+from blowfishdb.noise import seeded
 
 CELLS, SIDE, QUESTIONS = 1024, 16, 500
+DENSE, MOST = 64, 2_000
+"""Cells where nothing repeats, and what each may hold."""
 
 
 @final
@@ -92,6 +96,31 @@ def cases(folder: Path) -> Iterator[Case]:
         yield Case(name, graph, "cells", Product(Histogram(SIDE), Histogram(SIDE)), plane)
 
 
+def dense(size: int, seeds: int) -> Iterator[Row]:
+    """Where nothing repeats: counts that are drawn one by one, others for every seed."""
+    policies = {"everything": Full(size), "θ = 1": Threshold(size, 1), "θ = 4": Threshold(size, 4)}
+    draws = [np.random.default_rng(seed).integers(0, MOST, size) for seed in range(seeds)]
+    for (policy, graph), workload in itertools.product(
+        {**policies, "add/remove": AddRemove(size)}.items(), (Cumulative(size), Histogram(size))
+    ):
+        best, taken = Best().plan(workload, graph), Adaptive().plan(workload, graph)
+        for epsilon in (0.1, 1.0) if isinstance(taken, DataDependentPlan) else ():
+            beside = best.squared_error(epsilon=epsilon)
+            each = [
+                squared(taken.release(x, epsilon=epsilon, noise=seeded(seed)) - workload.answer(x)) / beside
+                for seed, x in enumerate(draws)
+            ]
+            over = 1.96 * float(np.std(each, ddof=1)) / math.sqrt(seeds)
+            yield {
+                "policy": policy,
+                "questions": "curve" if isinstance(workload, Cumulative) else "cells",
+                "epsilon": epsilon,
+                "takes": taken.name,
+                "ratio": float(np.mean(each)),
+                "at most": float(np.mean(each)) + over,
+            }
+
+
 def chart(rows: list[Row]) -> object:
     import altair as alt
 
@@ -114,7 +143,11 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of data sets")
     parser.add_argument("--trials", type=int, default=10, help="releases per figure")
     parser.add_argument("--write", action="store_true", help="write docs/figures/adaptive_choice.*")
+    parser.add_argument("--dense", type=int, default=0, help="seeds of data with nothing to adapt to")
     args = parser.parse_args()
+    if args.dense:
+        show(list(dense(DENSE, args.dense)))
+        return
     folder = args.data / "dpbench"
     if not folder.is_dir():
         print(f"\n{folder} is not there, and without real histograms there is nothing to measure.")

@@ -48,13 +48,35 @@ def line_data(folder: Path) -> dict[str, np.ndarray]:
 
 
 def grid_data(folder: Path, side: int) -> dict[str, np.ndarray]:
-    """Grids of 256 × 256 cells, neighbouring cells added up to ``side`` × ``side``."""
+    """Grids of 256 × 256 cells, added up to ``side`` × ``side``, or divided where that is more."""
     found = {}
     for name in GRIDS:
-        whole = np.load(folder / "dpbench" / f"{name}_2d.npy")
-        block = whole.shape[0] // side
-        found[name] = whole.reshape(side, block, side, block).sum(axis=(1, 3)).ravel()
+        grid = np.load(folder / "dpbench" / f"{name}_2d.npy").astype(np.int64)
+        stream = np.random.default_rng([7, GRIDS.index(name)])
+        while grid.shape[0] < side:
+            grid = divided(grid, stream)
+        found[name] = _quarters(grid, grid.shape[0] // side).sum(axis=2).ravel()
     return found
+
+
+def divided(grid: np.ndarray, stream: np.random.Generator) -> np.ndarray:
+    """A grid twice as fine: each cell's people in its quarters, as unevenly as its own cells fill theirs.
+
+    The data is no finer than this, so it is made up: each cell takes the shares of a random block of 2 × 2
+    cells with at least ten people.
+    """
+    side = grid.shape[0]
+    blocks = _quarters(grid, 2).reshape(-1, 4)
+    full = blocks[blocks.sum(axis=1) >= 10]
+    shares = full / full.sum(axis=1, keepdims=True)
+    quarters = stream.multinomial(grid.ravel(), shares[stream.integers(0, len(shares), side * side)])
+    return quarters.reshape(side, side, 2, 2).transpose(0, 2, 1, 3).reshape(2 * side, 2 * side)
+
+
+def _quarters(grid: np.ndarray, block: int) -> np.ndarray:
+    """The cells of each block of ``block`` × ``block``, row by row."""
+    side = grid.shape[0] // block
+    return grid.reshape(side, block, side, block).transpose(0, 2, 1, 3).reshape(side, side, block * block)
 
 
 def workload(kind: str, number: int) -> Workload:

@@ -27,7 +27,7 @@ PAGES = (
     ("curator", "/datasets/salaries/tradeoff"),
 )
 CHART_PAGES = PAGES[-3:]
-MOST_FIRST, MOST_AGAIN = 1_300_000, 50_000
+MOST_FIRST, MOST_AGAIN = 350_000, 12_000
 _FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? null"
 _DRAWN = "() => [...document.querySelectorAll('figure.chart .drawing')].every(each => each.dataset.drawn)"
 _QUOTED = """(error) => new Promise((done) => {

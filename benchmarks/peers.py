@@ -38,6 +38,11 @@ def apex(sensitivity: int, answers: int) -> float:
     return sensitivity * math.log(1 / (1 - (1 - BETA) ** (1 / answers))) / ALPHA
 
 
+def apex_top(answers: int, alpha: float) -> float:
+    """APEx's translation for the fullest bins, add/remove: none more than α out of its place."""
+    return 2 * math.log(answers / (2 * BETA)) / alpha
+
+
 def opendp_epsilon(sensitivity: int, answers: int) -> float | None:
     """OpenDP's own conversion of an accuracy into a scale, β divided among the answers."""
     try:

@@ -4,8 +4,9 @@
 
 *SELECT 1* and *an answer that is out already* (a histogram of 20 bins) are sent as simple queries, byte by
 byte, by one thread that takes turns with its connections: first one connection that waits for each answer,
-then several. The server is ``blowfishdb proxy`` with one process; PostgreSQL answers the same histogram from
-a table of as many rows, exactly and without privacy. Processor time of the server counts all its threads.
+then several. Both servers are asked in turns of a quarter of a second, so that whatever else the machine does
+slows down both. BlowfishDB is ``blowfishdb proxy`` with one process; PostgreSQL answers the same histogram
+from a table of as many rows, exactly and without privacy. Processor time counts all threads of a server.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ fast = Settings(requests_per_second=1e6, burst=10**6, warm_up=False)
 run(sys.argv[1], WireDoor.of("127.0.0.1", int(sys.argv[2]), PLAIN), fast)
 """
 _TICKS = os.sysconf("SC_CLK_TCK")
+_TURN = 0.25
 ONE = "SELECT 1"
 BARS = "SELECT BIN(salary, 10000) AS bin, COUNT(*) AS n FROM salaries GROUP BY 1 WITH ERROR 50"
 PLAIN_BARS = "SELECT salary / 10000 * 10000 AS bin, COUNT(*) AS n FROM salaries GROUP BY 1"
@@ -103,38 +105,52 @@ def processor(processes: list[int]) -> float:
     return total / _TICKS
 
 
-def measured(url: str, statement: str, clients: int, seconds: float, processes: list[int]) -> Measured:
+class Load:
     """Connections in turn, each with the next statement as soon as the last one is answered."""
-    sent = b"Q" + struct.pack("!i", len(statement) + 5) + statement.encode() + b"\0"
-    connections = [psycopg.connect(url, autocommit=True) for _ in range(clients)]
-    for connection in connections:
-        connection.execute("SET client_min_messages = error")
-        connection.execute(statement.encode())
-    backends = [] if processes else [connection.info.backend_pid for connection in connections]
-    lines = [socket.socket(fileno=os.dup(connection.fileno())) for connection in connections]
-    before, times = processor(processes + backends), []
-    with selectors.DefaultSelector() as ready:
-        begun = {}
-        for line in lines:
-            line.setblocking(True)
-            ready.register(line, selectors.EVENT_READ)
-            line.sendall(sent)
-            begun[line] = time.perf_counter()
-        start = time.perf_counter()
-        while (now := time.perf_counter()) - start < seconds:
-            for key, _ in ready.select(1):
-                line = key.fileobj
-                assert isinstance(line, socket.socket)
-                if line.recv(65_536)[-6:-1] == b"Z\0\0\0\5":
-                    times.append(time.perf_counter() - begun[line])
-                    begun[line] = time.perf_counter()
-                    line.sendall(sent)
-    took, worked = now - start, processor(processes + backends) - before
-    for line in lines:
-        line.close()
-    for connection in connections:
-        connection.close()
-    return Measured(len(times) / took, times, 1e3 * worked / len(times))
+
+    def __init__(self, url: str, statement: str, clients: int, process: int | None) -> None:
+        self._sent = b"Q" + struct.pack("!i", len(statement) + 5) + statement.encode() + b"\0"
+        self._connections = [psycopg.connect(url, autocommit=True) for _ in range(clients)]
+        for connection in self._connections:
+            connection.execute("SET client_min_messages = error")
+            connection.execute(statement.encode())
+        backends = [connection.info.backend_pid for connection in self._connections]
+        self._processes = backends if process is None else [process]
+        self._lines = [socket.socket(fileno=os.dup(connection.fileno())) for connection in self._connections]
+        self._times: list[float] = []
+        self._took = self._worked = 0.0
+
+    def turn(self, seconds: float) -> None:
+        """Ask for so long, and then fall silent."""
+        before, start, begun = processor(self._processes), time.perf_counter(), {}
+        with selectors.DefaultSelector() as ready:
+            for line in self._lines:
+                line.setblocking(True)
+                ready.register(line, selectors.EVENT_READ)
+                line.sendall(self._sent)
+                begun[line] = time.perf_counter()
+            while begun:
+                for key, _ in ready.select(1):
+                    line = key.fileobj
+                    assert isinstance(line, socket.socket)
+                    if line.recv(65_536)[-6:-1] != b"Z\0\0\0\5":
+                        continue
+                    now = time.perf_counter()
+                    self._times.append(now - begun.pop(line))
+                    if now - start < seconds:
+                        begun[line] = time.perf_counter()
+                        line.sendall(self._sent)
+        self._took += time.perf_counter() - start
+        self._worked += processor(self._processes) - before
+
+    def measured(self) -> Measured:
+        """What all turns were together."""
+        for line in self._lines:
+            line.close()
+        for connection in self._connections:
+            connection.close()
+        count = len(self._times)
+        return Measured(count / self._took, self._times, 1e3 * self._worked / count)
 
 
 def main() -> None:
@@ -159,8 +175,11 @@ def main() -> None:
                 connection.execute(BARS.encode())
             for what, ours, theirs in (("SELECT 1", ONE, ONE), ("20 bars", BARS, PLAIN_BARS)):
                 for clients in (1, told.clients):
-                    here = measured(url, ours, clients, told.seconds, [process])
-                    there = measured(real.url(), theirs, clients, told.seconds, [])
+                    loads = Load(url, ours, clients, process), Load(real.url(), theirs, clients, None)
+                    for _ in range(max(1, round(told.seconds / _TURN))):
+                        for load in loads:
+                            load.turn(_TURN)
+                    here, there = (load.measured() for load in loads)
                     for name, one in (("BlowfishDB", here), ("PostgreSQL", there)):
                         ratio = f"{p50(here.times) / p50(there.times):.2f}" if one is here else ""
                         rows.append(

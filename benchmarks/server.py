@@ -60,7 +60,9 @@ def p99(times: list[float]) -> float:
     return 1e3 * sorted(times)[-(-99 * len(times) // 100) - 1]
 
 
-def workspace(folder: Path, clients: int, rows: int, slow: int = 0) -> tuple[Path, str]:
+def workspace(
+    folder: Path, clients: int, rows: int, slow: int = 0, place: str | None = None
+) -> tuple[Path | str, str]:
     """A dataset for each client on the same rows, salaries hidden within $1,000, and a token."""
     write_salaries(folder / "salaries.duckdb", rows)
     if slow:
@@ -68,8 +70,8 @@ def workspace(folder: Path, clients: int, rows: int, slow: int = 0) -> tuple[Pat
     domain = salary_domain()
     hide = bf.graphs.Threshold(domain["salary"].size, domain["salary"].threshold(1_000))
     policy = bf.Policy.by_column(domain, {"salary": hide})
-    place = folder / "load.blowfish"
-    with Workspace(place, user="curator") as made:
+    at = folder / "load.blowfish" if place is None else place
+    with Workspace(at, user="curator") as made:
         names = {f"salaries-{client}": "salaries.duckdb" for client in range(clients)}
         for name, file in {**names, **({"slow": "slow.duckdb"} if slow else {})}.items():
             made.add_dataset(name, folder / file, domain=domain, table="salaries", same_rows=True).publish(
@@ -77,11 +79,11 @@ def workspace(folder: Path, clients: int, rows: int, slow: int = 0) -> tuple[Pat
             )
             made[name].budget.set(10**6)
         Accounts(made.store).add("analyst", Role.ANALYST, None)
-        return place, Tokens(made.store).issue("analyst", purpose="api", lifetime=timedelta(hours=1))[0]
+        return at, Tokens(made.store).issue("analyst", purpose="api", lifetime=timedelta(hours=1))[0]
 
 
 @contextmanager
-def served(place: Path, workers: int) -> Iterator[tuple[int, int]]:
+def served(place: Path | str, workers: int) -> Iterator[tuple[int, int]]:
     """A server as ``blowfishdb serve`` runs it: its port and its process."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -241,6 +241,22 @@ def test_python_sql_and_the_short_form_ask_the_same(ws: Workspace) -> None:
     assert people.by("age", width=10).by("town").count("pay").form.columns[0].width == 10
 
 
+def test_groups_of_which_the_condition_leaves_no_row_are_known(ws: Workspace) -> None:
+    """They are nought without noise, do not make the others dearer, and SQL does not list them."""
+    people = declared(ws, policy=hiding(domain(), town=True))
+    some = people.where(bf.col("town") >= 3).by("town")
+    told = some.aggregate(("sum", "pay"), "count", ("mean", "pay")).spend(1).ask()
+    values, exact = (each.reshape(5, 3) for each in (told.values, told.exact))
+    assert not values[:3, :2].any() and exact[:3, :2].all() and np.isnan(values[:3, 2]).all()
+    assert not exact[3:].any() and values[4, 1] > 4_000
+    everyone = people.by("town").sum("pay").accurate_to(500_000).quote().epsilon
+    assert some.sum("pay").accurate_to(500_000).quote().epsilon < everyone
+    listed = people.sql("SELECT town, SUM(pay) FROM people WHERE town >= 3 GROUP BY town ORDER BY 1 LIMIT 9")
+    assert listed.spend(1).ask().labels[0] == ("3", "4")
+    no_town = people.sql("SELECT town, COUNT(*) FROM people WHERE 1 = 0 GROUP BY town")
+    assert no_town.spend(1).ask().labels[0] == ()
+
+
 def test_too_few_rows_are_said_and_not_made_up(ws: Workspace) -> None:
     people = declared(ws, policy=hiding(domain(), town=True))
     answer = asked(people, ("mean", "pay"))

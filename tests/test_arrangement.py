@@ -185,6 +185,11 @@ def table(values: np.ndarray) -> ReleasedTable:
     return ReleasedTable(values, values - 1, values + 1, np.zeros(values.shape, dtype=np.bool_))
 
 
+def shown(arrangement: Arrangement, values: np.ndarray, ranks: dict[str, np.ndarray]) -> np.ndarray:
+    """Where every group can have rows."""
+    return arrangement.rows(table(values), ranks, np.ones(len(values), dtype=np.bool_))
+
+
 numbers = st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=1, max_size=9)
 
 
@@ -195,7 +200,7 @@ def test_rows_are_those_of_a_database(values, than, limit, offset, descending):
     order = (OrderKey(Told(1), descending), OrderKey("g"))
     arrangement = Arrangement(having=having, order=order, limit=limit, offset=offset)
     places = {"g": np.arange(len(values))}
-    found = arrangement.rows(table(np.array(values, dtype=float)), places)
+    found = shown(arrangement, np.array(values, dtype=float), places)
     sql = (
         f"SELECT g FROM groups WHERE a > {than} OR b = a ORDER BY b {'DESC' if descending else ''}, g "
         f"LIMIT {limit} OFFSET {offset}"
@@ -208,10 +213,10 @@ def test_rows_are_those_of_a_database(values, than, limit, offset, descending):
 def test_what_is_no_number_is_last_and_satisfies_nothing() -> None:
     values = np.array([[1.0], [np.nan], [3.0], [2.0]])
     for descending, wanted in ((False, [0, 3, 2, 1]), (True, [2, 3, 0, 1])):
-        assert Arrangement(order=(OrderKey(Told(0), descending),)).rows(table(values), {}).tolist() == wanted
+        assert shown(Arrangement(order=(OrderKey(Told(0), descending),)), values, {}).tolist() == wanted
     above = Compared(">", Told(0), Constant(0))
-    assert Arrangement(having=above).rows(table(values), {}).tolist() == [0, 2, 3]
-    assert Arrangement(having=Joined("not", (above,))).rows(table(values), {}).tolist() == []
+    assert shown(Arrangement(having=above), values, {}).tolist() == [0, 2, 3]
+    assert shown(Arrangement(having=Joined("not", (above,))), values, {}).tolist() == []
 
 
 @pytest.mark.parametrize(
@@ -253,3 +258,10 @@ def test_every_order_of_every_answer_has_the_same_rows(people: Dataset) -> None:
         some = people["region", "sex"].histogram().accurate_to(30).order_by(first, f"{second} desc").ask()
         assert sorted(told(some)) == sorted(told(whole))
         assert some.receipt.cost == Epsilon(0)
+
+
+def test_groups_that_cannot_have_rows_are_left_out_before_others_are_counted() -> None:
+    possible = np.array([True, False, True, True])
+    asked, values = Arrangement(limit=2, possible=True), table(np.array([[4.0], [0.0], [3.0], [2.0]]))
+    assert asked.rows(values, {}, possible).tolist() == [0, 2]
+    assert replace(asked, possible=False).rows(values, {}, possible).tolist() == [0, 1]

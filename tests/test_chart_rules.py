@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import blowfishdb as bf
+from blowfishdb.core.questions.readings import Reading
 from blowfishdb.messages.answers import compare
+from blowfishdb.messages.curator import Preview
 from blowfishdb.show import charts
 from blowfishdb.show.charts.heat import coordinates
 from blowfishdb.show.tables import answer_names, comparison_table, one_number
@@ -86,6 +88,7 @@ def test_the_limit_of_a_question_is_a_line_in_the_picture() -> None:
 def test_noise_that_cannot_be_seen_is_said() -> None:
     large = made_up(bins(20), np.cumsum(hill(20)) * 50, kind="cumulative", alpha=50)
     assert "±50 is thinner than the line: 0.0" in charts.answer_chart(large).to_dict()["description"]
+    assert "people; ±50 is thinner than the line" in texts(charts.answer_chart(large))
     small = made_up(bins(20), np.cumsum(hill(20)), kind="cumulative", alpha=900)
     drawn = charts.answer_chart(small)
     assert "thinner" not in drawn.to_dict()["description"]
@@ -123,3 +126,19 @@ def test_two_answers_are_named_by_what_they_ask(one: str, other: str, names: tup
     assert answer_names(found) == names
     assert comparison_table(found).columns[1:4] == (*names, " − ".join(names))
     assert "#8" not in " ".join(texts(charts.comparison_chart(found)))
+
+
+@pytest.mark.parametrize("width", [640, 300])
+def test_a_curator_sees_kinds_lying_as_well_with_every_name(width: int) -> None:
+    kinds = KINDS[:8]
+    noisy = replace(made_up((kinds,), np.arange(8) * 10.0, axes=("kind",), alpha=5), loose=("kind",))
+    truth = noisy.values + 3
+    preview = Preview(Reading(noisy.labels, truth, truth, truth, noisy.exact), noisy, stand_in=False)
+    chart = charts.preview_chart(preview, width=width)
+    panels = next(iter(chart.to_dict()[way] for way in ("hconcat", "vconcat") if way in chart.to_dict()))
+    encodings = [panel["layer"][0]["encoding"] for panel in panels]
+    assert all(each["y"]["sort"] == list(kinds[::-1]) for each in encodings)
+    assert encodings[0]["x"]["scale"]["domain"] == encodings[1]["x"]["scale"]["domain"]
+    shown = texts(chart)
+    assert [text for text in shown if text in kinds][:8] == list(kinds[::-1])
+    assert any("TRUE DATA" in text for text in shown)

@@ -15,7 +15,7 @@ import blowfishdb as bf
 from blowfishdb.adapters.store.values import Budget
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.policy import protection
-from blowfishdb.core.questions.kinds import Reading
+from blowfishdb.core.questions.readings import Reading
 from blowfishdb.messages.answers import Places, compare
 from blowfishdb.messages.curator import Preview
 from blowfishdb.messages.quotes import Tradeoff, TradeoffPoint
@@ -211,7 +211,16 @@ def _random(size: int) -> Any:
 def test_edges_are_counted_in_words() -> None:
     assert charts.graph_table(G.Threshold(5, 1)).caption == "4 pairs of values are hidden among 5 values."
     assert charts.graph_table(G.Threshold(5, 1)).rows[1] == ("1", "0, 2")
-    assert "is in the data" in charts.graph_table(G.Threshold(5, 1).hide_presence()).caption
+    assert charts.graph_table(G.Threshold(5, 1).hide_presence()).caption == (
+        "4 pairs of values are hidden among 5 values, and so is whether someone is in the data."
+    )
+    left_out = charts.graph_table(G.Cone(G.Threshold(5, 1), G.Apex.OUTSIDE))
+    assert "is counted." in left_out.caption and "not counted" in left_out.rows[0][1]
+
+
+def test_a_place_that_is_asked_along_one_column_is_drawn_as_a_line() -> None:
+    drawn = str(charts.graph_chart(G.Grid((1, 9), 2)).to_dict())
+    assert "second column" not in drawn and "interpolate" in drawn
 
 
 @pytest.mark.parametrize("graph", [G.Grid((4, 3), 1), G.Grid((4, 3), 1).project(np.arange(12)[::-1].copy())])

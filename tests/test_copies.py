@@ -205,6 +205,7 @@ def test_kinds(workspace: Workspace, tmp_path: Path) -> None:
         found.budget.set(20)
         found["v"].histogram().accurate_to(5).ask()
         assert found["v"].histogram(width=5).accurate_to(30).quote().owned is free
+        assert found["v"].top(1).accurate_to(20).quote().owned is free  # from the same counts
         again = found["v"].histogram().accurate_to(5).quote()
         assert again.owned and ("as of" in again.explanation) is not free
     write(tmp_path / "people.csv", PLAIN)

@@ -79,6 +79,7 @@ def questions(columns: Columns, attribute: Attribute) -> Iterator[Callable[[], A
         columns.count,
         lambda: columns.top(1),
         lambda: columns.top(9),
+        lambda: columns.partition(2),
         lambda: columns.above(2),
         lambda: columns.above(0, bins=1),
         lambda: columns.clusters(2),

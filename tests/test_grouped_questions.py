@@ -161,6 +161,7 @@ FORMS = (
     "ranges(v, 0..2, 1..4) by g",
     "ranges(v, g, (0..2, 0..1), (1..3, 1..1))",
     "ranges(h, v, (0..1, 0..2)) by g",
+    "partition(v, g, 3)",
     "marginals(v, g, h, 2)",
     "marginals(g, v, [v], [g, v], [])",
 )

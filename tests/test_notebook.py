@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.questions.readings import EXACT
+from blowfishdb.core.questions.promise import EXACT
 from blowfishdb.messages.answers import Answer, Receipt
 from blowfishdb.messages.quotes import Alternative, Quote
 

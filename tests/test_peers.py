@@ -8,6 +8,9 @@ import pytest
 from benchmarks import peers
 
 import blowfishdb as bf
+from blowfishdb.core.accuracy import Accuracy
+from blowfishdb.core.domain.domain import Axis
+from blowfishdb.core.questions.kinds import Top
 
 
 def test_a_translation_is_that_of_apex(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,6 +25,17 @@ def test_plain_counts_gain_nothing_over_anyone() -> None:
         row = rows["histogram", notion]
         assert 0.99 < row["APEx ÷ ours"] < 1.2 and 0.99 < row["OpenDP ÷ ours"] < 1.2
     assert rows["cumulative", "replace"]["APEx ÷ ours"] > 1.5
+
+
+@pytest.mark.parametrize("bins", [6, 100])
+@pytest.mark.parametrize("alpha", [50, 326])
+def test_the_fullest_bins_cost_no_more_than_at_the_peer(bins: int, alpha: int) -> None:
+    """Each bin can fail on one side only; whole numbers are a little cheaper still."""
+    axis = Axis("a", bf.Integer(0, bins - 1), bf.Bins.width(bins, 1))
+    needed = Top(3).requirement(Accuracy(alpha, peers.BETA), (axis,))
+    plan = bf.mechanisms.Best().plan(bf.workloads.Histogram(bins), bf.graphs.AddRemove(bins))
+    theirs = peers.apex_top(bins, alpha)
+    assert 0.95 * theirs < float(plan.epsilon_at(needed)) < theirs
 
 
 def test_each_notion_is_what_it_says() -> None:

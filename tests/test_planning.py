@@ -157,7 +157,7 @@ class TestPreview:
             for node in ast.walk(ast.parse(path.read_text()))
             if isinstance(node, ast.ImportFrom) and node.module == "blowfishdb.mechanisms.curator_view"
         ]
-        assert sorted(importing) == ["curator.py"]
+        assert sorted(importing) == ["curator.py", "synthesis_view.py"]
 
 
 class TestTerms:

@@ -10,6 +10,8 @@ import duckdb
 import pytest
 
 import blowfishdb as bf
+from blowfishdb.adapters.store.releases import reindex
+from blowfishdb.adapters.store.tables import charges
 from blowfishdb.core.errors import BudgetExhausted, InvalidInput, PolicyConflict
 from blowfishdb.workspace.embedded import Workspace
 
@@ -153,6 +155,11 @@ def test_a_promise_is_not_withdrawn_under_a_question(ws: Workspace) -> None:
     charge = ws._ledger.reserve(
         "salaries", ws.user, bf.Epsilon(1), "under way", detail, reading=True, losses=losses
     )
+    (held,) = salaries.kept
+    assert held.remaining == kept.remaining - bf.Epsilon(2)
+    with pytest.raises(BudgetExhausted, match="still promised"):  # both at once would be too much
+        whole = {kept.version: kept.remaining}
+        ws._ledger.reserve("salaries", ws.user, bf.Epsilon(1), "another", detail, losses=whole)
     with pytest.raises(PolicyConflict, match="is being answered"):
         salaries.withdraw(kept.version)
     ws._ledger.lose(charge, "killed")
@@ -298,8 +305,6 @@ def test_a_total_that_was_shown_stays_known(ws: Workspace) -> None:
 
 def test_what_an_older_version_stored_is_not_taken_for_known(ws: Workspace) -> None:
     """Public totals were once stored with every answer; they count as lost, and answer nothing."""
-    from blowfishdb.adapters.store.tables import charges
-
     salaries = ws["salaries"].publish(groups(5))
     answer = ask(ws, "histogram", "0.1")
     with ws.store.writing() as connection:
@@ -321,6 +326,24 @@ def test_what_an_older_version_stored_is_not_taken_for_known(ws: Workspace) -> N
     again = salaries["salary"].histogram(width=5).accurate_to(2000).ask()  # the noisy cells are still known
     assert again.receipt.cost == bf.Epsilon(0)
     assert again.raw == pytest.approx(answer.raw.reshape(40, 5).sum(axis=1), abs=1e-6)
+
+
+def test_nothing_follows_from_rows_that_an_older_version_kept_without_noise(
+    ws: Workspace, tmp_path: Path
+) -> None:
+    """Of answers that were exact it kept what they were computed from, as if it had noise."""
+    ws["salaries"].publish(everything_hidden())
+    ask(ws, "histogram", "0.1")
+    coarser = ws["salaries"]["salary"].histogram(width=5).accurate_to(2000)
+    assert coarser.quote().owned
+    with ws.store.writing() as connection:
+        body = json.loads(connection.execute(charges.select()).one().answer)
+        body["answer"]["exact"], body["bound"]["margin"] = [True] * 200, 0
+        connection.execute(charges.update().values(answer=json.dumps(body)))
+        reindex(connection)
+    with bf.open(tmp_path / "work.blowfish") as again:
+        coarser = again["salaries"]["salary"].histogram(width=5).accurate_to(2000)
+        assert not coarser.quote().owned
 
 
 def test_a_looser_policy_leaves_the_stricter_promise_standing(ws: Workspace) -> None:

@@ -12,7 +12,8 @@ import pytest
 import blowfishdb as bf
 from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.domain.domain import Axis
-from blowfishdb.core.questions.kinds import Quantiles, Release
+from blowfishdb.core.questions.kinds import Quantiles
+from blowfishdb.core.questions.readings import Release
 from blowfishdb.messages.answers import Answer
 from blowfishdb.workspace.asking import Asking
 from blowfishdb.workspace.datasets import Dataset

@@ -267,6 +267,30 @@ def test_what_is_read_from_the_same_counts_is_free(ws: Workspace, kind: str) -> 
     assert ws.budget("people").spent == bought.receipt.epsilon
 
 
+@pytest.mark.parametrize("kind", ["top", "above", "ranges"])
+def test_it_is_free_where_the_noise_is_shared_by_edges(ws: Workspace, kind: str) -> None:
+    """Then no rows are stored that others could be combined from; what is promised of the counts is known."""
+    people, spread = (
+        ws["people"],
+        bf.Policy.by_column(DOMAIN, {"age": bf.graphs.Threshold(100, 5)}, hide_presence=True),
+    )
+    people.publish(spread)
+    bars = people["age"].histogram(bins=20)
+    coarse = [bars.accurate_to(alpha).using("edge-noise").ask() for alpha in (90, 80, 70, 60, 50)]
+    bought = bars.accurate_to(40).using("edge-noise").ask()
+    tenths = people["age"].ranges([(first, first + 4) for first in range(0, 100, 5)])
+    asked = tenths.accurate_to(40) if kind == "ranges" else READ_OFF[kind](people, 40)
+    quote = asked.quote()
+    assert quote.owned
+    assert f"answer {bought.number}" in quote.explanation or kind == "ranges"
+    answer = asked.ask()
+    assert not answer.receipt.cost
+    assert (answer.raw == bought.raw).all()
+    paid = sum((each.receipt.cost for each in (*coarse, bought)), bf.Epsilon(0))
+    assert ws.budget("people").spent == people.past(spread).epsilon == paid
+    assert not ws.audit().problems
+
+
 def test_what_is_picked_by_exact_counts_is_exact_however_it_was_asked(ws: Workspace) -> None:
     """The stored answer is given to whoever asks more closely, and says no larger error than that."""
     people = ws["people"]

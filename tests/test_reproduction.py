@@ -18,7 +18,7 @@ def test_the_page_is_made_of_the_tables() -> None:
 
 @pytest.mark.parametrize("item", ITEMS, ids=lambda item: item.what)
 def test_each_has_what_it_names(item: reproduction.Item) -> None:
-    assert item.verdict and item.setting and not item.text.endswith(".")
+    assert item.verdict and item.how and not item.text.endswith(".")
     if item.command:
         assert find_spec(f"benchmarks.{item.command.split()[0]}") is not None
     if item.figure:

@@ -140,6 +140,18 @@ class TestAsking:
         assert answer.exact.all() and not answer.receipt.epsilon
         assert answer.values.tolist() == truth(50_000).tolist()
 
+    def test_a_question_about_nobody_tells_nothing(self, people: Dataset) -> None:
+        """Its answer is exact, and the counts that it is made of are kept nowhere."""
+        both = bf.col("region").isin(["north"]), bf.col("region").isin(["south"])
+        for mechanism in ("best", "laplace-cells"):
+            asked = people.where(both[0]).where(both[1])["region"].histogram().accurate_to(5)
+            nobody = asked.using(mechanism).ask()
+            assert nobody.exact.all() and not nobody.values.any() and not nobody.receipt.cost
+        everybody = people["salary"].ranges([(0, 99_999)]).using("laplace-cells").spend(1).ask()
+        assert everybody.exact.all() and not everybody.receipt.cost
+        for column in ("region", "salary"):
+            assert not people[column].histogram().accurate_to(19_000).quote().owned
+
     def test_answers_survive_storage(self, people: Dataset) -> None:
         answer = cumulative(people).ask()
         again = Answer.from_plain(json.loads(json.dumps(answer.to_plain())))

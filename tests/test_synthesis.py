@@ -86,6 +86,9 @@ def test_a_quote_says_what_is_measured(ws: Workspace, table: SyntheticTable) -> 
     assert by_name["salary"].cumulative and not by_name["region"].cumulative
     assert all(each.margin > 0 and 0 < each.off < 0.1 for each in quote.tables)
     assert quote.pairs == 3 and quote.pair_margin and quote.seconds > 0
+    mine = ws["people"].synthesize("1", columns=["age", "salary", "region"], target="salary").quote()
+    first = next(one for one, told in zip(table.report().tables, table.tables, strict=True) if told.round)
+    assert mine.pair_margin == pytest.approx(first.margin, abs=1)
     assert SynthesisQuote.from_plain(quote.to_plain()) == quote
     assert "Costs ε = 0.7" in str(quote)
     assert len(ws.events()) == before

@@ -126,6 +126,7 @@ def test_questions_that_share_a_column_share_a_release(opened: Opened) -> None:
         assert ws.verify() == []
 
 
+@pytest.mark.thorough
 def test_planned_answers_keep_their_promise(opened: Opened) -> None:
     """How often a bar or a point of the curve is out of its interval, each bought together, 60 times."""
     truth = np.bincount(np.arange(60) % 7)
@@ -186,7 +187,7 @@ def test_beside_an_earlier_promise_the_most_is_quoted_and_limited(opened: Opened
         both = ws.plan(ws["t"]["a"].cumulative().spend("0.3"), ws["t"]["b"].histogram().spend("0.2"))
         quotes = both.quotes()
         assert quotes.epsilon < quotes.most <= bf.Epsilon("0.5")
-        assert "Under earlier promises that are kept it costs up to ε = 0." in quotes.sentence
+        assert "Under earlier promises that are kept it costs up to ε 0." in quotes.sentence
         with pytest.raises(MaxCostExceeded):
             both.ask(max_cost=quotes.epsilon)
         before = ws["t"].kept[0].remaining
@@ -211,9 +212,114 @@ def test_a_histogram_in_groups_is_suggested_for_several_conditions(opened: Opene
         assert ws.plan(*parts[:1], ws["t"]["c"].histogram().accurate_to(9)).quotes().wider is None
 
 
+def test_curves_in_groups_are_suggested_for_medians_of_several_parts(opened: Opened) -> None:
+    """Medians and curves are read from one curve for each group, which costs what is said."""
+    domain = bf.Domain(a=bf.Integer(0, 49), b=bf.Integer(0, 1))
+    with opened(domain, bf.Policy.differential_privacy(domain), "10") as ws:
+        first, second = (ws["t"].where(bf.col("b") == value)["a"] for value in range(2))
+        parts = first.median().accurate_to(40), second.cumulative().accurate_to(40)
+        quotes = ws.plan(*parts).quotes()
+        assert quotes.wider is not None and quotes.wider.question == "cumulative(a) by b"
+        grouped = ws["t"].question(quotes.wider.question).accurate_to(quotes.wider.alpha)
+        more = ws.plan(*parts, grouped)
+        assert more.quotes().most == quotes.wider.epsilon < quotes.most
+        assert [answer.alpha <= 40 for answer in more.ask()] == [True] * 3
+
+
+def test_parts_that_state_an_epsilon_are_planned_and_none_in_groups_is_suggested(opened: Opened) -> None:
+    """There is no error that one in groups could keep."""
+    domain = bf.Domain(a=bf.Integer(0, 6), b=bf.Integer(0, 2))
+    near = bf.Policy.by_column(domain, {"a": bf.graphs.Threshold(7, 1)})
+    with opened(domain, near, "10") as ws:
+        parts = [ws["t"].where(bf.col("b") == value)["a"].histogram().spend(1) for value in range(2)]
+        quotes = ws.plan(*parts).quotes()
+        assert quotes.wider is None and quotes.most.fraction > 0
+
+
 def test_what_has_too_many_boxes_is_not_suggested(opened: Opened) -> None:
     domain = bf.Domain(a=bf.Integer(0, 299), b=bf.Integer(0, 2))
     near = bf.Policy.by_column(domain, {"a": bf.graphs.Threshold(300, 1)})
     with opened(domain, near, "10") as ws:
         some = [ws["t"].where(bf.col("b") == value)["a"].histogram().accurate_to(99) for value in range(3)]
         assert ws.plan(*some).quotes().wider is None
+
+
+def test_two_parts_of_the_rows_lose_together_what_one_of_them_does(opened: Opened) -> None:
+    """With noise on every count a row that goes from one part to the other loses half of ε in each."""
+    domain = bf.Domain(a=bf.Integer(0, 6), b=bf.Integer(0, 2), c=bf.Integer(0, 4))
+    near = bf.Policy.by_column(domain, {"a": bf.graphs.Threshold(7, 1)})
+    with opened(domain, near, "10") as ws:
+        rows = (ws["t"].where(bf.col("c") < 2), ws["t"].where(bf.col("c") >= 2))
+        parts = [some["a"].histogram().accurate_to(40) for some in rows]
+        counts = parts[0].using("laplace").quote().epsilon
+        plan = ws.plan(*parts, ws["t"]["a"].histogram().accurate_to(90))
+        assert plan.quote() <= counts  # each of them alone costs about as much
+        assert all(part.quote().epsilon.fraction > 0.8 * counts.fraction for part in parts)
+        answers = plan.ask()
+        assert all(answer.alpha <= most for answer, most in zip(answers, (40, 40, 90), strict=True))
+        assert ws["t"].past(near).epsilon <= ws.budget("t").spent <= counts
+        assert ws.verify() == []
+
+
+@pytest.mark.parametrize("alphas", [(30, 10, 20), (10, 10, 30), (10, 30, 10)])
+def test_what_is_read_from_the_closest_counts_is_not_made(opened: Opened, alphas: tuple[int, ...]) -> None:
+    """Noise that edges share is in no release that others follow from, and need not be."""
+    domain = bf.Domain(a=bf.Integer(0, 6), b=bf.Integer(0, 2))
+    policy = bf.Policy.by_column(domain, {"a": bf.graphs.Threshold(7, 1)}, hide_presence=True)
+    with opened(domain, policy, "10") as ws:
+        asked = [ws["t"]["a"].histogram().accurate_to(alpha) for alpha in alphas]
+        asked.append(ws["t"]["a"].above(3).accurate_to(max(alphas)))
+        closest = ws["t"]["a"].histogram().accurate_to(min(alphas)).quote()
+        assert closest.mechanism == "Edge noise"
+        plan = ws.plan(*asked)
+        quotes = plan.quotes()
+        assert quotes.epsilon == closest.epsilon
+        assert sum(part.how == "follows from the others" for part in quotes.parts) == len(asked) - 1
+        answers = plan.ask()
+        assert ws.budget("t").spent == closest.epsilon
+        made = next(answer for answer in answers if answer.receipt.cost)
+        for answer, question in zip(answers, asked, strict=True):
+            assert answer.alpha <= question.terms.accuracy.alpha
+            assert (answer.raw == made.raw).all()
+        assert ws.verify() == []
+
+
+def test_what_follows_from_others_is_read_like_what_is_made(opened: Opened) -> None:
+    """The bars follow from the curve, and coarser ones from the bars: neither has a release."""
+    with opened(LINE, NEIGHBOURS, "10") as ws:
+        bars, curve = ws["t"]["a"].histogram(), ws["t"]["a"].cumulative().accurate_to(8)
+        asked = (bars.accurate_to(8), curve, bars.accurate_to(12), bars.accurate_to(8, confidence=0.9))
+        before = ws.plan(*asked[:2]).quote()
+        plan = ws.plan(*asked)
+        assert plan.quote() <= before
+        answers = plan.ask(max_cost=before)
+        assert ws.budget("t").spent <= before
+        assert [answer.alpha <= most for answer, most in zip(answers, (8, 8, 12, 8), strict=True)] == [
+            True
+        ] * 4
+        assert ws.verify() == []
+
+
+def test_what_is_free_stays_free_whatever_is_made_beside_it(opened: Opened) -> None:
+    """One more release to choose among makes intervals wider: who was told a price before pays no more."""
+    domain = bf.Domain(a=bf.Integer(0, 2, missing="drop"))
+    with opened(domain, bf.Policy.differential_privacy(domain), "10") as ws:
+        a = ws["t"]["a"]
+        a.top(1).accurate_to(8.5, confidence=0.9).ask()
+        free = a.histogram(width=2).accurate_to(8.5, confidence=0.9)
+        several, before = ws.batch(a.histogram().spend("0.3"), free), ws.budget("t").spent
+        assert not free.quote().most and several.quote() == bf.Epsilon("0.3")
+        several.ask()
+        assert ws.budget("t").spent - before == bf.Epsilon("0.3")
+
+
+def test_an_answer_that_was_out_before_is_not_planned_with_what_is_asked_beside_it(opened: Opened) -> None:
+    """Whoever has seen it may ask because of it, again beside it or not."""
+    domain = bf.Domain(a=bf.Integer(0, 6))
+    with opened(domain, bf.Policy.differential_privacy(domain), "10") as ws:
+        seen = ws["t"]["a"].histogram().accurate_to(8)
+        seen.ask()
+        first, last = (ws["t"]["a"].ranges([ends]).accurate_to(30) for ends in ((0, 2), (4, 6)))
+        alone, (_, beside) = first.ask(), ws.batch(seen, last).ask()
+        assert alone.receipt.cost == beside.receipt.cost == bf.Epsilon(0)
+        assert beside.alpha == pytest.approx(alone.alpha)

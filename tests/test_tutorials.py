@@ -96,9 +96,8 @@ def _trimmed(text: str) -> str:
 @contextmanager
 def demonstration(folder: Path, template: Path) -> Iterator[str]:
     """A fresh demonstration in ``folder``/demo behind a server."""
-    (folder / "demo").mkdir()
+    shutil.copytree(template.parent, folder / "demo")
     place = folder / "demo" / demo.WORKSPACE
-    shutil.copy(template, place)
     with serving(create_app(place, settings=Settings(demo=True, warm_up=False))) as address:
         yield address
 
@@ -108,6 +107,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return demo.prepare(tmp_path_factory.mktemp("demo"), console())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("tutorial", TUTORIALS, ids=lambda path: path.stem)
 def test_a_tutorial_does_what_it_says(tutorial: Path, template: Path, tmp_path: Path) -> None:
     text = tutorial.read_text(encoding="utf-8")

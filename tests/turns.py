@@ -13,17 +13,22 @@ import pytest
 
 KEY = "blowfishdb/seconds"
 UNKNOWN = {
-    "tests/neighbours": 100.0,
-    "tests/test_suggestions.py": 80.0,
+    "tests/neighbours/test_alone.py": 110.0,
+    "tests/neighbours/test_together.py": 100.0,
+    "tests/neighbours/test_changing.py": 85.0,
+    "tests/neighbours/test_kept.py": 70.0,
+    "tests/neighbours/test_over_http.py": 45.0,
+    "tests/neighbours": 15.0,
     "tests/web/test_axe.py": 80.0,
+    "tests/test_tutorials.py": 60.0,
     "tests/engine/test_crash.py": 60.0,
     "tests/mechanisms/test_catalogue.py": 50.0,
-    "tests/adapters/test_sql.py": 50.0,
     "tests/adapters/test_backend_types.py": 50.0,
     "tests/test_service.py": 50.0,
     "tests/test_every_question.py": 40.0,
-    "tests/test_tutorials.py": 40.0,
+    "tests/adapters/test_sql.py": 30.0,
     "tests/web": 30.0,
+    "tests/test_suggestions.py": 20.0,
     "tests/entrypoints": 15.0,
     "tests/adapters": 10.0,
 }

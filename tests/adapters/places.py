@@ -16,10 +16,10 @@ import duckdb
 import sqlglot
 
 from blowfishdb.adapters.backends import Backend, open_backend
-from blowfishdb.adapters.backends.duckdb import DuckDB, is_text_file
+from blowfishdb.adapters.backends.duckdb import DuckDB, has_dialect
 from blowfishdb.adapters.backends.spark import Spark
+from blowfishdb.adapters.copies.dialects import find_dialect
 from blowfishdb.adapters.copies.folder import Copies
-from blowfishdb.adapters.copies.text_files import find_dialect
 from blowfishdb.adapters.sql.source import Source
 from blowfishdb.core.domain.domain import Domain
 from tests.mariadb import Server as MariaServer
@@ -68,7 +68,7 @@ class DuckFile:
 def taken(path: Path) -> Path:
     """The copy of a file, as a workspace takes it before anything is answered from it."""
     copies = Copies(path.with_name(f"{path.name}.copies"))
-    return copies.path(copies.take(path, find_dialect(path) if is_text_file(path) else None))
+    return copies.path(copies.take(path, find_dialect(path) if has_dialect(path) else None))
 
 
 class Copied:

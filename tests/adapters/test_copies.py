@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from blowfishdb.adapters.copies.dialects import find_dialect
 from blowfishdb.adapters.copies.folder import Copies
-from blowfishdb.adapters.copies.text_files import find_dialect
 from blowfishdb.adapters.copies.values import Dialect
 from blowfishdb.core.errors import InvalidInput, SourceCorrupt, SourceError, SourceMissing
 

@@ -18,12 +18,15 @@ from pathlib import Path
 import pytest
 
 from blowfishdb.adapters.store.ledger import Ledger
-from blowfishdb.adapters.store.values import Charge, State
+from blowfishdb.adapters.store.values import Charge, RequestKey, State
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import (
+    AnswerInProgress,
+    AnswerLost,
     BudgetExhausted,
     InvalidEpsilon,
     InvalidInput,
+    KeyReused,
     UnknownDataset,
     WorkspaceError,
 )
@@ -65,6 +68,25 @@ def test_reservations_hold_and_voids_give_back(ledger: Ledger) -> None:
     assert ledger.void(charge).state is State.VOID
     assert ledger.budget("people").remaining == Epsilon(1)
     assert ledger.verify() == []
+
+
+def test_a_key_belongs_to_one_user_and_is_charged_once_for_ever(ledger: Ledger) -> None:
+    key = RequestKey("first", "a request")
+
+    def asked(user: str, key: RequestKey) -> Charge:
+        return ledger.reserve("people", user, Epsilon("0.1"), f"question of {user}", {}, key=key)
+
+    charge, _ = asked("ana", key), asked("ben", key)
+    with pytest.raises(AnswerInProgress):
+        asked("ana", key)
+    ledger.mark_reading(charge)
+    ledger.lose(charge, "killed")
+    for _ in range(2):
+        with pytest.raises(AnswerLost):
+            asked("ana", key)
+    with pytest.raises(KeyReused):
+        asked("ben", replace(key, asked="another request"))
+    assert ledger.budget("people").used == Epsilon("0.2")
 
 
 def test_a_budget_can_be_raised_but_not_below_what_is_used(ledger: Ledger) -> None:

@@ -27,6 +27,7 @@ from blowfishdb.language.policy_file import (
 )
 from blowfishdb.language.yaml import policy_schema, read_yaml, written_text
 from tests.core import oracle
+from tests.seeds import seeds
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "policy-files.md").read_text(encoding="utf-8")
 
@@ -105,7 +106,7 @@ def random_attribute(rng: np.random.Generator) -> bf.Integer | bf.Real | bf.Cate
     return kinds[rng.integers(0, len(kinds))]()
 
 
-@pytest.mark.parametrize("seed", range(150))
+@seeds(150)
 def test_policies_by_column_survive(seed: int) -> None:
     rng = np.random.default_rng(seed)
     names = ("salary", "no", 'odd: "name"\n# 🐡')[: rng.integers(1, 4)]

@@ -242,3 +242,15 @@ def test_any_text_is_a_question_or_is_refused(typed):
         assert error.message
     else:
         assert alike(parse_question(question_text(found), SALARIES)) == alike(found)
+
+
+def test_what_was_read_lately_is_the_question_of_the_same_columns_only() -> None:
+    text = "histogram(age, width=5)"
+    first = parse_question(text, SALARIES)
+    assert parse_question(text, SALARIES) is first
+    narrow = Domain(age=Integer(0, 9))
+    assert parse_question("histogram(age)", narrow) == parse_question("histogram(age)", SALARIES)
+    parse_question("histogram(region)", SALARIES)
+    for _ in range(2):
+        with pytest.raises(UnknownColumn):
+            parse_question("histogram(region)", narrow)

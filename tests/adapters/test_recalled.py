@@ -17,6 +17,7 @@ from blowfishdb.adapters.store.database import Store
 from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.adapters.store.tables import budgets
 from blowfishdb.core.budget import Epsilon
+from tests.adapters.spending import reserve, spend
 
 SET = """
 import sys
@@ -109,3 +110,35 @@ def test_a_value_that_comes_back_can_be_changed_by_whoever_gets_it(ledger: Ledge
     catalogue.put("dataset", "people", "{}")
     catalogue.names("dataset").append("nothing")
     assert catalogue.names("dataset") == ["people"]
+
+
+def test_within_one_look_others_are_not_seen_until_something_is_written(ledger: Ledger, place: str) -> None:
+    store = ledger.store
+    with store.at_one_look():
+        before = ledger.budget("people").total
+        subprocess.run([sys.executable, "-c", SET, place], check=True)
+        seen = ledger.budget("people").total
+        assert seen == (before if store.sqlite else Epsilon(3))  # elsewhere everything is read anew
+        with store.at_one_look():
+            assert ledger.budget("people").total == seen
+        ledger.set_budget("pets", Epsilon(1), "curator")
+        assert ledger.budget("people").total == Epsilon(3)
+    with pytest.raises(ZeroDivisionError), store.at_one_look():
+        1 / 0  # noqa: B018
+    ledger.set_budget("people", Epsilon(4), "curator")
+    assert ledger.budget("people").total == Epsilon(4)
+
+
+def test_a_question_that_others_have_answered_is_known(ledger: Ledger, place: str) -> None:
+    assert ledger.answer("q") is None and ledger.answer("p") is None
+    with closing(Ledger.open(place)) as other:
+        spend(other, "0.1", question="q")
+        assert other.answer("q") is not None and other.answer("p") is None
+    found = ledger.answer("q")
+    assert found is not None and found.answer == "[1]" and ledger.answer("p") is None
+    waiting = ledger.mark_reading(reserve(ledger, "0.1", "p"))
+    assert ledger.answer("p") is None  # under way is not answered
+    ledger.settle(waiting, "[2]")
+    assert ledger.answer("p") is not None and ledger.answer("q") is not None
+    with closing(Ledger.open(place)) as late:
+        assert late.answer("p") is not None and late.answer("r") is None

@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blowfishdb.adapters.backends import open_backend
-from blowfishdb.adapters.backends.duckdb import is_text_file
+from blowfishdb.adapters.backends.duckdb import has_dialect
 from blowfishdb.adapters.proposal import WARNING, Proposal, ProposedColumn, guesses, propose
 from blowfishdb.core.domain.attributes import Boolean, Category, Integer, Real
 from blowfishdb.core.domain.dates import Date
@@ -162,7 +162,7 @@ def test_the_same_proposal_everywhere_and_it_can_be_counted(location: object) ->
     assert set(domain.names) == EXPECTED.keys() - IDENTIFIERS
     if isinstance(location, str):  # the same files, without starting Spark
         location = location.removeprefix("spark-local://")
-        location = str(taken(Path(location))) if is_text_file(location) else location
+        location = str(taken(Path(location))) if has_dialect(location) else location
     with closing(open_backend(location, domain)) as backend:
         backend.check()
 
@@ -281,6 +281,7 @@ def test_values_of_each_type_in_one_column_of_sqlite(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.thorough
 def test_other_sources_of_spark_have_types_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyspark", reason="no Spark: pip install 'blowfishdb[spark]'")
     if shutil.which("java") is None:

@@ -12,16 +12,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from blowfishdb.adapters import copies
-from blowfishdb.adapters.backends.duckdb import is_text_file
+from blowfishdb.adapters.backends.duckdb import has_dialect
+from blowfishdb.adapters.copies.dialects import find_dialect, opened_rows
 from blowfishdb.adapters.copies.folder import Copies
-from blowfishdb.adapters.copies.text_files import find_dialect, opened_rows
 from blowfishdb.adapters.copies.values import Dialect
 from blowfishdb.adapters.proposal import propose
 from blowfishdb.core.errors import SourceCorrupt, TooLarge
 
 
 def taken(path: Path) -> None:
-    Copies(path.with_name("copies")).take(path, Dialect() if is_text_file(path) else None)
+    Copies(path.with_name("copies")).take(path, Dialect() if has_dialect(path) else None)
 
 
 def test_files_that_unpack_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,18 +131,20 @@ def test_letter_case_decides_only_in_quotes() -> None:
 # --- refusals ---------------------------------------------------------------------------------------
 
 UNSUPPORTED = {
-    "region ILIKE 'n%' ESCAPE '!'": "LIKE and ILIKE",
+    "region ILIKE 'n%' ESCAPE '!!'": "LIKE and ILIKE",
     "age LIKE '3%'": "LIKE and ILIKE",
     "region LIKE age": "LIKE and ILIKE",
     "region SIMILAR TO '(n+)+'": "LIKE and ILIKE",
     "age / 10 > 3": "calculated",
-    "age * age > 3": "calculated",
+    "age * salary > 3": "calculated",
     "UPPER(age) = '3'": "functions",
     "LENGTH(region) = 'n'": "functions",
     "age > salary": "two columns",
     "age > -'3'": "calculated",
-    "COALESCE(age, 1) > 1": "functions",
-    "day > CURRENT_DATE": "functions",
+    "COALESCE(salary, age) > 1": "functions",
+    "COALESCE(region, 'x') = 'x'": "functions",
+    "day > CURRENT_DATE": "every day",
+    "day > CURRENT_DATE - INTERVAL '1 year'": "every day",
     "CASE WHEN age > 3 THEN TRUE END": "functions",
     "age IN (SELECT 1)": "subqueries",
     "EXISTS (SELECT 1)": "subqueries",
@@ -324,6 +326,15 @@ COMPUTED = [
     "LEFT(name, 2) = 'no'",
     "UPPER(name) LIKE 'S%'",
     "CAST(name AS VARCHAR) = 'west'",
+    "UPPER(name) IN ('NORTH', 'EAST')",
+    "SUBSTRING(name, 1, 1) = 's'",
+    "age % 2 = 0",
+    "age * age > 30",
+    "ABS(age - 4) <= 2",
+    "FLOOR(age / 3) = 1",
+    "COALESCE(age, 0) > 3",
+    "COALESCE(age, 9) > 3",
+    "NOT COALESCE(age, 0) > 3",
 ]
 
 
@@ -343,6 +354,17 @@ def test_what_is_computed_from_a_column_is_what_a_database_computes(sql: str) ->
     true = [bool(found) for (found,) in duckdb.sql(statement).fetchall()]
     assert [read.matches(row, domain) for row in rows] == true
     assert [condition(condition_text(read), domain).matches(row, domain) for row in rows] == true
+
+
+def test_where_no_value_is_missing_it_is_not_asked_for() -> None:
+    domain = Domain.of({"age": Integer(0, 9), "gap": Integer(0, 9, missing="value")})
+    assert condition("age IS NOT NULL", domain) == Everything()
+    assert condition("NOT age IS NULL", domain) == Everything()
+    assert condition("COALESCE(age, -1) > 3", domain) == condition("COALESCE(age, 0, 7) > 3", domain)
+    assert condition("COALESCE(age, -1) > 3", domain) == (col("age") > 3)
+    assert condition("COALESCE(gap, 0) > 3", domain) != (col("gap") > 3)
+    with pytest.raises(InvalidPredicate, match="no missing values"):
+        condition("age IS NULL", domain)
 
 
 @pytest.mark.parametrize(

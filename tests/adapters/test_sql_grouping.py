@@ -33,6 +33,7 @@ VALUES: dict[str, list[object]] = {
     "rate": [k / 4 for k in range(13)],
     "day": [f"DATE '{day}'" for day in DAYS],
     "pay": list(range(10_000)),
+    "gap": [*range(10), "NULL"],
     "name": [f"'{name}'" for name in ("north", "south", "east", "west")],
 }
 GROUPS = {
@@ -55,6 +56,33 @@ GROUPS = {
     "CASE WHEN age BETWEEN 30 AND 40 THEN 'in' ELSE 'out' END": "age",
     "CASE name WHEN 'north' THEN 'cold' WHEN 'south' THEN 'warm' ELSE 'mild' END": "name",
     "CASE WHEN name LIKE '%th' THEN 1 ELSE 0 END": "name",
+    "age / 2.5": "age",
+    "rate / 10": "rate",
+    "EXTRACT(month FROM day)": "day",
+    "EXTRACT(quarter FROM day)": "day",
+    "EXTRACT(dow FROM day)": "day",
+    "strftime(day, '%Y-%m')": "day",
+    "CAST(date_trunc('month', day) AS DATE)": "day",
+    "CAST(FLOOR(age / 10.0) AS INT) * 10": "age",
+    "FLOOR((age / 5.0)) * 5.0": "age",
+    "TRUNC(age / 10) * 10": "age",
+    "ROUND(pay, -3)": "pay",
+    "ROUND(age / 10.0)": "age",
+    "CEIL(rate)": "rate",
+    "ABS(debt)": "debt",
+    "age % 3": "age",
+    "100 - age": "age",
+    "UPPER(name)": "name",
+    "LEFT(name, 1)": "name",
+    "LENGTH(name)": "name",
+    "SUBSTRING(name, 2, 1)": "name",
+    "CAST(age AS VARCHAR)": "age",
+    "age >= 65": "age",
+    "pay < 5000": "pay",
+    "age % 2 = 0": "age",
+    "name IN ('north', 'south')": "name",
+    "gap > 3": "gap",
+    "gap IS NULL": "gap",
 }
 
 
@@ -90,10 +118,12 @@ def test_buckets_of_equal_width() -> None:
     "sql",
     [
         "debt / 10",  # towards zero in one database, downwards in another
-        "age / 2.5",
         "CASE WHEN pay BETWEEN 100 AND 200 THEN 'in' ELSE 'out' END",  # many values, in two pieces
         "debt - debt % 10",
-        "EXTRACT(month FROM day)",
+        "COALESCE(gap, 0) > 3",  # a missing value would be in the group of others
+        "CEIL(age / 10)",  # what is left is kept in one database and dropped in another
+        "age + pay",
+        "COALESCE(name, 'none')",
         "FLOOR(age / debt)",
         "FLOOR(name / 2)",
         "CASE WHEN age < 30 THEN 'young' END",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain.attributes import Boolean, Category, Integer
 from blowfishdb.core.domain.conditions import col
+from blowfishdb.core.domain.dates import Date
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import (
     BlowfishError,
@@ -30,7 +32,8 @@ from blowfishdb.core.errors import (
 )
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
 from blowfishdb.language.condition import condition, condition_text
-from blowfishdb.language.select import SqlQuestion, parse_select, split_extensions
+from blowfishdb.language.extensions import split_extensions
+from blowfishdb.language.select import SqlQuestion, parse_select
 from blowfishdb.language.short import parse_question, question_text
 from blowfishdb.language.text import LONGEST
 from tests.adapters.typed import SALARIES, alike, conditions
@@ -69,6 +72,45 @@ def ask(typed: str) -> SqlQuestion:
             "order by sum(salary) / sum(rate)",
         ),
         ("SELECT SUM(1) FROM salaries", "count()"),
+        (
+            "SELECT TOP 3 region, COUNT(*) AS n FROM salaries GROUP BY region ORDER BY n DESC",
+            "top(region, 3)",
+        ),
+        ("SELECT SUM(employed::int) FROM salaries", "count() where employed"),
+        (
+            "SELECT AVG((rate > 5)::int) AS s FROM salaries",
+            'counts(rate > 5, 1 = 1 as rows) show "rate > 5" / rows as s',
+        ),
+        ("SELECT COALESCE(SUM(salary), 0) FROM salaries", "sum(salary)"),
+        ("SELECT SUM(COALESCE(age, 0)) FROM salaries", "sum(age)"),
+        (
+            "SELECT AVG(COALESCE(age, 0)) AS a FROM salaries",
+            "sum(age), count() show sum(age) / count() as a",
+        ),
+        ("SELECT AVG(rate)::numeric(10, 2) AS r FROM salaries", "mean(rate) show round(mean(rate), 2) as r"),
+        ("SELECT CAST(AVG(rate) AS INTEGER) AS r FROM salaries", "mean(rate) show round(mean(rate), 0) as r"),
+        (
+            "SELECT COUNT(*) FROM salaries WHERE region = ANY(ARRAY['north'])",
+            "count() where region in ('north')",
+        ),
+        (
+            "SELECT COUNT(*) FROM salaries WHERE day >= TO_DATE('2024-02-01', 'YYYY-MM-DD') "
+            "AND day < DATE '2024-02-01' + INTERVAL '1 month'",
+            "count() where day >= DATE '2024-02-01' and day < DATE '2024-03-01'",
+        ),
+        (
+            "SELECT YEAR(day) AS y, MONTH(day) AS m, COUNT(*) FROM salaries GROUP BY y, m ORDER BY y, m",
+            "histogram(day, edges=[" + ", ".join(f"2024-{m:02}-01" for m in range(1, 13)) + "])",
+        ),
+        (
+            "SELECT BIN(rate, 1), SUM(COUNT(*)) OVER (ORDER BY BIN(rate, 1)) FROM salaries GROUP BY 1",
+            "cumulative(rate, width=1)",
+        ),
+        ("SELECT UPPER(region) AS r, COUNT(*) FROM salaries GROUP BY r", "histogram(region)"),
+        (
+            "SELECT level >= 'mid' AS much, COUNT(*) FROM salaries GROUP BY much ORDER BY much",
+            "histogram(level, groups={'false': ['low'], 'true': ['mid', 'high']}) order by level",
+        ),
         ("SELECT SUM(salary * 12) AS y FROM salaries", "sum(salary) show sum(salary) * 12 as y"),
         (
             "SELECT AVG(CASE WHEN age < 30 THEN rate END) FROM salaries WHERE employed",
@@ -83,6 +125,26 @@ def ask(typed: str) -> SqlQuestion:
             "mean(rate) by level where age > 3",
         ),
         ("SELECT region, COUNT(*) FROM salaries GROUP BY ALL", "histogram(region)"),
+        (
+            "SELECT level, COUNT(*) * 100.0 / (SELECT COUNT(*) FROM salaries WHERE employed) AS s "
+            "FROM salaries WHERE employed GROUP BY level HAVING COUNT(*) > 3",
+            "histogram(level) where employed show count() * 100 / total(count()) as s having count() > 3",
+        ),
+        (
+            "SELECT COUNT(*) * 1.0 / (SELECT COUNT(*) FROM salaries) AS s FROM salaries WHERE rate > 5",
+            'counts(rate > 5, 1 = 1 as rows) show "rate > 5" * 1 / rows as s',
+        ),
+        (
+            "WITH t AS (SELECT region, AVG(rate) AS r FROM salaries GROUP BY region) "
+            "SELECT region, ROUND(r, 1) AS near FROM t ORDER BY near DESC",
+            "mean(rate) by region show round(mean(rate), 1) as near order by round(mean(rate), 1) desc",
+        ),
+        (
+            "SELECT x.region, s / x.count AS m FROM (SELECT region, SUM(salary) AS s, COUNT(*) FROM salaries "
+            "GROUP BY region) x WHERE x.count > 3",
+            "sum(salary), count() by region show sum(salary) / count() as m having count() > 3",
+        ),
+        ("SELECT COALESCE(salary, 0) AS s, COUNT(*) FROM salaries GROUP BY s", "histogram(salary)"),
         (
             "SELECT * FROM (SELECT region, AVG(rate) AS m FROM salaries GROUP BY region) q "
             "ORDER BY m DESC LIMIT 2",
@@ -228,8 +290,10 @@ def ask(typed: str) -> SqlQuestion:
     ],
 )
 def test_what_is_asked(typed: str, short: str) -> None:
-    found = ask(typed)
-    assert found == SqlQuestion(parse_question(short, SALARIES), None, None, False)
+    found, form = ask(typed), parse_question(short, SALARIES)
+    empty = form.lists_groups and not all(each.all() for each in form.possible(SALARIES).values())
+    arrangement = replace(form.arrangement, possible=empty)
+    assert found == SqlQuestion(replace(form, arrangement=arrangement), None, None, False)
 
 
 def test_bins_can_be_lengths_of_time() -> None:
@@ -331,7 +395,62 @@ REFUSED = [
     ("SELECT SUM(DISTINCT age) FROM {d}", "not answered", "histogram(age, width=10)"),
     ("SELECT SUM(salary + rate) FROM {d}", "not answered", "histogram(salary, width=10000)"),
     ("SELECT SUM(BIN(age, 5)) FROM {d}", "not answered", "histogram(age, width=10)"),
-    ("SELECT UPPER(region) FROM {d}", "nothing is calculated", "histogram(region)"),
+    ("SELECT UPPER(region) FROM {d}", "would show the rows", "histogram(region)"),
+    ("SELECT FLOOR(AVG(age)) FROM {d}", "nothing is calculated", "mean(age)"),
+    ("SELECT APPROX_DISTINCT(region) FROM {d}", "distinct", "above(region, 0)"),
+    (
+        "SELECT level, COUNT(DISTINCT region) FROM {d} GROUP BY level",
+        "distinct",
+        "histogram(level, region) having count() > 0",
+    ),
+    (
+        "SELECT MAX(salary) - MIN(salary) FROM {d} WHERE employed",
+        "single persons",
+        "quantiles(salary, 0.99, 0.01) where employed show quantile(salary, 0.99) - quantile(salary, 0.01) "
+        'as "QUANTILE(salary, 0.99) - QUANTILE(salary, 0.01)"',
+    ),
+    (
+        "SELECT AVG(salary / 12) FROM {d}",
+        "not answered",
+        'mean(salary) show mean(salary) / 12 as "AVG(salary / 12.0)"',
+    ),
+    (
+        "SELECT region || level AS k, COUNT(*) FROM {d} GROUP BY k",
+        "computed from one column",
+        "histogram(region, level)",
+    ),
+    (
+        "SELECT DATE_PART('hour', seen), COUNT(*) FROM {d} GROUP BY 1",
+        "many pieces of the calendar",
+        "histogram(seen, edges=[" + ", ".join(f"2024-{m:02}-01T00:00:00" for m in range(1, 13)) + "])",
+    ),
+    (
+        "SELECT region, RANK() OVER (ORDER BY COUNT(*) DESC) FROM {d} GROUP BY region",
+        "Window",
+        "histogram(region) order by count() desc",
+    ),
+    (
+        "SELECT MIN(salary), MAX(salary), AVG(rate), COUNT(*) FROM {d} WHERE employed",
+        "single persons",
+        "quantiles(salary, 0.01, 0.99) where employed",
+    ),
+    (
+        "SELECT region, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER () AS s FROM {d} GROUP BY region "
+        "HAVING COUNT(*) > 3",
+        "HAVING leaves",
+        "histogram(region) show count() * 100 / total(count()) as s",
+    ),
+    (
+        "WITH t AS (SELECT level, AVG(rate) AS r FROM {d} GROUP BY level) SELECT MAX(r) FROM t",
+        "names a subquery",
+        "mean(rate) by level",
+    ),
+    ("SELECT COUNT(*) FROM {d} WHERE rate > (SELECT AVG(rate) FROM {d})", "subqueries", "mean(rate)"),
+    (
+        "SELECT level, COUNT(*), SUM(COUNT(*)) OVER (ORDER BY level) FROM {d} WHERE employed GROUP BY level",
+        "Window",
+        "histogram(level) where employed",
+    ),
     ("SELECT 1 FROM {d}", "nothing is calculated", "count()"),
     ("SELECT COUNT(age) FILTER (WHERE age > 3), COUNT(*) FROM {d}", "same rows", "count(age) where age > 3"),
     (
@@ -344,7 +463,11 @@ REFUSED = [
         "single persons",
         "quantiles(rate, 0.01) by region",
     ),
-    ("SELECT AVG(n) FROM (SELECT region, COUNT(*) AS n FROM {d} GROUP BY 1) t", "subqueries", "count()"),
+    (
+        "SELECT AVG(n) FROM (SELECT region, COUNT(*) AS n FROM {d} GROUP BY 1) t",
+        "subqueries",
+        "histogram(region)",
+    ),
     (
         "SELECT SUM(salary), COUNT(*) FILTER (WHERE age > 3), COUNT(*) FROM {d} WHERE age > 1",
         "not both at once",
@@ -370,7 +493,7 @@ REFUSED = [
     ("SELECT SUM(salary) OVER (ORDER BY age) FROM {d}", "Window", "histogram(salary, width=10000)"),
     ("SELECT ROW_NUMBER() OVER () FROM {d}", "Window", "histogram(salary, width=10000)"),
     ("SELECT COUNT(*) FROM {d} QUALIFY 1 = 1", "QUALIFY", "histogram(salary, width=10000)"),
-    ("SELECT COUNT(*) INTO x FROM {d}", "INTO", "histogram(salary, width=10000)"),
+    ("SELECT COUNT(*) INTO x FROM {d}", "INTO", "count()"),
     ("SELECT COUNT(*) FROM {d} FOR UPDATE", "LOCKS", "count()"),
     ("SELECT COUNT(*) FROM {d} TABLESAMPLE (10 PERCENT)", "nothing else", "count()"),
     ("SELECT MEDIAN(age), AVG(age) FROM {d}", "One question at a time", "median(age)"),
@@ -444,7 +567,6 @@ REFUSED = [
         "histogram(region) where age > 3",
     ),
     ("SELECT MIN(age) FROM {d} UNION ALL SELECT AVG(age) FROM {d}", "One SELECT", "mean(age)"),
-    ("SELECT rate / 10, COUNT(*) FROM {d} GROUP BY 1", "intervals", "histogram(rate, width=0.5)"),
     ("SELECT COUNT(*) FROM {d} LIMIT 0", "no LIMIT", "count()"),
     ("SELECT AVG(age) FROM {d} LIMIT 5 OFFSET 1", "no OFFSET", "mean(age)"),
     ("SELECT COUNT(*) FROM {d} HAVING COUNT(*) > 5", "no HAVING", "count()"),
@@ -480,7 +602,6 @@ def test_each_refusal_says_why_and_what_can_be_asked(typed: str, says: str, shor
         ("SELECT COUNT(*)", InvalidQuestion),
         ("SELECT COUNT(*) FROM salaries WHERE", InvalidQuestion),
         ("SELECT COUNT(*) FROM salaries; SELECT 1", InvalidQuestion),
-        ("SELECT TOP 3 region FROM salaries", InvalidQuestion),
         ("SELECT COUNT(*) FROM other", UnknownDataset),
         ("SELECT COUNT(*) FROM db.salaries", UnknownDataset),
         ("SELECT COUNT(*) FROM read_csv('x')", InvalidQuestion),
@@ -521,10 +642,32 @@ def test_other_slips(typed: str, error: type[BlowfishError]) -> None:
         ask(typed)
 
 
-def test_a_condition_that_is_refused_gets_a_condition() -> None:
-    with pytest.raises(UnsupportedSql, match="patterns") as refused:
-        ask("SELECT COUNT(*) FROM salaries WHERE region GLOB 'n*'")
-    condition(refused.value.fixes[0], SALARIES)
+@pytest.mark.parametrize(
+    ("typed", "instead"),
+    [
+        (
+            "SELECT COUNT(*) FROM {d} WHERE region GLOB 'n*'",
+            "SELECT COUNT(*) FROM {d} WHERE region IN ('north')",
+        ),
+        (
+            "SELECT region, AVG(age) FROM {d} WHERE rate > 2 AND NOT region = 'North' GROUP BY region",
+            "SELECT region, AVG(age) FROM {d} WHERE rate > 2 AND NOT region IN ('north') GROUP BY region",
+        ),
+        (
+            "SELECT COUNT(*) FILTER (WHERE level = 'Low'), COUNT(*) FROM {d} WHERE age > 3",
+            "SELECT COUNT(*) FILTER(WHERE level IN ('low')), COUNT(*) FROM {d} WHERE age > 3",
+        ),
+        (
+            "SELECT regoin, COUNT(*) FROM {d} WHERE ago > 30 GROUP BY regoin",
+            "SELECT region, COUNT(*) FROM {d} WHERE age > 30 GROUP BY region",
+        ),
+    ],
+)
+def test_a_condition_that_is_refused_gets_a_statement(typed: str, instead: str) -> None:
+    with pytest.raises(BlowfishError) as refused:
+        ask(typed.format(d="salaries"))
+    assert refused.value.fixes == (instead.format(d="salaries"),)
+    ask(instead.format(d="salaries"))
 
 
 def test_suggestions_fit_small_and_odd_columns() -> None:
@@ -617,10 +760,36 @@ def test_the_document_has_every_kind_and_every_extension() -> None:
         "clusters",
         "counts",
         "marginals",
+        "partition",
     }
     asked = [ask(typed) for typed in examples("SQL")]
     assert any(a.explain for a in asked) and any(a.accuracy for a in asked) and any(a.epsilon for a in asked)
     assert len(refusals()) > 10 and len(examples("Conditions")) > 5
+
+
+def test_what_is_missing_is_called_as_the_statement_says() -> None:
+    known = Domain.of({"place": Category(["here", "there"], missing="value")})
+    typed = "SELECT COALESCE(place, '{}') AS p, COUNT(*) FROM t GROUP BY p"
+    found = parse_select(typed.format("nowhere"), known, dataset="t")
+    assert found.form == parse_question("histogram(place)", known)
+    assert found.columns[0].values == ("here", "there", "nowhere")
+    with pytest.raises(UnsupportedSql, match="computed from one column"):
+        parse_select(typed.format("here"), known, dataset="t")  # two groups would be one
+
+
+def test_parts_of_years_are_suggested_as_conditions() -> None:
+    typed = "SELECT {} AS part, COUNT(*) FROM t WHERE day > '2016-01-01' GROUP BY part"
+    long = Domain.of({"day": Date("2015-01-01", "2024-12-31")})
+    for part, many in (("EXTRACT(MONTH FROM day)", 12), ("QUARTER(day)", 4)):
+        with pytest.raises(UnsupportedSql, match="many pieces of the calendar") as refused:
+            parse_select(typed.format(part), long, dataset="t")
+        form = parse_select(refused.value.fixes[0], long, dataset="t").form
+        assert form.kind == "counts" and len(form.conditions) == many and "day" in form.where.columns()
+
+
+def test_two_unnamed_columns_of_one_name_stay_apart() -> None:
+    with pytest.raises(UnsupportedSql, match="subqueries"):
+        ask("SELECT count FROM (SELECT region, COUNT(*), COUNT(age) FROM salaries GROUP BY region) x")
 
 
 FLAT = {

@@ -98,6 +98,7 @@ def test_a_comma_that_is_not_between_thousands_is_no_number(kind: str, typed: st
         ("1.234,50", "1234.50"),
         ("£1.5", "1.5"),
         ("1,5", "1,5"),
+        ("0,125", "0,125"),
         ("north", "north"),
     ],
 )
@@ -106,9 +107,5 @@ def test_numbers_are_read_as_people_write_them(typed: str, meant: str) -> None:
 
 
 def test_a_form_reads_a_decimal_comma() -> None:
-    assert [with_point(typed) for typed in ("1,5", "20,00", "1,500", "north")] == [
-        "1.5",
-        "20.00",
-        "1,500",
-        "north",
-    ]
+    typed = ("1,5", "20,00", "0,125", "1,500", "north")
+    assert [with_point(each) for each in typed] == ["1.5", "20.00", "0.125", "1,500", "north"]

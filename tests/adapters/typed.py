@@ -139,16 +139,17 @@ def forms(draw):
     ordered = [name for name, a in SALARIES.columns if a.ordered]
     able = {"cumulative": ordered, "ranges": ordered, "quantiles": numeric, "sum": numeric, "mean": numeric}
     able["clusters"] = numeric
+    able["partition"] = ordered
     able["aggregates"] = [name for name, a in SALARIES.columns if a.size <= 300]  # so many groups at most
     able["counts"] = [name for name, a in SALARIES.columns if a.size <= 20]
     able["marginals"] = able["aggregates"]
     several = {"histogram": 3, "cumulative": 2, "count": 2, "clusters": 3, "aggregates": 2}
-    many = (several | {"ranges": 2, "marginals": 3}).get(kind, 1)
+    many = (several | {"ranges": 2, "marginals": 3, "partition": 2}).get(kind, 1)
     least = 0 if kind == "count" else 1
     chosen = draw(
         st.lists(st.sampled_from(able.get(kind, list(SALARIES))), min_size=least, max_size=many, unique=True)
     )
-    uncut = kind in ("count", "sum", "mean", "ranges", "clusters")
+    uncut = kind in ("count", "sum", "mean", "ranges", "clusters", "partition")
     columns = tuple(ColumnForm(name, **({} if uncut else draw(cuts(name)))) for name in chosen)
     details: dict[str, object] = {}
     if kind == "ranges":
@@ -168,6 +169,8 @@ def forms(draw):
         details["shares"] = tuple(draw(st.lists(st.floats(0, 1), min_size=1, max_size=3)))
     if kind == "top":
         details["count"] = draw(st.integers(1, 10**6))
+    if kind == "partition":
+        details["count"] = 2
     if kind == "above":
         details["limit"] = draw(st.integers(-10, 10**9) | st.floats(-1e9, 1e9))
     if kind == "clusters":

@@ -16,6 +16,7 @@ from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.policy import Policy
 from tests.core import oracle
+from tests.seeds import seeds
 
 DOMAIN = Domain.of(
     {
@@ -33,7 +34,7 @@ def test_domains_survive() -> None:
     assert codec.domain(json.loads(json.dumps(codec.plain(DOMAIN)))) == DOMAIN
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(60)
 def test_graphs_survive(seed: int) -> None:
     rng = np.random.default_rng(seed)
     graph, table = oracle.boxes_graph(rng, oracle.random_shape(rng))

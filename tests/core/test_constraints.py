@@ -26,6 +26,7 @@ from blowfishdb.core.constraints.under_policy import known_cells
 from blowfishdb.core.errors import InvalidInput, NotProven, SizeMismatch
 from tests.core import oracle
 from tests.core.known_counts import most_change, neighbours
+from tests.seeds import seeds
 
 
 def rows_of(known: KnownCells, graph: graphs.PolicyGraph) -> np.ndarray:
@@ -225,7 +226,7 @@ def random_known(rng: np.random.Generator, size: int) -> Constraints:
     return Constraints(counts=sets, reading=reading)
 
 
-@pytest.mark.parametrize("seed", range(240))
+@seeds(240)
 def test_never_below_brute_force(seed: int) -> None:
     rng = np.random.default_rng(seed)
     size, people = [(3, 4), (4, 3), (5, 3), (4, 3)][seed % 4]

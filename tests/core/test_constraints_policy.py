@@ -22,6 +22,7 @@ from blowfishdb.core.policy.words import difference, sentences
 from blowfishdb.language.policy_file import policy_document, read_policy, write_policy
 from tests.core import oracle
 from tests.core.known_counts import most_change
+from tests.seeds import seeds
 
 DOMAIN = bf.Domain(
     age=bf.Integer(0, 119),
@@ -47,7 +48,7 @@ REGION = Constraints(marginals=["region"])
 SMALL = bf.Domain(a=bf.Integer(0, 2), b=bf.Integer(0, 1))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(60)
 def test_questions_about_other_cells_than_the_known_ones(seed: int) -> None:
     rng = np.random.default_rng(seed)
     graph, table = oracle.boxes_graph(rng, (3, 2))

@@ -253,8 +253,8 @@ def test_integer_cells_of_ten() -> None:
     dropping = Integer(0, 25, 10, outside="drop")
     assert dropping.encode([-5, 0, 25, 26, 29, math.inf]).tolist() == [-1, 0, 2, -1, -1, -1]
     assert age.describe() == (
-        "whole numbers from 0 to 25 in cells of 10; values outside are clamped; "
-        "none is missing (a later one counts as 0)"
+        "whole numbers from 0 to 25 in cells of 10; other values count as the nearest end; "
+        "none is missing (one that turns up counts as 0)"
     )
 
 
@@ -492,7 +492,7 @@ def test_categories_keep_the_listed_order() -> None:
     assert grade.threshold(2) == 2
     assert grade.bins(edges=["low", "other"]).assignment().tolist() == [0, 0, 1]
     assert Category(np.array(["x", "y"])).values == ("x", "y")
-    assert Category(["a"]).describe().startswith("categories a; rows with a value outside are dropped")
+    assert Category(["a"]).describe().startswith("categories a; rows with other values are left out")
 
 
 def test_groups_name_every_value_once() -> None:

@@ -33,6 +33,7 @@ from blowfishdb.core.questions import kinds
 from blowfishdb.core.questions.clusters import ClusterQuestion
 from blowfishdb.core.questions.conditions import Counts, Marginals
 from blowfishdb.core.questions.form import KINDS, ColumnForm, QuestionForm
+from blowfishdb.core.questions.partitions import Partition
 from tests.adapters.typed import SALARIES, alike, conditions, forms
 
 DOMAIN = Domain(
@@ -132,6 +133,7 @@ def test_every_kind_becomes_its_question():
         "sum": (QuestionForm("sum", age), kinds.Sum(7)),
         "mean": (QuestionForm("mean", age), kinds.Sum(7, mean=True)),
         "top": (QuestionForm("top", age, count=3), kinds.Top(3)),
+        "partition": (QuestionForm("partition", age, count=3), Partition(3)),
         "above": (QuestionForm("above", age, limit=5000), kinds.Above(5000)),
         "marginals": (QuestionForm("marginals", age, sets=(("age",), ())), Marginals((("age",), ()))),
     }

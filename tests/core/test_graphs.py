@@ -25,6 +25,7 @@ from blowfishdb.core.errors import (
 )
 from tests.core import oracle
 from tests.core.graph_contract import check_graph
+from tests.seeds import seeds
 
 
 def random_case(seed: int) -> tuple[oracle.Case, tuple[int, ...], np.random.Generator]:
@@ -41,14 +42,14 @@ def random_case(seed: int) -> tuple[oracle.Case, tuple[int, ...], np.random.Gene
     return case, shape, rng
 
 
-@pytest.mark.parametrize("seed", range(300))
+@seeds(300)
 def test_every_fact_equals_its_definition(seed: int) -> None:
     case, _, rng = random_case(seed)
     graph, table = oracle.with_presence(case) if rng.random() < 0.25 else case
     check_graph(graph, table, rng)
 
 
-@pytest.mark.parametrize("seed", range(400))
+@seeds(400)
 def test_projection_equals_its_definition(seed: int) -> None:
     (graph, table), shape, rng = random_case(5_000 + seed)
     if len(shape) > 1 and rng.random() < 0.7:
@@ -63,7 +64,7 @@ def test_projection_equals_its_definition(seed: int) -> None:
     assert (oracle.adjacency(projected.project(again)) == twice).all()
 
 
-@pytest.mark.parametrize("seed", range(100))
+@seeds(100)
 def test_binned_grids_keep_true_distances(seed: int) -> None:
     rng = np.random.default_rng(seed)
     shape = oracle.random_shape(rng)

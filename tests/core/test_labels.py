@@ -21,8 +21,8 @@ from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.domain.values import text
 from blowfishdb.core.errors import BlowfishError
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
-from blowfishdb.core.questions.kinds import Release
 from blowfishdb.core.questions.projection import project
+from blowfishdb.core.questions.readings import Release
 from blowfishdb.language.select import parse_select
 from blowfishdb.language.short import parse_question
 

@@ -10,6 +10,7 @@ from blowfishdb.core.graphs import Apart, Apex, Cone, PolicyGraph, Product, Thre
 from blowfishdb.core.sensitivity import one_answer, sensitivity
 from blowfishdb.core.workloads import Histogram, Selected, ValueSum
 from tests.core import oracle
+from tests.seeds import seeds
 
 
 def column(rng: np.random.Generator, size: int) -> PolicyGraph:
@@ -32,7 +33,7 @@ def question(rng: np.random.Generator, shape: tuple[int, ...]) -> Selected:
     return Selected(values, np.where(chosen, places[axis], -1))
 
 
-@pytest.mark.parametrize("seed", range(300))
+@seeds(300)
 def test_it_is_the_largest_change_over_the_edges(seed: int) -> None:
     rng = np.random.default_rng(seed)
     shape = tuple(rng.integers(1, 8, rng.integers(1, 4)).tolist())

@@ -19,6 +19,7 @@ from blowfishdb.core.policy.columns import Hides, column_graph, current
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.words import difference, sentence, sentences
 from tests.core import oracle
+from tests.seeds import seeds
 
 SALARIES = Domain(salary=Integer(0, 199_999))
 
@@ -167,7 +168,7 @@ ATTRIBUTES: tuple[Attribute, ...] = (
 )
 
 
-@pytest.mark.parametrize("seed", range(70))
+@seeds(70)
 def test_an_editor_gets_back_what_it_set(seed: int) -> None:
     rng = np.random.default_rng(seed)
     attribute = ATTRIBUTES[seed % len(ATTRIBUTES)]
@@ -231,7 +232,7 @@ def test_inclusion_is_inclusion_of_edges() -> None:
     assert 0.2 < np.mean(answers) < 0.8
 
 
-@pytest.mark.parametrize("seed", range(80))
+@seeds(80)
 def test_differences_between_random_policies(seed: int) -> None:
     rng = np.random.default_rng(seed)
     shape = oracle.random_shape(rng)

@@ -13,12 +13,13 @@ from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.domain.conditions import col
 from blowfishdb.core.domain.domain import Axis, Domain
 from blowfishdb.core.domain.predicates import Everything
-from blowfishdb.core.errors import InvalidWorkload, PolicyConflict, SizeMismatch, UnknownColumn
+from blowfishdb.core.errors import InvalidWorkload, PolicyConflict, SizeMismatch, TooLarge, UnknownColumn
 from blowfishdb.core.policy.guarantee import invariants
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.questions.kinds import Cumulative, Histogram, Question, Ranges, Sum
 from blowfishdb.core.questions.projection import project
 from blowfishdb.core.sensitivity import sensitivity
+from tests.seeds import seeds
 
 DOMAIN = Domain(
     age=Integer(0, 5), salary=Integer(0, 7), region=Category(["n", "s"], outside="clamp", missing="clamp")
@@ -86,7 +87,7 @@ def contribution(question: Question, cell: int | None) -> np.ndarray:
     return counts
 
 
-@pytest.mark.parametrize("seed", range(240))
+@seeds(240)
 def test_a_question_costs_what_its_rows_cost(seed: int) -> None:
     """From rows, not cells: move one record along every edge of the whole policy and see what changes."""
     rng = np.random.default_rng(seed)
@@ -98,7 +99,7 @@ def test_a_question_costs_what_its_rows_cost(seed: int) -> None:
     assert sensitivity(problem.workload, problem.graph) == worst
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(60)
 def test_the_small_problem_has_the_answers_of_the_big_one(seed: int) -> None:
     rng = np.random.default_rng(900 + seed)
     question = random_question(rng)
@@ -161,6 +162,12 @@ def test_a_huge_domain_projects_at_no_cost() -> None:
 
 
 class TestBadInput:
+    def test_more_boxes_than_memory_holds(self) -> None:
+        domain = Domain(**{f"a{i}": Integer(0, 19) for i in range(8)})
+        many = Question(Histogram(), tuple(axis(domain, name) for name in domain.names))
+        with pytest.raises(TooLarge, match="25,600,000,000 boxes"):
+            project(many, Policy.by_column(domain, {}))
+
     def test_a_graph_of_another_size(self) -> None:
         with pytest.raises(SizeMismatch, match="by_column"):
             Policy(DOMAIN, graphs.Full(5))

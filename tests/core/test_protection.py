@@ -19,6 +19,7 @@ from blowfishdb.core.policy.guarantee import Guarantee, guarantee, invariants
 from blowfishdb.core.policy.policy import Policy, own_graph, parts_of
 from blowfishdb.core.policy.protection import certainty, certainty_at, curve, percent, probe
 from tests.core import oracle
+from tests.seeds import seeds
 
 ONE = Epsilon(1)
 SALARIES = Domain(salary=Integer(0, 199_999))
@@ -124,7 +125,7 @@ def distances(table: np.ndarray) -> np.ndarray:
     return apart
 
 
-@pytest.mark.parametrize("seed", range(120))
+@seeds(120)
 def test_a_curve_is_the_worst_case_of_every_distance(seed: int) -> None:
     rng = np.random.default_rng(seed)
     size = int(rng.integers(2, 12))
@@ -217,7 +218,7 @@ def test_the_golden_words() -> None:
     [
         ("0.1", "Beyond 45,000 apart it is more than 99 %, which is effectively not hidden."),
         ("0.01", "However far apart: at most 88 % sure."),
-        ("9", "practically certain (was 50 %). At 2,000 apart: over 99.9 %"),
+        ("9", "practically certain (was 50 %). At 2,000 apart: over 99.9 %. Larger differences"),
     ],
 )
 def test_limits_follow_the_budget(budget: str, words: str) -> None:
@@ -239,6 +240,15 @@ def several(*, joint: bool = True, hide_presence: bool = False) -> Policy:
         "level": graphs.Explicit(4, [(0, 1), (1, 2)]),
     }
     return Policy.by_column(domain, rules, joint=joint, hide_presence=hide_presence)
+
+
+def test_columns_of_which_the_same_is_promised_share_a_sentence() -> None:
+    domain = Domain(age=Integer(0, 120), salary=Integer(0, 9), sex=Category(["f", "m"]), city=Integer(0, 9))
+    policy = Policy.by_column(domain, {"salary": graphs.Threshold(10, 1)})
+    age, salary, together, _ = guarantee(policy, ONE).paragraphs
+    assert "any two values of 'age' are equally likely" in age
+    assert age.endswith("73 % sure (was 50 %). The same holds for 'sex', 'city'.")
+    assert "two values of 'salary' within 1 of each other" in salary and "several columns" in together
 
 
 def test_every_kind_of_column() -> None:
@@ -268,6 +278,8 @@ def test_groups_are_exact_only_where_no_row_can_leave_them_unseen() -> None:
 def test_columns_add_up_one_by_one() -> None:
     words = guarantee(several(joint=False), ONE).together
     assert words.endswith("in each by no more than this: in 2: 88 %; in 3: 95 %; in 4: 98 %.")
+    words = guarantee(several(joint=False), Epsilon("3")).together
+    assert words.endswith("this: in 2: 99.8 %; in 3 or more: over 99.9 %.")
 
 
 def test_hidden_presence_bounds_everything_by_two_edges() -> None:

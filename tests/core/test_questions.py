@@ -19,10 +19,11 @@ from blowfishdb.core.questions.kinds import (
     Quantiles,
     Question,
     Ranges,
-    Release,
     Sum,
     Top,
 )
+from blowfishdb.core.questions.partitions import Partition
+from blowfishdb.core.questions.readings import Release
 from blowfishdb.noise import seeded
 
 AGE = Integer(0, 99)
@@ -146,6 +147,13 @@ class TestReading:
         assert all(names[i] in chosen for i in range(10) if truth[i] > 25)
         assert all(truth[i] >= 15 for i in range(10) if names[i] in chosen)
         assert Above(20).requirement(Accuracy(5, 0.05), (TEN,)).one_sided
+
+    @pytest.mark.parametrize(
+        "kind", [Top(3), Above(20), Quantiles((0.5,)), Partition(3)], ids=lambda kind: kind.name
+    )
+    def test_what_is_picked_by_noisy_counts_needs_all_of_them(self, kind: Kind) -> None:
+        """Which of them matter is not known beforehand, so that each is close by itself is not enough."""
+        assert kind.requirement(Accuracy(5, 0.05, simultaneous=False), (TEN,)).simultaneous
 
     def test_ranges_read_as_their_bounds(self) -> None:
         kind = Ranges(((0, 9), (20, 49)))

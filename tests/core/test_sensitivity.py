@@ -12,6 +12,7 @@ from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.errors import SizeMismatch, TooLarge
 from blowfishdb.core.sensitivity import _as_much_as_can_be, sensitivity
 from tests.core import oracle
+from tests.seeds import seeds
 
 FULL = 10**6
 
@@ -20,7 +21,7 @@ def line(size: int, theta: int) -> graphs.PolicyGraph:
     return graphs.Full(size) if theta == FULL else graphs.Threshold(size, theta)
 
 
-@pytest.mark.parametrize("seed", range(1200))
+@seeds(1200)
 def test_equals_brute_force_on_lines(seed: int) -> None:
     rng = np.random.default_rng(seed)
     size = int(rng.integers(1, 10))
@@ -30,7 +31,7 @@ def test_equals_brute_force_on_lines(seed: int) -> None:
     assert sensitivity(workload, graph) == oracle.brute_force_sensitivity(workload, table)
 
 
-@pytest.mark.parametrize("seed", range(1200))
+@seeds(1200)
 def test_equals_brute_force_on_boxes(seed: int) -> None:
     rng = np.random.default_rng(10_000 + seed)
     shape = oracle.random_shape(rng)

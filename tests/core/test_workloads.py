@@ -23,6 +23,7 @@ from blowfishdb.core.graphs import Full, Product, Threshold
 from blowfishdb.core.sensitivity import sensitivity
 from tests.core import oracle
 from tests.core.workload_contract import check_workload
+from tests.seeds import seeds
 
 
 def random_workload(seed: int) -> tuple[workloads.Workload, np.random.Generator]:
@@ -32,7 +33,7 @@ def random_workload(seed: int) -> tuple[workloads.Workload, np.random.Generator]
     return oracle.boxes_workload(rng, oracle.random_shape(rng)), rng
 
 
-@pytest.mark.parametrize("seed", range(350))
+@seeds(350)
 def test_every_shortcut_equals_the_matrix(seed: int) -> None:
     workload, rng = random_workload(seed)
     check_workload(workload, oracle.dense(workload), rng)

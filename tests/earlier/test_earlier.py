@@ -151,7 +151,7 @@ def test_what_is_deleted_stays_deleted(tmp_path: Path) -> None:
 # --- what is kept -----------------------------------------------------------------------------
 
 
-LATER = {"aggregates", "counts", "marginals"}
+LATER = {"aggregates", "counts", "marginals", "partition"}
 """Kinds that the code which wrote these workspaces did not know."""
 
 

@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import sys
-import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -18,6 +17,7 @@ from typing import Any
 from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.adapters.store.once import Idempotency
 from blowfishdb.entrypoints.server.app import create_app
+from tests.engine.forking import forked, was_killed
 from tests.engine.stages import around
 from tests.entrypoints.server import CHEAP, SETTINGS, client_of
 
@@ -35,7 +35,7 @@ class Sent:
     nth: int = 1
 
 
-def _child(sent: Sent, report: Callable[[str], None]) -> None:
+def _child(sent: Sent, report: Callable[[str], object]) -> None:
     seen = Counter[str]()
 
     def reach(stage: str) -> None:
@@ -56,27 +56,11 @@ def _child(sent: Sent, report: Callable[[str], None]) -> None:
 
 def run(sent: Sent) -> list[str]:
     """Fork, and read what the child said until it died."""
-    source, sink = os.pipe()
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            os.close(source)
-            _child(sent, lambda stage: os.write(sink, f"{stage}\n".encode()) and None)
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    os.close(sink)
-    heard = b""
-    while more := os.read(source, 1 << 16):
-        heard += more
-    os.close(source)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if code not in (0, -signal.SIGKILL):
-        raise RuntimeError(f"The child ended with {code}.")
-    return heard.decode().split()
+    child, source = forked(lambda report: _child(sent, report))
+    with os.fdopen(source) as lines:
+        said = lines.read().split()
+    was_killed(child)
+    return said
 
 
 def main() -> None:

@@ -13,7 +13,6 @@ import signal
 import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from pathlib import Path
 from blowfishdb.adapters.backends.base import Prepared
 from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.workspace.embedded import Workspace
+from tests.engine.forking import forked, was_killed
 from tests.engine.people import make_workspace, question
 from tests.engine.stages import around
 
@@ -48,7 +48,7 @@ class Fate:
     killed: bool
 
 
-def _child(job: Job, report: Callable[[object], None]) -> None:
+def _child(job: Job, report: Callable[[object], object]) -> None:
     def reach(stage: str) -> None:
         report(stage)
         if stage == job.at:
@@ -66,19 +66,7 @@ def _child(job: Job, report: Callable[[object], None]) -> None:
 
 def run(job: Job) -> Fate:
     """Fork, kill, and read what the child said until then."""
-    source, sink = os.pipe()
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            os.close(source)
-            _child(job, lambda said: os.write(sink, (json.dumps(said) + "\n").encode()) and None)
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    os.close(sink)
+    child, source = forked(lambda report: _child(job, lambda said: report(json.dumps(said))))
     heard = b""
     while f'"{job.since}"\n'.encode() not in heard and (more := os.read(source, 1 << 16)):
         heard += more
@@ -91,13 +79,11 @@ def run(job: Job) -> Fate:
         heard += more
     seconds = time.perf_counter() - start
     os.close(source)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if code not in (0, -signal.SIGKILL):
-        raise RuntimeError(f"The child ended with {code}.")
+    killed = was_killed(child)
     said = [json.loads(line) for line in heard.decode().splitlines()]
     answers = [value for value in said if isinstance(value, list)]
     stages = [value for value in said if isinstance(value, str)]
-    return Fate(stages, answers[0] if answers else None, seconds, code != 0)
+    return Fate(stages, answers[0] if answers else None, seconds, killed)
 
 
 def warm_up(data: Path) -> None:

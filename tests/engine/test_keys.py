@@ -33,6 +33,11 @@ BATCH = {
 }
 ASK, BATCHES = "/api/v1/datasets/salaries/answers", "/api/v1/batches"
 
+BODIES = (
+    pytest.param(ONE, id="counts"),
+    pytest.param(CLUSTERS, id="clusters", marks=pytest.mark.thorough),
+)
+
 Kill = Callable[..., list[str]]
 
 
@@ -102,7 +107,7 @@ def place(tmp_path: Path, killer: Callable[[Sent], list[str]]) -> Place:
     return Place(tmp_path, killer)
 
 
-@pytest.mark.parametrize("body", [ONE, CLUSTERS], ids=["counts", "clusters"])
+@pytest.mark.parametrize("body", BODIES)
 @pytest.mark.parametrize("at", ["settled", "keep", "kept"])
 def test_what_was_settled_is_sent_at_once_and_for_good(place: Place, body: dict[str, Any], at: str) -> None:
     place.kill(body, at)
@@ -114,7 +119,7 @@ def test_what_was_settled_is_sent_at_once_and_for_good(place: Place, body: dict[
     assert place.charges() == [State.SETTLED]
 
 
-@pytest.mark.parametrize("body", [ONE, CLUSTERS], ids=["counts", "clusters"])
+@pytest.mark.parametrize("body", BODIES)
 @pytest.mark.parametrize("at", ["reading", "settle"])
 def test_what_was_lost_is_refused_the_same_every_time(place: Place, body: dict[str, Any], at: str) -> None:
     place.kill(body, at)

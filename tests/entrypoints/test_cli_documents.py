@@ -40,7 +40,7 @@ def sections() -> dict[tuple[str, ...], str]:
     for part in re.split(r"^### ", PAGE, flags=re.MULTILINE)[1:]:
         heading, _, text = part.partition("\n")
         words = heading.strip("`").split()[1:]
-        path = tuple(word for word in words if word.islower() and word.isalpha())
+        path = tuple(word for word in words if word.islower() and word.replace("-", "").isalpha())
         found[path] = text.partition("\n## ")[0]
     return found
 

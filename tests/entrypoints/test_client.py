@@ -121,6 +121,7 @@ QUESTIONS: dict[str, Callable[[Gateway], Asking]] = {
     "sum": lambda db: db["salaries"]["age"].sum().accurate_to(5_000),
     "mean": lambda db: db["salaries"]["age"].mean().accurate_to(0.5),
     "top": lambda db: db["salaries"]["age"].top(3, width=10).accurate_to(50),
+    "parts": lambda db: db["salaries"]["age", "salary"].partition(4, bins=6).accurate_to(200),
     "above": lambda db: db["salaries"]["age"].above(300, width=10).accurate_to(60),
     "count": lambda db: db["salaries"].count().spend(1),
     "some rows": lambda db: (
@@ -162,7 +163,32 @@ QUESTIONS: dict[str, Callable[[Gateway], Asking]] = {
 }
 
 
-@pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
+LONGER = (
+    "each by itself",
+    "edges",
+    "groups",
+    "quantiles",
+    "sum",
+    "above",
+    "two columns",
+    "no promise on two columns",
+    "SQL",
+    "means of large groups",
+    "a spread",
+    "sums in groups",
+    "weeks",
+    "dates",
+)
+"""These differ from one of the others in what the form says, not in how it travels."""
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        pytest.param(question, id=name, marks=pytest.mark.thorough if name in LONGER else ())
+        for name, question in QUESTIONS.items()
+    ],
+)
 def test_a_question_is_priced_answered_and_owned(place: Place, question: Callable[[Gateway], Asking]) -> None:
     for name in ("salaries", "visits"):
         place.inside.refresh(name)  # no question is answered from those before it

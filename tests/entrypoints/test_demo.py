@@ -62,8 +62,8 @@ def test_without_a_terminal_it_checks_itself_and_ends(first) -> None:
 
 def test_nobody_else_may_read_what_it_made(first) -> None:
     folder, _ = first
-    made = [place for place in folder.rglob("*") if place.suffix in (".duckdb", ".blowfish")]
-    assert len(made) == 3 and all(map(is_private, made))
+    made = [place for place in folder.rglob("*") if place.suffix in (".parquet", ".blowfish")]
+    assert len(made) == 5 and all(map(is_private, made))  # rows, their copies, and the workspace
 
 
 def test_it_tells_the_address_the_accounts_and_three_things_to_try(first) -> None:
@@ -91,6 +91,9 @@ def test_a_second_run_continues_and_reset_starts_over(first) -> None:
     demo.prepare(folder / "demo", console())
     with Workspace(folder / "demo" / demo.WORKSPACE) as workspace:
         assert len(workspace.answers()) == 1
+    copies = folder / "demo" / f"{demo.WORKSPACE}.copies"
+    copies.mkdir(exist_ok=True)
+    (copies / "adult.parquet").write_text("rows of a file that somebody imported")
     demo.clear(folder / "demo")
     assert [file.name for file in (folder / "demo").iterdir()] == ["mine.txt"]
     demo.prepare(folder / "demo", console())
@@ -101,7 +104,7 @@ def test_a_second_run_continues_and_reset_starts_over(first) -> None:
 def test_an_unfinished_beginning_is_finished(first) -> None:
     folder, _ = first
     (folder / "demo" / demo.WORKSPACE).unlink()
-    (folder / "demo" / "checkins.duckdb").rename(folder / "demo" / "checkins.part")
+    (folder / "demo" / "checkins.parquet").rename(folder / "demo" / "checkins.part")
     demo.prepare(folder / "demo", console())
     with Workspace(folder / "demo" / demo.WORKSPACE) as workspace:
         assert workspace["checkins"].count().spend(1).ask().values.tolist() == [CHECKINS]

@@ -27,7 +27,7 @@ from blowfishdb.core.questions.kinds import (
     Sum,
     Top,
 )
-from blowfishdb.core.questions.readings import EXACT
+from blowfishdb.core.questions.promise import EXACT
 from blowfishdb.entrypoints.server.web.ask_draft import Draft
 from blowfishdb.show import terminal
 from blowfishdb.show.charts import answer_chart
@@ -83,6 +83,11 @@ SAID: dict[str, tuple[str, dict[str, Any], str]] = {
         {"error": 40},
         f"{RUNS} no bin is listed that is more than 40 people below the limit, and none is missed that is "
         "more than 40 above it.",
+    ),
+    "partition": (
+        "partition(age, 2, bins=4)",
+        {"error": 90},
+        f"{RUNS} the number of people in every part is within 90 of the truth.",
     ),
     "clusters": ("clusters(age, k=2)", {"epsilon": "1"}, NO_PROMISE),
     "aggregates": (

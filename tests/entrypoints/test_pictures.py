@@ -36,6 +36,7 @@ def addresses(page: str) -> list[str]:
 
 def test_the_other_worker_draws_the_same_picture(tmp_path: Path) -> None:
     with two_workers(tmp_path) as (one, first, second):
+        one.workspace["salaries"].budget.set("1")  # so that a guarantee has something to draw
         asked = {"question": "histogram(region)", "epsilon": "0.1"}
         number = one.analyst.post("/api/v1/datasets/salaries/answers", json=asked).json()["id"]
         for path, charts in (
@@ -73,6 +74,7 @@ def test_a_picture_is_for_its_reader_and_its_address_tells_nothing(tmp_path: Pat
             "/pictures?of=abc",
         ):
             assert first.get(wrong).status_code == 404
+        one.workspace["salaries"].budget.set("1")
         public = addresses(client_of(one.app).get("/datasets/salaries/guarantee").text)
         assert len(public) == 1 and one.browser("analyst").get(public[0]).status_code == 200
 

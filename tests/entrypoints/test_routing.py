@@ -6,15 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 from fastapi import FastAPI
-from fastapi.testclient import TestClient
 
 from blowfishdb.entrypoints.server.routing import PREFIX, Router
+from tests.entrypoints.server import TestClient
 
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[TestClient]:
     programs, nested, pages, anything = Router(PREFIX), Router(PREFIX), Router(), Router()
     nested.get("/jobs/{job}")(lambda job: f"job {job}")
+    nested.get("/jobs/{job}/steps/{step}")(lambda job, step: f"step {step} of job {job}")
+    nested.get("/jobs/{job}/log")(lambda job: f"log of job {job}")
     programs.get("/answers/{number:int}.{form}")(lambda number, form: f"{number} as {form}")
     programs.include_router(nested)
     pages.get("/")(lambda: "home")
@@ -35,6 +37,9 @@ def client() -> Iterator[TestClient]:
         ("/answers/3", "page 3"),
         (f"{PREFIX}/answers/3.csv", "3 as csv"),
         (f"{PREFIX}/jobs/a", "job a"),
+        (f"{PREFIX}/jobs/log", "job log"),
+        (f"{PREFIX}/jobs/a/log", "log of job a"),
+        (f"{PREFIX}/jobs/a/steps/log", "step log of job a"),
         ("/jobs", "any jobs"),
         ("/answers", "any answers"),
     ],
@@ -45,6 +50,8 @@ def test_every_route_is_found(client: TestClient, address: str, says: str) -> No
 
 def test_what_is_not_there_is_refused_as_ever(client: TestClient) -> None:
     assert client.get(f"{PREFIX}/answers/x.csv").status_code == 404
+    assert client.get(f"{PREFIX}/jobs/a/nothing").status_code == 404
+    assert client.get(f"{PREFIX}/jobs/a/log/").status_code == client.get(f"{PREFIX}/jobs").status_code == 404
     assert client.get("/jobs/a").status_code == client.get(f"{PREFIX}/nothing").status_code == 404
     assert client.post("/answers/3").status_code == 405
     assert client.post(f"{PREFIX}/jobs/a").status_code == 405

@@ -176,3 +176,21 @@ def test_what_cannot_be_served_is_told_before_anything_starts(tmp_path: Path) ->
         serve(broken)
     with pytest.raises(InvalidInput):
         serve(tmp_path / "new.blowfish", workers=0)
+
+
+@pytest.mark.parametrize("begun", ["GET /api/v1/health?", "GET /api/v1/health HTTP/1.1\r\nX-Long: "])
+def test_a_head_that_never_ends_is_refused(place: Path, token: str, tmp_path: Path, begun: str) -> None:
+    with serving(place, 1, token, tmp_path / "log.jsonl") as (_, url):
+        port = int(url.rpartition(":")[2])
+        sent = 0
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as stream:
+            stream.sendall(begun.encode())
+            try:
+                while sent < 50_000_000:
+                    stream.sendall(b"a" * 65_536)
+                    sent += 65_536
+            except OSError:
+                pass  # it does not listen any more
+        assert sent < 10_000_000  # what the system keeps for a reader is some megabytes
+        long = {"X-Long": "a" * 60_000, "Authorization": f"Bearer {token}"}
+        assert httpx.get(f"{url}/api/v1/health", headers=long).status_code == 200

@@ -41,8 +41,13 @@ SECRET = "Blaubart-4711"
 
 
 @contextmanager
-def failing(folder: Path, view: str | None) -> Iterator[Callable[[str], TestClient]]:
-    """A server over a table that became a view which cannot be read; clients by role."""
+def failing(
+    folder: Path, view: str | None, *, presence: bool = True
+) -> Iterator[Callable[[str], TestClient]]:
+    """A server over a table that became a view which cannot be read; clients by role.
+
+    Of a policy that does not hide ``presence``, the number of rows is out already.
+    """
     place = make_workspace(folder, rows=10)
     file = folder / "people.duckdb"
     with duckdb.connect(str(file)) as connection:
@@ -51,7 +56,10 @@ def failing(folder: Path, view: str | None) -> Iterator[Callable[[str], TestClie
     with Workspace(place, user="curator") as workspace:
         domain = bf.Domain(age=bf.Integer(0, 7))
         dataset = workspace.add_dataset("people", file, domain=domain, table="people")
-        dataset.publish(bf.Policy(domain, bf.graphs.Full(8).hide_presence()))  # else no view is read at all
+        if presence:  # else no view is read at all
+            dataset.publish(bf.Policy(domain, bf.graphs.Full(8).hide_presence()))
+        else:
+            dataset.count().spend(1).ask()
         workspace.set_budget("people", bf.Epsilon(5))
     with duckdb.connect(str(file)) as connection:
         connection.execute("DROP TABLE people")
@@ -124,3 +132,19 @@ def test_pages_say_the_same(tmp_path: Path) -> None:
             assert "could not be reached" in page.text
             pages.append(re.sub(chance, "", page.text))
     assert all(page == pages[0] for page in pages) and SECRET not in pages[0]
+
+
+def test_a_job_says_the_same(tmp_path: Path) -> None:
+    job, later = {"epsilon": "0.5"}, {"Prefer": "respond-async"}
+    with failing(tmp_path, None, presence=False) as client:
+        made = {role: client(role) for role in ("analyst", "curator")}
+        begun = {
+            role: each.post("/api/v1/datasets/people/synthetic", json=job, headers=later)
+            for role, each in made.items()
+        }
+        assert [each.status_code for each in begun.values()] == [202, 202]
+        told = {role: made[role].get(each.headers["Location"]).json() for role, each in begun.items()}
+    problems = {role: each["problem"] for role, each in told.items()}
+    assert problems["analyst"]["detail"] == "The data could not be reached. Nothing was charged."
+    assert "people" not in json.dumps(problems["analyst"])
+    assert "people" in problems["curator"]["detail"]

@@ -132,11 +132,17 @@ def fields(page: str, marked: str) -> dict[str, Any]:
     return sent
 
 
+def is_whole(page: str) -> bool:
+    """Whether nothing went wrong on the way: pages are sent piece by piece."""
+    return page.rstrip().endswith("</html>")
+
+
 def test_pages_count_quote_make_and_show(tmp_path: Path) -> None:
     page = "/datasets/salaries/synthetic"
     with running(tmp_path, budget="3") as found:
         analyst = found.browser("analyst")
         first = analyst.get(f"{page}?column=age&column=region&epsilon=2").text
+        assert is_whole(first)
         assert "Count the rows" in first and "Spend 2" not in first
         counted = analyst.post(f"{page}/count", data=fields(first, "Count the rows"))
         assert counted.status_code == 200 and "Spend 2 and make it" in counted.text
@@ -148,6 +154,9 @@ def test_pages_count_quote_make_and_show(tmp_path: Path) -> None:
         assert made.url.path.endswith(f"/synthetic/{job['result']['id']}")
         for words in ("none is a person", "What it is worth", "rows.parquet", "Other rows, for nothing"):
             assert words in made.text, words
+        assert is_whole(made.text) and "Compare with the true rows" not in made.text
+        theirs = found.browser("curator").get(made.url.path).text
+        assert is_whole(theirs) and "Compare with the true rows" in theirs
         assert str(found.workspace.budget("salaries").spent) == "2"
         log = analyst.get(f"/answers/{job['result']['id']}")
         assert log.url.path == made.url.path
@@ -176,7 +185,7 @@ def test_quote_pay_write_report_and_draw_again(shell: Shell, tmp_path: Path) -> 
     assert quote["epsilon"] == "2" and quote["rows"] == PEOPLE
     out = tmp_path / "rows.csv"
     refused = shell(*asked, "--out", str(out), "--yes")
-    assert refused.code != 0 and not out.exists()
+    assert refused.code != 0 and not out.exists() and "--max-cost 2\n" in refused.err
     assert shell(*asked, "--yes", "--max-cost", "1").code != 0
     paid = (*asked, "--out", str(out), "--yes", "--max-cost", "2")
     done = shell.must(*paid, "--report", "--json").json
@@ -186,6 +195,14 @@ def test_quote_pay_write_report_and_draw_again(shell: Shell, tmp_path: Path) -> 
     more, number = tmp_path / "more.parquet", str(done["id"])
     again = shell.must("synthesize", "people", "--again", number, "--rows", "500", "--out", str(more))
     assert "none is a person's" in again.out and pq.read_table(more).num_rows == 500
+    assert "Other rows for nothing" not in again.out
+    for seed, same in (("1", True), ("2", False)):
+        other = tmp_path / f"{seed}.parquet"
+        shell.must(
+            "synthesize", "people", "--again", number, "--rows", "500", "--seed", seed, "--out", str(other)
+        )
+        assert pq.read_table(other).equals(pq.read_table(more)) is same
+    assert "--again ID" in shell("synthesize", "people", "--epsilon", "1", "--seed", "2").err
     assert shell("synthesize", "people", "--epsilon", "1", "--out", str(tmp_path / "x.txt")).code != 0
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import psycopg
 import pytest
 
 import blowfishdb as bf
@@ -225,9 +226,20 @@ def test_for_clients_of_postgresql(server: Running) -> None:
         "LEFT JOIN wired.regions r ON p.region = r.code GROUP BY r.name WITH ERROR 100 WITH MAX_COST 0.5"
     )
     with door_of(server) as there, there.connect() as connection:
-        listed = connection.execute("SELECT table_name FROM information_schema.tables").fetchall()
-        assert {("wired.people",), ("wired.orders",)} <= set(listed) and ("wired",) not in listed
+        listed = connection.execute(
+            "SELECT table_schema, table_name FROM information_schema.views"
+        ).fetchall()
+        assert {("wired", "people"), ("wired", "orders")} <= set(listed) and ("wired", "wired") not in listed
+        seen = "SELECT relname FROM pg_class WHERE pg_table_is_visible(oid) AND relname = 'orders'"
+        assert connection.execute(seen).fetchall() == []  # other datasets have a table of that name
         assert [row[0] for row in connection.execute(asked).fetchall()] == ["north", "south", None]
+        whole = (
+            "SELECT COUNT(*) FROM wired.orders WHERE wired.orders.amount >= 0 WITH ERROR 100 WITH MAX_COST 1"
+        )
+        told = connection.execute(whole).fetchone()
+        assert connection.execute(whole.replace("wired.orders.amount", "amount")).fetchone() == told
+        with pytest.raises(psycopg.errors.UndefinedTable):  # which of them?
+            connection.execute("SELECT COUNT(*) FROM orders WITH ERROR 100")
     assert server.workspace.answers("wired")[-1].receipt.dataset == "wired.orders"
 
 

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.questions.readings import EXACT, significant
+from blowfishdb.core.questions.promise import EXACT, significant
 from blowfishdb.messages.answers import Answer, Receipt, compare
 from blowfishdb.messages.quotes import Quote
 from blowfishdb.show.terminal import (

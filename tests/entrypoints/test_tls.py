@@ -112,6 +112,7 @@ def test_behind_a_server_that_speaks_tls_its_word_counts(place: Path) -> None:
         assert client.get("/metrics").status_code == 401
 
 
+@pytest.mark.thorough
 def test_nobody_elses_word_counts(place: Path) -> None:
     with served(place, "--https-behind-proxy", "--trust-proxy", "192.0.2.0/24") as client:
         assert guesses(client, "anybody") == [401] * 5 + [429] * 2

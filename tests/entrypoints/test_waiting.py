@@ -195,7 +195,7 @@ DuckDB._run = lambda self, statement, brake: open({fifo!r}).read()
 """Rows that never come, whatever is done to stop the statement."""
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.thorough), 2])
 def test_a_server_ends_although_a_source_hangs_and_the_charge_stays(tmp_path: Path, workers: int) -> None:
     place, fifo = tmp_path / "w.blowfish", tmp_path / "fifo"
     os.mkfifo(fifo)  # whoever opens it waits for somebody who writes

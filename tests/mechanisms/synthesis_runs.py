@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -22,17 +22,31 @@ from blowfishdb.mechanisms.synthesis.junction_tree import Group
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The port over rows of bins; −1 is a row that a column does not count."""
+    """The port over rows of bins, in ``valued`` columns of values; −1 is a row that a column leaves out."""
 
     rows: IntArray
     bins: tuple[int, ...]
+    valued: Mapping[int, bf.Bins] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, plan: SynthesisPlan, rows: IntArray) -> Rows:
+        """For a plan: kept columns are told by value."""
+        return cls(rows, plan.layout.bins, {at: plan.layout.axes[at].bins for at in plan.kept})
 
     def counts(self, columns: Group) -> Secret[IntArray]:
         return Secret(self.true(columns))
 
+    def kinds(self, columns: Group) -> Secret[IntArray]:
+        """A line for each row, in the order of all its values, hidden ones first: as a database might."""
+        rows = self.rows[np.lexsort(self.rows.T[::-1])]
+        return Secret(np.column_stack((rows[:, columns], np.ones(len(rows), dtype=np.int64))))
+
     def true(self, columns: Group) -> IntArray:
         shape = tuple(self.bins[column] for column in columns)
-        some = self.rows[(self.rows[:, columns] >= 0).all(axis=1)]
+        binned = self.rows.copy()
+        for at, bins in self.valued.items():
+            binned[:, at] = bins.assign(self.rows[:, at])
+        some = binned[(binned[:, columns] >= 0).all(axis=1)]
         place = np.ravel_multi_index(tuple(some[:, column] for column in columns), shape)
         return np.bincount(place, minlength=math.prod(shape))
 
@@ -42,7 +56,7 @@ def axes_of(domain: bf.Domain, **bins: Any) -> tuple[Axis, ...]:
 
 
 def made(plan: SynthesisPlan, rows: IntArray, seed: int = 0) -> Synthesis:
-    return release(plan, Rows(rows, plan.layout.bins), noise=bf.noise.seeded(seed))
+    return release(plan, Rows.of(plan, rows), noise=bf.noise.seeded(seed))
 
 
 @dataclass(eq=False)
@@ -82,7 +96,7 @@ class Replay:
 
 def likelihood(plan: SynthesisPlan, earlier: Synthesis, rows: IntArray, patch: Any) -> Replay:
     """How likely ``earlier`` is from these rows; every pair must be a candidate in every round."""
-    replay = Replay(earlier, Rows(rows, plan.layout.bins), candidates=plan.candidates)
+    replay = Replay(earlier, Rows.of(plan, rows), candidates=plan.candidates)
     with patch.context() as inside:
         inside.setattr(measuring, "noisy_max", replay.noisy_max)
         again = release(plan, replay.rows, noise=replay)  # type: ignore[arg-type]

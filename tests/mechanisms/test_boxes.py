@@ -5,8 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import TooLarge
-from blowfishdb.core.graphs import Explicit, Full, Grid, PolicyGraph, Product, Threshold
+from blowfishdb.core.graphs import (
+    AddRemove,
+    Apex,
+    Cone,
+    Explicit,
+    Full,
+    Grid,
+    Partitioned,
+    PolicyGraph,
+    Product,
+    Threshold,
+)
 from blowfishdb.core.lower_bound import grid_bound
 from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Marginals, Matrix, Ranges, Rectangles
 from blowfishdb.core.workloads import Product as W
@@ -17,6 +29,8 @@ from blowfishdb.mechanisms.optimized.boxes_tree import Chain, fine_chain
 from blowfishdb.mechanisms.optimized.flux import Flux
 from blowfishdb.mechanisms.optimized.lattice import LatticeNoise
 from blowfishdb.mechanisms.optimized.over_edges import BoxesOverEdges
+from blowfishdb.mechanisms.plan import EarlierRelease
+from blowfishdb.noise import seeded
 from tests.mechanisms.exactness import (
     check_errors,
     check_observed,
@@ -246,10 +260,86 @@ def test_where_nothing_applies():
     assert design(Cumulative(8), Threshold(8, 1)) is None
     assert design(W(Cumulative(4), Cumulative(4)), Explicit(16, [(0, 1)])) is None
     assert design(Matrix(np.eye(16)), Grid((4, 4), 1)) is None
-    assert design(W(Cumulative(4), Cumulative(4)), Full(16).hide_presence()) is None
+    assert design(Matrix(np.eye(16)), Full(16).hide_presence()) is None
+    assert design(Histogram(16), AddRemove(16)) is None
+
+
+COMING_AND_GOING = [
+    *POLICIES,
+    Explicit(24, ()),
+    Product(Threshold(6, 2), Explicit(4, ())),
+    Product(Threshold(6, 2), Explicit(4, ()), joint=False),
+]
+
+
+@pytest.mark.parametrize("base", COMING_AND_GOING, ids=describe)
+def test_boxes_where_records_come_and_go(base):
+    """The exact loss on every edge, those to the vertex that is counted nowhere among them."""
+    for apex in (Apex.OUTSIDE, Apex.PRESENCE):
+        graph = Cone(base, apex)
+        for workload in WORKLOADS[:5]:
+            if not (base.axes or workload.axes):
+                continue
+            plans = list(problem(workload, graph).plans())
+            assert {type(plan) for plan in plans} == {TensorBoxes}
+            for plan in plans:
+                check_private(plan, graph)
+                check_errors(plan)
+                check_observed(plan)
+                assert not plan.exact.any()
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        Product(Partitioned([0, 0, 0, 1, 1, 1]), Full(4)),
+        Product(Cone(Threshold(5, 1), Apex.MISSING), Threshold(4, 1), joint=False),
+        Explicit(24, [(0, 1), (3, 22)]),
+        Threshold(24, 3),
+    ],
+    ids=describe,
+)
+def test_boxes_under_policies_that_have_no_form_of_their_own(base):
+    """They are planned for a policy around it, so no edge loses more, and some may lose less."""
+    graph = Cone(base, Apex.OUTSIDE)
+    for plan in problem(WORKLOADS[0], graph).plans():
+        check_private(plan, graph, tight=False)
+        check_errors(plan)
+
+
+def test_where_moves_cost_more_the_total_takes_the_rest():
+    """Two counts of a level change where a record moves, one where it appears."""
+    plan = design(W(Cumulative(6), Cumulative(4)), Cone(Full(24), Apex.OUTSIDE))
+    others = int(plan.weights.sum() - plan.weights.flat[-1])
+    assert plan.cost == 2 * others and plan.weights.flat[-1] == others
+
+
+def test_what_is_left_out_hardly_costs_more():
+    """Values that are not declared leave: a curve of every group errs as if they did not."""
+    workload, base = W(Cumulative(50), Histogram(4)), Product(Threshold(50, 1), Full(4))
+    errors = [design(workload, graph).unit_error for graph in (base, Cone(base, Apex.OUTSIDE))]
+    assert errors[1] <= 1.05 * errors[0]
+
+
+def test_boxes_are_refined_like_all_independent_noise():
+    graph = Cone(Product(Full(6), Full(4)), Apex.OUTSIDE)
+    plan = TensorBoxes.tuned(*astuple_of(problem(WORKLOADS[0], graph)), [fine_chain(6), fine_chain(4)])
+    assert plan.refinable
+    x = np.random.default_rng(9).integers(0, 50, 24)
+    noise = seeded(4)
+    earlier = plan.observe(x, epsilon="0.5", noise=noise)
+    rows, _ = plan.rows(epsilon="0.5")
+    known = EarlierRelease(rows, np.asarray(earlier.measured, dtype=np.int64), Epsilon("0.5"))
+    finer = plan.refine(x, known, epsilon=50, noise=noise)
+    assert np.abs(finer.answers - plan.workload.answer(x)).max() < 5
+
+
+def astuple_of(given: GridProblem) -> tuple:
+    return given.workload, given.graph, given.questions, given.moves
 
 
 def test_explanations_are_sentences():
-    for plan in problem(WORKLOADS[0], POLICIES[3]).plans():
+    hidden = problem(WORKLOADS[0], POLICIES[3].hide_presence()).plans()
+    for plan in (*problem(WORKLOADS[0], POLICIES[3]).plans(), *hidden):
         assert isinstance(plan, SeparablePlan)
         assert plan.explain().endswith(".")

@@ -267,6 +267,17 @@ def test_ranges_and_dense_questions_scale_alike(fanout):
         np.testing.assert_allclose(one, other, atol=1e-3)
 
 
+def test_many_buckets_between_two_cuts_are_measured_as_if_they_were_asked_for():
+    """A crowd of single cells beside long empty stretches, where most of the cuts fall."""
+    crowd, step, stretches = 8_192, 10_000, 256
+    buckets = np.concatenate((np.arange(crowd), crowd + step * np.arange(stretches)))
+    asked = coverage(AllRanges(crowd + step * stretches), None, buckets)
+    weights = integer_weights(greedy_scaling(asked, buckets.size))
+    nobody = np.zeros(buckets.size, dtype=np.int64)
+    noisy = tree_least_squares(noisy_sums(nobody, weights, Fraction(1), noise.seeded(1)), weights)
+    assert math.sqrt(np.mean(np.cumsum(noisy) ** 2)) < 30
+
+
 def test_a_histogram_spends_everything_on_the_buckets():
     scales = greedy_scaling(coverage(Histogram(16), None, np.arange(16)), 16)
     np.testing.assert_array_equal(scales[0], 1.0)

@@ -17,6 +17,7 @@ from blowfishdb.mechanisms.linear import cuts
 from blowfishdb.mechanisms.linear.cuts import CutLeastSquares
 from blowfishdb.mechanisms.linear.estimators import DenseLeastSquares
 from blowfishdb.mechanisms.linear.strategy import Contrasts, SparseRows, tree_nodes
+from tests.seeds import seeds
 
 
 def brute_force_cost(strategy, graph):
@@ -59,7 +60,7 @@ def random_contrasts(rng, k, weight=1):
     return Contrasts(k, starts, stops, weight * rng.integers(1, 9, starts.size), minus=minus)
 
 
-@pytest.mark.parametrize("seed", range(150))
+@seeds(150)
 def test_costs_are_exact(seed):
     rng = np.random.default_rng(seed)
     k = int(rng.integers(1, 12))

@@ -10,8 +10,10 @@ import pytest
 from scipy.sparse import csr_array
 
 from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.constraints import Constraints
 from blowfishdb.core.domain.attributes import Integer
 from blowfishdb.core.domain.bins import Bins
+from blowfishdb.core.domain.conditions import col
 from blowfishdb.core.domain.domain import Axis, Domain
 from blowfishdb.core.graphs import Full, Partitioned, PolicyGraph, Threshold
 from blowfishdb.core.policy.policy import Policy
@@ -53,6 +55,17 @@ def test_an_exact_answer_loses_everything_between_what_it_tells_apart() -> None:
     assert kernel.worst(inside) == 0
     assert math.isinf(float(kernel.worst(line(1))))
     assert math.isinf(float(ByDistance(inside, Epsilon("0.1")).worst(line(1))))
+
+
+def test_how_many_rows_there_are_is_told_where_they_come_and_go_beside_known_counts() -> None:
+    known = Constraints(counts=[col("salary") < 100])
+    for outside, presence in (("clamp", False), ("clamp", True), ("drop", False)):
+        domain = Domain(salary=Integer(0, 199, outside=outside))
+        policy = Policy.by_column(domain, {"salary": Threshold(200, 1)}, hide_presence=presence)
+        axis = Axis("salary", domain["salary"], Bins.width(200, 200))
+        everyone = ByRows((axis,), rows_of(Histogram(1)), (Fraction(0),), np.zeros(1, dtype=np.int64))
+        told = presence or outside == "drop"
+        assert everyone.worst(policy.knowing(known)) == (math.inf if told else 0)
 
 
 def test_a_column_that_is_declared_otherwise_cannot_be_compared() -> None:

@@ -112,7 +112,7 @@ def release(draw: st.DrawFn, domain: Domain) -> ByRows:
     return ByRows(axes, rows, tuple(map(Fraction, scales)), np.arange(count), rows_per_person)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=4 * settings().max_examples, deadline=None)
 @given(worlds())
 def test_the_loss_of_several_releases_is_that_of_their_worst_neighbours(
     world: tuple[Policy, list[ByRows]],
@@ -123,7 +123,7 @@ def test_the_loss_of_several_releases_is_that_of_their_worst_neighbours(
         assert one.worst(policy) == most_lost([one], policy)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=2 * settings().max_examples, deadline=None)
 @given(worlds(), st.data())
 def test_an_upper_bound_by_distance_holds_between_all_neighbours(
     world: tuple[Policy, list[ByRows]], data: st.DataObject

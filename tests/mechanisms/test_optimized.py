@@ -157,8 +157,8 @@ def test_long_rows_are_not_written_out():
 @pytest.mark.parametrize(
     ("workload", "graph", "message"),
     [
-        (workloads.Marginals((2, 2), [[0], [1]]), graphs.Full(4).hide_presence(), "hides"),
-        (workloads.Marginals((2, 2), [[0], [1]]), graphs.AddRemove(4), "hides"),
+        (workloads.Matrix([[1, 0, 2, 1]]), graphs.Full(4).hide_presence(), "come and go"),
+        (workloads.Matrix([[1, 0, 2, 1]]), graphs.AddRemove(4), "come and go"),
         (workloads.Cumulative(4), graphs.Partitioned([0, 1, 0, 1]), "contiguous"),
         (workloads.Cumulative(4), graphs.Explicit(4, [(0, 3)]), "contiguous"),
         (workloads.Matrix(np.eye(4, dtype=int)), graphs.Full(4), "ranges"),

@@ -52,6 +52,8 @@ WORKLOADS: dict[str, Workload] = {
     "filtered": Selected(Histogram(3), np.array([0, -1, 1, -1, 2, -1])),
     "grid": Boxes(Histogram(2), Histogram(3)),
     "margin": Boxes(Histogram(2), Ranges(3, [0], [2])),
+    "everybody": Ranges(CELLS, [0], [5]),
+    "nobody": Selected(Ranges(2, [0], [0]), np.array([-1, 1, 1, 1, -1, -1])),
 }
 
 
@@ -67,7 +69,9 @@ def plans(mechanism: Mechanism, graph: str) -> Iterator[Plan]:
 
 
 def noise_in(plan: Plan) -> NDArray[np.float64]:
-    """T: how much of every noise variable is in every answer."""
+    """T: how much of every noise variable that is drawn is in every answer; of exact ones none is."""
+    if plan.free:
+        return np.zeros((plan.workload.count, 0))
     mixed = np.asarray(plan.spread(np.eye(len(plan.scales))), dtype=np.float64).T
     return np.asarray(mixed[:, plan.scales.floats() > 0])
 
@@ -106,6 +110,8 @@ def check_shown(plan: Plan) -> None:
     shown, values = rows.shown(seen)
     assert (shown.toarray() @ counts == values).all()
     assert (rows.noisy[0].toarray() @ counts == rows.noisy_values(seen)).all()
+    if plan.free:  # measured without noise, so nothing of it may be seen but the answers
+        assert not np.any(seen.measured) and not rows.noisy_values(seen).size
     mixed = noise_in(plan)
     asked = plan.workload.sparse().toarray() / plan.workload.denominator
     left, strength, _ = np.linalg.svd(mixed, full_matrices=True)

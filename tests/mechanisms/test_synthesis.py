@@ -301,12 +301,7 @@ def test_an_end_that_reads_true_scores_is_found(monkeypatch: pytest.MonkeyPatch)
     chosen, left = measuring._Measuring._chosen, measuring._Measuring._left
 
     def watched(self: Any, pairs: Any, rows: Any, true: Any, *more: Any) -> Group:
-        seen[:] = [
-            max(
-                int(np.abs(t - measuring._tabulated(rows, p, self.layout)).sum()) // 2
-                for p, t in true.items()
-            )
-        ]
+        seen[:] = [max(int(np.abs(t - self.layout.tabulated(rows, p)).sum()) // 2 for p, t in true.items())]
         return chosen(self, pairs, rows, true, *more)
 
     def ended(self: Any) -> list[Fraction]:
@@ -327,3 +322,21 @@ def test_a_number_of_rows_that_is_hidden_is_found(monkeypatch: pytest.MonkeyPatc
     plan = SynthesisPlan.under([hidden], TINY_AXES, rows=40, epsilon=4)
     found = made(plan, tiny())
     assert total_loss(kernels(plan.layout, found.tables, found.choices, 1), hidden).loss == math.inf
+
+
+def test_scores_that_read_a_hidden_number_of_rows_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the refusal, model tables of as many rows as there are differ when one is gone: the same
+    transcript is impossible then, or a choice in it loses more than it pays."""
+    hidden = bf.Policy(TINY, bf.Policy.by_column(TINY, {}).graph.hide_presence())
+    monkeypatch.setattr(moving, "check_proven", lambda policy: None)
+    monkeypatch.setattr("blowfishdb.mechanisms.synthesis.plan.ENOUGH", 0)
+    whole, less = (SynthesisPlan.under([hidden], TINY_AXES, rows=n, epsilon=4) for n in (40, 39))
+    found = made(whole, tiny(), seed=2)
+    here, there = (
+        likelihood(whole, found, tiny(), monkeypatch),
+        likelihood(less, found, tiny()[1:], monkeypatch),
+    )
+    lost = [np.abs(one - other).max() for one, other in zip(here.laws, there.laws, strict=True)]
+    assert any(more > choice.nano / NANO + 0.1 for more, choice in zip(lost, found.choices, strict=True))
+    with pytest.raises(AssertionError):
+        likelihood(less, made(whole, tiny(), seed=0), tiny()[1:], monkeypatch)

@@ -133,3 +133,33 @@ def test_a_table_says_its_columns_in_order() -> None:
         identity((1, 0), np.zeros(4), 1.0)
     with pytest.raises(SizeMismatch):
         Counted((0,), csr_array(np.eye(2)), np.zeros(3), 1.0)
+
+
+def test_a_model_of_nobody_forbids_nothing() -> None:
+    nobody = Model.uniform((3,), 0).fitted([identity((0,), np.zeros(3), 0.0)])
+    np.testing.assert_allclose(nobody.marginal((0,)), 1 / 3)
+
+
+def test_small_noise_and_empty_cells_are_fitted_to_the_noise() -> None:
+    """Cells that cannot occur make the way to the optimum long: what is left of it is less than the noise.
+
+    The same counts were once given to another implementation of such models (mbi 2.0.0, 5,000 steps of mirror
+    descent): half of the distance from the truth was 0.0019 of the rows, and 0.0091 here after 300 steps.
+    """
+    stream, total, sizes = np.random.default_rng(7), 5_000, (4, 3, 5, 2)
+    a = stream.integers(0, 4, total)
+    b = np.minimum(2, a // 2 + (stream.random(total) < 0.4))
+    c = (a + stream.integers(0, 3, total)) % 5
+    d = stream.random(total) < 0.2 + 0.2 * b
+    rows = np.column_stack((a, b, c, d)).astype(np.int64)
+    groups: list[Group] = [(0,), (1,), (2,), (3,), (0, 1), (0, 2), (1, 3)]
+    stream, counted, truth = np.random.default_rng(11), [], {}
+    for group in groups:
+        shape = tuple(sizes[column] for column in group)
+        place = np.ravel_multi_index(tuple(rows[:, column] for column in group), shape)
+        truth[group] = np.bincount(place, minlength=math.prod(shape))
+        noise = np.round(stream.laplace(0, 3, truth[group].size))
+        counted.append(identity(group, truth[group] + noise, 2 * 3.0**2))
+    model = Model.uniform(sizes, total).fitted(counted)
+    off = [np.abs(total * model.marginal(g).ravel() - truth[g]).sum() / 2 / total for g in groups]
+    assert np.mean(off) < 0.003

@@ -14,6 +14,7 @@ from blowfishdb.core.workloads import AllRanges, Cumulative, Histogram, Matrix
 from blowfishdb.mechanisms import Laplace
 from blowfishdb.mechanisms.check import check_mechanism
 from blowfishdb.mechanisms.hierarchical import Hierarchical, Privelet
+from blowfishdb.mechanisms.optimized import Optimized
 from blowfishdb.mechanisms.ordered import Ordered
 from blowfishdb.mechanisms.transformed import EdgeQuestions, SpanningForest, Transformed
 from tests.mechanisms.runs import draws
@@ -34,7 +35,7 @@ OTHERS = [
     (Grid((3, 3), 1), 5),
     (Explicit(9, [(i, (i + 1) % 9) for i in range(9)]), 8),
 ]
-INNER = [Laplace(on="cells"), Hierarchical(2), Privelet()]
+INNER = [Laplace(on="cells"), Hierarchical(2), Privelet(), Optimized()]
 
 
 @pytest.mark.parametrize("inner", INNER)
@@ -144,6 +145,25 @@ def test_errors_match_releases():
     errors = plan.spread(draws(plan, epsilon, runs, seed=7))
     spread = (errors**2).std(axis=0) / np.sqrt(runs)
     assert (np.abs((errors**2).mean(axis=0) - plan.squared_errors(epsilon=epsilon)) <= 5 * spread).all()
+
+
+def test_an_optimized_strategy_for_the_edges_of_a_star_halves_the_error():
+    star = Explicit(64, [(leaf, 63) for leaf in range(63)])
+    optimized, plain = (Transformed(inner).plan(Cumulative(64), star) for inner in (Optimized(), Laplace()))
+    assert optimized.squared_error(epsilon=1) < 0.55 * plain.squared_error(epsilon=1)
+    assert optimized.certificate(epsilon=1).worst_loss(star) == 1
+
+
+def test_ranges_of_edges_make_up_the_questions():
+    forest = SpanningForest.spanning(TREES[1])
+    for seed in range(20):
+        questions = EdgeQuestions(Matrix(np.random.default_rng(seed).integers(-1, 2, (3, 9))), forest)
+        runs = questions.runs().matrix().astype(float)
+        made = np.linalg.lstsq(runs.T, questions.sparse().toarray().T, rcond=None)[0]
+        np.testing.assert_allclose(runs.T @ made, questions.sparse().toarray().T, atol=1e-9)
+        assert len(np.unique(runs, axis=0)) == len(runs)
+    constant = EdgeQuestions(Matrix(np.ones((1, 9), dtype=int)), forest)
+    np.testing.assert_array_equal(constant.runs().matrix(), np.ones((1, 8)))
 
 
 def test_component_totals_are_exact():

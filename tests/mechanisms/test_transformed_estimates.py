@@ -21,7 +21,6 @@ from blowfishdb.mechanisms import (
     DawaTransformed,
     Laplace,
     MatchingTransformed,
-    Optimized,
     OrderedDenoised,
     PolicyTree,
 )
@@ -161,7 +160,7 @@ def test_an_epsilon_that_cannot_be_divided_is_refused():
         plan.release(np.arange(9), epsilon="0.000000002", noise=noise.seeded(1))
 
 
-@pytest.mark.parametrize("inner", [Optimized(), OrderedDenoised(), PolicyTree()])
+@pytest.mark.parametrize("inner", [OrderedDenoised(), PolicyTree()])
 def test_what_needs_a_public_total_is_refused_when_planning_and_works_by_itself(inner):
     workload, graph = Cumulative(9), Threshold(9, 2)
     with pytest.raises(NotProven, match="no public total") as refusal:

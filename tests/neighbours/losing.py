@@ -20,6 +20,7 @@ from tests.neighbours.columns import Column
 from tests.neighbours.exchanging import joined_pairs, worst_exchange
 from tests.neighbours.known import every_record
 from tests.neighbours.promises import Promise
+from tests.neighbours.synthesizing import MadeChoice
 from tests.neighbours.watching import Released
 
 Loss = Fraction | float
@@ -107,11 +108,17 @@ def _between(one: Released, other: Released) -> Loss:
         return math.inf
     if one.counts.shape != other.counts.shape:
         return math.inf
+    if isinstance(one.plan, MadeChoice):
+        assert isinstance(other.plan, MadeChoice)
+        return one.plan.lost(other.plan, bool((one.counts != other.counts).any()))
     if (one.counts == other.counts).all():
         return Fraction(0)
     plan = one.plan
     if isinstance(plan, DataDependentPlan):
         return _data_dependent(plan, one, other)
+    if plan.free:  # no noise is drawn, and the watch sees that nothing but the answers comes out
+        exact = [np.asarray(plan.decode(plan.measure(side.counts), side.counts)) for side in (one, other)]
+        return math.inf if (exact[0] != exact[1]).any() else Fraction(0)
     noise = np.asarray(plan.measure(one.counts))  # as good as any: both sides see the same noisy numbers
     if (np.asarray(plan.decode(noise, one.counts)) != np.asarray(plan.decode(noise, other.counts))).any():
         return math.inf
@@ -119,11 +126,11 @@ def _between(one: Released, other: Released) -> Loss:
         return _mixed(plan, one, other)
     change = np.asarray(plan.measure(one.counts)) - np.asarray(plan.measure(other.counts))
     scales = plan.scales.fractions(one.epsilon)
-    if sorted(one.scales) != sorted(scale for scale in scales if scale and not plan.free):
+    if sorted(one.scales) != sorted(scale for scale in scales if scale):
         return math.inf  # other noise was drawn than the plan says
     total = Fraction(0)
     for row in np.flatnonzero(change):
-        if plan.free or not scales[row]:
+        if not scales[row]:
             return math.inf
         total += Fraction(abs(int(change[row]))) / scales[row]
     return total

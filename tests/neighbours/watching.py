@@ -27,6 +27,7 @@ from blowfishdb.mechanisms.reuse.stored import plain_axes
 from blowfishdb.mechanisms.sums import SumsPlan
 from tests.neighbours.columns import DROPPED, Column
 from tests.neighbours.known import every_record
+from tests.neighbours.synthesizing import MadeChoice, MeasuredTable, following
 
 EXACT = 1e9
 """What an exact number counts for beside noisy ones."""
@@ -90,7 +91,7 @@ def values_alone(query: SumQuery) -> tuple[Axis, ...]:
 class Released:
     """One release."""
 
-    plan: Plan | DataDependentPlan | MeasuredSums
+    plan: Plan | DataDependentPlan | MeasuredSums | MeasuredTable | MadeChoice
     counts: np.ndarray
     epsilon: Epsilon
     scales: tuple[Fraction, ...]
@@ -103,6 +104,8 @@ class Released:
     """What came out of the noisy rows."""
     whole: Epsilon | None = None
     """The ε of its noise where it refines an earlier release: ``epsilon`` is what it adds to that one."""
+    dropped: bool = False
+    """Whether rows that a declaration leaves out are in a box of their own."""
 
     moved: dict[tuple[int, ...], Fraction | float] = field(
         default_factory=dict, init=False, compare=False, repr=False
@@ -111,7 +114,7 @@ class Released:
 
     def places_of(self, columns: tuple[Column, ...]) -> tuple[int, ...]:
         """The box of every record, −1 for what is in none; nobody comes last."""
-        return _places(columns, self.axes)
+        return _places(columns, self.axes, self.dropped)
 
     @property
     def noise(self) -> Epsilon:
@@ -205,6 +208,10 @@ class Noting:
         """As the database has it."""
         return NotingCounts(self.backend.prepare(query), self.watch, query.axes, self.snapshot)
 
+    def prepare_kinds(self, query: CellQuery) -> Any:
+        """As the database has it."""
+        return self.backend.prepare_kinds(query)
+
     def prepare_sums(self, query: SumQuery) -> Any:
         """As the database has it."""
         return NotingCounts(self.backend.prepare_sums(query), self.watch, values_alone(query), self.snapshot)
@@ -214,17 +221,20 @@ class Noting:
 
 
 @lru_cache(maxsize=256)
-def _places(columns: tuple[Column, ...], axes: tuple[Axis, ...]) -> tuple[int, ...]:
-    shape = tuple(axis.bins.count for axis in axes)
+def _places(columns: tuple[Column, ...], axes: tuple[Axis, ...], dropped: bool) -> tuple[int, ...]:
+    shape = tuple(axis.bins.count + dropped for axis in axes)
     names = [column.name for column in columns]
     asked = [(names.index(axis.column), axis.bins) for axis in axes]
     places = []
     for record in every_record(columns):
         cells = [record[place] for place, _ in asked]
-        if DROPPED in cells:
+        if DROPPED in cells and not dropped:
             places.append(-1)
             continue
-        bins = [int(cut.assign(np.array([cell]))[0]) for cell, (_, cut) in zip(cells, asked, strict=True)]
+        bins = [
+            cut.count if cell == DROPPED else int(cut.assign(np.array([cell]))[0])
+            for cell, (_, cut) in zip(cells, asked, strict=True)
+        ]
         places.append(int(np.ravel_multi_index(bins, shape)) if bins else 0)
     return (*places, -1)
 
@@ -282,6 +292,7 @@ def watching(watch: Watch) -> Iterator[Watch]:
             drawn = Drawn(noise)
             found = original(self, x, epsilon=epsilon, noise=drawn)
             values = _values(self, Epsilon(epsilon), found)
+            assert drawn.scales or not np.any(found.measured), "measured without noise, and kept"
             scales = tuple(drawn.scales)
             out(Released(self, counts, Epsilon(epsilon), scales, watch.axes, watch.snapshot, values))
             return found
@@ -337,7 +348,8 @@ def watching(watch: Watch) -> Iterator[Watch]:
     for owner, original in originals:
         owner.observe = noted(original)  # type: ignore[attr-defined]
     try:
-        yield watch
+        with following(watch):
+            yield watch
     finally:
         Plan.refine = originally  # type: ignore[method-assign, misc]
         SumsPlan.release = released  # type: ignore[method-assign]

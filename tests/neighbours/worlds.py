@@ -39,6 +39,16 @@ class Batch:
 
 
 @dataclass(frozen=True)
+class Synthesize:
+    """A synthetic table of all columns, of which some are kept as they are where that is allowed."""
+
+    epsilon: str
+    keep: tuple[int, ...] = ()
+    target: int | None = None
+    by: int = 0
+
+
+@dataclass(frozen=True)
 class Grant:
     """Somebody may spend so much; whoever has no grant may not spend anything from then on."""
 
@@ -79,7 +89,7 @@ class Again:
     confirm: bool
 
 
-Step = Ask | Batch | Publish | Withdraw | SetBudget | Refresh | Again | Grant
+Step = Ask | Batch | Synthesize | Publish | Withdraw | SetBudget | Refresh | Again | Grant
 
 
 @dataclass(frozen=True)
@@ -155,6 +165,15 @@ KEEPING: Acts = (
 )
 """Promises that are kept beside newer ones, overtaken, taken back."""
 IN_TIME = CHANGING + KEEPING
+MADE_UP: Acts = (
+    ("synthesize",),
+    ("synthesize",),
+    ("synthesize", "ask"),
+    ("synthesize", "publish"),
+    ("synthesize", "publish", "ask"),
+    ("ask", "publish", "synthesize"),
+)
+"""Synthetic tables."""
 
 
 PEOPLE: tuple[People | None, ...] = (
@@ -306,6 +325,10 @@ def _steps(
         return Batch(tuple(members), lose, draw(st.sampled_from(range(askers))))
     if act == "grant":
         return draw(_grants())
+    if act == "synthesize":
+        places = range(len(declared))
+        keep = tuple(place for place in places if draw(st.booleans()) and draw(st.booleans()))
+        return Synthesize(draw(st.sampled_from(("1", "4"))), keep, draw(st.sampled_from((None, *places))))
     if act == "again":
         return Again(draw(st.booleans()))
     if act == "publish" and scope.steady:

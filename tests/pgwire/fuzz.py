@@ -24,6 +24,14 @@ STATEMENTS = (
     "SELECT relname FROM pg_class WHERE oid = $1",
     "EXPLAIN SELECT COUNT(*) FROM salaries WITH ERROR 9",
     "COPY (SELECT 1) TO STDOUT",
+    "PREPARE a (int) AS SELECT COUNT(*) FROM salaries WHERE age >= $1 WITH ERROR 50",
+    "EXECUTE a (30)",
+    "DECLARE p CURSOR WITH HOLD FOR SELECT region, COUNT(*) FROM salaries GROUP BY region WITH ERROR 50",
+    "FETCH FORWARD 2 FROM p",
+    "SAVEPOINT s",
+    "ROLLBACK TO s",
+    "SET LOCAL blowfishdb.intervals = on",
+    "DISCARD ALL",
     "",
 )
 

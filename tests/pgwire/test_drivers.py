@@ -14,6 +14,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from blowfishdb.core.errors import InvalidInput
+from blowfishdb.entrypoints.pgwire import types
 from tests.pgwire.door import Opened, awaited, opened
 
 OLDER = "SELECT region, COUNT(*) AS n FROM salaries WHERE age >= {} GROUP BY region WITH ERROR 50"
@@ -53,6 +55,10 @@ def test_psycopg_in_text_and_in_binary(there: Opened) -> None:
         assert refused.value.diag.message_hint == "Try: SELECT COUNT(*) FROM salaries"
         with pytest.raises(psycopg.errors.ConfigurationLimitExceeded):
             connection.execute(asked, (31,))
+        connection.execute("SET blowfishdb.max_cost = '1'")
+        among = "SELECT COUNT(*) FROM salaries WHERE region = ANY(%s) AND age = ANY(%s) WITH ERROR 50"
+        told = connection.execute(among, (["north", "south"], [30, 31])).fetchone()
+        assert told is not None and told[0] >= 0
 
 
 def test_psycopg_intervals_and_notices(there: Opened) -> None:
@@ -110,6 +116,16 @@ def test_asyncpg(there: Opened) -> None:
             async with connection.transaction():
                 rows = await connection.fetch(OLDER.format("$1"), 30)
             assert await connection.fetchval("SELECT $1::int", 5) == 5
+            await connection.execute("SET blowfishdb.max_cost = '1'")
+            among = "SELECT COUNT(*) FROM salaries WHERE region = ANY($1) AND age <> ALL($2) WITH ERROR 50"
+            listed = among.replace("ANY($1)", "ANY(ARRAY['north', 'south'])").replace("$2", "ARRAY[30, 31]")
+            assert await connection.fetch(among, ["north", "south"], [30, 31]) == (
+                await connection.fetch(listed)
+            )
+            with pytest.raises(asyncpg.PostgresError, match="list of values"):
+                await connection.fetch(among, [["north"], ["south"]], [30])
+            of_years = "SELECT COUNT(*) FROM salaries WHERE LENGTH(region) = $1 WITH ERROR 50"
+            assert await connection.fetch(of_years, 4) == await connection.fetch(of_years.replace("$1", "4"))
             found = await connection.fetch("SELECT relname FROM pg_class WHERE relname = $1", "salaries")
             assert [record["relname"] for record in found] == ["salaries"]
             with pytest.raises(asyncpg.InsufficientPrivilegeError):
@@ -128,20 +144,27 @@ def test_sqlalchemy_and_pandas(there: Opened) -> None:
 
     engine = sa.create_engine(there.url(scheme="postgresql+psycopg"))
     looking = sa.inspect(engine)
-    assert looking.get_table_names() == ["salaries"] and looking.has_table("salaries")
+    assert looking.get_schema_names() == ["information_schema", "public", "salaries"]
+    assert looking.get_view_names("salaries") == looking.get_view_names() == ["salaries"]
+    assert looking.get_table_names() == looking.get_table_names("salaries") == []
+    assert looking.has_table("salaries") and looking.has_table("salaries", schema="salaries")
+    assert "rows are counted" in looking.get_view_definition("salaries", schema="salaries")
     assert not looking.has_table("nowhere")
     named = [(column["name"], str(column["type"])) for column in looking.get_columns("salaries")]
     assert named == [("salary", "INTEGER"), ("age", "INTEGER"), ("region", "TEXT")]
     assert looking.get_pk_constraint("salaries")["constrained_columns"] == []
     assert looking.get_foreign_keys("salaries") == looking.get_indexes("salaries") == []
     tables = sa.MetaData()
-    tables.reflect(engine)
+    tables.reflect(engine, views=True)
     salaries = tables.tables["salaries"]
+    with_schema = sa.Table("salaries", tables, schema="salaries", autoload_with=engine)
     with engine.connect() as connection:
         connection.execute(sa.text("SET blowfishdb.error = '50'"))
         by_region = sa.select(salaries.c.region, sa.func.count().label("n")).where(salaries.c.age >= 30)
         rows = connection.execute(by_region.group_by(salaries.c.region)).fetchall()
         assert [tuple(row) for row in rows] == counts(there)
+        again = sa.select(with_schema.c.region, sa.func.count().label("n")).where(with_schema.c.age >= 30)
+        assert connection.execute(again.group_by(with_schema.c.region)).fetchall() == rows
         frame = pd.read_sql(OLDER.format(30).removesuffix(" WITH ERROR 50"), connection)
         assert list(frame.columns) == ["region", "n"] and frame["n"].tolist() == [n for _, n in rows]
         assert connection.execute(sa.select(sa.func.count()).select_from(salaries)).scalar() == 3_000
@@ -159,14 +182,19 @@ public class Client {
         who.setProperty("password", said[2]);
         try (Connection there = DriverManager.getConnection(said[0], who)) {
             DatabaseMetaData about = there.getMetaData();
-            try (ResultSet rows = about.getTables(null, null, "%", new String[] {"TABLE"})) {
-                while (rows.next()) System.out.println("table " + rows.getString("TABLE_NAME"));
+            try (ResultSet rows = about.getSchemas()) {
+                while (rows.next()) System.out.println("schema " + rows.getString("TABLE_SCHEM"));
             }
-            try (ResultSet rows = about.getColumns(null, "public", "salaries", "%")) {
+            try (ResultSet rows = about.getTables(null, null, "%", new String[] {"TABLE", "VIEW"})) {
+                while (rows.next())
+                    System.out.println(rows.getString("TABLE_TYPE") + " " + rows.getString("TABLE_SCHEM")
+                        + " " + rows.getString("TABLE_NAME"));
+            }
+            try (ResultSet rows = about.getColumns(null, "salaries", "salaries", "%")) {
                 while (rows.next())
                     System.out.println("column " + rows.getString(4) + " " + rows.getInt("DATA_TYPE"));
             }
-            try (ResultSet rows = about.getImportedKeys(null, "public", "salaries")) { rows.next(); }
+            try (ResultSet rows = about.getImportedKeys(null, "salaries", "salaries")) { rows.next(); }
             try (PreparedStatement asked = there.prepareStatement(said[3])) {
                 for (int time = 0; time < 7; time++) {  // from the fifth on in binary
                     asked.setInt(1, 30);
@@ -208,7 +236,11 @@ def test_jdbc(there: Opened, tmp_path: Path) -> None:
         check=False,
     )
     assert said.stdout.splitlines() == [
-        "table salaries",
+        "schema information_schema",
+        "schema pg_catalog",
+        "schema public",
+        "schema salaries",
+        "VIEW salaries salaries",
         "column salary 4",
         "column age 4",
         "column region 12",
@@ -226,8 +258,13 @@ def test_odbc(there: Opened) -> None:
         autocommit=True,
     )
     cursor = connection.cursor()
-    assert [row.table_name for row in cursor.tables(tableType="TABLE")] == ["salaries"]
-    assert [row.column_name for row in cursor.columns(table="salaries")] == ["salary", "age", "region"]
+    listed = [(row.table_schem, row.table_name) for row in cursor.tables(tableType="VIEW")]
+    assert listed == [("salaries", "salaries")]
+    assert [row.column_name for row in cursor.columns(table="salaries", schema="salaries")] == [
+        "salary",
+        "age",
+        "region",
+    ]
     assert [tuple(row) for row in cursor.execute(OLDER.format("?"), 30).fetchall()] == counts(there)
     connection.close()
 
@@ -260,3 +297,17 @@ def test_node(there: Opened) -> None:
     rows, code = map(json.loads, said.stdout.splitlines())
     assert [(row["region"], int(row["n"])) for row in rows] == counts(there), said.stderr
     assert code == "42501"
+
+
+def test_lists_are_read_as_postgresql_writes_them() -> None:
+    texts, numbers = types.ARRAYS[types.TEXT.oid], types.ARRAYS[types.INT4.oid]
+    assert texts.parse('{north,"New \\"York\\"",NULL}') == ["north", 'New "York"', None]
+    assert numbers.parse("{1, 2}") == [1, 2] and numbers.parse("{}") == []
+    assert numbers.read(numbers.binary([1, None, 3])) == [1, None, 3]
+    assert texts.read(texts.binary([])) == []
+    for typed in ("{{a},{b}}", "a", '{"a}', "{,}", "{" + '"\\' * 10_000 + "}"):
+        with pytest.raises(InvalidInput):
+            texts.parse(typed)
+    for sent in (b"", b"\0\0\0\1" + b"\0" * 8 + b"\x7f\xff\xff\xff" + b"\0" * 4 + b"\xff" * 40):
+        with pytest.raises(InvalidInput):
+            texts.read(sent)

@@ -35,6 +35,10 @@ TRIED = (
     *(f"EXPLAIN {statement}{WIDE}" for statement in ASKED),
     *(f"EXPLAIN (FORMAT JSON) {statement}{WIDE}" for statement in ASKED),
     *(f"COPY ({statement}{WIDE}) TO STDOUT" for statement in ASKED),
+    *(f"PREPARE q{at} AS {statement}{WIDE}" for at, statement in enumerate(ASKED)),
+    *(f"EXECUTE q{at}" for at in range(len(ASKED))),
+    *(f"DECLARE c{at} CURSOR WITH HOLD FOR {statement}{WIDE}" for at, statement in enumerate(ASKED)),
+    *(f"FETCH ALL FROM c{at}" for at in range(len(ASKED))),
     "SELECT * FROM people LIMIT 10",
     "SELECT DISTINCT region FROM people",
     "SELECT MIN(salary), MAX(salary), COUNT(*) FROM people",
@@ -78,13 +82,16 @@ def test_nothing_that_comes_through_is_a_true_value(place: Path, caplog: pytest.
     web = Running(app, app.state.server.workspace, nobody, nobody, nobody, nobody, place.parent)
     try:
         with door_of(web) as there, fuzz.enter(there) as line:
+            line.settimeout(120)  # a busy machine
             settings = ("max_cost = '1'", "intervals = on", "preview = 'made-up'")
             for setting in settings:
                 everything(line, f"SET blowfishdb.{setting}")
             told = [(statement, everything(line, statement)) for statement in TRIED]
             told += [(statement, everything(line, statement + WIDE)) for statement in ASKED]
-            answered = [told_ for _, told_ in told[-len(ASKED) :] if b"This cost" in told_]
-            assert len(answered) == len(ASKED)  # they were asked, and paid
+            answered = [told_ for statement, told_ in told if b"This cost" in told_]
+            for asked in (*ASKED, "EXECUTE", "FETCH"):  # they were asked, and paid
+                assert any(b"This cost" in found for statement, found in told if statement.startswith(asked))
+            assert len(answered) >= 3 * len(ASKED)
             for statement, content in told:
                 assert leaks(content) == [], statement
                 assert [number for number in big_endian() if number in content] == [], statement

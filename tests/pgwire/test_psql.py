@@ -18,9 +18,11 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
         yield made
 
 
-def test_datasets_are_found_as_tables(there: Opened) -> None:
-    listed, shown = there.psql("\\d"), there.psql("\\d salaries", "\\d+ salaries")
-    assert " public | salaries | table | blowfishdb" in listed.stdout, listed.stderr
+def test_datasets_are_found_as_schemas_with_a_view(there: Opened) -> None:
+    listed, shown = there.psql("\\d"), there.psql("\\d salaries", "\\d+ salaries.salaries")
+    assert " salaries | salaries | view | blowfishdb" in listed.stdout, listed.stderr
+    assert 'View "salaries.salaries"' in shown.stdout
+    assert "private: rows are counted, and never shown" in shown.stdout
     assert " salary | integer |           | not null |" in shown.stdout, shown.stderr
     assert " region | text    |           | not null |" in shown.stdout
     assert "categories north, south, east, west" in shown.stdout
@@ -30,10 +32,12 @@ def test_datasets_are_found_as_tables(there: Opened) -> None:
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        ("\\dt", "salaries"),
-        ("\\dt+", "Private: rows are counted, never shown."),
-        ("\\dv", ""),
-        ("\\dn", "public"),
+        ("\\dt", ""),
+        ("\\dv", "salaries"),
+        ("\\dv+", "Private: rows are counted, never shown."),
+        ("\\dv salaries.*", "salaries"),
+        ("\\sv salaries", "salaries"),
+        ("\\dn", "salaries"),
         ("\\dn+", "public"),
         ("\\l", "blowfishdb"),
         ("\\l+", "blowfishdb"),
@@ -44,7 +48,7 @@ def test_datasets_are_found_as_tables(there: Opened) -> None:
         ("\\dT", "(0 rows)"),
         ("\\db", "pg_default"),
         ("\\dx", "(0 rows)"),
-        ("\\d sal*", "Table"),
+        ("\\d sal*", "View"),
         ("\\conninfo", "analyst"),
         ("\\encoding", "UTF8"),
     ],
@@ -53,6 +57,21 @@ def test_what_psql_looks_up_is_answered(there: Opened, command: str, says: str) 
     said = there.psql(command)
     assert said.returncode == 0 and "ERROR" not in said.stderr, said.stderr
     assert says in said.stdout
+
+
+def test_columns_are_listed_in_their_order_and_under_their_names(there: Opened) -> None:
+    wanted = ["count", "count_low", "count_high", "as_of"]
+    listed = ", ".join(f"('{name}', '20'::oid, -1)" for name in wanted)
+    with there.connect() as connection:
+        typed = 'name AS "Column", pg_catalog.format_type(tp, tpm)'
+        asked = f"SELECT {typed} FROM (VALUES {listed}) s(name, tp, tpm)"
+        rows = connection.execute(asked.encode()).fetchall()  # as psql asks for \gdesc
+        assert rows == [(name, "bigint") for name in wanted]
+        described = connection.execute("SELECT now(), version(), current_user, 1 + 1 AS two").description
+        assert described is not None
+        assert [column.name for column in described] == ["now", "version", "current_user", "two"]
+        kept = connection.execute("SELECT CURRENT_TIMESTAMP").description
+        assert kept is not None and kept[0].name == "current_timestamp"
 
 
 def test_nobody_else_is_listed(there: Opened) -> None:

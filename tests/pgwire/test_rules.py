@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import socket
 import ssl
+import struct
 import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+import blowfishdb as bf
 from blowfishdb.adapters.wire_passwords import Verifier
+from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.cancellation import Cancellation
 from blowfishdb.core.errors import Cancelled, InvalidInput
+from blowfishdb.entrypoints.pgwire import spending
+from blowfishdb.entrypoints.pgwire.defaults import changed_defaults
 from blowfishdb.entrypoints.pgwire.door import Limits
+from blowfishdb.entrypoints.pgwire.errors import Refusal
 from blowfishdb.entrypoints.pgwire.scram import Exchange, Wrong
-from blowfishdb.entrypoints.pgwire.settings import changed_defaults
+from blowfishdb.entrypoints.pgwire.settings import Settings as ConnectionSettings
+from blowfishdb.entrypoints.pgwire.spending import Purse
 from blowfishdb.entrypoints.serve import PLAIN, Doors, WireDoor
-from tests.entrypoints.server import ok
+from tests.entrypoints.server import SETTINGS, ok
 from tests.pgwire.door import Opened, awaited, door_of, opened
 
 OLDER = "SELECT COUNT(*) AS n FROM salaries WHERE age >= {} WITH ERROR 50"
@@ -127,6 +135,24 @@ def test_an_account_begins_with_what_it_was_given(there: Opened) -> None:
     passwords.set_defaults("user curator", {}, by="curator")
 
 
+def test_what_is_said_closer_counts(there: Opened) -> None:
+    asked = "EXPLAIN SELECT region, AVG(salary) FROM salaries GROUP BY region"
+    with there.connect() as connection:
+        connection.execute("SET blowfishdb.error = '500'")
+        connection.execute("SET blowfishdb.epsilon = '0.1'")
+        assert "FOR GROUPS OF" in str(refused(connection, asked).message_hint)
+        connection.execute("SET blowfishdb.error = ''")  # an epsilon says of no error how large groups are
+        assert "0.1" in repr(connection.execute(asked.encode()).fetchall())
+    there.door.passwords.set_defaults("user analyst", {"error": "500"}, by="curator")
+    try:
+        with there.connect() as connection:
+            assert "FOR GROUPS OF" in str(refused(connection, asked).message_hint)
+            connection.execute("SET blowfishdb.epsilon = '0.1'")
+            assert "0.1" in repr(connection.execute(asked.encode()).fetchall())
+    finally:
+        there.door.passwords.set_defaults("user analyst", {}, by="curator")
+
+
 def test_a_dashboard_that_refreshes_costs_nothing(there: Opened) -> None:
     panels = [OLDER.format(20), "SELECT COUNT(*) FROM salaries", "SELECT 1"]
     with there.connect() as connection:
@@ -152,6 +178,41 @@ def test_one_stored_answer_through_both_doors(there: Opened) -> None:
     assert there.spent() == before
     metrics = there.web.curator.get("/metrics").text
     assert 'blowfishdb_requests_total{method="SQL",route="pgwire select",status="200"}' in metrics
+
+
+# --- names ------------------------------------------------------------------------------------------
+
+
+def test_a_dataset_is_named_with_and_without_its_schema(there: Opened) -> None:
+    same = OLDER.format(20)
+    with there.connect() as connection:
+        connection.execute("SET blowfishdb.max_cost = '1'")
+        told, before = connection.execute(same).fetchone(), there.spent()
+        for name in ("public.salaries", "salaries.salaries", '"salaries"."salaries"', "SALARIES.Salaries"):
+            asked = same.replace("FROM salaries WHERE age", f"FROM {name} s WHERE s.age")
+            assert connection.execute(asked).fetchone() == told, asked
+        asked = same.replace("FROM salaries WHERE age", "FROM salaries.salaries WHERE salaries.salaries.age")
+        assert connection.execute(asked).fetchone() == told
+        assert there.spent() == before  # one question, one stored answer
+        for name in ("nowhere.salaries", "salaries.nowhere", "salaries.pg_class", "pg_catalog.salaries"):
+            assert refused(connection, same.replace("FROM salaries", f"FROM {name}")).sqlstate == "42P01", (
+                name
+            )
+        assert refused(connection, same.replace("WHERE age", "WHERE other.salaries.age")).sqlstate == "0A000"
+        for name, known in (
+            ("salaries", True),
+            ("salaries.salaries", True),
+            ("public.salaries", True),
+            ("x", False),
+        ):
+            (found,) = connection.execute("SELECT to_regclass(%s)", (name,)).fetchone()  # type: ignore[misc]
+            assert (found is not None) == known
+        connection.execute("SET blowfishdb.preview = 'made-up'")
+        assert len(connection.execute("SELECT * FROM salaries.salaries LIMIT 3").fetchall()) == 3
+        assert connection.execute("SELECT current_schema()").fetchone() == ("public",)
+        connection.execute("SET search_path = salaries")
+        assert connection.execute("SELECT current_schema()").fetchone() == ("salaries",)
+        assert connection.execute("SELECT current_schemas(true)").fetchone() == (["pg_catalog", "salaries"],)
 
 
 # --- who --------------------------------------------------------------------------------------------
@@ -214,6 +275,23 @@ def test_two_hundred_connections_at_once(there: Opened) -> None:
 # --- giving up ----------------------------------------------------------------------------------------
 
 
+def test_who_says_nothing_is_told_to_leave(tmp_path: Path) -> None:
+    limits = Limits(idle_seconds=0.6, sign_in_seconds=20)
+    with opened(tmp_path, limits=limits) as short, short.connect() as connection:
+        for _ in range(5):  # whoever goes on asking stays
+            time.sleep(0.25)
+            connection.execute("SELECT 1")
+        time.sleep(1.2)
+        with pytest.raises(psycopg.OperationalError, match="nothing was asked for a long time"):
+            connection.execute("SELECT 1")
+
+
+def test_what_answers_several_messages_is_sent_together(there: Opened) -> None:
+    with there.connect() as connection, connection.pipeline():
+        cursors = [connection.execute("SELECT %s::int", (number,)) for number in range(50)]
+        assert [cursor.fetchone() for cursor in cursors] == [(number,) for number in range(50)]
+
+
 def test_leaving_gives_up_only_what_is_not_being_read() -> None:
     cancel = Cancellation()
     cancel.leave()
@@ -245,6 +323,31 @@ def test_a_cancelled_question_costs_nothing(there: Opened, monkeypatch: pytest.M
         with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):
             connection.execute(OLDER.format(82))
     assert there.spent() == before
+
+
+def test_requests_to_give_up_are_counted_before_they_are_written_down(tmp_path: Path) -> None:
+    few = replace(SETTINGS, requests_per_second=0.001, burst=8)
+    with opened(tmp_path, settings=few) as there:
+        for number in range(20):
+            with socket.create_connection(("127.0.0.1", there.port)) as line:
+                line.sendall(struct.pack("!IIII", 16, 80_877_102, number, number))
+                assert line.recv(1) == b""
+        noted = [there.door.server.scratch.get("wire cancels", f"{n} {n}") for n in range(20)]
+    assert noted == ["stop"] * 8 + [None] * 12
+
+
+def test_what_is_given_back_after_midnight_is_of_the_day_before(
+    there: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    purse = Purse("night", there.door.server.scratch, ConnectionSettings("night"))
+    monkeypatch.setattr(spending, "_today", lambda: "wire before")
+    purse.hold(Epsilon(3), ["4"])
+    monkeypatch.setattr(spending, "_today", lambda: "wire after")
+    purse.give_back(Epsilon(2))
+    assert purse.today() == 0
+    purse.hold(Epsilon(4), ["4"])
+    with pytest.raises(Refusal):
+        purse.hold(Epsilon.from_nano(1), ["4"])
 
 
 # --- previews -----------------------------------------------------------------------------------------
@@ -306,3 +409,24 @@ def test_tls_with_a_certificate(there: Opened, tmp_path: Path) -> None:
             assert connection.execute("SELECT 1").fetchone() == (1,)
     finally:
         there.door.tls = None
+
+
+def test_caps_count_what_is_lost_under_an_earlier_promise(there: Opened) -> None:
+    salaries = there.web.workspace["salaries"]
+    age = there.web.workspace.facts("salaries").policy.domain["age"]
+    salaries.publish(salaries.policy.with_column("age", bf.graphs.Explicit(age.size, ())), confirm=True)
+    with there.connect() as connection:
+
+        def today() -> Epsilon:
+            (said,) = connection.execute("SHOW blowfishdb.spent_today").fetchone()  # type: ignore[misc]
+            return Epsilon(said)
+
+        before, heard = today(), []
+        connection.add_notice_handler(lambda notice: heard.append(notice.message_detail))
+        connection.execute(OLDER.format(33) + " WITH MAX_COST 1")
+        (receipt,) = (a.receipt for a in there.web.workspace.answers("salaries")[-1:])
+        assert not receipt.cost and any(one.epsilon for one in receipt.promised)
+        assert today() - before == max(one.epsilon for one in receipt.promised)
+        assert "nothing" not in heard[-1]
+        connection.execute(OLDER.format(33))  # what is out stays free
+        assert today() - before == max(one.epsilon for one in receipt.promised)

@@ -10,6 +10,7 @@ from tests.seeded import (
     meeting_faults,
     pricing_faults,
     refining_faults,
+    synthesis_faults,
     table_faults,
     time_faults,
 )
@@ -25,6 +26,7 @@ INVENTED: tuple[Fault, ...] = (
     *refining_faults.FAULTS,
     *aggregate_faults.FAULTS,
     *table_faults.FAULTS,
+    *synthesis_faults.FAULTS,
 )
 FAULTS = ONCE_REAL + INVENTED
 

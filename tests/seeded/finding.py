@@ -86,7 +86,28 @@ _CROSSING = replace(
     rules=(("line", "groups", "pairs"), ("groups", "line", "none")),
 )
 """What was hidden and what is hidden now are neither more nor less."""
+_MADE_UP = Scope(
+    (("synthesize",),),
+    _PLAIN,
+    people=(None,),
+    widths=(3,),
+    sizes=(2, 3),
+    rules=(("full", "line"),),
+    presence=(False, False),
+    missing=("clamp",),
+    outside=("clamp",),
+)
 SCOPES = {
+    "made up": _MADE_UP,
+    "made up and kept": replace(_MADE_UP, rules=(("full", "line", "none"),)),
+    "made up in time": replace(
+        _MADE_UP,
+        acts=(("synthesize", "publish"),),
+        rules=(("line",), ("full",)),
+        sizes=(3,),
+        columns=("integer",),
+        steady=True,
+    ),
     "alone": _ALONE,
     "conditions": replace(_ALONE, widths=(2,), conditions=(1,)),
     "dropping": replace(_ALONE, missing=("drop", "clamp"), outside=("drop",)),
@@ -120,6 +141,15 @@ SCOPES = {
         kinds=("rows", "count"),
         rules=(("groups",),),
         conditions=(1,),
+    ),
+    "picked together": Scope(
+        _BATCH,
+        ("integer",),
+        people=(None,),
+        terms=REACH,
+        widths=(1,),
+        kinds=("histogram", "top", "above"),
+        conditions=(0,),
     ),
     "together dropping": Scope(_BATCH, _PLAIN, people=(None,), outside=("drop",)),
     "dropping without edges": Scope(
@@ -208,6 +238,15 @@ SCOPES = {
         _KNOWN, kinds=("histogram", "ranges"), widths=(1,), sizes=(4,), rules=(("groups",),), facts=("count",)
     ),
     "known later": replace(_KNOWN, acts=(("ask", "publish"),), known=((False,), (True,)), steady=True),
+    "known later present": replace(
+        _KNOWN,
+        acts=(("ask", "publish"),),
+        kinds=("rows",),
+        known=((False,), (True,)),
+        presence=(False, True),
+        conditions=(0,),
+        steady=True,
+    ),
     "known together": replace(_KNOWN, acts=_BATCH, kinds=("rows", "count"), conditions=(1,)),
     "sharper": _SHARPER,
     "sharper lost": replace(_SHARPER, acts=(("ask", "lost sharper", "sharper"),)),

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from blowfishdb.core.budget import Epsilon
 from tests.seeded.planting import Fault
 
 
 def _as_if_alone(original: Any) -> Any:
     return lambda known, moves, edges=None: moves.along_an_edge
+
+
+def _nobody_comes_or_goes(original: Any) -> Any:
+    def tells_nothing(self: Any, policy: Any) -> bool:
+        if any(axis.attribute.may_drop for axis in self.axes):
+            return bool(original(self, policy))
+        columns = self.rows.sparse().tocsc()
+        return bool(abs(columns - columns[:, np.zeros(self.rows.size, dtype=np.int64)]).sum() == 0)
+
+    return tells_nothing
 
 
 def _no_factor(original: Any) -> Any:
@@ -149,5 +161,12 @@ FAULTS = (
         "Ledger.left",
         _by_answers,
         "granted",
+    ),
+    Fault(
+        "known and nobody",
+        "beside known counts how many rows there are is public, whoever comes or goes",
+        "ByRows._tells_nothing",
+        _nobody_comes_or_goes,
+        "known later present",
     ),
 )

@@ -238,6 +238,6 @@ FAULTS = (
         _top_by_each,
         "believed top",
     ),
-    Fault("narrow", "intervals are a third as wide", "_picked/counted_reading", _narrow, "believed"),
+    Fault("narrow", "intervals are a third as wide", "picked/counted_reading", _narrow, "believed"),
     Fault("narrow sums", "intervals of sums are too narrow", "Sum.read", _half_the_sum, "believed sums"),
 )

@@ -154,6 +154,21 @@ def _stated_for_today(original: Any) -> Any:
     return most
 
 
+def _one_side_is_both(original: Any) -> Any:
+    def keeps(promised: Any, needed: Any) -> bool:
+        return bool(original(replace(promised, one_sided=False), needed))
+
+    return keeps
+
+
+def _measured_is_seen(original: Any) -> Any:
+    def observation(self: Any, measured: Any, counts: Any) -> Any:
+        seen = original(self, measured, counts)
+        return replace(seen, measured=self.published(measured, seen.totals))
+
+    return observation
+
+
 FAULTS = (
     Fault(
         "promises of today",
@@ -252,5 +267,19 @@ FAULTS = (
         "Policies.publish",
         _lost_binds_nobody,
         "looser after a loss",
+    ),
+    Fault(
+        "behind exact answers",
+        "the true counts that an exact answer was computed from are kept beside it",
+        "Plan._observation",
+        _measured_is_seen,
+        "cells",
+    ),
+    Fault(
+        "one side for both",
+        "counts that are close on one side are going to answer for both, and what is quoted is not enough",
+        "_keeps",
+        _one_side_is_both,
+        "picked together",
     ),
 )

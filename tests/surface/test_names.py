@@ -35,3 +35,11 @@ def test_importing_is_light() -> None:
     code = f"import blowfishdb, sys; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_opening_a_workspace_is_light() -> None:
+    """What takes a quarter of a second to load is loaded by the questions that need it."""
+    heavy = "('scipy.optimize', 'scipy.stats', 'scipy.fft', 'altair', 'numba', 'pandas')"
+    code = f"import blowfishdb.workspace.embedded, sys; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

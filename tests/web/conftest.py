@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from blowfishdb.entrypoints.server.web.frame import static_address
+from tests.web.settling import PATIENCE, settling
 from tests.web.site import ARGUMENTS, CHROMIUM, Site, Watched, site
 
 
@@ -20,8 +22,8 @@ def browser() -> Iterator[Any]:
 
     if not Path(CHROMIUM).exists():
         pytest.fail(f"{CHROMIUM} is missing; `make browser` installs it.")
-    expect.set_options(timeout=15_000)  # as long as a busy machine needs, not as long as a page should take
-    with sync_playwright() as playwright:
+    expect.set_options(timeout=PATIENCE)
+    with sync_playwright() as playwright, settling():
         launched = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield launched
         launched.close()
@@ -46,6 +48,8 @@ class Contexts:
     """Browser contexts of one site, used again: to start one takes a browser longer than to show a page.
 
     Whoever takes one signs in anew (:func:`sign_in`); the pages of BlowfishDB keep nothing else in a browser.
+    One window of each stays open, on nothing but an icon: with it stays the process that shows pages of the
+    site, which takes as long to start as two pages take to be shown.
     """
 
     def __init__(self, browser: Any, address: str) -> None:
@@ -57,11 +61,16 @@ class Contexts:
     def taken(self, **options: Any) -> Iterator[Any]:
         """One that nobody else has, until its windows are closed."""
         free = self._free[repr(sorted(options.items()))]
-        context = free.pop() if free else self._browser.new_context(base_url=self._address, **options)
+        context = free.pop() if free else self._started(options)
         yield context
-        for window in context.pages:
+        for window in context.pages[1:]:
             window.close()
         free.append(context)
+
+    def _started(self, options: dict[str, Any]) -> Any:
+        context = self._browser.new_context(base_url=self._address, **options)
+        context.new_page().goto(static_address("icon.svg"))
+        return context
 
     def close(self) -> None:
         """All of them."""
@@ -94,7 +103,7 @@ def page_for(web: Site, contexts: Contexts) -> Iterator[PageFor]:
             context = opened.enter_context(contexts.taken(**options))
             sign_in(context, web, role)
             page = context.new_page()
-            page.set_default_timeout(15_000)
+            page.set_default_timeout(PATIENCE)
             watched.append(Watched(page, web.address))
             return page
 

@@ -143,6 +143,37 @@ def _count(window: Any, site: Site) -> None:
     window.goto(f"/answers/{asked.ask().number}")
 
 
+def _heat_map(window: Any, site: Site) -> None:
+    """Two columns."""
+    analyst = site.workspace.as_user("analyst")
+    asked = analyst["salaries"].question("histogram(salary(bins=10), age(bins=8))").accurate_to(60)
+    window.goto(f"/answers/{asked.ask().number}")
+
+
+def _compare_two(window: Any, site: Site) -> None:
+    """Two parts of the rows, which are named by what they are."""
+    salaries = site.workspace.as_user("analyst")["salaries"]
+    asked = (
+        salaries.question(f"histogram(age, bins=8) where region = '{region}'").accurate_to(60)
+        for region in ("north", "south")
+    )
+    first, second = (each.ask().number for each in asked)
+    window.goto(f"/compare?a={first}&b={second}")
+
+
+def _synthetic_quote(window: Any, site: Site) -> None:
+    """The price of a synthetic table, once the rows are counted."""
+    site.workspace.as_user("analyst")["salaries"].count().spend(1).ask(max_cost=0)
+    window.goto("/datasets/salaries/synthetic?column=age&column=region&epsilon=0.2")
+
+
+def _synthetic_table(window: Any, site: Site) -> None:
+    """One that was made."""
+    _synthetic_quote(window, site)
+    window.locator("section", has=window.locator("#price-title")).get_by_role("button").click()
+    window.locator("#report-title").wait_for()
+
+
 def _wrong_password(window: Any, _: Site) -> None:
     window.get_by_label("Name").fill("analyst")
     window.get_by_label("Password").fill("not it")
@@ -153,6 +184,8 @@ def _wrong_password(window: Any, _: Site) -> None:
 _GROUPS = "hide.region=groups&groups.region=north%2C+south%0Aeast%2C+west"
 _DRAFT = f"records=together&hide.salary=within&within.salary=10%2C000&hide.age=everything&{_GROUPS}"
 _LOOSER = "records=single&hide.salary=within&within.salary=200&hide.age=everything&hide.region=everything"
+_REGIONS = "records=together&hide.region=groups&column=region"
+_PLACE = "records=together&place=salary&place-within=5&column=age"
 _MEANS = "shape=mean&per=region%2C+age%28bins%3D3%29&least=100&error=5%2C000"
 _ADAPTIVE = "column=age&shape=histogram&size=16&by=epsilon&epsilon=0.3&mechanism=adaptive"
 
@@ -176,10 +209,13 @@ PAGES: tuple[Page, ...] = (
     Page("ask", "analyst", "/datasets/salaries/ask?error=40"),
     Page("ask-owned", "analyst", "/datasets/salaries/ask"),
     Page("ask-not-affordable", "analyst", "/datasets/salaries/ask?error=0.5"),
-    Page("ask-wrong", "analyst", "/datasets/salaries/ask?column=region"),
+    Page("ask-wrong", "analyst", "/datasets/salaries/ask?column=region&shape=cumulative"),
     Page("ask-sql", "analyst", "/datasets/salaries/ask?mode=sql"),
     Page("ask-explained", "analyst", "/datasets/salaries/ask?shape=two&column=age&second=region&explain=1"),
     Page("ask-means", "analyst", f"/datasets/salaries/ask?{_MEANS}"),
+    Page("made-up-rows", "analyst", "/datasets/salaries/made-up?column=age&shape=histogram"),
+    Page("where-rows-are", "curator", "/datasets/salaries/rows"),
+    Page("kept-rows", "curator", "/datasets/salaries/synthetic/kept"),
     Page("synthetic", "analyst", "/datasets/salaries/synthetic?column=age&column=region&epsilon=0.2"),
     Page("answers", "analyst", "/answers"),
     Page("answers-nothing-fits", "analyst", "/answers?q=nothing"),
@@ -204,9 +240,12 @@ PAGES: tuple[Page, ...] = (
         "/datasets/salaries/policy?records=single&hide.salary=within&within.salary=x",
     ),
     Page("policy-area", "curator", "/datasets/salaries/policy?column=region", _area),
+    Page("policy-groups", "curator", f"/datasets/salaries/policy?{_REGIONS}"),
+    Page("policy-place", "curator", f"/datasets/salaries/policy?{_PLACE}"),
     Page("publish", "curator", f"/datasets/salaries/policy/publish?{_DRAFT}"),
     Page("tradeoff", "curator", "/datasets/salaries/tradeoff"),
-    Page("tradeoff-point", "curator", "/datasets/salaries/tradeoff?point=within+10%2C000"),
+    Page("tradeoff-point", "curator", "/datasets/salaries/tradeoff?point=within+10%2C000&data=true"),
+    Page("tradeoff-made-up", "curator", "/datasets/salaries/tradeoff?point=within+10%2C000"),
     Page("tradeoff-wrong", "curator", "/datasets/salaries/tradeoff?distances=far", status=422),
     Page("start", "curator", "/datasets/salaries/start"),
     Page("budget", "curator", "/datasets/salaries/budget"),
@@ -222,6 +261,10 @@ PAGES: tuple[Page, ...] = (
     Page("answer-not-promised", "analyst", "/answers", _ask_adaptive),
     Page("answer-means", "analyst", "/answers", _ask_means),
     Page("answer-one-number", "analyst", "/answers", _count),
+    Page("answer-heat-map", "analyst", "/answers", _heat_map),
+    Page("compare-two", "analyst", "/answers", _compare_two),
+    Page("synthetic-quote", "analyst", "/datasets/salaries/synthetic", _synthetic_quote),
+    Page("synthetic-table", "analyst", "/datasets/salaries/synthetic", _synthetic_table),
     Page("plan", "analyst", "/plan", _plan),
     Page("requests", "curator", "/requests", _request_more),
     Page("card", None, "/signin", _card),

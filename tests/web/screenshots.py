@@ -15,6 +15,9 @@ from tests.web.site import ARGUMENTS, CHROMIUM, Site, site
 FOLDER = Path("build/screenshots")
 THEMES = ("light", "dark")
 WIDTHS = (1440, 768, 390)
+_HEIGHT = """Math.max(document.documentElement.scrollHeight,
+    320 + (document.querySelector(".pane-right")?.scrollHeight ?? 0))"""
+"""Of the page, with all of a pane that scrolls by itself."""
 
 
 def take(browser: Any, running: Site, page: Page, theme: str) -> list[str]:
@@ -28,7 +31,7 @@ def take(browser: Any, running: Site, page: Page, theme: str) -> list[str]:
     for width in WIDTHS:
         window.set_viewport_size({"width": width, "height": 900})
         page.show(window, running)
-        height = max(900, window.evaluate("document.documentElement.scrollHeight"))
+        height = max(900, window.evaluate(_HEIGHT))
         window.set_viewport_size({"width": width, "height": height})  # what sticks to an edge stays there
         file = FOLDER / f"{page.name}-{theme}-{width}.png"
         window.screenshot(path=file, full_page=True)

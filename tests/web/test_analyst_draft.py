@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -13,7 +14,7 @@ from blowfishdb.entrypoints.server.web.ask_draft import Draft, example_sql
 from blowfishdb.language.short import parse_question
 from blowfishdb.messages.quotes import Fit, Quote
 from blowfishdb.workspace.embedded import Workspace
-from tests.entrypoints.server import DOMAIN, make_workspace
+from tests.entrypoints.server import DOMAIN, Running, make_workspace, running
 
 
 def draft(**typed: str) -> Draft:
@@ -24,13 +25,23 @@ def draft(**typed: str) -> Draft:
     ("typed", "short"),
     [
         ({}, "cumulative(salary(bins=20))"),
-        ({"shape": "histogram", "column": "age", "cut": "width", "size": "$1,0"}, "histogram(age(width=10))"),
+        ({"shape": "histogram", "column": "age", "cut": "width", "size": "$10"}, "histogram(age(width=10))"),
         ({"shape": "histogram", "column": "region"}, "histogram(region)"),
         (
             {"shape": "two", "column": "age", "second": "region", "cut": "round", "size": "10"},
             "histogram(age(edges=[18, 20, 30, 40, 50, 60, 70, 80, 90]), region)",
         ),
         ({"shape": "top", "column": "age", "cut": "values", "most": "5"}, "top(age, 5)"),
+        (
+            {
+                "shape": "partition",
+                "column": "age",
+                "cut": "values",
+                "beside": "salary(bins=10)",
+                "parts": "4",
+            },
+            "partition(age, salary(bins=10), 4)",
+        ),
         ({"shape": "above", "limit": "1,000"}, "above(salary(bins=20), 1000)"),
         ({"shape": "quantiles", "shares": "0.5"}, "quantiles(salary(bins=20), 0.5)"),
         ({"shape": "ranges", "ranges": "0..9, 5..20"}, "ranges(salary, 0..9, 5..20)"),
@@ -43,6 +54,33 @@ def draft(**typed: str) -> Draft:
         ({"shape": "mean", "per": "region", "least": "1000", "by": "epsilon"}, "mean(salary) by region"),
         ({"shape": "stddev", "per": "region"}, "stddev(salary) by region"),
         ({"shape": "count", "column": "age", "per": "region"}, "count(age) by region"),
+        ({"per": "region"}, "cumulative(salary(bins=20)) by region"),
+        (
+            {"shape": "quantiles", "shares": "0.5", "per": "region"},
+            "quantiles(salary(bins=20), 0.5) by region",
+        ),
+        ({"shape": "ranges", "ranges": "0..9", "per": "region"}, "ranges(salary, 0..9) by region"),
+        (
+            {
+                "shape": "boxes",
+                "column": "age",
+                "second": "salary",
+                "boxes": "(20..29, 0..9), (30..39, 0..99)",
+            },
+            "ranges(age, salary, (20..29, 0..9), (30..39, 0..99))",
+        ),
+        (
+            {"shape": "aggregates", "told": "mean(salary), count()", "per": "region", "least": "1,000"},
+            "mean(salary), count() by region for groups of 1000",
+        ),
+        (
+            {"shape": "counts", "conditions": "age < 30 as young,\n\n salary > 9 as rich\n", "per": "region"},
+            "counts(age < 30 as young, salary > 9 as rich) by region",
+        ),
+        (
+            {"shape": "marginals", "column": "age", "cut": "width", "size": "10", "others": "region"},
+            "marginals(age(width=10), region, 2)",
+        ),
         ({"shape": "clusters", "k": "3"}, "clusters(salary, k=3, iterations=5)"),
         ({"shape": "clusters", "more": "age, "}, "clusters(salary, age, k=4, iterations=5)"),
         ({"shape": "count", "where": "age >= 30"}, "count(salary) where age >= 30"),
@@ -71,6 +109,8 @@ def test_the_address_holds_what_was_changed_and_nothing_else() -> None:
 
 
 def test_terms_are_exact() -> None:
+    commas, _ = draft(error="0,5 €", confidence="97,5").asked(DOMAIN, "salaries")
+    assert (commas.error, commas.confidence) == (0.5, 0.975)
     body, explained = draft(error="±1,000", confidence="97.5 %", every="each").asked(DOMAIN, "salaries")
     assert (body.error, body.confidence, body.each, explained) == (1000.0, 0.975, True, False)
     body, _ = draft(by="epsilon", epsilon="0.1").asked(DOMAIN, "salaries")
@@ -96,11 +136,22 @@ def test_a_statement_keeps_its_own_terms_and_takes_the_others_from_the_form() ->
         ({"column": "wage"}, UnknownColumn),
         ({"shape": "ranges"}, InvalidQuestion),
         ({"shape": "two", "column": "age", "second": "age"}, InvalidQuestion),
+        ({"shape": "boxes", "column": "age", "second": "age"}, InvalidQuestion),
     ],
 )
 def test_what_cannot_be_used_is_said(typed: dict[str, str], error: type[Exception]) -> None:
     with pytest.raises(error):
         draft(**typed).asked(DOMAIN, "salaries")
+
+
+@pytest.mark.parametrize(
+    ("shape", "field"),
+    [("boxes", "boxes"), ("aggregates", "told"), ("counts", "conditions"), ("marginals", "others")],
+)
+def test_what_is_not_said_is_asked_for_with_an_example_that_works(shape: str, field: str) -> None:
+    with pytest.raises(InvalidQuestion, match="Say which") as refused:
+        draft(shape=shape).question(DOMAIN)
+    parse_question(draft(shape=shape, **{field: refused.value.fixes[0]}).question(DOMAIN), DOMAIN)
 
 
 def test_what_fits_sets_the_form() -> None:
@@ -121,6 +172,12 @@ def test_what_fits_sets_the_form() -> None:
         "ranges(salary, 0..9999, 5000..20000)",
         "quantiles(salary, 0.25, 0.5, bins=50)",
         "above(region, 100)",
+        "cumulative(salary, bins=5) by region",
+        "quantiles(salary, 0.5, bins=50) by region where age >= 30",
+        "ranges(age, salary, (20..29, 0..9999), (30..39, 0..49999))",
+        "counts(age < 30 as young, salary > 50000 as rich) by region",
+        "marginals(age(width=10), region, 2)",
+        "sum(age), count() by region",
     ],
 )
 def test_an_answer_can_be_asked_again_more_accurately(short: str, tmp_path: Path) -> None:
@@ -132,6 +189,27 @@ def test_an_answer_can_be_asked_again_more_accurately(short: str, tmp_path: Path
         body, _ = again.asked(DOMAIN, "salaries")
         assert (body.error, body.confidence, body.each) == (answer.alpha / 2, 0.9, again.every == "each")
         assert body.asking(salaries).form.to_plain() == answer.form
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with running(tmp_path_factory.mktemp("forms")) as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "shape=boxes&column=age&second=salary&boxes=(20..29, 0..9999)",
+        "shape=aggregates&told=sum(age), count()&per=region&error=500",
+        "shape=counts&conditions=age < 30 as young%0Asalary > 50000 as rich&per=region",
+        "shape=marginals&column=age&cut=bins&size=4&others=region",
+        "shape=quantiles&cut=bins&size=10&shares=0.5&per=region",
+    ],
+)
+def test_a_form_without_scripts_has_a_price(here: Running, typed: str) -> None:
+    page = here.browser("analyst").get(f"/datasets/salaries/ask?{typed}").text
+    assert '<p class="promise">' in page and 'name="quote_id"' in page
 
 
 def test_a_quote_that_does_not_fit_says_what_does(tmp_path: Path) -> None:

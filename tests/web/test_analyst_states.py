@@ -47,11 +47,20 @@ def test_what_does_not_fit_says_what_does(page_for: PageFor, web: Site) -> None:
         fits = quote.locator(".fits a")
         assert fits.first.inner_text().startswith("±")
         fits.first.click()
-        button = page.locator("#spend button")
+        button = page.locator("#spend button[type=submit]")
         expect(button).to_have_text(re.compile(r"^Spend 0\.0\d+ and answer$"))
         assert float(page.get_by_label("within ±").input_value()) > 50
         button.click()
         page.wait_for_url("**/answers/*")
+
+
+def test_the_price_and_its_button_are_whole_on_a_telephone(page_for: PageFor) -> None:
+    page = page_for("analyst", viewport={"width": 390, "height": 800})
+    page.goto(f"{ASK}?error=40")
+    button = page.locator("#spend button[type=submit]")
+    expect(button).to_have_text(re.compile(r"^Spend 0\.\d+ and answer$"))
+    box = button.bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 390
 
 
 def test_an_answer_that_is_owned_is_free(page_for: PageFor, web: Site) -> None:
@@ -85,19 +94,19 @@ def test_an_exhausted_budget(page_for: PageFor, web: Site) -> None:
 def test_a_policy_that_was_changed_since_the_quote(page_for: PageFor, web: Site) -> None:
     page, before = page_for("analyst"), spent(web)
     page.goto(f"{ASK}?error=45")
-    old = page.locator("#spend button").inner_text().split()[1]
+    old = page.locator("#spend button[type=submit]").inner_text().split()[1]
     salaries = web.workspace.as_user("curator")["salaries"]
     published = salaries.policy
     graph = bf.graphs.Threshold(DOMAIN["salary"].size, DOMAIN["salary"].threshold(50_000))
     salaries.publish(bf.Policy.by_column(DOMAIN, {"salary": graph}), confirm=True)
     try:
-        page.locator("#spend button").click()
+        page.locator("#spend button[type=submit]").click()
         changed = page.locator("#quote [role=alert]")
         expect(changed).to_contain_text("The policy was changed since the quote. Nothing was charged.")
         expect(changed).to_contain_text(f"ε {old}. Now, under version")
         expect(changed).to_contain_text("50,000")
         assert spent(web) == before
-        button = page.locator("#spend button")
+        button = page.locator("#spend button[type=submit]")
         assert float(button.inner_text().split()[1]) > float(old)
         button.click()
         page.wait_for_url("**/answers/*")
@@ -122,15 +131,10 @@ def test_a_question_whose_fate_is_unknown(page_for: PageFor, web: Site) -> None:
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("column=region", "A question for cumulative is about columns that have an order."),
+        ("column=region&shape=cumulative", "'cumulative' is asked of columns whose values have an order."),
         ("column=wage", "There is no column 'wage' here."),
-        ("where=age+is+old", "age"),
-        ("error=many", "An error is a number."),
-        ("error=-5", "accuracy"),
-        ("cut=width&size=0", "A bin must be wider than zero"),
         ("shape=two&second=salary", "Two columns are needed"),
         ("shape=nonsense", "A question begins with"),
-        ("by=epsilon&epsilon=0", "is too small"),
     ],
 )
 def test_what_cannot_be_asked_is_said_and_costs_nothing(
@@ -142,6 +146,28 @@ def test_what_cannot_be_asked_is_said_and_costs_nothing(
     shown = page.text.split('<div id="quote"')[1]
     assert said in shown.replace("&#39;", "'") and "Nothing was charged." in shown
     assert 'id="spend"' not in shown and spent(web) == before
+
+
+@pytest.mark.parametrize(
+    ("query", "field", "said"),
+    [
+        ("where=age+is+old", "where", "a condition compares a column with constants"),
+        ("error=many", "error", "“many” is no number"),
+        ("error=-5", "error", "a positive number of people"),
+        ("cut=width&size=0", "size", "A bin must be wider than zero"),
+        ("by=epsilon&epsilon=0", "epsilon", "0 is too small"),
+    ],
+)
+def test_what_cannot_be_read_is_said_at_its_field_and_costs_nothing(
+    query: str, field: str, said: str, web: Site, analyst: httpx.Client
+) -> None:
+    before = spent(web)
+    page = analyst.get(f"{ASK}?{query}")
+    assert page.status_code == 200
+    form, quote = page.text.split('<div id="quote"')
+    assert said in form.split(f'id="wrong-{field}"')[1].split("</div>")[0]
+    assert "One field cannot be read" in quote and "Nothing was charged." in quote
+    assert 'id="spend"' not in quote and spent(web) == before
 
 
 def test_a_form_that_is_sent_twice_is_charged_once(web: Site, analyst: httpx.Client) -> None:

@@ -73,7 +73,6 @@ def test_the_analyst_of_the_paper(page_for: PageFor, web: Site) -> None:
     # the table of all prior answers, two of them side by side
     page.get_by_role("link", name="All answers").click()
     expect(page.get_by_role("button", name="Compare")).to_be_disabled()
-    page.wait_for_load_state()
     expect(page.locator("table.log tbody tr:not(.day)").nth(4)).to_be_attached()
     for number in (first, second):
         page.get_by_label(f"Tick answer {number}", exact=True).check()
@@ -113,7 +112,7 @@ def test_everything_by_keyboard(page_for: PageFor, web: Site) -> None:
     page.keyboard.type("77")
     expect(page.locator("#quote")).to_contain_text("Cumulative of age (4 bins)")
     expect(page.locator("#quote")).to_contain_text("within 77 people")
-    tab_to("#spend button")
+    tab_to("#spend button[type=submit]")
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline == "solid"
     page.keyboard.press("Enter")
@@ -133,7 +132,7 @@ def test_everything_without_javascript(page_for: PageFor, web: Site) -> None:
     expect(page.locator("#quote")).to_contain_text("Histogram of region (4 bins)")
     page.get_by_role("link", name="How it would be answered").click()
     expect(page.locator("#quote .explain")).to_contain_text("Sensitivity")
-    page.locator("#spend button").click()
+    page.locator("#spend button[type=submit]").click()
     number = number_of(page)
     picture = page.locator("noscript img")
     address = picture.get_attribute("src")
@@ -170,7 +169,7 @@ def test_the_sql_box(page_for: PageFor) -> None:
     expect(page.get_by_role("heading", level=1)).to_contain_text("where age >= 40")
     page.goto("/datasets/salaries/ask?mode=sql")
     box.fill("DELETE FROM salaries")
-    expect(page.locator("#quote .alert")).to_contain_text("A question begins with SELECT")
+    expect(page.locator("#wrong-sql")).to_contain_text("A question begins with SELECT")
     # what stands in the form is not lost by looking at the SQL
     page.get_by_label("Form", exact=True).check()
     expect(page.locator("#quote")).to_contain_text("Cumulative of salary (20 bins)")

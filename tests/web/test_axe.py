@@ -15,6 +15,7 @@ from playwright.sync_api import expect
 
 from tests.web.conftest import sign_in
 from tests.web.pages import PAGES, Page
+from tests.web.settling import PATIENCE
 from tests.web.site import Site, Watched
 
 ONLY_COLOURS = {
@@ -29,7 +30,7 @@ def shown(web: Site, browser: Any) -> Iterator[Watched]:
     """The window."""
     context = browser.new_context(base_url=web.address, reduced_motion="reduce")
     window = context.new_page()
-    window.set_default_timeout(15_000)
+    window.set_default_timeout(PATIENCE)
     yield Watched(window, web.address)
     context.close()
 

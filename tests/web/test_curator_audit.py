@@ -12,7 +12,6 @@ from sqlalchemy import text
 from tests.web.conftest import PageFor
 from tests.web.site import Site
 
-WAIT = 15_000
 AUDIT = "/datasets/salaries/audit"
 
 
@@ -20,7 +19,7 @@ def test_an_auditor_reads_filters_and_takes_along(page_for: PageFor, web: Site) 
     page = page_for("auditor")
     page.goto(AUDIT)
     events = web.workspace.events("salaries")
-    expect(page.locator("main")).to_contain_text("The books add up.", timeout=WAIT)
+    expect(page.locator("main")).to_contain_text("The books add up.")
     expect(page.locator("table.events tbody tr")).to_have_count(len(events))
     assert "answered 3" in " ".join(page.get_by_role("row", name="answered").first.inner_text().split())
     page.get_by_label("What", exact=True).select_option("settled")
@@ -45,7 +44,7 @@ def test_each_answer_is_one_row_with_what_it_went_through(page_for: PageFor, web
     page = page_for("auditor", java_script_enabled=False)
     page.goto(AUDIT)
     rows = page.locator("table.charges tbody tr")
-    expect(rows).to_have_count(3, timeout=WAIT)
+    expect(rows).to_have_count(3)
     rows.first.get_by_text("3 events").click()
     expect(rows.first.locator("ol li")).to_have_count(3)
     expect(rows.first.locator("ol")).to_contain_text("charge reserved")
@@ -61,7 +60,7 @@ def test_hashes_are_short_and_copied_whole(page_for: PageFor, web: Site) -> None
     page = page_for("curator", permissions=["clipboard-read", "clipboard-write"])
     page.goto(AUDIT)
     last = web.workspace.events("salaries")[-1]
-    expect(page.locator("table.events tbody tr").first).to_contain_text(f"{last.hash[:10]}…", timeout=WAIT)
+    expect(page.locator("table.events tbody tr").first).to_contain_text(f"{last.hash[:10]}…")
     page.get_by_role("button", name=f"Copy the hash of event {last.seq}", exact=True).click()
     page.get_by_text("Copied").wait_for()
     assert page.evaluate("navigator.clipboard.readText()") == last.hash
@@ -70,7 +69,7 @@ def test_hashes_are_short_and_copied_whole(page_for: PageFor, web: Site) -> None
 def test_a_filter_that_fits_nothing_says_so(page_for: PageFor) -> None:
     page = page_for("auditor", java_script_enabled=False)
     page.goto(f"{AUDIT}?kind=lost&page=99")
-    expect(page.locator("main")).to_contain_text("No event is of this kind.", timeout=WAIT)
+    expect(page.locator("main")).to_contain_text("No event is of this kind.")
     page.get_by_role("link", name="Show all events").click()
     expect(page.locator("table.events tbody tr").nth(3)).to_be_attached()
 

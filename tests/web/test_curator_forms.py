@@ -11,7 +11,8 @@ from blowfishdb.core.graphs import Explicit, Full, Grid, PolicyGraph, Product
 from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.columns import column_graph
 from blowfishdb.core.policy.policy import Policy
-from blowfishdb.entrypoints.server.web.policy_form import PolicyForm, TemplateForm
+from blowfishdb.entrypoints.server.web.place_form import PlaceForm, PlaceMap
+from blowfishdb.entrypoints.server.web.policy_form import PolicyForm, TemplateForm, bounds
 from blowfishdb.entrypoints.server.web.tradeoff import split, usual
 
 DOMAIN = Domain(salary=Integer(0, 99_999), age=Integer(18, 97), region=Category(("north", "south", "east")))
@@ -43,13 +44,60 @@ def test_a_policy_survives_its_address(policy: Policy) -> None:
     assert codec.plain(again.graph) == codec.plain(policy.graph)
 
 
-def test_an_area_is_kept_until_columns_are_said_one_by_one() -> None:
-    area = Policy(DOMAIN, Product(Grid((100_000, 80), 5), Full(3)))
+def test_an_area_over_three_columns_is_kept_until_columns_are_said_one_by_one() -> None:
+    cube = Domain(x=Integer(0, 9), y=Integer(0, 9), z=Integer(0, 9))
+    area = Policy(cube, Grid((10, 10, 10), 5))
     form = PolicyForm.of(area)
     assert form.whole and form.changed(form.query()).policy(area) == (area, {})
-    said = {"records": "together", "hide.salary": "within", "within.salary": "10"}
+    said = {"records": "together", "hide.x": "within", "within.x": "10"}
     policy, _ = form.changed(said).policy(area)
     assert policy is not None and policy.separable
+
+
+def test_two_columns_are_a_place_until_somebody_says_otherwise() -> None:
+    place = Policy(DOMAIN, Product(Grid((100_000, 80), 5), Full(3)))
+    form = PolicyForm.of(place)
+    assert not form.whole and form.place.columns == ("salary", "age") and form.place.within == "5"
+    again, wrong = form.changed(form.query()).policy(place)
+    assert again is not None and codec.plain(again.graph) == codec.plain(place.graph) and not wrong
+    alone, _ = form.changed({"records": "together", "hide.salary": "everything"}).policy(place)
+    assert alone is not None and alone.separable
+    policy, wrong = form.changed(form.query() | {"place-within": "far"}).policy(place)
+    assert policy is None and list(wrong) == ["salary"] and wrong["salary"].fixes
+
+
+def test_a_map_counts_the_places_that_are_hidden_from_the_middle_one() -> None:
+    small = Domain(x=Integer(0, 8), y=Integer(0, 4))
+    for radius in (1, 2, 3, 20):
+        drawn = PlaceMap.of(PlaceForm((("x", "y"),), ("x", "y"), str(radius)), small)
+        graph = Grid((9, 5), radius)
+        middle = drawn.middle[0] * 5 + drawn.middle[1]
+        near = [other for other in range(45) if other != middle and graph.has_edge(middle, other)]
+        assert drawn.hidden == 1 + len(near)
+
+
+def test_groups_of_numbers_say_where_they_begin_and_end() -> None:
+    def said(attribute: Integer, width: int) -> str:
+        return bounds(attribute, column_graph(attribute, groups_of=width))
+
+    assert said(Integer(0, 99_999), 25_000) == (
+        "4 groups: 0 to 24,999; 25,000 to 49,999; 50,000 to 74,999; 75,000 to 99,999. "
+        "They begin at 0, the lowest value."
+    )
+    assert said(Integer(18, 97), 30) == (
+        "3 groups: 18 to 47; 48 to 77; 78 to 97. "
+        "They begin at 18, the lowest value, and the last one is shorter."
+    )
+    assert bounds(DOMAIN["age"], Full(80)) == ""
+
+
+def test_groups_of_a_short_list_begin_with_all_values_together() -> None:
+    form = PolicyForm.of(POLICIES[0]).changed({"records": "together", "hide.region": "groups"})
+    policy, wrong = form.policy(POLICIES[0])
+    assert policy is not None and not wrong
+    assert form.columns[2].values == ("north", "south", "east") and not form.columns[1].values
+    odd = Domain(kind=Category(("a; b", "c")), age=Integer(0, 1))
+    assert PolicyForm.of(Policy.differential_privacy(odd)).columns[0].values == ()
 
 
 def test_all_that_is_wrong_is_told_by_column() -> None:

@@ -3,34 +3,46 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import expect
 
+from blowfishdb.core.domain.attributes import Integer
+from blowfishdb.core.domain.domain import Domain
 from blowfishdb.language.policy_file import read_policy
 from tests.web.conftest import PageFor
-from tests.web.pages import AREA
 from tests.web.site import Site
 
 POLICY = "/datasets/salaries/policy"
 
 
+CUBE = """\
+blowfishdb: policy/1
+dataset: cube
+hide: columns together
+areas:
+  - {columns: [x, y, z], hide within cells: "5"}
+"""
+
+
 @pytest.fixture
-def area(web: Site) -> Iterator[None]:
-    """A draft with an area over two columns."""
-    domain = web.workspace.facts("salaries").domain
-    web.workspace.save_draft("salaries", read_policy(AREA, domain, dataset="salaries"))
-    yield
-    web.workspace.save_draft("salaries", web.workspace.facts("salaries").policy)
+def cube(web: Site) -> None:
+    """A draft with an area over three columns."""
+    if "cube" not in web.workspace:
+        file = web.folder / "cube.csv"
+        file.write_text("x,y,z\n" + "\n".join(f"{i % 9},{i % 7},{i % 8}" for i in range(90)))
+        domain = Domain(x=Integer(0, 9), y=Integer(0, 9), z=Integer(0, 9))
+        web.workspace.add_dataset("cube", file, domain=domain)
+    domain = web.workspace.facts("cube").domain
+    web.workspace.save_draft("cube", read_policy(CUBE, domain, dataset="cube"))
 
 
-@pytest.mark.parametrize("scripts", [True, False])
-def test_an_area_is_edited_as_a_file(page_for: PageFor, web: Site, area: None, scripts: bool) -> None:
+@pytest.mark.parametrize("scripts", [True, pytest.param(False, marks=pytest.mark.thorough)])
+def test_an_area_is_edited_as_a_file(page_for: PageFor, web: Site, cube: None, scripts: bool) -> None:
     page = page_for("curator", java_script_enabled=scripts)
-    page.goto(POLICY)
+    page.goto("/datasets/cube/policy")
     expect(page.locator("#whole")).to_contain_text("speaks about several columns at once")
-    expect(page.get_by_label("Which values of salary")).to_have_count(0)
+    expect(page.get_by_label("Which values of x")).to_have_count(0)
     page.get_by_role("link", name="Edit it as a file").click()
     box = page.get_by_label("YAML")
     expect(box).to_be_in_viewport()
@@ -40,15 +52,15 @@ def test_an_area_is_edited_as_a_file(page_for: PageFor, web: Site, area: None, s
     page.get_by_role("button", name="Keep as the draft").click()
     expect(page.get_by_role("status").filter(has_text="Draft saved")).to_be_visible()
     expect(page.locator("#whole")).to_contain_text("within 7 of each other")
-    assert "at most 7 apart" in web.workspace.draft("salaries").graph.describe()
+    assert "at most 7 apart" in web.workspace.draft("cube").graph.describe()
 
 
-def test_an_area_is_left_column_by_column(page_for: PageFor, area: None) -> None:
+def test_an_area_is_left_column_by_column(page_for: PageFor, cube: None) -> None:
     page = page_for("curator")
-    page.goto(POLICY)
+    page.goto("/datasets/cube/policy")
     page.get_by_role("link", name="Start again, column by column").click()
     expect(page.locator("#whole")).to_have_count(0)
-    expect(page.get_by_label("Which values of salary")).to_have_value("everything")
+    expect(page.get_by_label("Which values of x")).to_have_value("everything")
     page.get_by_role("link", name="Undo").click()
     expect(page.locator("#whole")).to_be_visible()
 

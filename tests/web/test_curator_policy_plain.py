@@ -7,7 +7,6 @@ from playwright.sync_api import expect
 from tests.web.conftest import PageFor
 from tests.web.site import Site
 
-WAIT = 15_000
 POLICY = "/datasets/salaries/policy"
 
 
@@ -17,9 +16,9 @@ def test_update_save_and_forget_a_draft(page_for: PageFor, web: Site) -> None:
     expect(page.get_by_label("Distance in salary")).to_have_value("1000")
     page.get_by_label("Distance in salary").fill("5,000")
     page.get_by_role("button", name="Update").click()
-    expect(page.locator("#change-live")).to_contain_text("within 5,000 of each other", timeout=WAIT)
+    expect(page.locator("#change-live")).to_contain_text("within 5,000 of each other")
     page.get_by_role("button", name="Save draft").click()
-    expect(page.locator(".alert.good")).to_contain_text("Draft saved", timeout=WAIT)
+    expect(page.locator(".alert.good")).to_contain_text("Draft saved")
     page.goto(POLICY)
     expect(page.get_by_label("Distance in salary")).to_have_value("5000")
     assert web.workspace.facts("salaries").policy_version == 2  # nobody else sees the draft
@@ -36,7 +35,7 @@ def test_what_is_wrong_is_said_beside_the_sentence(page_for: PageFor) -> None:
     page.get_by_label("Groups of region").fill("north, south")
     page.get_by_role("button", name="Update").click()
     said = page.locator(".about .alert.bad")
-    expect(said).to_have_count(2, timeout=WAIT)
+    expect(said).to_have_count(2)
     alerts = said.all_inner_texts()
     assert "must be a number" in alerts[0] and "such as 1,000" in alerts[0]
     assert "without a group: east, west" in alerts[1]
@@ -47,9 +46,7 @@ def test_what_is_wrong_is_said_beside_the_sentence(page_for: PageFor) -> None:
     page.get_by_label("Distance in salary").fill("500")
     page.get_by_role("button", name="Update").click()
     expect(page.locator(".about .alert.bad")).to_have_count(0)
-    expect(page.locator("#graph-live")).to_contain_text(
-        "the same group (north, south; east, west)", timeout=WAIT
-    )
+    expect(page.locator("#graph-live")).to_contain_text("the same group (north, south; east, west)")
 
 
 def test_publishing_needs_every_box_and_names_what_becomes_exact(page_for: PageFor, web: Site) -> None:
@@ -57,19 +54,19 @@ def test_publishing_needs_every_box_and_names_what_becomes_exact(page_for: PageF
     page.goto(POLICY + "?records=together&hide.salary=everything&hide.age=nothing&hide.region=everything")
     page.get_by_role("link", name="Review and publish …").click()
     exact = "how many rows are in each of the 80 groups of 'age'"
-    expect(page.locator("form").last).to_contain_text(exact, timeout=WAIT)
+    expect(page.locator("form").last).to_contain_text(exact)
     page.eval_on_selector_all("input[required]", "all => all.forEach(each => each.required = false)")
     page.get_by_role("button", name="Publish version 3").click()
-    expect(page.locator(".alert.bad")).to_contain_text("Tick every box", timeout=WAIT)
+    expect(page.locator(".alert.bad")).to_contain_text("Tick every box")
     assert web.workspace.facts("salaries").policy_version == 2
     page.get_by_label("I want this to be exact and free").check()
     page.get_by_label("I have read what changes").check()
     page.get_by_role("button", name="Publish version 3").click()
     assert page.url.endswith("/guarantee")
     assert web.workspace.facts("salaries").policy_version == 3
-    expect(page.locator("main")).to_contain_text(exact, timeout=WAIT)
+    expect(page.locator("main")).to_contain_text(exact)
     page.goto(POLICY + "?column=age&ask=histogram&bins=8")
-    expect(page.locator("#answers-live")).to_contain_text("the answer is free", timeout=WAIT)
+    expect(page.locator("#answers-live")).to_contain_text("the answer is free")
 
 
 def test_a_policy_that_was_published_meanwhile_is_not_overwritten_unread(
@@ -81,8 +78,8 @@ def test_a_policy_that_was_published_meanwhile_is_not_overwritten_unread(
     page.get_by_label("I have read what changes").check()
     web.workspace["salaries"].publish(web.workspace["salaries"].hiding_within("salary", 300), confirm=True)
     page.get_by_role("button", name=f"Publish version {version + 1}").click()
-    expect(page.locator(".alert.bad")).to_contain_text("Another policy was published", timeout=WAIT)
-    expect(page.locator("main")).to_contain_text("within 300 of each other. Now", timeout=WAIT)
+    expect(page.locator(".alert.bad")).to_contain_text("Another policy was published")
+    expect(page.locator("main")).to_contain_text("within 300 of each other. Now")
     assert web.workspace.facts("salaries").policy_version == version + 1
 
 

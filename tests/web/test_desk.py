@@ -36,6 +36,40 @@ def test_an_answer_is_named_edited_split_and_typed_elsewhere(page_for: PageFor, 
     expect(page.locator("table.log .thumb svg")).to_have_count(3)
 
 
+def test_the_small_picture_of_an_answer_covers_no_words(page_for: PageFor) -> None:
+    page = page_for("analyst", viewport={"width": 768, "height": 900})
+    page.goto("/answers")
+    row = page.locator("table.log tbody tr:not(.day)").first
+    picture = row.locator(".thumb svg").bounding_box()
+    words = [cell.bounding_box() for cell in row.locator("td[data-label]").all()]
+    assert words and all(box["x"] + box["width"] <= picture["x"] for box in words)
+
+
+def test_what_one_can_do_next_stands_right_below_an_answer(page_for: PageFor, web: Site) -> None:
+    page = page_for("analyst", viewport={"width": 768, "height": 900})
+    page.goto(f"/answers/{web.answers[0]}")
+    headings = page.locator("main h2").all_inner_texts()
+    assert headings == ["Values", "What next", "Receipt", "Take it with you", "Name and note", "Share"]
+    tops = [panel.bounding_box()["y"] for panel in page.locator("main .panel").all()]
+    assert tops == sorted(tops)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    values, after = (page.locator(part).bounding_box() for part in ("main .panel >> nth=0", ".panel.next"))
+    assert after["y"] == values["y"] and after["x"] > values["x"]
+
+
+def test_one_number_can_be_edited_and_an_exact_one_says_so(page_for: PageFor, web: Site) -> None:
+    salaries = web.workspace.as_user("analyst")["salaries"]
+    counted = salaries.question("count() where age >= 40").accurate_to(50).ask()
+    page = page_for("analyst")
+    page.goto(f"/answers/{counted.number}")
+    expect(page.locator(".receipt")).to_contain_text("±50, 95 %; fresh noise")
+    page.get_by_role("link", name="Edit the question").click()
+    expect(page.locator("#quote .asked")).to_have_text("Number of rows where age >= 40")
+    expect(page.locator("#quote")).to_contain_text("Already answered")
+    page.goto(f"/answers/{salaries.count().spend(1).ask(max_cost=0).number}")
+    expect(page.locator(".receipt dd", has_text="exact")).to_have_text("exact")
+
+
 def test_two_answers_that_cannot_be_compared_stand_side_by_side(page_for: PageFor, web: Site) -> None:
     page = page_for("analyst")
     page.goto(f"/compare?a={web.answers[0]}&b={web.answers[2]}")
@@ -89,7 +123,13 @@ def test_a_plan_is_priced_together_paid_once_and_stands_on_one_page(page_for: Pa
     page.wait_for_url("**/dashboards/*")
     assert abs((web.workspace.budget("salaries").spent.nano - before) / 1e9 - price) < 0.0005
     expect(page.get_by_role("heading", level=1)).to_have_text("Ages")
-    expect(page.locator(".board figure.chart .drawing[data-drawn]")).to_have_count(2)
+    page.emulate_media(color_scheme="dark")
+    expect(page.locator(".board figure.chart .drawing[data-drawn=dark]")).to_have_count(2)
+    page.emulate_media(media="print")  # paper is light
+    look = "element => getComputedStyle(element)"
+    assert page.locator(".board .panel").first.evaluate(f"{look}.backgroundColor") == "rgb(255, 255, 255)"
+    assert "invert(1)" in page.locator(".board .drawing svg").first.evaluate(f"{look}.filter")
+    page.emulate_media(media="screen", color_scheme="light")
     auditor = page_for("auditor", java_script_enabled=False)
     auditor.goto(page.url)
     expect(auditor.locator(".board section")).to_have_count(2)
@@ -100,16 +140,19 @@ def test_a_plan_is_priced_together_paid_once_and_stands_on_one_page(page_for: Pa
 def test_more_is_asked_for_and_granted(page_for: PageFor, web: Site) -> None:
     analyst, curator = page_for("analyst", java_script_enabled=False), page_for("curator")
     analyst.goto("/requests?dataset=salaries")
-    analyst.get_by_label("What more of salaries is needed for").fill("The yearly report needs ±20.")
+    analyst.get_by_label("What you need more of salaries for").fill("The yearly report needs ±20.")
     analyst.get_by_role("button", name="Send to the curator").click()
     expect(analyst.locator("main")).to_contain_text("The curator has it.")
     curator.goto("/datasets")
     curator.get_by_role("link", name="Requests (1)").click()
     expect(curator.locator("blockquote")).to_have_text("The yearly report needs ±20.")
+    expect(curator.locator(".request")).to_contain_text("only those who have one can spend")
     curator.get_by_label("May spend in all").fill("4")
     curator.get_by_label("Reply").fill("Until June")
     curator.get_by_role("button", name="Grant it").click()
     expect(curator.locator("main")).to_contain_text("Nobody is waiting")
+    expect(curator.locator(".meters")).to_contain_text("0 left for you without a grant")
+    expect(curator.locator(".meters")).not_to_contain_text("nothing is left")
     analyst.goto("/requests")
     expect(analyst.locator("main")).to_contain_text("Until June")
     analyst.goto("/datasets/salaries/ask")
@@ -125,8 +168,20 @@ def test_the_old_price_goes_at_once_and_the_button_with_it(page_for: PageFor) ->
     page.route("**/ask?*", lambda _: None)  # a server that does not answer
     page.get_by_label("within ±").fill("43")
     expect(page.locator("#quote .price")).to_have_text("Pricing …")
-    expect(page.locator("#spend button")).to_be_disabled()
+    expect(page.locator("#spend button[type=submit]")).to_be_disabled()
     page.unroute_all(behavior="ignoreErrors")
+
+
+def test_choosing_a_column_without_an_order_asks_for_its_bars(page_for: PageFor) -> None:
+    page = page_for("analyst")
+    page.goto("/datasets/salaries/ask?column=region")
+    expect(page.locator("#quote .asked")).to_have_text("Histogram of region (4 bins)")
+    page.get_by_label("Column", exact=True).select_option("age")
+    page.get_by_label("Shape").select_option("quantiles")
+    expect(page.locator("#quote .asked")).to_contain_text("of age")
+    page.get_by_label("Column", exact=True).select_option("region")
+    expect(page.get_by_label("Shape")).to_have_value("histogram")
+    expect(page.locator("#quote .asked")).to_have_text("Histogram of region (4 bins)")
 
 
 def test_a_session_that_ends_at_paying_keeps_the_question(page_for: PageFor, web: Site) -> None:

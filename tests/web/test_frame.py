@@ -9,6 +9,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
+from blowfishdb import Domain, Integer
 from tests.entrypoints.server import PASSWORD
 from tests.web.conftest import PageFor
 from tests.web.site import Site
@@ -49,6 +50,7 @@ def test_a_wrong_password_says_so_and_keeps_the_name(page_for: PageFor) -> None:
     expect(page.get_by_role("alert")).to_contain_text("name or")
     expect(page.get_by_label("Name")).to_have_value("auditor")
     expect(page.get_by_label("Password")).to_have_value("")
+    expect(page.get_by_role("link", name="Sign in")).to_have_count(0)  # one is there already
 
 
 def test_the_cookie_cannot_be_read_by_scripts_and_signing_out_ends_it(page_for: PageFor, web: Site) -> None:
@@ -99,6 +101,30 @@ def test_a_form_of_ours_is_read(http: httpx.Client, web: Site) -> None:
     before = web.workspace.facts("salaries").snapshot
     assert http.post("/datasets/salaries/refresh", data={"csrf": csrf}).status_code == 303
     assert web.workspace.facts("salaries").snapshot == before + 1
+
+
+def test_a_file_that_is_sent_anew_is_as_long_as_any_and_read_for_curators_only(
+    http: httpx.Client, web: Site
+) -> None:
+    long = b"age,more\n" + (b"30," + b"x" * 4_000 + b"\n") * 300
+    source = web.workspace.receive("long.csv", [b"age,more\n30,x\n"], most=10**6)
+    web.workspace.add_dataset("sent anew", source, domain=Domain(age=Integer(0, 99)))
+    for role, status in (("analyst", 403), ("curator", 303)):
+        csrf, file = signed_in(http, web, role), {"file": ("long.csv", long)}
+        sent = http.post("/datasets/sent%20anew/refresh", data={"csrf": csrf}, files=file)
+        assert sent.status_code == status, sent.text
+    assert web.workspace.facts("sent anew").snapshot == 2
+    assert http.post("/datasets/sent%20anew/about", data={"csrf": csrf}, files=file).status_code == 413
+    web.workspace.delete("sent anew")
+
+
+def test_a_request_that_was_answered_is_not_granted_any_more(http: httpx.Client, web: Site) -> None:
+    csrf, kept = signed_in(http, web, "curator"), web.workspace.desk
+    asked = kept.request("salaries", "latecomer", "More, please.")
+    kept.settle_request(asked.id, "declined", "", "curator")
+    granting = {"csrf": csrf, "state": "granted", "epsilon": "3"}
+    assert http.post(f"/requests/{asked.id}", data=granting).status_code == 422
+    assert "latecomer" not in {grant.user for grant in web.workspace.grants("salaries")}
 
 
 def test_the_text_of_a_form_looks_different_on_every_page(http: httpx.Client, web: Site) -> None:
@@ -212,3 +238,32 @@ def test_everything_can_be_reached_by_keyboard(page_for: PageFor) -> None:
     assert page.evaluate("document.activeElement.textContent") == "salaries"
     outline = "getComputedStyle(document.activeElement).outlineStyle"
     assert page.evaluate(outline) == "solid"
+
+
+def test_all_pages_of_a_dataset_and_its_budget_stand_on_one_line(page_for: PageFor) -> None:
+    page = page_for("curator", viewport={"width": 1440, "height": 900})
+    page.goto("/datasets/salaries")
+    tabs, meter = (page.locator(f".dataset-bar > {part}").bounding_box() for part in (".tabs", ".meter"))
+    assert tabs["height"] < 48 and tabs["y"] < meter["y"] < tabs["y"] + tabs["height"]
+    page.set_viewport_size({"width": 768, "height": 900})  # the budget beside the name, all pages below
+    name, tabs, meter = (
+        page.locator(f".dataset-bar > {part}").bounding_box() for part in (".dataset-name", ".tabs", ".meter")
+    )
+    assert tabs["height"] < 48 and meter["x"] > name["x"] + name["width"]
+    assert name["y"] <= meter["y"] < name["y"] + name["height"] <= tabs["y"]
+
+
+def test_a_page_that_is_not_whole_yet_says_so(page_for: PageFor) -> None:
+    page = page_for("curator", java_script_enabled=False)
+    said = "() => getComputedStyle(document.querySelector('main'), '::after').content"
+
+    def cut_off(route: Any) -> None:
+        body = route.fetch().text()
+        route.fulfill(body=body[: body.index("</h1>") + 5], content_type="text/html")
+
+    page.route("**/datasets/salaries/start", cut_off)
+    page.goto("/datasets/salaries/start")
+    assert page.evaluate(said) == '"One moment …"'
+    page.unroute("**/datasets/salaries/start")
+    page.reload()
+    assert page.evaluate(said) == "none"

@@ -67,6 +67,7 @@ def test_a_newcomer_gets_an_answer_in_few_steps(
     assert (facts.standing, facts.policy_version, facts.face.owner) == ("open", 2, "curator")
     (answer,) = web.workspace.answers(name)
     assert answer.receipt.epsilon.nano > 0
+    assert answer.receipt.question.startswith("cumulative of age")  # not of the weight with the most values
     assert web.workspace.source(name).location == ""  # nothing of the file is kept but the copy
     assert list(web.folder.glob("*.copies/upload-*")) == []
 
@@ -113,6 +114,8 @@ def test_a_dataset_introduces_itself_and_is_listed_if_its_curator_says_so(
     page.get_by_label("Show its promise on the front page").check()
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Adults of 1994")
+    page.get_by_role("link", name="Ask", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Ask about Adults of 1994")
     visitor.reload()
     listed = visitor.locator(".promises li")
     expect(listed).to_contain_text("at most 73 % sure")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from blowfishdb.adapters.accounts import Accounts
 from blowfishdb.adapters.tokens import Tokens
 from blowfishdb.entrypoints import demo
-from blowfishdb.entrypoints.demo_data import write_checkins, write_salaries
+from blowfishdb.entrypoints.demo_data import SAMPLES, checkins, salaries
 from blowfishdb.entrypoints.server.access import PageReader
 from blowfishdb.entrypoints.server.app import create_app
 from blowfishdb.workspace.embedded import Workspace
@@ -56,8 +57,14 @@ def test_where_there_is_no_data_everyone_is_told_what_they_can_do(tmp_path: Path
         assert "Try the salary demo" not in analyst
 
 
+def make_samples(folder: Path) -> None:
+    """The demonstration's files, with few people."""
+    for sample, rows in zip(SAMPLES, (salaries, checkins), strict=True):
+        replace(sample, rows=partial(rows, people=500)).make(folder)
+
+
 def test_the_salary_demo_comes_with_a_click(tmp_path: Path) -> None:
-    write_salaries(tmp_path / "salaries.duckdb", people=500)  # what is there already is not made again
+    make_samples(tmp_path)  # what is there already is not made again
     with empty_workspace(tmp_path) as clients:
         curator = clients["curator"]
         done = curator.post("/datasets/salary-demo", data={"csrf": csrf_of(curator)})
@@ -114,8 +121,7 @@ def test_names_are_shown_as_they_are(tmp_path: Path) -> None:
 
 
 def test_the_demonstration_starts_over_and_everyone_keeps_their_role(tmp_path: Path) -> None:
-    write_salaries(tmp_path / "salaries.duckdb", people=500)
-    write_checkins(tmp_path / "checkins.duckdb", people=500)
+    make_samples(tmp_path)
     place = tmp_path / demo.WORKSPACE
     demo.declare(place, tmp_path)
     app = create_app(place, settings=replace(SETTINGS, demo=True), hasher=CHEAP, reset=demo.start_over)

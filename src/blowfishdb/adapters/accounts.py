@@ -62,12 +62,7 @@ class Passwords:
 
     def hash(self, password: str) -> str:
         """The hash of a password that is long enough."""
-        _check_text(password)
-        if not SHORTEST <= len(password.strip()) <= len(password) <= LONGEST:
-            raise InvalidInput(
-                f"A password has {SHORTEST} to {LONGEST:,} characters, not counting spaces at its ends.",
-                fixes=("four or five random words",),
-            )
+        check_password(password)
         return self._hasher().hash(_prepared(password))
 
     def matches(self, password: str, stored: str | None) -> tuple[bool, str | None]:
@@ -96,6 +91,16 @@ class Passwords:
 
             self._given = PasswordHash.recommended()
         return self._given
+
+
+def check_password(password: str) -> None:
+    """Whether somebody may have this password: as any text, it is long enough and not too long."""
+    _check_text(password)
+    if not SHORTEST <= len(password.strip()) <= len(password) <= LONGEST:
+        raise InvalidInput(
+            f"A password has {SHORTEST} to {LONGEST:,} characters, not counting spaces at its ends.",
+            fixes=("four or five random words",),
+        )
 
 
 def _check_text(password: object) -> None:

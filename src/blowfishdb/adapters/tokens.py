@@ -214,10 +214,10 @@ def end_tokens(connection: Connection, owner: str, at: str, purpose: Purpose | N
     _end(connection, mine, at)
 
 
-def end_all_tokens(store: Store, clock: Clock = utc_now) -> None:
+def end_all_tokens(store: Store) -> None:
     """End every token of a workspace."""
     with store.writing() as connection:
-        _end(connection, true(), stamp(clock))
+        _end(connection, true(), stamp(utc_now))
 
 
 def _end(connection: Connection, which: ColumnElement[bool], at: str, by: str = "") -> None:

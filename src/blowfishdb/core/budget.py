@@ -57,6 +57,9 @@ class Epsilon:
     nano: int
 
     def __init__(self, value: AnyEpsilon) -> None:
+        if type(value) is int and 0 <= value <= _LARGEST:
+            self._set(value * NANO, value)
+            return
         exact = _rational(value)
         if exact > _LARGEST and not isinstance(value, Fraction | Epsilon):
             raise InvalidEpsilon("A privacy loss must be a number of reasonable size; so much hides nothing.")

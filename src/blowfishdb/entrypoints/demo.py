@@ -13,6 +13,7 @@ A server in this very process, beside whatever else it does: for the demonstrati
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import tempfile
 import threading
@@ -137,7 +138,10 @@ def clear(folder: Path) -> None:
     """Remove what the demonstration made, and nothing else that may be in its folder."""
     made = [sample.file(folder) for sample in SAMPLES]
     for file in [*made, folder / _LOG, *folder.glob(f"{WORKSPACE}*")]:
-        file.unlink(missing_ok=True)
+        if file.is_dir():  # copies of what was imported
+            shutil.rmtree(file)
+        else:
+            file.unlink(missing_ok=True)
 
 
 def start_over(file: Path) -> None:
@@ -167,9 +171,7 @@ def declare(file: Path, folder: Path) -> None:
     with Workspace(file, user=Role.CURATOR.value) as workspace:
         for sample in SAMPLES:
             if sample.name not in workspace:
-                made = workspace.add_dataset(
-                    sample.name, sample.file(folder), domain=sample.domain(), table=sample.name
-                )
+                made = workspace.add_dataset(sample.name, sample.file(folder), domain=sample.domain())
                 made.introduce(title=sample.title, description=f"{sample.about}; about nobody.", listed=True)
                 if sample.hidden_within:
                     made.publish(sample.policy())

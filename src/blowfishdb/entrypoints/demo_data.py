@@ -46,8 +46,8 @@ _REGIONS = {"north": (0.22, 0.94), "east": (0.18, 0.90), "south": (0.27, 1.00), 
 def salary_domain() -> Domain:
     """What a row of the demonstration may hold."""
     return Domain(
-        age=Integer(18, 90),
         salary=Integer(0, 199_999),
+        age=Integer(18, 90),
         occupation=Category(list(_OCCUPATIONS)),
         region=Category(list(_REGIONS)),
         sex=Category(["female", "male"]),
@@ -70,8 +70,8 @@ def salaries(people: int = PEOPLE) -> dict[str, np.ndarray]:
     gap = np.where(male, 1.0, 0.93)
     salary = facts[occupation, 1] * level * experience * gap * full_time * part_time
     return {
-        "age": age,
         "salary": np.clip(salary, 0, 199_999).astype(np.int64),
+        "age": age,
         "occupation": np.array(names)[occupation],
         "region": np.array(list(_REGIONS))[region],
         "sex": np.where(male, "male", "female"),
@@ -134,17 +134,6 @@ def checkins(people: int = CHECKINS) -> dict[str, np.ndarray]:
     }
 
 
-def write_checkins(path: Path, people: int = CHECKINS) -> None:
-    """A DuckDB file with one table, ``checkins``."""
-    import duckdb
-    import pyarrow as pa
-
-    table = pa.table(checkins(people))
-    with duckdb.connect(str(path)) as connection:
-        connection.register("columns_of_places", table)
-        connection.execute("CREATE OR REPLACE TABLE checkins AS SELECT * FROM columns_of_places")
-
-
 def _shore(north: np.ndarray) -> np.ndarray:
     """How far east the sea reaches: a coast with a bay in the middle."""
     return 14.0 + 5.0 * np.sin(north / 9.0) + 3.0 * np.exp(-(((north - 46.0) / 12.0) ** 2))
@@ -166,7 +155,7 @@ class Sample:
 
     name: str
     about: str
-    write: Callable[[Path], None]
+    rows: Callable[[], Mapping[str, np.ndarray]]
     domain: Callable[[], Domain]
     title: str = ""
     hidden_within: Mapping[str, int] = field(default_factory=dict)
@@ -183,23 +172,29 @@ class Sample:
 
     def file(self, folder: Path) -> Path:
         """Where its rows are."""
-        return folder / f"{self.name}.duckdb"
+        return folder / f"{self.name}.parquet"
 
     def make(self, folder: Path) -> None:
-        """Its file; half a file is never mistaken for it."""
+        """Its file; half a file is never mistaken for it.
+
+        A file of rows is copied when it is declared, so that answers about it can be sharpened.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
         part = folder / f"{self.name}.part"
         part.unlink(missing_ok=True)
-        self.write(part)
+        pq.write_table(pa.table(dict(self.rows())), part)
         make_private(part)
         part.replace(self.file(folder))
 
 
 SAMPLES: Final = (
-    Sample("salaries", f"{PEOPLE:,} synthetic salaries", write_salaries, salary_domain, "Salaries"),
+    Sample("salaries", f"{PEOPLE:,} synthetic salaries", salaries, salary_domain, "Salaries"),
     Sample(
         "checkins",
         f"{CHECKINS:,} synthetic check-ins on a map",
-        write_checkins,
+        checkins,
         checkin_domain,
         "Check-ins",
         {"east": 5, "north": 5, "hour": 2},

@@ -202,6 +202,7 @@ def serve(
     """Serve a workspace until the process is asked to end; at port ``pgwire`` to database clients as well."""
     import uvicorn
 
+    from blowfishdb.entrypoints.http import BoundedHeads
     from blowfishdb.workspace.embedded import Workspace
 
     if workers < 1:
@@ -223,6 +224,8 @@ def serve(
             host=host,
             port=port,
             workers=workers,
+            http=BoundedHeads,
+            loop="asyncio",  # the door for database clients asks a transport what asyncio's are
             log_config=LOGS,
             access_log=False,
             server_header=False,

@@ -9,6 +9,8 @@ Every suggestion is a whole statement on the same dataset with the same conditio
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from fractions import Fraction
@@ -20,7 +22,7 @@ from blowfishdb.core.domain.attributes import Integer, Real
 from blowfishdb.core.domain.dates import Date
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.domain.predicates import Everything, Predicate
-from blowfishdb.core.errors import InvalidQuestion, InvalidWorkload, UnsupportedSql
+from blowfishdb.core.errors import BlowfishError, InvalidQuestion, InvalidWorkload, UnsupportedSql
 from blowfishdb.core.questions.aggregates import SPREADS, Measure
 from blowfishdb.core.questions.arrangement import Having
 from blowfishdb.core.questions.conditions import Conditions
@@ -29,8 +31,10 @@ from blowfishdb.core.questions.numbers import Computed, Constant, Number, Told
 from blowfishdb.language.arrangement import Meant, NumberReader
 from blowfishdb.language.condition import condition_of, condition_text
 from blowfishdb.language.conditional import aggregated_rows, counted_rows, multiplied, share_of_rows
-from blowfishdb.language.grouping import computed, cut_text, is_computed
+from blowfishdb.language.expressions import exactly
+from blowfishdb.language.grouping import computed, cut_text, is_computed, without_rest
 from blowfishdb.language.text import (
+    TypedSql,
     column_name,
     duration,
     duration_text,
@@ -74,6 +78,8 @@ class SelectContext:
     where: Predicate = field(default_factory=Everything)
     keys: tuple[str, ...] = ()
     """By what rows are grouped, as SQL."""
+    cuts: tuple[ColumnForm, ...] = ()
+    """Columns by which rows are grouped in several ways at once."""
 
     def select(self, wanted: str, tail: str = "", *, where: str | None = None) -> str:
         """A statement on the same dataset and rows."""
@@ -100,6 +106,19 @@ class SelectContext:
         cells = _round_number(attribute.value_count // (_FEW_BINS + 1) + 1)
         return f"BIN({name}, {number_text(Fraction(cells) / attribute.in_cells(1))})"
 
+    def key_beside(self, node: exp.Expr) -> Callable[[str], str]:
+        """Groups that are answered, of columns of a part of it: parts of days as months of years."""
+
+        def months(column: str) -> str:
+            return f"DATE_TRUNC('month', {name_text(column)})"
+
+        return months if self.is_part_of_days(node) else self.key
+
+    def is_part_of_days(self, node: exp.Expr) -> bool:
+        """Whether it is the month, say, of a column of dates."""
+        dated = isinstance(node, exp.Extract | exp.Month | exp.Quarter | exp.Day | exp.DayOfWeek)
+        return dated and isinstance(self.domain[self.first_column(node)], Date)
+
     def refuse(self, reason: str, *fixes: str) -> UnsupportedSql:
         """The refusal with its suggestions; the total is always one that works."""
         return UnsupportedSql(reason, fixes=fixes or (self.select("COUNT(*)"),))
@@ -118,9 +137,19 @@ class SelectContext:
 
     def first_column(self, node: exp.Expr) -> str:
         """The first declared column that a part of the statement mentions, else the first declared."""
-        names = (column.name for column in node.find_all(exp.Column))
+        return self.columns_in(node)[0]
+
+    def columns_in(self, node: exp.Expr) -> list[str]:
+        """The declared columns that a part of the statement mentions; the first declared if it does none."""
+        places = [node] if isinstance(node, exp.Column) else _in_order(node)
         folded = {known.casefold(): known for known in reversed(self.domain.names)}
-        return next((folded[n.casefold()] for n in names if n.casefold() in folded), self.domain.names[0])
+        names = [folded[each.name.casefold()] for each in places if each.name.casefold() in folded]
+        return list(dict.fromkeys(names)) or [self.domain.names[0]]
+
+
+def _in_order(node: exp.Expr) -> list[exp.Column]:
+    """The columns of an expression as they are written."""
+    return [each for each in node.dfs() if isinstance(each, exp.Column)]
 
 
 def _round_number(least: int) -> int:
@@ -136,15 +165,15 @@ def refuse_statement(typed: str, source: SelectContext) -> None:
         raise source.refuse(f"A question begins with SELECT, not with {first.text[:40]!r}.")
 
 
-def refuse_shape(tree: exp.Expr, source: SelectContext) -> None:
-    """Anything that is not one SELECT from one place."""
+def refuse_shape(tree: exp.Expr, source: SelectContext, apart: Callable[[], list[str]] = list) -> None:
+    """Anything that is not one SELECT from one place; ``apart`` says what subqueries can be asked alone."""
     if not isinstance(tree, exp.Select):
         raise source.refuse(f"{shown(tree)}: a question is one SELECT, without parentheses around it.")
     for clause, reason in _SOURCES:
         if tree.args.get(clause):
-            raise source.refuse(reason)
+            raise source.refuse(reason, *apart())
     if any(isinstance(node, exp.Query | exp.Subquery) and node is not tree for node in tree.walk()):
-        raise source.refuse("A question reads one dataset, once, so subqueries are not answered.")
+        raise source.refuse("A question reads one dataset, once, so subqueries are not answered.", *apart())
 
 
 def refuse_clauses(tree: exp.Expr, source: SelectContext) -> None:
@@ -153,7 +182,8 @@ def refuse_clauses(tree: exp.Expr, source: SelectContext) -> None:
     for clause, reason in _CLAUSES:
         if tree.args.get(clause):
             tail = " HAVING COUNT(*) > 0" if clause == "distinct" else ""
-            raise source.refuse(reason, source.counted(source.key(column), tail=tail))
+            fixes = (source.counted(source.key(column), tail=tail),) if clause != "into" else ()
+            raise source.refuse(reason, *fixes)
     for clause, value in tree.args.items():
         if value and clause not in _KNOWN:
             raise source.refuse(f"{clause.rstrip('_').upper()} is not part of a question.")
@@ -161,10 +191,37 @@ def refuse_clauses(tree: exp.Expr, source: SelectContext) -> None:
 
 def refuse_window(node: exp.Expr, source: SelectContext) -> UnsupportedSql:
     """OVER (…)."""
+    keys = source.keys or (source.key(source.first_column(node)),)
+    fixes = [source.counted(*keys)]
+    name = source.first_column(node)
+    attribute = source.domain[name]
+    if is_running_total(node) and source.keys == (name_text(name),):
+        adds_up = attribute.ordered and not attribute.has_missing_cell
+        fixes += [source.of_groups(f"SUM(COUNT(*)) OVER (ORDER BY {keys[0]})")] if adds_up else []
+    elif isinstance(node.this, _PLACES) and source.keys:
+        fixes = [source.counted(*keys, tail=" ORDER BY COUNT(*) DESC"), *fixes]
     return source.refuse(
         "Window functions compare rows with each other; counts can be asked for bin by bin, and "
         "cumulative(column) in the short form of questions adds them up.",
-        source.counted(source.key(source.first_column(node))),
+        *fixes,
+    )
+
+
+def refuse_extremes(nodes: Sequence[exp.Expr], source: SelectContext) -> None:
+    """``MIN(age), MAX(age)`` beside each other, with a statement for all quantiles of each column."""
+    shares: dict[str, list[str]] = {}
+    for node in nodes:
+        if isinstance(node, exp.Min | exp.Max) and source.numeric(column := source.first_column(node)):
+            share = 0.01 if isinstance(node, exp.Min) else 0.99
+            shares.setdefault(column, []).append(f"QUANTILE({name_text(column)}, {share})")
+    if not shares or len(nodes) == 1:
+        return
+    others = [measure_text(told) for node in nodes if (told := _told_in(node, source)) is not None]
+    apart = [", ".join(dict.fromkeys(each)) for each in (*shares.values(), others) if each]
+    raise source.refuse(
+        "The smallest and the largest value are those of single persons; "
+        f"{', and '.join(map(source.limits, shares))}.",
+        *map(source.of_groups, apart),
     )
 
 
@@ -174,8 +231,8 @@ def refuse_aggregate(node: exp.Expr, source: SelectContext) -> UnsupportedSql:
     mentioned = node.find(exp.Column) is not None
     counts = source.counted(source.key(column)) if mentioned else source.select("COUNT(*)")
     match node:
-        case exp.Count(this=exp.Distinct()):
-            fix = source.counted(source.key(column), tail=" HAVING COUNT(*) > 0")
+        case exp.Count(this=exp.Distinct()) | exp.ApproxDistinct():
+            fix = source.counted(*source.keys, source.key(column), tail=" HAVING COUNT(*) > 0")
             return source.refuse("One person can add a value, so distinct values are not counted.", fix)
         case exp.Count():
             return source.refuse(f"{shown(node)}: rows are counted by COUNT(*) or COUNT(column).")
@@ -199,11 +256,31 @@ def refuse_aggregate(node: exp.Expr, source: SelectContext) -> UnsupportedSql:
         word = _WORDS[_SPREAD[type(node)]]
         fix = source.of_groups(f"{word}({name_text(column)})") if source.numeric(column) else counts
         return source.refuse(f"Of the spread, {word} is answered, which divides by one row less.", fix)
+    spread = isinstance(node, exp.Sub) and [type(side) for side in (node.this, node.expression)]
+    if spread == [exp.Max, exp.Min] and source.numeric(column):
+        ends = (f"QUANTILE({name_text(column)}, {share})" for share in (0.99, 0.01))
+        return source.refuse(
+            f"The smallest and the largest value are those of single persons; {source.limits(column)}.",
+            source.of_groups(" - ".join(ends)),
+        )
     if isinstance(node, exp.AggFunc):
-        return source.refuse(f"{shown(node)} is not answered; a distribution is.", counts)
-    return source.refuse(f"{shown(node)}: nothing is calculated from columns or counts.", counts)
+        exact = exactly(node)
+        fixes = () if exact is None else (source.of_groups(exact.sql(TypedSql)),)
+        return source.refuse(f"{shown(node)} is not answered; a distribution is.", *fixes, counts)
+    inside = dict.fromkeys(of for each in node.walk() if (of := _told_in(each, source)) is not None)
+    fixes = (source.of_groups(", ".join(map(measure_text, inside))),) if inside else ()
+    return source.refuse(f"{shown(node)}: nothing is calculated from columns or counts.", *fixes, counts)
 
 
+def _told_in(node: exp.Expr, source: SelectContext) -> Measure | None:
+    """The aggregate that a part of an expression is; None where it is none that is answered."""
+    try:
+        return measure_in(node, source)
+    except BlowfishError:
+        return None
+
+
+_PLACES = (exp.Rank, exp.DenseRank, exp.RowNumber)
 _QUANTILES = (exp.Quantile, exp.ApproxQuantile, exp.PercentileCont, exp.PercentileDisc)
 _MORE_QUANTILES = ("QUANTILE_CONT", "QUANTILE_DISC", "APPROX_PERCENTILE")
 _MEASURES: dict[type[exp.Expr], str] = {exp.Count: "count", exp.Sum: "sum", exp.Avg: "mean"}
@@ -212,8 +289,11 @@ _WORDS = {"count": "COUNT", "sum": "SUM", "mean": "AVG", "variance": "VARIANCE",
 
 def is_key(node: object) -> bool:
     """Whether it is a column, a BIN or computed from one, by which rows can be grouped."""
-    if is_computed(node):
-        return True
+    return is_computed(node) or is_cut(node)
+
+
+def is_cut(node: object) -> bool:
+    """Whether it is a column or a BIN of one."""
     if isinstance(node, exp.Anonymous):
         return str(node.this).upper() == "BIN"
     return isinstance(node, exp.Column) and not isinstance(node.this, exp.Star)
@@ -227,13 +307,44 @@ def is_count(node: exp.Expr) -> bool:
     return star or isinstance(node.this, exp.Literal)
 
 
+def is_running_total(node: exp.Expr) -> bool:
+    """``SUM(COUNT(*)) OVER (ORDER BY age)``, of all groups up to each."""
+    if not isinstance(node, exp.Window) or not isinstance(node.this, exp.Sum) or not is_count(node.this.this):
+        return False
+    said = {name for name, value in node.args.items() if value} - {"this", "over", "order"}
+    order = node.args.get("order")
+    return not said and order is not None and len(order.expressions) == 1
+
+
 def key(node: exp.Expr, source: SelectContext) -> ColumnForm:
     """``age``, ``BIN(age, 5)`` or ``FLOOR(age / 5)``."""
+    known = source.columns_in(node)[0] if source.cuts else ""
+    cut = next((cut for cut in source.cuts if cut.name == known), None)
+    return _key(node, source) if cut is None else cut
+
+
+def _key(node: exp.Expr, source: SelectContext) -> ColumnForm:
     if is_computed(node):
         groups = computed(node, source.domain)
         if groups is None:
-            fix = source.counted(source.key(source.first_column(node)))
-            raise source.refuse(f"{shown(node)}: groups are columns, BIN(column, width), or intervals.", fix)
+            fix = source.counted(*map(source.key_beside(node), source.columns_in(node)))
+            if source.is_part_of_days(node):
+                raise source.refuse(
+                    f"{shown(node)}: its groups lie in many pieces of the calendar; those of one piece each "
+                    "are counted.",
+                    *parts_of_years(node, source),
+                    fix,
+                )
+            apart = without_rest(node, source.domain)
+            if apart is not None:
+                raise source.refuse(
+                    f"{shown(node)}: missing values have a group of their own, and ELSE would put them in "
+                    "another.",
+                    source.counted(apart.sql(TypedSql)),
+                )
+            raise source.refuse(
+                f"{shown(node)}: groups are columns, BIN(column, width), or computed from one column.", fix
+            )
         return groups
     if isinstance(node, exp.Column):
         if node.table or not isinstance(node.this, exp.Identifier):
@@ -246,6 +357,16 @@ def key(node: exp.Expr, source: SelectContext) -> ColumnForm:
     column, width = node.expressions
     name = key(column, source).name
     return ColumnForm(name, width=_width(width, name, source))
+
+
+def parts_of_years(node: exp.Expr, source: SelectContext) -> list[str]:
+    """Each month or quarter as a condition, in one statement."""
+    unit = str(node.this).upper() if isinstance(node, exp.Extract) else type(node).__name__.upper()
+    many, written = {"MONTH": 12, "QUARTER": 4}.get(unit, 0), node.sql(TypedSql)
+    parts = (
+        f"COUNT(*) FILTER (WHERE {written} = {part}) AS {unit.lower()}_{part}" for part in range(1, many + 1)
+    )
+    return [source.select(", ".join(parts))] if many else []
 
 
 def key_text(column: ColumnForm) -> str:
@@ -306,10 +427,10 @@ def measure_in(node: exp.Expr, source: SelectContext) -> Measure | None:
 
 def quantiles(node: exp.Expr, source: SelectContext) -> QuestionForm | None:
     """The quantiles that one expression asks for; None where it asks for none."""
-    if isinstance(node, exp.Median) and is_key(node.this):
+    if isinstance(node, exp.Median) and is_cut(node.this):
         return QuestionForm("quantiles", (key(node.this, source),), source.where, shares=(0.5,))
     quantile = _quantile(node)
-    if quantile is None or not is_key(quantile[0]):
+    if quantile is None or not is_cut(quantile[0]):
         return None
     shares = tuple(map(_share, quantile[1]))
     return QuestionForm("quantiles", (key(quantile[0], source),), source.where, shares=shares)
@@ -324,15 +445,52 @@ class OfSome:
     holds: Predicate
 
 
-@final
-class Released:
-    """What a statement is told from: aggregates, or counts of some rows, as they come up."""
+class Released(ABC):
+    """What a statement is told from, as its numbers come up in the select list, HAVING and ORDER BY."""
 
     def __init__(self, source: SelectContext, meant: Meant) -> None:
         self.source = source
+        self._reader = NumberReader(self._told, meant)
+
+    def number(self, node: exp.Expr) -> Number:
+        """A number of the select list, of HAVING or of ORDER BY."""
+        number = self._reader.number(node)
+        if number is None:
+            windows = list(node.find_all(exp.Window))
+            raise refuse_window(windows[0], self.source) if windows else refuse_aggregate(node, self.source)
+        try:
+            told = number.told
+        except InvalidWorkload as error:
+            raise self._not_computed(error.message) from None
+        if not told:
+            raise refuse_aggregate(node, self.source)
+        return number
+
+    def having(self, node: exp.Expr, keys: list[str]) -> Having:
+        """A condition on groups of ``keys``."""
+        having = self._reader.having(node)
+        if having is not None and any(number.told for number in having.numbers):
+            return having
+        fixes = (self.source.counted(*keys, tail=" HAVING COUNT(*) > 100"),) if keys else ()
+        raise self.source.refuse(f"{shown(node)}: HAVING compares aggregates with numbers.", *fixes)
+
+    @abstractmethod
+    def _told(self, node: exp.Expr) -> Number | None:
+        """The number that an aggregate stands for; None for what is none."""
+
+    @abstractmethod
+    def _not_computed(self, why: str) -> Exception:
+        """The refusal of a number that is not computed from what can be released together."""
+
+
+@final
+class ReleasedSums(Released):
+    """Aggregates, or counts of some rows."""
+
+    def __init__(self, source: SelectContext, meant: Meant) -> None:
+        super().__init__(source, meant)
         self.numbers: list[Measure | Predicate | OfSome] = []
         self.names: dict[int, str] = {}
-        self._reader = NumberReader(self._told, meant)
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -345,15 +503,17 @@ class Released:
         if not some:
             return None
         holds = some[0].holds
-        if len(some) == len(self.numbers) and all(each.holds == holds for each in some):
-            return holds, tuple(each.measure for each in some)
+        alike = [OfSome(Measure("count"), holds) if each == holds else each for each in self.numbers]
+        told = tuple(each.measure for each in alike if isinstance(each, OfSome) and each.holds == holds)
+        if len(set(told)) == len(self.numbers):
+            return holds, told
         tail = f" GROUP BY {', '.join(keys)}" if keys else ""
         fixes: dict[str, None] = {}
         for condition in dict.fromkeys(each.holds for each in some):
-            alike = [measure_text(each.measure) for each in some if each.holds == condition]
+            measured = [measure_text(each.measure) for each in some if each.holds == condition]
             everything = isinstance(self.source.where, Everything)
             rows = replace(self.source, where=condition if everything else self.source.where & condition)
-            fixes[rows.select(", ".join([*keys, *alike]), tail)] = None
+            fixes[rows.select(", ".join([*keys, *measured]), tail)] = None
         raise self.source.refuse(
             "Aggregates of one question are of the same rows; those of some rows are asked for with WHERE.",
             *fixes,
@@ -379,23 +539,6 @@ class Released:
             assert not isinstance(number, OfSome)
             named[name] = Everything() if isinstance(number, Measure) else number
         return tuple(named.items())
-
-    def number(self, node: exp.Expr) -> Number:
-        """A number of the select list, of HAVING or of ORDER BY."""
-        number = self._reader.number(node)
-        if number is None:
-            windows = list(node.find_all(exp.Window))
-            raise refuse_window(windows[0], self.source) if windows else refuse_aggregate(node, self.source)
-        self._checked(number, node)
-        return number
-
-    def having(self, node: exp.Expr, keys: list[str]) -> Having:
-        """A condition on groups of ``keys``."""
-        having = self._reader.having(node)
-        if having is not None and any(number.told for number in having.numbers):
-            return having
-        fixes = (self.source.counted(*keys, tail=" HAVING COUNT(*) > 100"),) if keys else ()
-        raise self.source.refuse(f"{shown(node)}: HAVING compares aggregates with numbers.", *fixes)
 
     def _told(self, node: exp.Expr) -> Number | None:
         share = share_of_rows(node)
@@ -423,15 +566,9 @@ class Released:
             self.numbers.append(number)
         return Told(self.numbers.index(number))
 
-    def _checked(self, number: Number, node: exp.Expr) -> None:
-        """What is no quotient of sums is refused, and so is what is computed from nothing."""
-        try:
-            told = number.told
-        except InvalidWorkload as error:
-            parts = ", ".join(map(measure_text, self.measures)) or "COUNT(*)"
-            raise self.source.refuse(error.message, self.source.select(parts)) from None
-        if not told:
-            raise refuse_aggregate(node, self.source)
+    def _not_computed(self, why: str) -> UnsupportedSql:
+        parts = ", ".join(map(measure_text, self.measures)) or "COUNT(*)"
+        return self.source.refuse(why, self.source.select(parts))
 
 
 class NotAlone(Exception):
@@ -439,14 +576,13 @@ class NotAlone(Exception):
 
 
 @final
-class ReleasedQuantiles:
-    """The quantiles of one column that a statement is told from, as they come up."""
+class ReleasedQuantiles(Released):
+    """The quantiles of one column."""
 
     def __init__(self, source: SelectContext, meant: Meant) -> None:
-        self.source = source
+        super().__init__(source, meant)
         self.shares: list[float] = []
         self._columns: list[ColumnForm] = []
-        self._reader = NumberReader(self._told, meant)
 
     @property
     def column(self) -> ColumnForm:
@@ -462,28 +598,6 @@ class ReleasedQuantiles:
             return [(f"{name} {share:g}", self._place(asked.columns[0], share)) for share in asked.shares]
         return [(item.alias or shown(item), self.number(node))]
 
-    def number(self, node: exp.Expr) -> Number:
-        """A number of the select list, of HAVING or of ORDER BY."""
-        number = self._reader.number(node)
-        if number is None:
-            windows = list(node.find_all(exp.Window))
-            raise refuse_window(windows[0], self.source) if windows else refuse_aggregate(node, self.source)
-        try:
-            told = number.told
-        except InvalidWorkload as error:
-            raise NotAlone(error.message) from None
-        if not told:
-            raise refuse_aggregate(node, self.source)
-        return number
-
-    def having(self, node: exp.Expr, keys: list[str]) -> Having:
-        """A condition on groups of ``keys``."""
-        having = self._reader.having(node)
-        if having is not None and any(number.told for number in having.numbers):
-            return having
-        fixes = (self.source.counted(*keys, tail=" HAVING COUNT(*) > 100"),) if keys else ()
-        raise self.source.refuse(f"{shown(node)}: HAVING compares aggregates with numbers.", *fixes)
-
     def _told(self, node: exp.Expr) -> Number | None:
         asked = quantiles(node, self.source)
         if asked is not None:
@@ -496,6 +610,9 @@ class ReleasedQuantiles:
         if any(each is not None for each in others):
             raise NotAlone("One question at a time: quantiles are read from a curve, sums and means are not.")
         return None
+
+    def _not_computed(self, why: str) -> NotAlone:
+        return NotAlone(why)
 
     def _place(self, column: ColumnForm, share: float) -> Told:
         if self._columns and self._columns[0] != column:

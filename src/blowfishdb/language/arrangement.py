@@ -78,9 +78,21 @@ class NumberReader:
                 if left is None or right is None:
                     return None
                 return Computed(SIGNS[type(node)], left, right)
-            case exp.Cast() if node.to.this in _EXACT and not node.to.expressions:
-                return self.number(node.this)
+            case exp.Cast():
+                return self._cast(node)
         return None
+
+    def _cast(self, node: exp.Cast) -> Number | None:
+        """A number of another type: rounded where that has no digits, or so many."""
+        inner, kind, said = self.number(node.this), node.to.this, node.to.expressions
+        if inner is None or kind not in (*_EXACT, *_WHOLE):
+            return None
+        if kind in _WHOLE or (len(said) == 1 and kind == exp.DataType.Type.DECIMAL):
+            return Rounded(inner)
+        if not said:
+            return inner
+        places = said[-1].this
+        return Rounded(inner, int(str(places.this))) if isinstance(places, exp.Literal) else None
 
     def _divisor(self, node: exp.Expr) -> Number | None:
         """``NULLIF(x, 0)`` is x: what is divided by zero is not told anyway."""
@@ -139,6 +151,9 @@ class NumberReader:
 
 _ZERO: Final = exp.Literal.number(0)
 _EXACT: Final = {exp.DataType.Type.DOUBLE, exp.DataType.Type.FLOAT, exp.DataType.Type.DECIMAL}
+
+
+_WHOLE: Final = {exp.DataType.Type.INT, exp.DataType.Type.BIGINT, exp.DataType.Type.SMALLINT}
 
 
 def how_many(limit: exp.Expr | None, offset: exp.Expr | None) -> tuple[int | None, int] | None:

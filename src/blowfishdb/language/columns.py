@@ -120,7 +120,7 @@ _UNSAID: Final = {
 EXAMPLES: Final = {
     Hides.WITHIN: "a positive number in the units of the column, such as 1,000",
     Hides.WIDTH: "a positive number in the units of the column, such as 1,000",
-    Hides.GROUPS: "values of one group on each line, with commas between them",
+    Hides.GROUPS: "values of one group on each line, with semicolons or commas between them",
     Hides.PAIRS: "two values on each line, with “and” between them",
 }
 

@@ -6,33 +6,22 @@ of declared values. A division of whole numbers is not computed: databases do no
 
 from __future__ import annotations
 
-import operator
 import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final, final
+from typing import Final, final
 
 from sqlglot import exp
 
 from blowfishdb.core.domain.attributes import Category, Integer, Real
-from blowfishdb.core.domain.conditions import Op
 from blowfishdb.core.domain.dates import Date
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.language.text import number_from
 
-COMPARES: Final[dict[Op, Callable[[Any, Any], bool]]] = {
-    Op.GE: operator.ge,
-    Op.GT: operator.gt,
-    Op.LE: operator.le,
-    Op.LT: operator.lt,
-    Op.EQ: operator.eq,
-    Op.NE: operator.ne,
-}
 _WHOLE: Final = {exp.DataType.Type.INT, exp.DataType.Type.BIGINT}
 _NUMBERS: Final = {
     *_WHOLE,
@@ -41,21 +30,26 @@ _NUMBERS: Final = {
     exp.DataType.Type.DECIMAL,
 }
 _TEXTS: Final = {exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR}
-_FUNCTIONS: Final[dict[type[exp.Expr], Callable[[str], str | int]]] = {
-    exp.Upper: str.upper,
-    exp.Lower: str.lower,
-    exp.Length: len,
-    exp.Trim: lambda text: text.strip(" "),
-}
 _LONGEST_PATTERN: Final = 200
 _MOST_REPEATED: Final = 3
 
 
 def bare(node: exp.Expr, domain: Domain) -> exp.Expr:
-    """The node without parentheses, and without a cast that changes nothing and cannot fail."""
-    while isinstance(node, exp.Paren) or (isinstance(node, exp.Cast) and _idle(node, domain)):
+    """The node without parentheses, and without a cast or a COALESCE that changes nothing and cannot fail."""
+    while (
+        isinstance(node, exp.Paren)
+        or (isinstance(node, exp.Cast) and _idle(node, domain))
+        or (isinstance(node, exp.Coalesce) and never_needed(node, domain))
+    ):
         node = node.this
     return node
+
+
+def never_needed(node: exp.Coalesce, domain: Domain) -> bool:
+    """Whether a COALESCE is its column, which is declared to have no missing values."""
+    column, constants = node.this, node.expressions
+    named = isinstance(column, exp.Column) and column.name in domain and domain[column.name].missing == "none"
+    return named and bool(constants) and all(isinstance(each, exp.Literal | exp.Neg) for each in constants)
 
 
 def _idle(cast: exp.Cast, domain: Domain) -> bool:
@@ -123,11 +117,24 @@ class Linear:
         return None
 
 
-def like(pattern: str, *, folded: bool) -> re.Pattern[str] | None:
-    """What a LIKE matches: % for any text, _ for any letter; None where there are too many of them."""
-    if len(pattern) > _LONGEST_PATTERN or pattern.count("%") > 4 or "\\" in pattern:
+def like(pattern: str, *, folded: bool, escape: str = "") -> re.Pattern[str] | None:
+    """What a LIKE matches: % for any text, _ for any letter; None where there are too many of them.
+
+    Behind ``escape`` a letter is itself.
+    """
+    if len(pattern) > _LONGEST_PATTERN or pattern.count("%") > 4 or len(escape) > 1:
         return None
-    written = "".join({"%": ".*", "_": "."}.get(letter, re.escape(letter)) for letter in pattern)
+    if "\\" in pattern and escape != "\\":
+        return None  # databases do not agree on whether it says that the next letter is meant itself
+    written, letters = "", iter(pattern)
+    for letter in letters:
+        if letter == escape:
+            following = next(letters, None)
+            if following is None:
+                return None
+            written += re.escape(following)
+        else:
+            written += {"%": ".*", "_": "."}.get(letter, re.escape(letter))
     return re.compile(written, re.DOTALL | (re.IGNORECASE if folded else 0))
 
 
@@ -180,40 +187,14 @@ def matches(node: exp.Expr, typed: str) -> list[Callable[[str], bool]]:
     return [*part, *full]
 
 
-_PARTS_OF_DAYS: Final[dict[str, Callable[[date], int]]] = {
-    "YEAR": lambda day: day.year,
-    "QUARTER": lambda day: (day.month + 2) // 3,
-    "MONTH": lambda day: day.month,
-    "DAY": lambda day: day.day,
-}
-_STARTS_OF_DAYS: Final[dict[str, Callable[[date], date]]] = {
-    "DAY": lambda day: day,
-    "MONTH": lambda day: day.replace(day=1),
-    "QUARTER": lambda day: day.replace(month=3 * ((day.month - 1) // 3) + 1, day=1),
-    "YEAR": lambda day: day.replace(month=1, day=1),
-}
-
-
-def of_day(node: exp.Expr) -> Callable[[Any], Any] | None:
-    """``EXTRACT(YEAR FROM day)``, ``MONTH(day)``, ``DATE_TRUNC('month', day)`` as a function of the day."""
-    match node:
-        case exp.Year() | exp.Month() | exp.Quarter() if isinstance(node.this, exp.Column):
-            return _PARTS_OF_DAYS[type(node).__name__.upper()]
-        case exp.Extract() if isinstance(node.expression, exp.Column):
-            return _PARTS_OF_DAYS.get(node.this.name.upper())
-        case exp.DateTrunc() | exp.TimestampTrunc() if isinstance(node.this, exp.Column):
-            return _STARTS_OF_DAYS.get(str(node.args["unit"].name).upper())
-    return None
-
-
 def spelt_out(tree: exp.Expr) -> exp.Expr:
     """``YEAR(day) IN (2020, 2021)`` and BETWEEN as comparisons, wherever in a condition they stand."""
-    if not any(of_day(node.this) is not None for node in tree.find_all(exp.In, exp.Between)):
+    if not any(_of_a_column(node) for node in tree.find_all(exp.In, exp.Between)):
         return tree
     whole = exp.Paren(this=tree.copy())
     for node in list(whole.find_all(exp.In, exp.Between)):
         left, listed = node.this, node.args.get("expressions")
-        if of_day(left) is None or node.args.get("symmetric"):
+        if not _of_a_column(node) or node.args.get("symmetric"):
             continue
         if isinstance(node, exp.Between):
             low, high = (node.args[name].copy() for name in ("low", "high"))
@@ -225,31 +206,10 @@ def spelt_out(tree: exp.Expr) -> exp.Expr:
     return whole
 
 
-def of_text(node: exp.Expr, value: str) -> str | int | None:
-    """What an expression is for one declared value of its column; None where it is not computed here."""
-    match node:
-        case exp.Paren():
-            return of_text(node.this, value)
-        case exp.Column():
-            return value
-        case exp.Literal() if node.is_string:
-            return str(node.this)
-        case exp.Literal():
-            number = number_from(node.this)
-            return number if isinstance(number, int) else None
-        case exp.Upper() | exp.Lower() | exp.Length() | exp.Trim() if len(_given(node)) == 1:
-            inner = of_text(node.this, value)
-            return _FUNCTIONS[type(node)](inner) if isinstance(inner, str) else None
-        case exp.Left() | exp.Right():
-            inner, letters = of_text(node.this, value), of_text(node.expression, value)
-            if not isinstance(inner, str) or not isinstance(letters, int) or letters < 0:
-                return None
-            return inner[:letters] if isinstance(node, exp.Left) else inner[max(0, len(inner) - letters) :]
-    return None
-
-
-def _given(node: exp.Expr) -> list[str]:
-    return [name for name, given in node.args.items() if given]
+def _of_a_column(node: exp.Expr) -> bool:
+    """Whether what is looked for is computed from a column."""
+    left = node.this.unnest()
+    return not isinstance(left, exp.Column | exp.Cast | exp.Literal) and left.find(exp.Column) is not None
 
 
 def number_in(text: str) -> int | float | Decimal | None:

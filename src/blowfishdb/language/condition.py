@@ -12,27 +12,30 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 from sqlglot import exp
 
 from blowfishdb.core.domain.attributes import Boolean, Category, Integer, Real
-from blowfishdb.core.domain.conditions import Between, Comparison, Constant, IsIn, IsMissing, Op
-from blowfishdb.core.domain.dates import Date
+from blowfishdb.core.domain.conditions import COMPARES, Between, Comparison, Constant, IsIn, IsMissing, Op
 from blowfishdb.core.domain.domain import Domain
-from blowfishdb.core.domain.predicates import And, Everything, Not, Or, Predicate
+from blowfishdb.core.domain.predicates import And, Atom, Everything, Not, Or, Predicate
 from blowfishdb.core.domain.values import moment
-from blowfishdb.core.errors import InvalidPredicate, InvalidQuestion, UnsupportedSql
+from blowfishdb.core.errors import BlowfishError, InvalidPredicate, InvalidQuestion, UnsupportedSql
 from blowfishdb.language.computed import (
-    COMPARES,
     Linear,
     bare,
     like,
     matches,
     number_in,
-    of_day,
-    of_text,
     spelt_out,
+)
+from blowfishdb.language.expressions import (
+    NotComputed,
+    divides_whole_numbers,
+    exactly,
+    forgets_missing,
+    value_of,
 )
 from blowfishdb.language.text import (
     DEEPEST,
@@ -58,6 +61,7 @@ _OPS: dict[type[exp.Expr], Op] = {
 _TURNED = {Op.GE: Op.LE, Op.GT: Op.LT, Op.LE: Op.GE, Op.LT: Op.GT, Op.EQ: Op.EQ, Op.NE: Op.NE}
 _SQL_OPS = {Op.EQ: "=", Op.NE: "<>"}
 _NO_SUBQUERY = "a question reads one dataset, once, so subqueries are not answered."
+_TODAY = (exp.CurrentDate, exp.CurrentTimestamp, exp.CurrentTime, exp.CurrentDatetime)
 _WHY: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
     ((exp.Subquery, exp.Query, exp.Exists, exp.SubqueryPredicate), _NO_SUBQUERY),
     (
@@ -69,6 +73,7 @@ _WHY: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
         (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.IntDiv),
         "only multiples and sums of one column of numbers are calculated; move the rest to the other side.",
     ),
+    (_TODAY, "a question means the same on every day; write the day itself."),
     ((exp.Case, exp.Func), "functions of a column are not computed; compare the column itself."),
 )
 
@@ -95,8 +100,25 @@ def named_conditions(text: str, domain: Domain) -> tuple[tuple[str, Predicate], 
 def condition_of(tree: exp.Expr, domain: Domain) -> Predicate:
     """The same for a condition that is already a tree."""
     predicate = _Reader(domain).predicate(spelt_out(with_full_names(tree, domain)), 0)
-    predicate.check(domain)
+    for atom in predicate.atoms():
+        _check(atom, domain)
     return predicate
+
+
+def _check(atom: Atom, domain: Domain) -> None:
+    """Whether a comparison fits its column; a text that is no value of it is refused with one that is."""
+    try:
+        atom.check(domain)
+    except InvalidPredicate as error:
+        attribute = domain[atom.column]
+        if error.fixes or not isinstance(attribute, Category):
+            raise
+        values = [str(attribute.at(tick)) for tick in range(attribute.ticks)]
+        typed = atom.values if isinstance(atom, IsIn) else (getattr(atom, "value", None),)
+        folded = {value.casefold(): value for value in values}
+        near = [folded.get(str(each).casefold()) for each in typed]
+        meant = tuple(dict.fromkeys(each for each in near if each is not None)) or tuple(values[:1])
+        raise InvalidPredicate(error.message, fixes=(condition_text(IsIn(atom.column, meant)),)) from None
 
 
 def condition_text(predicate: Predicate) -> str:
@@ -109,7 +131,8 @@ def example_condition(domain: Domain, column: str | None = None) -> str:
     name = column if column is not None and column in domain else domain.names[0]
     attribute = domain[name]
     if isinstance(attribute, Category):
-        return f"{name_text(name)} IN ({sql_value(attribute.at(0))})"
+        words = (value for value in attribute.values if str(value)[:1].isalnum())  # rather than '?'
+        return f"{name_text(name)} IN ({sql_value(next(words, attribute.at(0)))})"
     if isinstance(attribute, Boolean):
         return f"{name_text(name)} = TRUE"
     return f"{name_text(name)} >= {sql_value(attribute.lower(attribute.value_count // 2))}"
@@ -117,8 +140,10 @@ def example_condition(domain: Domain, column: str | None = None) -> str:
 
 # --- reading ------------------------------------------------------------------------------------
 
-_MOST_DAYS = 40_000
-_MOST_RUNS = 100  # of days for which a condition holds
+_DAY = len("2024-12-31")
+_TRUTHS = {"true": True, "t": True, "false": False, "f": False}
+_MOST_VALUES = 40_000
+_MOST_RUNS = 100  # of values for which a condition holds
 
 
 @final
@@ -137,6 +162,8 @@ class _Reader:
             case exp.And() | exp.Or():
                 parts = tuple(self.predicate(part, depth + 1) for part in _chain(node))
                 return And(parts) if isinstance(node, exp.And) else Or(parts)
+            case exp.Not() if self._never_missing(node.this.unnest()):
+                return self._has_a_value(node.this.unnest().this)
             case exp.Not():
                 return Not(self.predicate(node.this, depth + 1))
             case exp.Boolean():
@@ -161,6 +188,13 @@ class _Reader:
             case exp.Like() | exp.ILike():
                 matched = self._like(node)
                 return Not(matched) if node.args.get("negate") else matched
+            case exp.Escape() if isinstance(node.this, exp.Like | exp.ILike):
+                matched = self._like(node.this, self._constant(node.expression))
+                return Not(matched) if node.this.args.get("negate") else matched
+            case exp.StartsWith() | exp.Contains():
+                return self._part_of_text(node)
+            case exp.Coalesce() if node.expressions == [exp.false()] and isinstance(node.this, exp.Column):
+                return self._is(exp.Is(this=node.this.copy(), expression=exp.true()))
             case exp.RegexpLike() | exp.RegexpILike() | exp.RegexpFullMatch() | exp.SimilarTo():
                 return self._pattern(node)
             case exp.Anonymous() if (
@@ -182,11 +216,28 @@ class _Reader:
         if isinstance(left, exp.Column):
             column = self._column(left, node)
             return Comparison(column, op, self._constant(right, column))
+        if isinstance(left, exp.Coalesce):
+            return self._coalesced(left, right, op, node)
         computed = self._computed(left, right, op)
         if computed is None:
             wrong = left if not isinstance(left, exp.Literal | exp.Cast | exp.Boolean) else right
             raise self._refusal(wrong if isinstance(wrong, exp.Func | exp.Binary | exp.Unary) else node)
         return computed
+
+    def _coalesced(self, left: exp.Coalesce, right: exp.Expr, op: Op, whole: exp.Expr) -> Predicate:
+        """``COALESCE(bonus, 0) > 100``: true or false also where a value is missing."""
+        column = self._column(left.this, whole)
+        if len(left.expressions) != 1 or not self.domain[column].has_missing_cell:
+            raise self._refusal(left)
+        same = Comparison(column, op, self._constant(right, column))
+        try:
+            held = _compared(op, value_of(left.expressions[0]), value_of(right))
+        except NotComputed:
+            raise self._refusal(left) from None
+        if held is None:
+            raise self._refusal(left)
+        missing = IsMissing(column)
+        return Or((missing, same)) if held else And((Not(missing), same))
 
     def _computed(self, left: exp.Expr, right: exp.Expr, op: Op) -> Predicate | None:
         """A comparison with what is computed from one column, or from none; None where it is not."""
@@ -199,68 +250,63 @@ class _Reader:
                 return None
             limit = (other.plus - one.plus) / one.times
             return Comparison(column, op if one.times > 0 else _TURNED[op], _number(limit))
-        if right.find(exp.Column) is not None:
+        if right.find(exp.Column) is not None or divides_whole_numbers(left):
             return None
-        days = self._days(left, right, op)
-        if days is not None:
-            return days
-        wanted = of_text(right, "")
-        return None if wanted is None else self._values(left, lambda value: _compared(op, value, wanted))
+        return self._by_value(left, right, op)
 
-    def _days(self, left: exp.Expr, right: exp.Expr, op: Op) -> Predicate | None:
-        """``EXTRACT(YEAR FROM day) = 2021``: the declared days for which it holds; None for anything else."""
-        of = of_day(left)
-        column = left.find(exp.Column)
-        if of is None or column is None:
+    def _by_value(self, left: exp.Expr, right: exp.Expr, op: Op) -> Predicate | None:
+        """``EXTRACT(YEAR FROM day) = 2021``: the declared values for which it holds; None for others."""
+        try:
+            wanted = value_of(right)
+        except NotComputed:
             return None
-        name = self._column(column, left)
-        attribute = self.domain[name]
-        if not isinstance(attribute, Date) or not attribute.by_day or attribute.ticks > _MOST_DAYS:
-            return None
-        typed = self._constant(right, name) if isinstance(left, exp.DateTrunc | exp.TimestampTrunc) else None
-        wanted = _day_of(typed) if typed is not None else of_text(right, "")
-        if wanted is None or isinstance(wanted, str):
-            return None
-        held = [bool(_compared(op, of(attribute.at(tick)), wanted)) for tick in range(attribute.ticks)]
-        runs: list[tuple[int, int]] = []
-        for tick in (at for at, holds in enumerate(held) if holds):
-            if runs and runs[-1][1] == tick - 1:
-                runs[-1] = (runs[-1][0], tick)
-            else:
-                runs.append((tick, tick))
-        if len(runs) > _MOST_RUNS:
-            return None
-        parts = tuple(Between(name, attribute.at(first), attribute.at(last)) for first, last in runs)
-        if not parts:
-            first = attribute.at(0)
-            return And((Comparison(name, Op.EQ, first), Comparison(name, Op.NE, first)))  # NULL stays NULL
-        return parts[0] if len(parts) == 1 else Or(parts)
+        return self._values(left, lambda value: _compared(op, value, wanted))
 
-    def _values(self, node: exp.Expr, holds: Callable[[str | int], bool | None]) -> Predicate | None:
+    def _values(self, node: exp.Expr, holds: Callable[[Any], bool | None]) -> Predicate | None:
         """The declared values of a column for which something holds; None where that cannot be said."""
         columns = {column.name: column for column in node.find_all(exp.Column)}
         if len(columns) != 1:
             return None
         name = self._column(next(iter(columns.values())), node)
         attribute = self.domain[name]
-        if not isinstance(attribute, Category):
+        if attribute.ticks > _MOST_VALUES or (attribute.has_missing_cell and forgets_missing(node)):
             return None
-        values = [str(attribute.at(place)) for place in range(attribute.value_count)]
-        told = [(value, of_text(node, value)) for value in values]
-        held = [(value, None if seen is None else holds(seen)) for value, seen in told]
-        if any(answer is None for _, answer in held):
+        try:
+            held = [holds(value_of(node, attribute.at(tick))) for tick in range(attribute.ticks)]
+        except NotComputed:
             return None
-        chosen = tuple(value for value, answer in held if answer)
-        if chosen:
-            return IsIn(name, chosen)
-        return And(
-            (Comparison(name, Op.EQ, values[0]), Comparison(name, Op.NE, values[0]))
-        )  # NULL stays NULL
+        if any(answer is None for answer in held):
+            return None
+        chosen = [tick for tick, answer in enumerate(held) if answer]
+        first = attribute.at(0)
+        if not chosen:
+            return And((Comparison(name, Op.EQ, first), Comparison(name, Op.NE, first)))  # NULL stays NULL
+        if not attribute.ordered or isinstance(attribute, Category):
+            return IsIn(name, tuple(attribute.at(tick) for tick in chosen))
+        runs: list[tuple[int, int]] = []
+        for tick in chosen:
+            last = runs[-1][1] if runs else None
+            runs[-1:] = [(runs[-1][0], tick)] if last == tick - 1 else [*runs[-1:], (tick, tick)]
+        if len(runs) > _MOST_RUNS:
+            return None
+        parts = tuple(Between(name, attribute.at(start), attribute.at(end)) for start, end in runs)
+        return parts[0] if len(parts) == 1 else Or(parts)
 
-    def _like(self, node: exp.Like | exp.ILike) -> Predicate:
+    def _part_of_text(self, node: exp.StartsWith | exp.Contains) -> Predicate:
+        """``STARTS_WITH(region, 'n')``."""
+        part, column = self._constant(node.expression), self._bare(node.this)
+        begins = isinstance(node, exp.StartsWith)
+        if isinstance(part, str) and not column.find(exp.Cast):
+            found = self._matched(column, lambda text: text.startswith(part) if begins else part in text)
+            if found is not None:
+                return found
+        raise self._refusal(node)
+
+    def _like(self, node: exp.Like | exp.ILike, escape: Constant = "") -> Predicate:
         pattern, column = self._bare(node.expression), self._bare(node.this)
-        if isinstance(pattern, exp.Literal) and pattern.is_string and not column.find(exp.Cast):
-            meant = like(str(pattern.this), folded=isinstance(node, exp.ILike))
+        typed = self._constant(pattern) if pattern.find(exp.Column) is None else None
+        if isinstance(typed, str) and isinstance(escape, str) and not column.find(exp.Cast):
+            meant = like(typed, folded=isinstance(node, exp.ILike), escape=escape)
             if meant is not None:
                 found = self._values(
                     column,
@@ -298,6 +344,24 @@ class _Reader:
             raise self._refusal(node)
         same = Comparison(column, Op.EQ, bool(node.expression.this))
         return And((Not(IsMissing(column)), same)) if self.domain[column].has_missing_cell else same
+
+    def _never_missing(self, node: exp.Expr) -> bool:
+        """Whether it asks who has no value where no row is counted that has none."""
+        null = isinstance(node, exp.Is) and isinstance(node.expression, exp.Null)
+        if not null or not isinstance(node.this, exp.Column):
+            return False
+        attribute = self.domain[self._column(node.this, node)]
+        return attribute.missing in ("drop", "none") and not attribute.has_missing_cell
+
+    def _has_a_value(self, node: exp.Column) -> Predicate:
+        """Everybody, where every row is declared to have a value; else those with a declared one."""
+        name = self._column(node, node)
+        attribute = self.domain[name]
+        if attribute.missing == "none":
+            return Everything()
+        if attribute.ordered:
+            return Between(name, attribute.at(0), attribute.at(attribute.ticks - 1))
+        return IsIn(name, tuple(attribute.at(tick) for tick in range(attribute.ticks)))
 
     def _distinct(self, node: exp.NullSafeEQ | exp.NullSafeNEQ) -> Predicate:
         """IS [NOT] DISTINCT FROM, which is true or false also where a value is missing."""
@@ -339,6 +403,8 @@ class _Reader:
         match node:
             case exp.Literal() if node.is_string:
                 text, numbers = str(node.this), column and isinstance(self.domain[column], Integer | Real)
+                if column and isinstance(self.domain[column], Boolean) and text.lower() in _TRUTHS:
+                    return _TRUTHS[text.lower()]
                 number = number_in(text) if numbers else None
                 return text if number is None else number
             case exp.Literal():
@@ -357,6 +423,12 @@ class _Reader:
                 return _dated(node)
             case exp.Column():
                 raise self._unquoted(node)
+        if node.find(exp.Column) is None:
+            try:
+                said = value_of(node)
+            except NotComputed:
+                raise self._refusal(node) from None
+            return _number(said) if isinstance(said, Fraction) else said
         raise self._refusal(node)
 
     def _number(self, node: exp.Expr, whole: exp.Expr) -> int | float | Decimal | Fraction:
@@ -397,15 +469,29 @@ class _Reader:
 
     def _refusal(self, node: exp.Expr) -> Exception:
         reason = next((why for kinds, why in _WHY if isinstance(node, kinds)), None)
+        if node.find(*_TODAY) is not None:
+            reason = next(why for kinds, why in _WHY if kinds is _TODAY)
         if node.find(exp.Query) is not None:
             reason = _NO_SUBQUERY
         around = (node, node.parent) if isinstance(node.parent, exp.Condition) else (node,)
         columns = (column.name for part in around for column in part.find_all(exp.Column))
         names = [name for name in columns if name in self.domain]
+        exactly = self._exactly(around[-1])
+        example = example_condition(self.domain, names[0] if names else None)
         return UnsupportedSql(
             f"{shown(node)}: {reason or 'a condition compares a column with constants.'}",
-            fixes=(example_condition(self.domain, names[0] if names else None),),
+            fixes=(*((exactly,) if exactly else ()), example),
         )
+
+    def _exactly(self, node: exp.Expr) -> str | None:
+        """The same with exact divisions, if that is a condition; None where nothing is divided."""
+        exact = exactly(node) if isinstance(node, exp.Predicate) else None
+        if exact is None:
+            return None
+        try:
+            return condition_text(self.predicate(exact, 0))
+        except BlowfishError:
+            return None
 
 
 def _chain(node: exp.Expr) -> list[exp.Expr]:
@@ -421,17 +507,18 @@ def _number(exact: Fraction) -> int | Fraction:
     return int(exact) if exact.denominator == 1 else exact
 
 
-def _day_of(value: Constant) -> date | None:
-    """The day that a constant says."""
-    said = moment(value, "A day", InvalidQuestion) if isinstance(value, str) else value
-    if isinstance(said, datetime):
-        return said.date() if said.time() == said.time().min else None
-    return said if isinstance(said, date) else None
-
-
-def _compared(op: Op, value: str | int | date, wanted: str | int | date) -> bool | None:
-    """None where a text meets a number."""
-    return COMPARES[op](value, wanted) if type(value) is type(wanted) else None
+def _compared(op: Op, value: Any, wanted: Any) -> bool | None:
+    """None where a text meets a number; a day is compared with a day, also as a text."""
+    if isinstance(value, date):
+        moments = isinstance(value, datetime) or isinstance(wanted, datetime)
+        if moments or (isinstance(wanted, str) and len(wanted) > _DAY):
+            return None  # days are compared with days
+        try:
+            wanted = value_of(exp.Date(this=exp.Literal.string(str(wanted))))
+        except NotComputed:
+            return None
+    numbers = all(isinstance(each, int | Fraction) and not isinstance(each, bool) for each in (value, wanted))
+    return COMPARES[op](value, wanted) if numbers or type(value) is type(wanted) else None
 
 
 def _minus(value: int | float | Decimal | Fraction) -> int | float | Decimal | Fraction:

@@ -6,57 +6,49 @@ groups of the column; no row is looked at.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from datetime import date, timedelta
-from fractions import Fraction
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
 from functools import reduce
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 from sqlglot import exp
 
 from blowfishdb.core.domain.attribute import Attribute
-from blowfishdb.core.domain.attributes import Integer, Real
+from blowfishdb.core.domain.attributes import Category
 from blowfishdb.core.domain.bins import common_bins
-from blowfishdb.core.domain.dates import Date
+from blowfishdb.core.domain.conditions import IsMissing
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.domain.predicates import Everything, Predicate
 from blowfishdb.core.questions.form import ColumnForm
 from blowfishdb.language.condition import condition_of
-from blowfishdb.language.text import name_text, number_from, quoted_text, sql_value
+from blowfishdb.language.expressions import NotComputed, forgets_missing, increasing, value_of
+from blowfishdb.language.text import LONGEST, name_text, quoted_text, sql_value
 
-_COMPUTED: Final = (
-    exp.Floor,
-    exp.IntDiv,
-    exp.WidthBucket,
-    exp.DateTrunc,
-    exp.TimestampTrunc,
-    exp.Extract,
-    exp.Year,
-    exp.Case,
-)
-_MOST_EDGES: Final = 10_000
+_MOST_GROUPS: Final = 10_000
 _MOST_VALUES: Final = 2_000
-_SPANS: Final[dict[str, Callable[[date], date]]] = {
-    "DAY": lambda day: day,
-    "WEEK": lambda day: day - timedelta(days=day.weekday()),
-    "MONTH": lambda day: day.replace(day=1),
-    "QUARTER": lambda day: day.replace(month=3 * ((day.month - 1) // 3) + 1, day=1),
-    "YEAR": lambda day: day.replace(month=1, day=1),
-}
+_NO_GROUP: Final = (exp.Column, exp.Literal, exp.Star, exp.Alias, exp.Boolean, exp.Null)
+_ACROSS_ROWS: Final = (exp.AggFunc, exp.Window, exp.Query, exp.Star, exp.Distinct)
+"""What is not computed from one row."""
 
 
 def is_computed(node: object) -> bool:
     """Whether it may be a group that is computed from a column."""
-    if isinstance(node, exp.Mul):
-        return isinstance(node.this, exp.Floor | exp.Paren | exp.IntDiv) and _inner(node) is not None
-    if isinstance(node, exp.Div):
-        return _inner(node) is not None
-    if isinstance(node, exp.Sub):
-        return isinstance(node.this, exp.Column) and isinstance(node.expression, exp.Mod)
-    return isinstance(node, _COMPUTED) and not any(node.find_all(exp.AggFunc))
+    if not isinstance(node, exp.Condition) or isinstance(node, (*_NO_GROUP, *_ACROSS_ROWS)):
+        return False
+    if isinstance(node, exp.Anonymous) and str(node.this).upper() not in _CALLS:
+        return False
+    return node.find(exp.Column) is not None and node.find(*_ACROSS_ROWS) is None
+
+
+_CALLS: Final = ("STRFTIME", "DATE_FORMAT")
+
+
+def is_condition(node: exp.Expr) -> bool:
+    """Whether it is true or false."""
+    return isinstance(node, exp.Predicate | exp.Connector | exp.Not) or (
+        isinstance(node, exp.Paren) and is_condition(node.this)
+    )
 
 
 def computed(node: exp.Expr, domain: Domain) -> ColumnForm | None:
@@ -68,135 +60,151 @@ def computed(node: exp.Expr, domain: Domain) -> ColumnForm | None:
     name = folded.get(next(iter(columns)))
     if name is None:
         return None
-    attribute = domain[name]
     if isinstance(node, exp.Case):
         return _cases(node, name, domain)
-    edges = _edges(node, attribute)
-    return None if edges is None or len(edges) > _MOST_EDGES else ColumnForm(name, edges=edges)
+    if missing_name(node, domain[name]) is not None:
+        return ColumnForm(name)
+    if is_condition(node):
+        return _by_condition(condition_of(node, domain), name, domain)
+    return together([node], name, domain)
+
+
+def missing_name(node: exp.Expr, attribute: Attribute) -> str | None:
+    """What ``COALESCE(name, 'unknown')`` calls those without a value, if it calls nobody else so."""
+    constants = node.expressions if isinstance(node, exp.Coalesce) else []
+    texts = isinstance(attribute, Category) and attribute.has_missing_cell
+    if not texts or len(constants) != 1 or not isinstance(node.this, exp.Column):
+        return None
+    said = str(constants[0].this) if constants[0].is_string else None
+    return None if said in {attribute.at(tick) for tick in range(attribute.ticks)} else said
+
+
+def together(nodes: Sequence[exp.Expr], name: str, domain: Domain) -> ColumnForm | None:
+    """The groups that are alike in every one of the expressions; None where they are not computed here."""
+    try:
+        return _by_value(nodes, name, domain[name])
+    except NotComputed:
+        return None
 
 
 def cut_text(column: ColumnForm) -> str:
-    """A cut by edges or groups as SQL that reads back as the same groups."""
+    """A cut by edges or groups as SQL that reads back as the same groups; what is missing is in none."""
     name = name_text(column.name)
     if column.groups is not None:
-        *first, last = column.groups.items()
         parts = [
             f"WHEN {name} IN ({', '.join(map(sql_value, values))}) THEN {quoted_text(label)}"
-            for label, values in first
+            for label, values in column.groups.items()
         ]
-        return " ".join(("CASE", *parts, f"ELSE {quoted_text(last[0])} END"))
+        return " ".join(("CASE", *parts, "END"))
     assert column.edges is not None
     starts = [*map(sql_value, column.edges)]
+    named = [quoted_text("from " + start.strip("'")) for start in starts]
     parts = [
-        f"WHEN {name} < {after} THEN {quoted_text('from ' + start.strip(chr(39)))}"
-        for start, after in pairwise(starts)
+        f"WHEN {name} < {after} THEN {label}" for after, label in zip(starts[1:], named[:-1], strict=True)
     ]
-    last_label = quoted_text("from " + starts[-1].strip("'"))
-    return " ".join(("CASE", *parts, f"ELSE {last_label} END")) if parts else name
+    return " ".join(("CASE", *parts, f"WHEN {name} >= {starts[-1]} THEN {named[-1]} END"))
 
 
-# --- edges ----------------------------------------------------------------------------------------
+# --- by what is computed ------------------------------------------------------------------------------
 
 
-def _edges(node: exp.Expr, attribute: Attribute) -> tuple[Any, ...] | None:
-    """Where the groups begin, the lowest declared value first."""
-    match node:
-        case exp.WidthBucket():
-            return _buckets(node, attribute)
-        case exp.DateTrunc() | exp.TimestampTrunc() | exp.Extract() | exp.Year():
-            return _spans(node, attribute)
-    width = _inner(node)
-    if width is None or not isinstance(attribute, Integer | Real):
+def _by_value(nodes: Sequence[exp.Expr], name: str, attribute: Attribute) -> ColumnForm | None:
+    """A group for everything that expressions are: intervals where each is one, else lists of values."""
+
+    def told_at(tick: int) -> tuple[Any, ...]:
+        return tuple(value_of(node, attribute.at(tick)) for node in nodes)
+
+    if attribute.has_missing_cell and any(map(forgets_missing, nodes)):
         return None
-    low, high = Fraction(str(attribute.at(0))), Fraction(str(attribute.at(attribute.ticks - 1)))
-    plain = node.find(exp.Div) is not None and node.find(exp.Floor) is None
-    if plain and not isinstance(attribute, Integer):
-        return None  # of other numbers nothing is left out
-    if low < 0 and (plain or node.find(exp.IntDiv, exp.Mod) is not None):
-        return None  # databases do not agree on which way these are rounded
-    first = low // width + 1
-    if (high - low) / width > _MOST_EDGES:
+    if all(map(increasing, nodes)) and attribute.ordered:
+        starts = _starts(told_at, attribute.ticks)
+        return None if starts is None else _from(starts, name, attribute)
+    if attribute.ticks > _MOST_GROUPS:
         return None
-    starts = [(first + step) * width for step in range(int((high - first * width) // width) + 1)]
-    return _from(low, starts, attribute)
+    told = [told_at(tick) for tick in range(attribute.ticks)]
+    if attribute.ordered and told == _sorted(told):
+        starts = [tick for tick, value in enumerate(told) if not tick or value != told[tick - 1]]
+        return _from(starts, name, attribute)
+    labels = _labels([value for (value,) in told]) if len(nodes) == 1 else None
+    if labels is None:
+        return None
+    named = sorted(zip((str(attribute.at(tick)) for tick in range(attribute.ticks)), labels, strict=True))
+    if [label for _, label in named] == sorted(set(labels)):
+        return ColumnForm(name)  # the same groups in the same order, by other names
+    return _listed(labels, name, attribute)
 
 
-def _inner(node: exp.Expr) -> Fraction | None:
-    """The width of FLOOR(x / w), x DIV w, x / w, any times w, and x - x % w; None for anything else.
+def _starts(told: Callable[[int], Any], ticks: int) -> list[int] | None:
+    """Where a function that never falls has another value than before; None where that is too often."""
+    starts, last = [0], told(ticks - 1)
+    while (value := told(starts[-1])) != last:
+        low, step = starts[-1], 1
+        while told(min(low + step, ticks - 1)) == value:
+            low, step = low + step, 2 * step
+        high = min(low + step, ticks - 1)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if told(middle) == value else (low, middle)
+        starts.append(high)
+        if len(starts) > _MOST_GROUPS:
+            return None
+    return starts
 
-    What is left when whole numbers are divided is left out, as PostgreSQL and SQLite do.
-    """
-    match node:
-        case exp.Paren():
-            return _inner(node.this)
-        case exp.Floor() if isinstance(node.this, exp.Div) and isinstance(node.this.this, exp.Column):
-            return _positive(node.this.expression)
-        case exp.IntDiv() if isinstance(node.this, exp.Column):
-            return _positive(node.expression)
-        case exp.Div() if isinstance(node.this, exp.Column):
-            width = _positive(node.expression)
-            return width if width is not None and "." not in str(node.expression.this) else None
-        case exp.Mul():
-            inside, times = _inner(node.this), _positive(node.expression)
-            return inside if inside is not None and inside == times else None
-        case exp.Sub() if isinstance(node.expression, exp.Mod):
-            same = node.this == node.expression.this and isinstance(node.this, exp.Column)
-            return _positive(node.expression.expression) if same else None
+
+def _from(starts: list[int], name: str, attribute: Attribute) -> ColumnForm:
+    if len(starts) == attribute.ticks:
+        return ColumnForm(name)
+    return ColumnForm(name, edges=tuple(attribute.at(tick) for tick in starts))
+
+
+def _sorted(told: list[tuple[Any, ...]]) -> list[tuple[Any, ...]] | None:
+    for values in zip(*told, strict=True):
+        kinds = {type(value) for value in values}
+        if len(kinds) > 1 and kinds & {str, bool, date, datetime}:
+            return None
+    return sorted(told)
+
+
+def _labels(told: list[Any]) -> list[str] | None:
+    """What groups are called, so that their names are in the order of what they are."""
+    if all(isinstance(value, str) for value in told):
+        return told
+    if all(isinstance(value, date) for value in told):
+        return [value.isoformat() for value in told]
+    if all(value == int(value) and value >= 0 for value in told if not isinstance(value, str | date)):
+        numbers = [int(value) for value in told if not isinstance(value, str | date)]
+        digits = len(str(max(numbers, default=0)))
+        return [f"{number:0{digits}}" for number in numbers] if len(numbers) == len(told) else None
     return None
 
 
-def _positive(node: exp.Expr) -> Fraction | None:
-    if not isinstance(node, exp.Literal) or node.is_string:
+def _listed(labels: list[str], name: str, attribute: Attribute) -> ColumnForm | None:
+    """Named groups of values; None where a cell would be in two, or there is more than people could type."""
+    cells: dict[int, str] = {}
+    for tick, label in enumerate(labels):
+        if cells.setdefault(tick // attribute.ticks_per_cell, label) != label:
+            return None
+    groups: dict[str, list[Any]] = {label: [] for label in sorted(set(labels))}
+    for cell, label in cells.items():
+        groups[label].append(attribute.lower(cell))
+    if sum(len(sql_value(value)) + 2 for values in groups.values() for value in values) > LONGEST // 2:
         return None
-    number = Fraction(str(number_from(node.this)))
-    return number if number > 0 else None
+    return ColumnForm(name, groups={label: tuple(values) for label, values in groups.items()})
 
 
-def _buckets(node: exp.WidthBucket, attribute: Attribute) -> tuple[Any, ...] | None:
-    parts = [node.args.get(name) for name in ("min_value", "max_value", "num_buckets")]
-    if not isinstance(attribute, Integer | Real) or not all(isinstance(part, exp.Literal) for part in parts):
-        return None
-    low, high, count = (Fraction(str(number_from(part.this))) for part in parts if part is not None)
-    if not low < high or count.denominator != 1 or not 1 <= count <= _MOST_EDGES:
-        return None
-    first, last = Fraction(str(attribute.at(0))), Fraction(str(attribute.at(attribute.ticks - 1)))
-    cuts = [low + (high - low) * step / count for step in range(int(count) + 1)]
-    return _from(first, [cut for cut in cuts if first < cut <= last], attribute)
-
-
-def _from(low: Fraction, cuts: list[Fraction], attribute: Attribute) -> tuple[Any, ...]:
-    """The lowest value and all cuts; between whole numbers the next one begins the group."""
-    if isinstance(attribute, Integer):
-        cuts = [Fraction(math.ceil(cut)) for cut in cuts]
-    return tuple(dict.fromkeys(map(_number, (low, *cuts))))
-
-
-def _spans(node: exp.Expr, attribute: Attribute) -> tuple[Any, ...] | None:
-    match node:
-        case exp.Year():
-            unit = "YEAR"
-        case exp.Extract():
-            unit = node.this.name.upper()
-        case _:
-            unit = str(node.args["unit"].name).upper()
-    begins = _SPANS.get(unit)
-    if begins is None or not isinstance(attribute, Date):
-        return None
-    days = (attribute.at(0), attribute.at(attribute.ticks - 1))
-    low, high = (day if type(day) is date else None for day in days)
-    if low is None or high is None:
-        return None
-    if isinstance(node, exp.Extract) and unit != "YEAR" and (unit != "MONTH" or low.year != high.year):
-        return None  # the same month of several years is one group, and no interval
-    starts, day = [low], low
-    while (day := day + timedelta(days=1)) <= high:
-        if begins(day) == day:
-            starts.append(day)
-    return tuple(starts)
-
-
-def _number(exact: Fraction) -> int | Fraction:
-    return int(exact) if exact.denominator == 1 else exact
+def _by_condition(holds: Predicate, name: str, domain: Domain) -> ColumnForm | None:
+    """Two groups: where something is true and where it is not."""
+    attribute = domain[name]
+    missing = holds.truth(lambda atom: atom.on_value(None, attribute))
+    alone = (
+        not attribute.has_missing_cell or not bool(missing[0] | missing[1]) or isinstance(holds, IsMissing)
+    )
+    if not alone:
+        return None  # missing values have a place of their own, and would be in a group with others
+    if attribute.ticks > _MOST_VALUES:
+        return _runs([(holds, "true"), (Everything(), "false")], name, domain)
+    told = [holds.matches({name: attribute.at(tick)}, domain) for tick in range(attribute.ticks)]
+    return _listed([str(value).lower() for value in told], name, attribute)
 
 
 # --- CASE -----------------------------------------------------------------------------------------
@@ -204,28 +212,88 @@ def _number(exact: Fraction) -> int | Fraction:
 
 def _cases(node: exp.Case, name: str, domain: Domain) -> ColumnForm | None:
     """A group for every declared value, by the first condition that holds for it."""
-    attribute, default = domain[name], node.args.get("default")
-    if attribute.has_missing_cell or not isinstance(default, exp.Literal):
+    attribute, branches = domain[name], _branches(node, domain)
+    if branches is None:
         return None
-    branches = []
-    for branch in node.args["ifs"]:
-        if not isinstance(branch.args["true"], exp.Literal):
-            return None
-        asked = branch.this
-        if node.this is not None:  # CASE column WHEN value THEN …
-            asked = exp.EQ(this=node.this.copy(), expression=branch.this.copy())
-        branches.append((condition_of(asked, domain), str(branch.args["true"].this)))
+    *named, (_, rest) = branches
+    if any(_on_missing(holds, attribute) for holds, _ in named) or (attribute.has_missing_cell and rest):
+        return None  # what is missing would be in a group with others
     if attribute.ticks > _MOST_VALUES:
-        return _runs([*branches, (Everything(), str(default.this))], name, domain)
+        return _runs(branches, name, domain)
     groups: dict[str, list[Any]] = {}
     for tick in range(attribute.ticks):
-        value = attribute.at(tick)
-        label = next((text for holds, text in branches if holds.matches({name: value}, domain)), None)
-        groups.setdefault(str(default.this) if label is None else label, []).append(value)
+        label = _label(branches, {name: attribute.at(tick)}, domain)
+        if label is None:
+            return None  # a group of what is left, which has no name
+        groups.setdefault(label, []).append(attribute.at(tick))
     return ColumnForm(name, groups={label: tuple(values) for label, values in groups.items()})
 
 
-def _runs(branches: list[tuple[Predicate, str]], name: str, domain: Domain) -> ColumnForm | None:
+def without_rest(node: exp.Expr, domain: Domain) -> exp.Case | None:
+    """CASE whose ELSE is said of those that have a value, where that makes it one that is answered."""
+    rest = node.args.get("default") if isinstance(node, exp.Case) and node.this is None else None
+    column = None if rest is None else node.find(exp.Column)
+    if column is None or isinstance(rest, exp.Null):
+        return None
+    known = exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null()))
+    case = exp.Case(ifs=[*node.args["ifs"], exp.If(this=known, true=rest)]).copy()
+    return case if computed(case, domain) is not None else None
+
+
+Branches = list[tuple[Predicate, str | None]]
+"""Conditions with what they are called; the last holds for all that is left."""
+
+
+def _branches(node: exp.Case, domain: Domain) -> Branches | None:
+    default = node.args.get("default")
+    rest = None if default is None or isinstance(default, exp.Null) else default
+    branches: Branches = []
+    for branch in node.args["ifs"]:
+        asked = branch.this
+        if node.this is not None:  # CASE column WHEN value THEN …
+            asked = exp.EQ(this=node.this.copy(), expression=branch.this.copy())
+        if not isinstance(branch.args["true"], exp.Literal):
+            return None
+        branches.append((condition_of(asked, domain), str(branch.args["true"].this)))
+    if rest is not None and not isinstance(rest, exp.Literal):
+        return None
+    named = [*branches, (Everything(), None if rest is None else str(rest.this))]
+    if not told_as_numbers(node):
+        return named
+    digits = max(len(label) for _, label in named if label is not None)
+    return [(holds, None if label is None else label.zfill(digits)) for holds, label in named]
+
+
+def told_as_numbers(node: exp.Case) -> bool:
+    """Whether CASE calls its groups by whole numbers, which come in the order of what they are."""
+    default = node.args.get("default")
+    told = [branch.args["true"] for branch in node.args["ifs"]]
+    told += [] if default is None or isinstance(default, exp.Null) else [default]
+    return all(isinstance(each, exp.Literal) and not each.is_string for each in told) and all(
+        str(each.this).isdecimal() for each in told
+    )
+
+
+def _label(branches: Branches, row: dict[str, Any], domain: Domain) -> str | None:
+    return next(label for holds, label in branches if holds.matches(row, domain))
+
+
+def case_labels(node: exp.Case, column: ColumnForm, starts: Sequence[Any], domain: Domain) -> list[str]:
+    """What CASE calls the groups that begin with these values."""
+    branches = _branches(node, domain)
+    assert branches is not None
+    return [str(_label(branches, {column.name: start}, domain)) for start in starts]
+
+
+def _on_missing(holds: Predicate, attribute: Attribute) -> bool | None:
+    """Whether something is true where the column has no value; None where that is unknown or cannot be."""
+    if not attribute.has_missing_cell:
+        return None
+    true, false = holds.truth(lambda atom: atom.on_value(None, attribute))
+    return bool(true) if true or false else None
+
+
+def _runs(branches: Branches, name: str, domain: Domain) -> ColumnForm | None:
     """Of many values: intervals, where each group is one; None where one is in several pieces."""
     attribute = domain[name]
     cuts = [holds.cuts(domain)[name] for holds, _ in branches if name in holds.columns()]
@@ -233,9 +301,12 @@ def _runs(branches: list[tuple[Predicate, str]], name: str, domain: Domain) -> C
         return None
     bins = reduce(lambda one, other: common_bins(one, other, attribute.size), cuts)
     cells = bins.first(np.arange(bins.count))
+    cells = cells[cells < attribute.value_count]  # missing values have a place of their own
     true = [np.broadcast_to(holds.on_cells(domain, {name: cells}), cells.shape) for holds, _ in branches]
     first = np.argmax(np.stack(true), axis=0)
     labels = [branches[int(which)][1] for which in first]
+    if None in labels:
+        return None
     starts = [place for place, label in enumerate(labels) if not place or label != labels[place - 1]]
     if len({labels[place] for place in starts}) < len(starts):
         return None

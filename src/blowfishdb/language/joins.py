@@ -53,8 +53,9 @@ def _name_alone(select: exp.Select, source: SelectContext, keys: Keys) -> None:
     if not tables or tables[0].name.casefold() != counted.casefold():
         return
     for column in select.find_all(exp.Column):
-        if column.table.casefold() in called:
+        if column.table.casefold() in called and column.db.casefold() in ("", dataset.casefold()):
             column.set("table", exp.to_identifier(called[column.table.casefold()]))
+            column.set("db", None)
     reached = {counted.casefold()}
     for join in joins:
         reached.add(_along(join, source, keys, reached))

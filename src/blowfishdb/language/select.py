@@ -2,26 +2,20 @@
 
 One SELECT is one question. What cannot be answered privately is refused with the reason and with the nearest
 statement that can.
-
-What a private SELECT says beyond SQL: ``EXPLAIN`` in front, ``WITH ERROR …`` or ``WITH EPSILON …`` behind.
-
-They are split off by words before the rest is parsed, so the rest is plain SQL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from functools import partial
-from itertools import chain, combinations, pairwise, product
 from typing import NoReturn, final
 
-from sqlglot import Token, TokenType, exp
+from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from blowfishdb.core.accuracy import Accuracy
-from blowfishdb.core.budget import Epsilon, positive
+from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.domain.predicates import Everything, Predicate
 from blowfishdb.core.errors import (
@@ -42,149 +36,46 @@ from blowfishdb.language.aggregates import (
     OfSome,
     Released,
     ReleasedQuantiles,
+    ReleasedSums,
     SelectContext,
     aggregate_text,
     is_count,
     is_key,
+    is_running_total,
     key,
     key_text,
     measure_in,
     measure_text,
     quantiles,
     refuse_clauses,
+    refuse_extremes,
     refuse_shape,
     refuse_statement,
 )
 from blowfishdb.language.arrangement import how_many
 from blowfishdb.language.condition import condition_of
-from blowfishdb.language.flattened import flattened, plainer
+from blowfishdb.language.extensions import Extended, split_extensions
+from blowfishdb.language.flattened import flattened, plainer, without_top
+from blowfishdb.language.grouping import case_labels, is_condition, together
+from blowfishdb.language.grouping_sets import grouping_sets
 from blowfishdb.language.joins import without_joins
+from blowfishdb.language.mended import mended
 from blowfishdb.language.selected import Selected, group_column, number_column
 from blowfishdb.language.text import (
     TypedSql,
     name_text,
     number_from,
     shown,
-    sql_tokens,
     sql_tree,
     with_full_names,
 )
+from blowfishdb.language.totals import cut_before_adding, in_one
 
-_CONFIDENCE = Decimal("0.95")
 _ABOUT = "SELECT COUNT(*) FROM salaries"
-_EXAMPLES = ("WITH ERROR 50 CONFIDENCE 0.95", "WITH EPSILON 0.1")
-
-
-@final
-@dataclass(frozen=True)
-class Extended:
-    """A statement in three parts: the plain SELECT, and what it may cost or how accurate it must be."""
-
-    select: str
-    accuracy: Accuracy | None = None
-    epsilon: Epsilon | None = None
-    explain: bool = False
-    group_size: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.accuracy is not None and self.epsilon is not None:
-            raise InvalidQuestion("An error or an epsilon can be given, not both.", fixes=_EXAMPLES)
-
-
-def split_extensions(typed: str) -> Extended:
-    """The parts of a statement."""
-    tokens = sql_tokens(typed)
-    explain = bool(tokens) and tokens[0].text.upper() == "EXPLAIN"
-    if explain:
-        typed = typed[tokens[0].end + 1 :]
-        tokens = sql_tokens(typed)
-    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
-        tokens.pop()
-    starts = [at for at in range(1, len(tokens) - 1) if _begins(tokens, at)]
-    stop = tokens[starts[0]].start if starts else (tokens[-1].end + 1 if tokens else 0)
-    accuracy: Accuracy | None = None
-    epsilon: Epsilon | None = None
-    size: int | None = None
-    for start, end in pairwise([*starts, len(tokens)]):
-        words = _Words(tokens[start + 1 : end])
-        if words.takes("ERROR"):
-            accuracy, size = _accuracy(words) if accuracy is None else words.wrong()
-        elif words.takes("EPSILON"):
-            epsilon = positive(words.number()) if epsilon is None else words.wrong()
-        words.end()
-    return Extended(typed[:stop], accuracy, epsilon, explain, size)
-
-
-def _begins(tokens: list[Token], at: int) -> bool:
-    here, after = tokens[at], tokens[at + 1]
-    named = after.token_type == TokenType.VAR and after.text.upper() in ("ERROR", "EPSILON")
-    return here.token_type == TokenType.WITH and named
-
-
-def _accuracy(words: _Words) -> tuple[Accuracy, int | None]:
-    """``50 [FOR GROUPS OF 1000] [CONFIDENCE 0.95] [EACH | ON EACH | ON ALL] [FOR GROUPS OF 1000]``."""
-    alpha, confidence = float(words.number()), _CONFIDENCE
-    size = _size(words)
-    if words.takes("CONFIDENCE"):
-        confidence = words.number()
-        if not 0 < confidence < 1:
-            raise InvalidQuestion("A confidence lies between 0 and 1, such as 0.95.", fixes=(_EXAMPLES[0],))
-    on = words.takes("ON")
-    each = words.takes("EACH")
-    if on and not each and not words.takes("ALL"):
-        words.wrong()
-    size = _size(words) if size is None else size
-    return Accuracy(alpha, float(1 - confidence), simultaneous=not each), size
-
-
-def _size(words: _Words) -> int | None:
-    """``FOR GROUPS OF 1000``."""
-    if not words.takes("FOR"):
-        return None
-    if not words.takes("GROUPS") or not words.takes("OF"):
-        words.wrong()
-    rows = words.number()
-    return int(rows) if rows == int(rows) else words.wrong()
-
-
-@final
-class _Words:
-    """A cursor over the words of one extension."""
-
-    def __init__(self, tokens: Sequence[Token]) -> None:
-        self._tokens = list(tokens)
-
-    def takes(self, word: str) -> bool:
-        taken = bool(self._tokens) and self._tokens[0].text.upper() == word
-        if taken:
-            self._tokens.pop(0)
-        return taken
-
-    def number(self) -> Decimal:
-        """A number, or a percentage as the share that it is."""
-        if not self._tokens or self._tokens[0].token_type not in (TokenType.NUMBER, TokenType.DOT):
-            self.wrong()
-        digits = self._tokens.pop(0).text
-        if digits == "." and self._tokens and self._tokens[0].token_type == TokenType.NUMBER:
-            digits += self._tokens.pop(0).text
-        number = Decimal(str(number_from(digits)))
-        return number / 100 if self.takes("%") else number
-
-    def end(self) -> None:
-        if self._tokens:
-            self.wrong()
-
-    def wrong(self) -> NoReturn:
-        word = repr(self._tokens[0].text[:40]) if self._tokens else "the end"
-        raise InvalidQuestion(
-            "After WITH comes once ERROR, a number and a confidence (of means, FOR GROUPS OF and a number), "
-            f"or EPSILON and a number; found {word}.",
-            fixes=_EXAMPLES,
-        )
-
-
 _USUAL = ("", "main", "public", "dbo")
 """Schemas that tables are in where nobody says another."""
+_TOGETHER = 3
+"""So many columns are counted together where somebody asks for rows."""
 _TABLE = ("this", "alias", "db", "catalog")
 
 
@@ -215,40 +106,78 @@ def parse_select(
     source = SelectContext(domain, dataset)
     parts = split_extensions(text)
     refuse_statement(parts.select, source)
-    tree = sql_tree(parts.select, None, source.select("COUNT(*)"))
+    typed = sql_tree(without_top(parts.select), None, source.select("COUNT(*)"))
+    try:
+        return _read(typed.copy(), parts, source, keys)
+    except BlowfishError as error:
+        if not any(fix.startswith(("SELECT ", "WITH ")) for fix in error.fixes):
+            error.fixes = _nearest(typed, parts, source, keys) or error.fixes
+        raise
+
+
+def _nearest(
+    typed: exp.Expr, parts: Extended, source: SelectContext, keys: Sequence[tuple[str, str]]
+) -> tuple[str, ...]:
+    """What is answered of a statement that is refused for its conditions or its names."""
+    better = mended(with_full_names(typed, source.domain), source.domain)
+    if better is None:
+        return ()
+    try:
+        _read(better.copy(), parts, source, keys)
+        return (better.sql(TypedSql, comments=False),)
+    except BlowfishError as error:
+        return tuple(fix for fix in error.fixes if fix.startswith("SELECT "))
+    except (SqlglotError, ValueError):
+        return ()
+
+
+def _read(
+    tree: exp.Expr, parts: Extended, source: SelectContext, keys: Sequence[tuple[str, str]]
+) -> SqlQuestion:
+    """The question that a statement stands for."""
+    domain, dataset = source.domain, source.dataset
     if keys or "." in dataset:
         tree = without_joins(tree, source, keys)
-    tree = plainer(flattened(with_full_names(tree, domain)))
+    tree = with_full_names(tree, domain)
+    _check_totals(tree, source)
+    tree = plainer(flattened(in_one(tree) or tree), domain)
     if isinstance(tree, exp.SetOperation):
         raise _several(tree, source)
-    refuse_shape(tree, source)
+    refuse_shape(tree, source, lambda: _apart(tree, source))
     _check_table(tree, source)
     if (where := tree.args.get("where")) is not None:
         source = replace(source, where=condition_of(where.this, domain))
     refuse_clauses(tree, source)
-    select = _Select(tree, source)
+    select = _Select.of(tree, source)
     form = _sized(select.form(), parts.group_size, source)
     _check_form(form, source)
+    form = _without_impossible(form, domain)
     return SqlQuestion(form, parts.accuracy, parts.epsilon, parts.explain, partial(select.selected, form))
 
 
 def dataset_of(text: str) -> str:
     """The one name behind FROM, of a statement that says itself what it is about."""
-    tree = sql_tree(split_extensions(text).select, None, _ABOUT)
+    tree = sql_tree(without_top(split_extensions(text).select), None, _ABOUT)
     steps = {step.alias.casefold() for step in tree.find_all(exp.CTE)}
     origin = tree.args.get("from_")
     tables = [origin.this] if tree.args.get("joins") and origin is not None else tree.find_all(exp.Table)
-    names = {_full(table) for table in tables if table.name.casefold() not in steps} - {""}
+    tables = [table for table in tables if not isinstance(table.parent, exp.Into)]
+    names = {full_name(table) for table in tables if table.name.casefold() not in steps} - {""}
     if len(names) != 1:
         raise InvalidQuestion("FROM names one dataset.", fixes=(_ABOUT,))
     return names.pop()
 
 
-def _full(table: exp.Expr) -> str:
+def full_name(table: exp.Expr) -> str:
     """A name behind FROM, with the schema if it is not a usual one: ``shop.orders``."""
     if not isinstance(table, exp.Table):
         return ""
     return table.name if table.db.casefold() in _USUAL else f"{table.db}.{table.name}"
+
+
+def _of_its_own_schema(table: exp.Table) -> str | None:
+    """The name of a dataset in front of which it is written once more, as its schema: ``shop.shop``."""
+    return table.name.casefold() if table.db.casefold() == table.name.casefold() else None
 
 
 def _several(tree: exp.SetOperation, source: SelectContext) -> UnsupportedSql:
@@ -258,6 +187,25 @@ def _several(tree: exp.SetOperation, source: SelectContext) -> UnsupportedSql:
     return source.refuse(
         "One SELECT at a time: UNION, INTERSECT and EXCEPT combine several, and each has a price.", *fixes
     )
+
+
+def _check_totals(tree: exp.Expr, source: SelectContext) -> None:
+    """A window adds up the groups that HAVING leaves, and which these are is noisy."""
+    for select in cut_before_adding(tree):
+        having = select.args["having"]
+        select.set("having", None)
+        fix = _answered(tree, source)
+        select.set("having", having)
+        raise source.refuse(
+            "SUM(…) OVER (…) adds up the groups that HAVING leaves, and which these are is noisy.",
+            *([fix] if fix else []),
+        )
+
+
+def _apart(tree: exp.Expr, source: SelectContext) -> list[str]:
+    """The subqueries of a statement, of which each may be answered by itself."""
+    apart = [node for node in tree.find_all(exp.Select) if node is not tree]
+    return list(dict.fromkeys(fix for part in apart if (fix := _answered(part, source))))
 
 
 def _answered(tree: exp.Expr, source: SelectContext) -> str | None:
@@ -300,6 +248,13 @@ def _check_form(form: QuestionForm, source: SelectContext) -> None:
         raise type(error)(error.message, fixes=(source.counted(*keys),)) from None
 
 
+def _without_impossible(form: QuestionForm, domain: Domain) -> QuestionForm:
+    """A database returns no group of which WHERE leaves no row; which these are is declared."""
+    if form.lists_groups and not all(each.all() for each in form.possible(domain).values()):
+        return replace(form, arrangement=replace(form.arrangement, possible=True))
+    return form
+
+
 def _check_table(tree: exp.Expr, source: SelectContext) -> None:
     """FROM names the dataset, and nothing else; its name in front of columns is let go."""
     origin = tree.args.get("from_")
@@ -311,7 +266,7 @@ def _check_table(tree: exp.Expr, source: SelectContext) -> None:
     extra = [name for name, value in table.args.items() if value and name not in _TABLE]
     if extra:
         raise source.refuse(f"{shown(table)}: FROM names the dataset and nothing else.")
-    whole = _full(table).casefold() == source.dataset.casefold()
+    whole = source.dataset.casefold() in (full_name(table).casefold(), _of_its_own_schema(table))
     elsewhere = table.catalog or table.db.casefold() not in _USUAL
     if not whole and (elsewhere or table.name.casefold() != source.dataset.casefold()):
         raise UnknownDataset(
@@ -320,8 +275,9 @@ def _check_table(tree: exp.Expr, source: SelectContext) -> None:
         )
     known = {table.name.casefold(), table.alias.casefold()} - {""}
     for column in tree.find_all(exp.Column):
-        if column.table and column.table.casefold() in known and not column.args.get("db"):
+        if column.table.casefold() in known and column.db.casefold() in ("", table.db.casefold()):
             column.set("table", None)
+            column.set("db", None)
 
 
 @final
@@ -331,6 +287,12 @@ class _Select:
 
     tree: exp.Expr
     source: SelectContext
+
+    @classmethod
+    def of(cls, tree: exp.Expr, source: SelectContext) -> _Select:
+        """With one cut for each column by which rows are grouped in several ways: by year and by month."""
+        alone = cls(tree, source)
+        return cls(tree, replace(source, cuts=tuple(alone._common_cuts())))
 
     def form(self) -> QuestionForm:
         subtotals = self._marginals()
@@ -345,12 +307,16 @@ class _Select:
         items = [item for item in self.tree.expressions if not is_key(item.unalias())]
         if not keys and any(is_key(item) for item in self._items):
             raise self._ungrouped(bool(items))
+        refuse_extremes([item.unalias() for item in items], self.source)
         quantile = self._quantile(items, keys)
         if quantile is not None:
             return quantile
         self._check_selected(keys)
-        released = Released(self.source, self._named)
-        show = tuple(self._shown(item, released) for item in items)
+        running = self._running(items, keys)
+        if running is not None:
+            return running
+        released = ReleasedSums(self.source, self._named)
+        show = _named_apart(self._shown(item, released) for item in items)
         arrangement = self._arrangement(show, keys, released)
         some = released.of_some(list(map(key_text, keys)))
         if some is not None:
@@ -363,6 +329,26 @@ class _Select:
             return self._where(holds)._of_measures((Measure("count"),), keys, arrangement)
         return self._of_measures(released.measures, keys, arrangement)
 
+    def _running(self, items: list[exp.Expr], keys: list[ColumnForm]) -> QuestionForm | None:
+        """``SUM(COUNT(*)) OVER (ORDER BY age)``, how many are in a group or below; None for anything else."""
+        args = self.tree.args
+        if len(items) != 1 or len(keys) != 1 or args.get("having") or args.get("limit") or args.get("offset"):
+            return None
+        over, (column,) = items[0].unalias(), keys
+        attribute = self.source.domain[column.name]
+        if not is_running_total(over) or not attribute.ordered or attribute.has_missing_cell or column.groups:
+            return None
+        (along,) = over.args["order"].expressions
+        ordered = [
+            each for clause in (args.get("order"),) if clause is not None for each in clause.expressions
+        ]
+        if any(each.args.get("desc") for each in (along, *ordered)):
+            return None
+        wanted = [self._meant(each.this) for each in (along, *ordered)]
+        if not all(is_key(each) and key(each, self.source) == column for each in wanted):
+            return None
+        return QuestionForm("cumulative", (column,), self.source.where)
+
     def _where(self, holds: Predicate) -> _Select:
         """The same of the rows for which something holds, too."""
         everything = isinstance(self.source.where, Everything)
@@ -372,7 +358,7 @@ class _Select:
     def selected(self, form: QuestionForm) -> tuple[Selected, ...]:
         """The columns of the result: the groups by their expressions, and the numbers in their order."""
         columns: list[Selected] = []
-        released = Released(self.source, self._named)
+        released = ReleasedSums(self.source, self._named)
         numbers = 0
         for item in self.tree.expressions:
             node = item.unalias()
@@ -383,19 +369,20 @@ class _Select:
             asked = quantiles(node, self.source)
             several = 1 if asked is None else len(asked.shares)
             counts = form.kind == "marginals"
-            if form.kind not in ("quantiles", "marginals"):
+            counts |= form.kind == "cumulative"
+            if form.kind not in ("quantiles", "marginals", "cumulative"):
                 counts = self._counts(released.number(node), released)
             columns.append(number_column(item, numbers, several, counts=counts))
             numbers += several
         return tuple(columns)
 
-    def _counts(self, number: Number, released: Released) -> bool:
+    def _counts(self, number: Number, released: ReleasedSums) -> bool:
         """Whether it is a number of rows as it is released."""
         told = released.numbers[number.index] if isinstance(number, Told) else None
         told = told.measure if isinstance(told, OfSome) else told
         return told is not None and (not isinstance(told, Measure) or told.of == "count")
 
-    def _shown(self, item: exp.Expr, released: Released) -> tuple[str, Number]:
+    def _shown(self, item: exp.Expr, released: ReleasedSums) -> tuple[str, Number]:
         """A number of the select list by its name; a count of some rows is called like it."""
         name, number = item.alias or shown(item), released.number(item.unalias())
         if item.alias and isinstance(number, Told):
@@ -465,8 +452,10 @@ class _Select:
         columns = [key(item, self.source) for item in self._items if is_key(item)]
         keys = [key_text(c) if c.cut else self.source.key(c.name) for c in columns]
         reason = "needs GROUP BY" if asked else "would show the rows; they can be counted"
+        many = len(keys) > _TOGETHER  # more of them have more combinations than anybody counts
         name = name_text(columns[0].name)
-        return self.source.refuse(f"{name} in the select list {reason}.", self.source.counted(*keys))
+        fix = self.source.counted(*(keys[:1] if many else keys))
+        return self.source.refuse(f"{name} in the select list {reason}.", fix)
 
     def _of_all_rows(self, measures: tuple[Measure, ...]) -> QuestionForm:
         """One number has a question of its own, several are aggregates."""
@@ -531,12 +520,23 @@ class _Select:
         if group is None:
             return []
         if group.args.get("all") and not group.expressions:
-            return [key(item, self.source) for item in self._items if is_key(item)]
+            return _different(key(item, self.source) for item in self._items if is_key(item))
         extra = [name for name, value in group.args.items() if value and name != "expressions"]
         sums = list(group.find_all(exp.Rollup, exp.Cube, exp.GroupingSets))
         if sums or extra or not group.expressions:
             raise self._subtotals(group)
-        return [self._key(node) for node in group.expressions]
+        return _different(self._key(node) for node in group.expressions)
+
+    def _common_cuts(self) -> Iterator[ColumnForm]:
+        group = self.tree.args.get("group")
+        ways: dict[str, list[exp.Expr]] = {}
+        for node in map(self._meant, [] if group is None else group.expressions):
+            if is_key(node) and not isinstance(node, exp.Anonymous | exp.Case) and not is_condition(node):
+                ways.setdefault(self.source.first_column(node), []).append(node)
+        for name, nodes in ways.items():
+            cut = together(nodes, name, self.source.domain) if len(nodes) > 1 else None
+            if cut is not None:
+                yield cut
 
     def _marginals(self) -> QuestionForm | None:
         """``GROUP BY ROLLUP (a, b)``, ``CUBE``, ``GROUPING SETS`` of counts: tables with their subtotals.
@@ -544,7 +544,7 @@ class _Select:
         None where there are none, or where they are of something else.
         """
         group, args = self.tree.args.get("group"), self.tree.args
-        sets = None if group is None else _grouping_sets(group)
+        sets = None if group is None else grouping_sets(group)
         items = [item for item in self._items if not is_key(item)]
         plain = not any(args.get(clause) for clause in ("having", "limit", "offset"))
         if sets is None or len(items) != 1 or not is_count(items[0]) or not plain:
@@ -617,7 +617,7 @@ class _Select:
         self,
         show: tuple[tuple[str, Number], ...],
         keys: list[ColumnForm],
-        released: Released | ReleasedQuantiles,
+        released: Released,
     ) -> Arrangement:
         """HAVING, ORDER BY, LIMIT and OFFSET never reach the database: what is released is arranged."""
         args = self.tree.args
@@ -634,19 +634,31 @@ class _Select:
                 if keys
                 else self.source.select("COUNT(*)"),
             )
+        if order is not None:
+            self._check_order([self._meant(each.this) for each in order.expressions], keys)
+        ordered = list(dict.fromkeys(ordered))
         order_keys = () if self._as_declared(ordered, keys) else tuple(ordered)
         return Arrangement(show, chosen, order_keys, *numbers)
 
-    def _order_key(
-        self, node: exp.Expr, keys: list[ColumnForm], released: Released | ReleasedQuantiles
-    ) -> OrderKey:
+    def _check_order(self, wanted: list[exp.Expr], keys: list[ColumnForm]) -> None:
+        """Groups by year and month are in the order of years first."""
+        grouped = [self._meant(node) for node in getattr(self.tree.args.get("group"), "expressions", ())]
+        for cut in self.source.cuts:
+            ways = [node for node in grouped if self._is_of(node, cut)]
+            asked = [node for node in wanted if self._is_of(node, cut)]
+            if asked and asked != ways[: len(asked)] and asked != ways:
+                written = list(map(key_text, keys))
+                fix = self.source.counted(*written, tail=f" ORDER BY {name_text(cut.name)}")
+                raise self.source.refuse(f"{shown(asked[0])}: groups of one column have one order.", fix)
+
+    def _is_of(self, node: exp.Expr, cut: ColumnForm) -> bool:
+        return is_key(node) and self.source.first_column(node) == cut.name
+
+    def _order_key(self, node: exp.Expr, keys: list[ColumnForm], released: Released) -> OrderKey:
         wanted, descending = self._meant(node.this), bool(node.args.get("desc"))
         if not is_key(wanted):
             return OrderKey(released.number(wanted), descending)
         column = key(wanted, self.source)
-        if isinstance(wanted, exp.Case) and column.groups is None:
-            fix = self.source.counted(*map(key_text, keys), tail=" ORDER BY COUNT(*) DESC")
-            raise self.source.refuse("Intervals of many values are not ordered by their names.", fix)
         if column not in keys:
             written = list(map(key_text, keys))
             fix = (
@@ -655,7 +667,20 @@ class _Select:
                 else self.source.select("COUNT(*)")
             )
             raise self.source.refuse(f"{shown(wanted)}: groups are ordered by what they are of.", fix)
-        return OrderKey(column.name, descending)
+        return OrderKey(column.name, descending, self._names(wanted, column))
+
+    def _names(self, node: exp.Expr, column: ColumnForm) -> tuple[str, ...]:
+        """What a statement calls intervals, in whose order they come; nothing where they are not named."""
+        if column.groups is not None or column.edges is None:
+            return ()
+        axis, attribute = column.axis(self.source.domain), self.source.domain[column.name]
+        starts = [attribute.lower(int(axis.bins.first(bin_))) for bin_ in range(axis.value_bins)]
+        if isinstance(node, exp.Case):
+            return tuple(case_labels(node, column, starts, self.source.domain))
+        if is_condition(node):
+            holds = condition_of(node, self.source.domain)
+            return tuple(str(holds.matches({column.name: s}, self.source.domain)).lower() for s in starts)
+        return ()
 
     def _as_declared(self, order: list[OrderKey], keys: list[ColumnForm]) -> bool:
         """Whether groups come in this order anyway."""
@@ -664,6 +689,7 @@ class _Select:
         return all(
             one.by == column.name
             and not one.descending
+            and not one.names
             and column.groups is None
             and self.source.domain[column.name].ordered
             for one, column in zip(order, keys, strict=False)
@@ -677,11 +703,9 @@ class _Select:
             return listed
         rows = Told(0)
         if arrangement.order == (OrderKey(rows, descending=True),) and arrangement.having is None:
-            return (
-                listed
-                if arrangement.limit is None
-                else QuestionForm("top", columns, where, count=arrangement.limit)
-            )
+            most = arrangement.limit
+            everything = most is None or most >= columns[0].axis(self.source.domain).bins.count
+            return listed if everything else QuestionForm("top", columns, where, count=most)
         above = _above(arrangement.having)
         alone = not arrangement.order and arrangement.limit is None
         return QuestionForm("above", columns, where, limit=above) if above is not None and alone else listed
@@ -696,43 +720,22 @@ class _Select:
         )
 
 
-def _grouping_sets(group: exp.Expr) -> list[list[exp.Expr]] | None:
-    """Which columns each table of a GROUP BY has; None where there is only one table."""
-    clauses: list[list[list[exp.Expr]]] = []
-    more = _subtotal_clauses(group)
-    behind = [each for each in more if not each.expressions]  # WITH ROLLUP is about all that stands before it
-    for node in behind or [*group.args.get("expressions", ()), *more]:
-        parts = [_listed(each) for each in (node.expressions or group.expressions)]
-        match node:
-            case exp.Rollup():
-                clauses.append([_joined(parts[:stop]) for stop in range(len(parts), -1, -1)])
-            case exp.Cube():
-                chosen = (
-                    subset for size in range(len(parts), -1, -1) for subset in combinations(parts, size)
-                )
-                clauses.append([_joined(subset) for subset in chosen])
-            case exp.GroupingSets():
-                clauses.append(parts)
-            case _:
-                clauses.append([[node]])
-    if all(len(clause) == 1 for clause in clauses) or group.args.get("totals") or group.args.get("all"):
-        return None
-    return [_joined(choice) for choice in product(*clauses)]
+def _named_apart(shown: Iterable[tuple[str, Number]]) -> tuple[tuple[str, Number], ...]:
+    """Numbers of one name, which SQL allows, by names of their own."""
+    named: dict[str, Number] = {}
+    for typed, number in shown:
+        name = typed
+        while name in named:
+            name += "'"
+        named[name] = number
+    return tuple(named.items())
 
 
-def _joined(parts: Iterable[list[exp.Expr]]) -> list[exp.Expr]:
-    return list(chain.from_iterable(parts))
-
-
-def _subtotal_clauses(group: exp.Expr) -> list[exp.Expr]:
-    return [each for name in ("rollup", "cube", "grouping_sets") for each in group.args.get(name) or ()]
-
-
-def _listed(node: exp.Expr) -> list[exp.Expr]:
-    """``(a, b)``, ``(a)`` or ``a``."""
-    if isinstance(node, exp.Paren):
-        return [node.this]
-    return list(node.expressions) if isinstance(node, exp.Tuple) else [node]
+def _different(keys: Iterable[ColumnForm]) -> list[ColumnForm]:
+    """Each once, in the order in which they come first."""
+    listed: list[ColumnForm] = []
+    listed.extend(column for column in keys if column not in listed)
+    return listed
 
 
 def _merged(keys: list[ColumnForm], more: ColumnForm) -> list[ColumnForm]:

@@ -7,8 +7,6 @@ They follow from the declaration, bin by bin; no row is looked at.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from fractions import Fraction
@@ -21,7 +19,15 @@ from blowfishdb.core.domain.attributes import Boolean, Integer, Real
 from blowfishdb.core.domain.dates import Date
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.questions.form import ColumnForm
-from blowfishdb.language.text import number_from
+from blowfishdb.language.condition import condition_of
+from blowfishdb.language.expressions import value_of
+from blowfishdb.language.grouping import (
+    case_labels,
+    is_computed,
+    is_condition,
+    missing_name,
+    told_as_numbers,
+)
 
 Shown = Literal["whole", "large", "number", "text", "date", "moment", "truth", "count", "numbers"]
 """What values are: whole numbers (of 4 bytes, or large), numbers, texts, …; ``numbers`` is a list of them."""
@@ -36,13 +42,14 @@ _NAMES: Final[dict[type[exp.Expr], str]] = {
     exp.Median: "median",
     exp.Quantile: "quantile",
     exp.Round: "round",
+    exp.CurrentVersion: "version",
+    exp.ExplodingGenerateSeries: "generate_series",
     exp.Case: "case",
     exp.Floor: "floor",
     exp.Extract: "extract",
     exp.DateTrunc: "date_trunc",
     exp.TimestampTrunc: "date_trunc",
     exp.WidthBucket: "width_bucket",
-    exp.WithinGroup: "percentile_cont",
 }
 
 
@@ -78,6 +85,8 @@ def output_name(item: exp.Expr) -> str:
         return str(item.this).lower()
     if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Select) and item.this.expressions:
         return output_name(item.this.expressions[0])
+    if isinstance(item, exp.WithinGroup):
+        return output_name(item.this)
     if isinstance(item, exp.Func) and not isinstance(item, exp.Connector):
         return _NAMES.get(type(item), item.sql_name().lower())
     return "?column?"
@@ -86,26 +95,36 @@ def output_name(item: exp.Expr) -> str:
 def group_column(item: exp.Expr, place: int, column: ColumnForm, domain: Domain) -> Selected:
     """A column of the result by which rows are grouped."""
     node, attribute, axis = item.unalias(), domain[column.name], column.axis(domain)
-    name = output_name(item)
-    count = axis.value_bins
+    name, count = output_name(item), axis.value_bins
+    starts = [attribute.lower(int(axis.bins.first(bin_))) for bin_ in range(count)]
+    if isinstance(node, exp.Case):
+        labels = case_labels(node, column, starts, domain)
+        if told_as_numbers(node):
+            numbers = [int(label) for label in labels]
+            return _group(name, _kind(numbers), place, numbers, axis.bins.count)
+        return _group(name, "text", place, labels, axis.bins.count)
+    if is_condition(node):
+        holds = condition_of(node, domain)
+        missing = holds.truth(lambda atom: atom.on_value(None, attribute))
+        told = [holds.matches({column.name: start}, domain) for start in starts]
+        last = bool(missing[0]) if missing[0] or missing[1] else None
+        return Selected(name, "truth", place, None, (*told, *[last] * (axis.bins.count - count)))
+    unknown = missing_name(node, attribute)
+    if unknown is not None:
+        return _group(name, "text", place, [*starts, unknown], axis.bins.count)
+    if is_computed(node):
+        values = [value_of(node, start) for start in starts]
+        if isinstance(node, exp.DateTrunc | exp.TimestampTrunc):
+            values = [datetime.combine(value, time()) for value in values]
+        return _group(name, _kind(values), place, list(map(_tidy, values)), axis.bins.count)
     if column.groups is not None:
         return _group(name, "text", place, [*column.groups][:count], axis.bins.count)
-    if isinstance(node, exp.Case):
-        return _group(name, "text", place, list(axis.labels())[:count], axis.bins.count)
-    firsts = [int(axis.bins.first(bin_)) for bin_ in range(count)]
     if not isinstance(attribute, Integer | Real | Date):
         kind: Shown = "truth" if isinstance(attribute, Boolean) else "text"
-        texts = [attribute.lower(first) for first in firsts]
-        return _group(name, kind, place, texts, axis.bins.count)
+        return _group(name, kind, place, starts, axis.bins.count)
     if not column.cut and attribute.ticks_per_cell > 1:
         return _group(name, "text", place, list(axis.labels())[:count], axis.bins.count)
-    starts = [attribute.lower(first) for first in firsts]
-    value = None if isinstance(node, exp.Column | exp.Anonymous) else _value(node)
-    if value is None:
-        kind = declared(attribute)
-        return _group(name, kind, place, [_plain(start) for start in starts], axis.bins.count)
-    told = [value(start) for start in starts]
-    return _group(name, _kind(told), place, told, axis.bins.count)
+    return _group(name, declared(attribute), place, list(map(_plain, starts)), axis.bins.count)
 
 
 def _group(name: str, kind: Shown, place: int, values: list[Any], bins: int) -> Selected:
@@ -139,67 +158,15 @@ def _plain(value: Any) -> Any:
 
 
 def _kind(values: list[Any]) -> Shown:
-    if values and isinstance(values[0], datetime):
-        return "moment"
-    whole = all(isinstance(value, int) and -_SMALL <= value < _SMALL for value in values)
+    if all(isinstance(value, str) for value in values):
+        return "text"
+    if all(isinstance(value, date) for value in values):
+        return "moment" if isinstance(values[0], datetime) else "date"
+    whole = all(value == int(value) and -_SMALL <= value < _SMALL for value in values)
     return "whole" if whole else "number"
 
 
-_STARTS: Final[dict[str, Callable[[date], date]]] = {
-    "DAY": lambda day: day,
-    "MONTH": lambda day: day.replace(day=1),
-    "QUARTER": lambda day: day.replace(month=3 * ((day.month - 1) // 3) + 1, day=1),
-    "YEAR": lambda day: day.replace(month=1, day=1),
-    "WEEK": lambda day: date.fromordinal(day.toordinal() - day.weekday()),
-}
-
-
-def _value(node: exp.Expr) -> Callable[[Any], Any] | None:
-    """The expression as a function of the column; None where it is not computed from it."""
-    match node:
-        case exp.DateTrunc() | exp.TimestampTrunc():
-            begins = _STARTS.get(str(node.args["unit"].name).upper())
-            return None if begins is None else lambda day: datetime.combine(begins(day), time())
-        case exp.Year():
-            return lambda day: day.year
-        case exp.Extract():
-            unit = node.this.name.lower()
-            return lambda day: getattr(day, unit)
-        case exp.WidthBucket():
-            ends = [Fraction(str(number_from(node.args[n].this))) for n in ("min_value", "max_value")]
-            count = int(number_from(node.args["num_buckets"].this))
-            return lambda value: _bucket(Fraction(str(value)), ends[0], ends[1], count)
-    return lambda value: _tidy(_computed(node, Fraction(str(value))))
-
-
-def _bucket(value: Fraction, low: Fraction, high: Fraction, count: int) -> int:
-    return min(max(math.floor((value - low) * count / (high - low)) + 1, 0), count + 1)
-
-
-def _tidy(value: Fraction) -> int | float:
-    return int(value) if value.denominator == 1 else float(value)
-
-
-def _computed(node: Any, value: Fraction) -> Fraction:
-    """Arithmetic on one column, as PostgreSQL does it: whole numbers are divided without a rest."""
-    match node:
-        case exp.Column():
-            return value
-        case exp.Literal():
-            return Fraction(str(number_from(node.this)))
-        case exp.Paren():
-            return _computed(node.this, value)
-        case exp.Floor():
-            inner = node.this
-            if isinstance(inner, exp.Div):
-                return Fraction(_computed(inner.this, value) // _computed(inner.expression, value))
-            return Fraction(math.floor(_computed(inner, value)))
-        case exp.Div() | exp.IntDiv():
-            return Fraction(_computed(node.this, value) // _computed(node.expression, value))
-        case exp.Mul():
-            return _computed(node.this, value) * _computed(node.expression, value)
-        case exp.Mod():
-            return _computed(node.this, value) % _computed(node.expression, value)
-        case exp.Sub():
-            return _computed(node.this, value) - _computed(node.expression, value)
-    raise AssertionError(node)
+def _tidy(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return int(value) if value.denominator == 1 else float(value)
+    return value

@@ -145,7 +145,7 @@ def question_text(form: QuestionForm) -> str:
     if form.kind in ("aggregates", "mean"):
         return _aggregates_text(form)
     name = "median" if form.kind == "quantiles" and form.shares == (0.5,) else form.kind
-    details = [_bounds_text(each) for each in form.bounds]
+    details = [bounds_text(each) for each in form.bounds]
     if name != "median":
         details += [value_text(share) for share in form.shares]
     details += [value_text(number) for number in (form.count, form.limit) if number is not None]
@@ -160,10 +160,10 @@ def question_text(form: QuestionForm) -> str:
     return f"{name}({', '.join(parts)}){groups}{_where_text(form)}{tail_text(form)}"
 
 
-def _bounds_text(bounds: tuple[Any, ...]) -> str:
+def bounds_text(bounds: tuple[Any, ...]) -> str:
     """``0..9999``; of several columns ``(20..29, 0..9999)``."""
     if isinstance(bounds[0], tuple):
-        return f"({', '.join(map(_bounds_text, bounds))})"
+        return f"({', '.join(map(bounds_text, bounds))})"
     low, high = bounds
     return f"{value_text(low)}..{value_text(high)}"
 
@@ -255,6 +255,7 @@ _SHAPES = {
     "ranges": "{column}, {low}..{high}",
     "quantiles": "{column}, 0.25, 0.5",
     "top": "{column}, 3",
+    "partition": "{column}, 2",
     "above": "{column}, 100",
     "clusters": "{column}, k=4",
     "marginals": "{column}, 1",
@@ -266,16 +267,31 @@ _AFTER_COLUMN = {
     "ranges": "ranges such as 0..9999",
     "quantiles": "shares such as 0.25, 0.5",
     "top": "the number of bins",
+    "partition": "the number of parts",
     "above": "the number of rows",
     "marginals": "how many of them each table has",
 }
 
 
 def parse_question(text: str, domain: Domain) -> QuestionForm:
-    """The form of a question in short form, checked against the declared columns."""
-    form = _Reader(Words(text), domain).question()
-    form.check(domain)
+    """The form of a question in short form, checked against the declared columns.
+
+    One that was read lately is not read again: people try one error after another.
+    """
+    of, form = _lately.get((id(domain), text), (None, None))
+    if form is None or of is not domain:
+        form = _Reader(Words(text), domain).question()
+        form.check(domain)
+        if len(text) <= _LONGEST_KEPT:
+            if len(_lately) >= _MOST_KEPT:
+                _lately.clear()
+            _lately[id(domain), text] = (domain, form)
     return form
+
+
+_LONGEST_KEPT, _MOST_KEPT = 500, 500
+_lately: dict[tuple[int, str], tuple[Domain, QuestionForm]] = {}
+"""With the columns that it was read for, which can be no others while they are here."""
 
 
 # --- reading ------------------------------------------------------------------------------------
@@ -573,7 +589,7 @@ class _Reader:
             where,
             bounds=tuple(arguments.ranges),
             shares=shares,
-            count=arguments.plain[0] if kind == "top" else None,
+            count=arguments.plain[0] if kind in ("top", "partition") else None,
             limit=arguments.plain[0] if kind == "above" else None,
             by=groups,
             sets=self._sets(arguments) if kind == "marginals" else (),
@@ -590,7 +606,7 @@ class _Reader:
         given: list[Any] = arguments.ranges if name == "ranges" else arguments.plain or arguments.sets
         stray = arguments.plain if name == "ranges" else arguments.ranges
         numbers = name == "ranges" or all(_is_number(value) for value in arguments.plain)
-        single = name not in ("top", "above", "marginals") or len(arguments.plain or given) == 1
+        single = name not in ("top", "above", "partition", "marginals") or len(arguments.plain or given) == 1
         if name == "marginals" and arguments.sets:
             single = not arguments.plain
         whole = name != "clusters" or "k" in arguments.numbers
@@ -641,7 +657,9 @@ def _example(kind: str, domain: Domain, column: str | None = None) -> str:
     numeric = [name for name, attribute in domain.columns if isinstance(attribute, Integer | Real)]
     ordered = [name for name, attribute in domain.columns if attribute.ordered]
     every = list(domain.names)
-    able = {"cumulative": ordered, "ranges": ordered}.get(kind, every if kind in _ANY_COLUMN else numeric)
+    able = {"cumulative": ordered, "ranges": ordered, "partition": ordered}.get(
+        kind, every if kind in _ANY_COLUMN else numeric
+    )
     chosen = column if column in able else (able or every)[0]
     attribute = domain[chosen]
     low, high = (value_text(end) for end in (attribute.lower(0), attribute.upper(attribute.value_count - 1)))

@@ -38,10 +38,12 @@ from blowfishdb.mechanisms.optimized import Optimized
 from blowfishdb.mechanisms.optimized.line_design import LineQuestions
 from blowfishdb.mechanisms.ordered import Ordered, OrderedHierarchical, OrderedPlan
 from blowfishdb.mechanisms.plan import DataDependentMechanism, DataDependentPlan, Mechanism, Observation, Plan
+from blowfishdb.mechanisms.transformed import Transformed
 
 _HOPELESS = 4.0  # ε grows like the root of the squared error: beyond this ratio no tail makes up for it
 _SLOW = 2_000  # numbers per draw from which pricing takes long enough to be choosy
 _CLOSE = 1.5
+_FEW = 512  # edges of a tree up to which least squares on them is quick
 _SPARSE = 16  # hidden pairs per cell up to which edge noise has a chance
 _AS_GOOD = 1 + 1e-6
 
@@ -84,8 +86,11 @@ class Choice:
 
     def _compared(self) -> str:
         own = self.plan
-        others = [plan for plan in self.considered if plan is not own]
-        if isinstance(own, DataDependentPlan) or not others or own.unit_error == 0:
+        if isinstance(own, DataDependentPlan) or own.unit_error == 0:
+            return f"{own.name}: {own.explain()}"
+        same = (own.name, own.unit_error)  # planned twice, it is no other
+        others = [plan for plan in self.considered if (plan.name, plan.unit_error) != same]
+        if not others:
             return f"{own.name}: {own.explain()}"
         errors = ((plan.unit_error / own.unit_error) ** 0.5 for plan in others)
         listed = ", ".join(f"{plan.name} {ratio:.3g}×" for plan, ratio in zip(others, errors, strict=True))
@@ -116,6 +121,7 @@ class Best(Mechanism):
             OrderedHierarchical(),
             Hierarchical(),
             Filtered(),
+            Transformed(Optimized()),
         )
         object.__setattr__(self, "candidates", default if candidates is None else tuple(candidates))
 
@@ -218,7 +224,7 @@ def _has_a_chance(
     optimized = Optimized() in plans
     match candidate:
         case Laplace(on="cells"):  # the cells with corrected totals are among the optimized shapes
-            return not optimized
+            return not optimized or (graph.absent and not isinstance(workload, LineQuestions))
         case Laplace(on="workload"):
             least = min(plan.unit_error for plan in plans.values())
             return workload.count <= LIMIT and _noise_on_answers(workload, graph) <= _HOPELESS * least
@@ -226,10 +232,22 @@ def _has_a_chance(
             return graph.edge_count <= _SPARSE * graph.size and workload.count <= LIMIT
         case Filtered():
             return isinstance(workload, Selected)
+        case Transformed():
+            return workload.count <= LIMIT and _is_small_tree(graph)
         case OrderedHierarchical() | Hierarchical():  # boxes and S nodes are worse than hats and ramps
             return not optimized and isinstance(workload, LineQuestions)
         case _:
             return True
+
+
+def _is_small_tree(graph: PolicyGraph) -> bool:
+    """Whether it is a forest with few edges that is no line: there its edges say more than its cells.
+
+    On a line the other candidates are as good, and where records come and go all edges lead to one vertex.
+    """
+    if graph.absent or not 2 <= graph.edge_count <= min(_FEW, graph.size - 1):
+        return False
+    return graph.right_ends() is None and graph.edge_count == graph.size - graph.components().count
 
 
 def _noise_on_answers(workload: Workload, graph: PolicyGraph) -> float:

@@ -108,6 +108,7 @@ def cases() -> Iterator[Case]:
     yield Case("L1 grid, rectangles", squares, Grid((3, 3), 1))
     yield Case("product, marginals", Marginals((2, 3), [[0], [1]]), mixed)
     yield Case("hidden presence, prefixes", Cumulative(5), Threshold(5, 2).hide_presence())
+    yield Case("hidden presence, marginals", Marginals((2, 3), [[0], [1]]), mixed.hide_presence())
     yield Case("add or remove, signed questions", signed, AddRemove(5))
     yield Case("add or remove, negative questions", Matrix([[-1, 0, 0], [0, -2, -1]]), AddRemove(3))
     yield Case("nothing hidden, histogram", Histogram(4), Explicit(4, ()))

@@ -29,3 +29,30 @@ def true_counts(known: KnownCells, counts: Secret[IntArray]) -> IntArray:
 def some_rows(cell: int, counts: Secret[IntArray]) -> bool:
     """Whether any row is in a cell."""
     return bool(counts.reveal()[cell])
+
+
+def counts_beside(counts: Secret[IntArray], synthetic: IntArray) -> tuple[IntArray, float]:
+    """True counts, and half of their distance from synthetic ones, per row."""
+    true = counts.reveal()
+    return true, float(np.abs(true - synthetic).sum()) / 2 / max(1, int(true.sum()))
+
+
+def given_away(
+    counts: Secret[IntArray], shape: tuple[int, int], *, sure: float, fewest: int
+) -> tuple[float, float, float]:
+    """How well the first of two columns tells the second.
+
+    The share of rows whose value of the first comes with one value of the second in a share ``sure`` of at
+    least ``fewest`` rows; how often a guess from the first is right; and how often one without it.
+    """
+    table = counts.reveal().reshape(shape)
+    rows, most, total = table.sum(axis=1), table.max(axis=1), max(1, int(table.sum()))
+    certain = (rows >= fewest) & (most >= sure * rows)
+    before = table.sum(axis=0).max()
+    return float(rows[certain].sum() / total), float(most.sum() / total), float(before / total)
+
+
+def rows_alone(kinds: Secret[IntArray]) -> tuple[int, int]:
+    """How many rows have values that no other row has, and how many rows there are."""
+    counts = kinds.reveal()[:, -1]
+    return int((counts == 1).sum()), int(counts.sum())

@@ -112,6 +112,8 @@ class LaplaceOnWorkload(Plan):
             return "No pair of values that the policy hides changes any answer: all are exact and free."
         each = shown(Fraction(self.sensitivity, self.workload.denominator))
         how = "One hidden move" if self.tied is None else TIED
+        if self.workload.count == 1:
+            return f"{how} changes the answer by at most {each}."
         text = f"{how} changes the {self.workload.count:,} answers by at most {each} in total"
         if not free:
             return f"{text}."

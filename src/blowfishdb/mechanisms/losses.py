@@ -64,12 +64,16 @@ class ReleasedRows:
 
     @cached_property
     def noisy(self) -> tuple[csr_array, list[Fraction]]:
-        """The rows with noise, and the scale of each."""
+        """The rows with noise, and the scale of each; none where every answer is exact: no noise is drawn."""
+        if self.plan.free:
+            return self._none, []
         rows, scales = self.plan.rows(epsilon=self.epsilon or Epsilon(1))
         return (rows if self._answers is None else self._asked(self._answers)), scales
 
     def noisy_values(self, seen: Observation) -> Numbers:
         """What came out of them, in whole numbers."""
+        if self.plan.free:
+            return np.zeros(0, dtype=np.int64)
         if self._answers is None:
             return np.asarray(np.asarray(seen.measured)[self._with_noise])
         return np.asarray(np.rint(seen.answers[self._answers]), dtype=np.int64)

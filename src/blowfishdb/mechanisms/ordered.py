@@ -324,10 +324,9 @@ def line_cuts(graph: PolicyGraph) -> BoolArray:
     return public
 
 
-def _least_error(
-    at: Callable[[float], LeastSquaresPlan], low: float = -4.5, high: float = 3.0
-) -> LeastSquaresPlan:
+def _least_error(at: Callable[[float], LeastSquaresPlan]) -> LeastSquaresPlan:
     """Golden-section search; the error has one minimum in the split."""
+    low, high = -4.5, 3.0
     inner = [at(high - _GOLDEN * (high - low)), at(low + _GOLDEN * (high - low))]
     while high - low > _TOLERANCE:
         if inner[0].unit_error <= inner[1].unit_error:

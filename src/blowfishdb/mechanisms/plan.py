@@ -285,8 +285,12 @@ class Plan(ABC):
 
     @final
     def observe(self, x: Secret[IntArray] | ArrayLike, *, epsilon: AnyEpsilon, noise: Noise) -> Observation:
-        """A release with the noisy measurements that it was made from: where data is opened."""
-        counts = self._opened(x)
+        """A release with the noisy measurements that it was made from: where data is opened.
+
+        Where every answer is exact no noise is drawn, and nothing of the measurements may be seen: they may
+        be finer than the answers, as the cells are of which a total is made.
+        """
+        counts = _opened(x, self.workload.size)
         measured = self.measure(counts)
         if not self.free:
             measured = measured + self.scales.draw(noise, positive(epsilon))
@@ -304,7 +308,7 @@ class Plan(ABC):
             raise NotProven(
                 f"What {self.name} shows are sums of several noise variables: none can be refined."
             )
-        counts = self._opened(x)
+        counts = _opened(x, self.workload.size)
         noisy = np.flatnonzero(self.scales.floats() > 0)
         before = np.asarray(earlier.values - earlier.rows @ counts, dtype=np.int64)
         scales = [self.scales.fractions(at) for at in (earlier.epsilon, positive(epsilon))]
@@ -313,16 +317,12 @@ class Plan(ABC):
         drawn[noisy] = refined(before, coarse, fine, noise)
         return self._observation(self.measure(counts) + drawn, counts)
 
-    def _opened(self, x: Secret[IntArray] | ArrayLike) -> IntArray:
-        counts = integers(x.reveal() if isinstance(x, Secret) else x, "Counts", SizeMismatch)
-        if counts.shape != (self.workload.size,):
-            raise SizeMismatch(f"Expected {self.workload.size:,} counts, got shape {counts.shape}.")
-        return counts
-
     def _observation(self, measured: Numbers, counts: IntArray) -> Observation:
         components = invariant_components(self.graph)
         totals = None if components is None else component_sums(counts, components)
-        return Observation(self.decode(measured, counts), self.published(measured, totals), totals)
+        published = self.published(measured, totals)
+        seen = np.zeros_like(published) if self.free else published
+        return Observation(self.decode(measured, counts), seen, totals)
 
 
 class PlanOfSums(Plan):
@@ -410,7 +410,7 @@ class DataDependentPlan(ABC):
         Nothing is kept of what was measured: which questions were asked depends on the data, so they cannot
         be combined with the rows of other releases.
         """
-        counts = self._counts(x)
+        counts = _opened(x, self.workload.size)
         true = np.asarray(self.workload.answer(counts), dtype=np.float64)
         answers = true if self.free else self.release(counts, epsilon=epsilon, noise=noise)
         return Observation(np.where(self.exact, true, answers), measured=np.empty(0), totals=None)
@@ -418,14 +418,8 @@ class DataDependentPlan(ABC):
     @final
     def release(self, x: Secret[IntArray] | ArrayLike, *, epsilon: AnyEpsilon, noise: Noise) -> FloatArray:
         """Private answers to the workload: those of the estimated cells, which is post-processing."""
-        cells = self.estimate(self._counts(x), epsilon=positive(epsilon), noise=noise)
+        cells = self.estimate(_opened(x, self.workload.size), epsilon=positive(epsilon), noise=noise)
         return np.asarray(self.workload.answer(cells), dtype=np.float64)
-
-    def _counts(self, x: Secret[IntArray] | ArrayLike) -> IntArray:
-        counts = integers(x.reveal() if isinstance(x, Secret) else x, "Counts", SizeMismatch)
-        if counts.shape != (self.workload.size,):
-            raise SizeMismatch(f"Expected {self.workload.size:,} counts, got shape {counts.shape}.")
-        return counts
 
     def squared_errors(self, *, epsilon: AnyEpsilon) -> NoReturn:
         """Not known before the data is seen."""
@@ -448,3 +442,11 @@ class DataDependentPlan(ABC):
             f"How far off {self.name} is depends on the data, so it promises no accuracy.",
             fixes=("state an ε instead", "the cheapest mechanism with a promise: best"),
         )
+
+
+def _opened(x: Secret[IntArray] | ArrayLike, size: int) -> IntArray:
+    """The true counts of so many cells, for whoever adds noise to them at once."""
+    counts = integers(x.reveal() if isinstance(x, Secret) else x, "Counts", SizeMismatch)
+    if counts.shape != (size,):
+        raise SizeMismatch(f"Expected {size:,} counts, got shape {counts.shape}.")
+    return counts

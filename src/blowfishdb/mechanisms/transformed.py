@@ -5,6 +5,7 @@ Spanning forests of policy graphs, rooted, and the edge coordinates that they gi
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -22,13 +23,13 @@ from blowfishdb.core.errors import InvalidEpsilon, NotProven, TooLarge
 from blowfishdb.core.graphs import AddRemove, PolicyGraph
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.sensitivity import check_sizes
-from blowfishdb.core.workloads import Workload
+from blowfishdb.core.workloads import Ranges, Workload
 from blowfishdb.core.workloads.base import Numbers, vector
-from blowfishdb.mechanisms.hierarchical import unchanging_questions
+from blowfishdb.mechanisms.hierarchical import LeastSquaresPlan, unchanging_questions
 from blowfishdb.mechanisms.laplace import Laplace
 from blowfishdb.mechanisms.linear.cost import invariant_components
 from blowfishdb.mechanisms.linear.estimators import anchored
-from blowfishdb.mechanisms.linear.strategy import UnitScales
+from blowfishdb.mechanisms.linear.strategy import SparseRows, UnitScales
 from blowfishdb.mechanisms.plan import (
     Certificate,
     DataDependentMechanism,
@@ -188,7 +189,8 @@ class Transformed(Mechanism):
     mechanism's on W·P_G. *Theorem*: transformational equivalence for trees ([H15]),
     docs/proofs/transformed.md. Other graphs need ``spanning=True``: the noise is then multiplied by the
     stretch, the longest way in the spanning tree between the ends of an edge. ``inner`` may depend on the
-    data, as Dawa() does: the plan is then one that promises no error.
+    data, as Dawa() does: the plan is then one that promises no error. One for ranges only, as Optimized() is,
+    plans for the ranges of edges that the questions are made of, and least squares answers them.
 
     >>> m = bf.mechanisms
     >>> plan = m.Transformed(m.Laplace()).plan(bf.workloads.Cumulative(64), bf.graphs.Threshold(64, 1))
@@ -230,6 +232,9 @@ class Transformed(Mechanism):
         try:
             return self.inner.plan(questions, AddRemove(questions.size))
         except NotProven as reason:
+            planned = self._planned_for_runs(questions)
+            if planned is not None:
+                return planned
             name = type(self.inner).__name__
             raise NotProven(
                 f"{name} is not proven for the counts below the edges of a tree, which come and go one by "
@@ -239,6 +244,25 @@ class Transformed(Mechanism):
                     "use Laplace(), Hierarchical(), Privelet(), Dawa() or AdaptiveTree() inside Transformed",
                 ),
             ) from reason
+
+    def _planned_for_runs(self, questions: EdgeQuestions) -> Plan | None:
+        """What ``inner`` measures for the ranges of edges that the questions are made of, for the questions.
+
+        Private whatever they are: the sensitivity of the rows is computed anew.
+        """
+        graph = AddRemove(questions.size)
+        try:
+            ranges = self.inner.plan(questions.runs(), graph)
+        except NotProven:
+            return None
+        if not isinstance(ranges, Plan):
+            return None
+        rows, scales = ranges.rows(epsilon=1)
+        common = math.lcm(*(scale.numerator for scale in scales))
+        weights = [int(common / scale) for scale in scales]
+        return LeastSquaresPlan(
+            questions, graph, SparseRows(rows, weights), name=ranges.name, reason=ranges.explain()
+        )
 
 
 @final
@@ -283,6 +307,19 @@ class EdgeQuestions(Workload):
 
     def sparse(self) -> csr_array:
         return self._sparse.copy()
+
+    def runs(self) -> Ranges:
+        """The ranges of edges that count alike in a question, each once; all of them where none counts."""
+        rows = self._sparse.copy()
+        rows.sort_indices()
+        row = np.repeat(np.arange(self.count), np.diff(rows.indptr))
+        edge, value = rows.indices.astype(np.int64), rows.data
+        if not edge.size:
+            return Ranges(self.size, [0], [self.size - 1])
+        begins = np.ones(edge.size, dtype=np.bool_)
+        begins[1:] = (np.diff(row) != 0) | (np.diff(edge) != 1) | (value[1:] != value[:-1])
+        ends = np.append(begins[1:], True)
+        return Ranges(self.size, *np.unique(np.stack((edge[begins], edge[ends])), axis=1))
 
     def describe(self) -> str:
         return f"{self.base.describe()}, over {self.size:,} edges"

@@ -17,7 +17,7 @@ from blowfishdb.core.arrays import BoolArray, FloatArray
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.plain import Message, epsilon_fields
-from blowfishdb.core.questions.readings import EXACT, brief, ranks_alone, sentence
+from blowfishdb.core.questions.promise import EXACT, brief, ranks_alone, sentence
 
 MADE_UP: Final = "made-up rows: "
 """What is said before every question about rows that were made up."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 
@@ -42,7 +43,11 @@ def arranged(answer: Answer, form: QuestionForm, domain: Domain) -> Answer:
         for axis, name in enumerate(answer.axes[: len(shape)])
         if name in places
     }
-    rows = arrangement.rows(table, {name: each.ravel() for name, each in ranks.items()})
+    possible = np.ones(shape, dtype=np.bool_)
+    if arrangement.possible:
+        along = form.possible(domain)
+        possible = reduce(np.multiply.outer, [along[name] for name in answer.axes[: len(shape)]])
+    rows = arrangement.rows(table, {name: each.ravel() for name, each in ranks.items()}, possible.ravel())
     if arrangement.show:
         answer = _computed(answer, arrangement, table, groups)
         count = len(arrangement.show)
@@ -130,6 +135,8 @@ def _notes(
         near = ", so one that is near may be on the wrong side" if noisy else ""
         words = arrangement.having.words(names)
         notes.append(f"Groups are listed by their {noisy}numbers ({words}){near}.")
+    if arrangement.possible:
+        notes.append("Groups of which the condition leaves no row are not listed.")
     if shown < groups and (arrangement.limit is not None or arrangement.offset):
         by = f" by their {noisy}numbers" if arrangement.by_numbers else ""
         notes.append(f"{shown:,} of {groups:,} groups are shown, in the order that was asked for{by}.")

@@ -82,6 +82,8 @@ class DatasetInfo(Message):
     """Whether it can be asked about: ``not open yet`` (no policy is published), ``open`` or ``closed``."""
     face: Face = Face()
     """Title, description, owner and contact, as its curator wrote them."""
+    may_keep: tuple[str, ...] = ()
+    """Columns whose rows synthetic tables may keep as they are, as its curator confirmed."""
 
     @property
     def title(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -192,5 +193,6 @@ def in_usual_bins(request: Request, policy: Policy) -> Request:
     (column,), (axis, *groups) = request.form.columns, request.counts.axes
     if column.cut:
         return request
-    usual = Axis(axis.column, axis.attribute, usual_bins(policy, axis.column))
+    among = math.prod(group.bins.count for group in groups)
+    usual = Axis(axis.column, axis.attribute, usual_bins(policy, axis.column, among))
     return replace(request, question=replace(request.counts, axes=(usual, *groups)))

@@ -13,7 +13,7 @@ from blowfishdb.core.accuracy import LARGEST_EPSILON
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.plain import Message
 from blowfishdb.core.policy.policy import Policy
-from blowfishdb.core.questions.readings import EXACT, sentence
+from blowfishdb.core.questions.promise import EXACT, sentence
 
 _SAME = 1e-3  # prices within this share of each other read as the same number
 
@@ -176,7 +176,7 @@ class Quote(Message):
     @property
     def most(self) -> Epsilon:
         """The most that the answer costs under any promise: what ``max_cost`` limits."""
-        return max(self.epsilon, *(one.epsilon or Epsilon(0) for one in self.promises), Epsilon(0))
+        return max((self.epsilon, *(one.epsilon for one in self.promises if one.epsilon is not None)))
 
     @property
     def sharpening(self) -> str:
@@ -300,7 +300,7 @@ class TogetherQuote(Message):
 
     >>> curve, bars = people["salary"].cumulative(bins=10), people["salary"].histogram(bins=10)
     >>> print(ws.plan(curve.accurate_to(50), bars.accurate_to(50)).quotes())
-    Together this costs ε = 0.1...
+    Together this costs ε 0.1...
     """
 
     _said = ("epsilon", "alone", "sentence")
@@ -326,8 +326,8 @@ class TogetherQuote(Message):
     def sentence(self) -> str:
         """What all of them cost, and what that saves."""
         saved = f", instead of ε {self.alone:.3g} one by one" if self.epsilon < self.alone else ""
-        total = f"ε = {self.epsilon:.3g}" if self.epsilon else "nothing"
-        beside = f" Under earlier promises that are kept it costs up to ε = {self.most:.3g}."
+        total = f"ε {self.epsilon:.3g}" if self.epsilon else "nothing"
+        beside = f" Under earlier promises that are kept it costs up to ε {self.most:.3g}."
         return f"Together this costs {total}{saved}.{beside if self.most > self.epsilon else ''}"
 
     def __str__(self) -> str:
@@ -438,7 +438,7 @@ class Tradeoff(Message):
         costs = f"ε {least}" if least == most else f"ε {least} to {most}"
         return (
             f"These prices are for each policy alone. Until {versions} of the policy is withdrawn, "
-            f"what stays promised makes it {costs}."
+            f"a policy that hides anything less costs {costs}."
         )
 
     @property

@@ -16,7 +16,7 @@ NOT_FOR: Final = (
     "too narrow. More rows add no information."
 )
 INSIDE_BINS: Final = "Inside a bin values are spread evenly over the declared ones."
-EMPTY: Final = "Rows whose value a declaration leaves out have none here."
+EMPTY: Final = "An empty value stands for a value that is not a declared one."
 
 
 @final
@@ -60,7 +60,7 @@ class ReportedPair(Message):
 
     columns: tuple[str, str]
     known: str
-    """``measured``, ``modelled`` from other tables, or ``independent``."""
+    """``measured``, ``kept`` as they are, ``modelled`` from other tables, or ``independent``."""
     words: str
 
 
@@ -95,6 +95,13 @@ class QuotedTable(Message):
     cumulative: bool
     margin: float
     off: float
+
+    @property
+    def counted(self) -> str:
+        """How many numbers there are, and of what."""
+        if self.numbers == 1:
+            return "1 number"
+        return f"{self.numbers:,} {'counts up to a bin' if self.cumulative else 'counts'}"
 
 
 @final
@@ -137,11 +144,22 @@ class SynthesisQuote(Message):
             price = "Already made: costs nothing."
         else:
             price = f"Costs ε = {self.epsilon:.3g}, once; drawing further rows is free."
-        return (price, self.quote.explanation, GOOD_FOR, NOT_FOR)
+        return (price, self.quote.explanation, *self.pair_words, GOOD_FOR, NOT_FOR)
+
+    @property
+    def pair_words(self) -> tuple[str, ...]:
+        """How closely pairs of columns are measured, and how long it takes."""
+        takes = f"It takes about {self.seconds:.0f} seconds."
+        if not self.pair_margin:
+            return (takes,)
+        chosen = f", of which about {self.rounds:,} are chosen" if self.rounds else ""
+        pairs = "1 pair" if self.pairs == 1 else f"{self.pairs:,} pairs"
+        within = f"a number of a pair is within ±{self.pair_margin:,.0f} of the truth, 95 times in 100."
+        return (f"{pairs} of columns{chosen}; {within} {takes}",)
 
     def __str__(self) -> str:
         lines = [
-            f"{table.column}: {table.numbers:,} {'counts up to a bin' if table.cumulative else 'counts'}, "
+            f"{table.column}: {table.counted}, "
             + ("exact" if not table.margin else f"±{table.margin:,g} each, about {100 * table.off:.1f} % off")
             for table in self.tables
         ]

@@ -22,9 +22,11 @@ from blowfishdb.core.domain.values import Value
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.plain import Message
 from blowfishdb.core.policy import codec
-from blowfishdb.core.questions.readings import significant
+from blowfishdb.core.questions.promise import significant
+from blowfishdb.core.questions.synthesis import listed
 from blowfishdb.mechanisms.reuse import StoredRelease
-from blowfishdb.mechanisms.synthesis import Choice, Layout, Model, Table, kernels
+from blowfishdb.mechanisms.synthesis import Choice, GivenRows, KeptRows, Layout, Model, Table, kernels
+from blowfishdb.mechanisms.synthesis.tables import every_value
 from blowfishdb.messages.answers import Receipt
 from blowfishdb.messages.synthesis import (
     EMPTY,
@@ -39,7 +41,6 @@ from blowfishdb.messages.synthesis import (
 
 if TYPE_CHECKING:
     from blowfishdb.mechanisms.losses import Kernel
-    from blowfishdb.mechanisms.synthesis.junction_tree import JunctionTree
 
 MOST_ROWS: Final = 1_000_000
 KEPT: Final = "synthesis"
@@ -75,6 +76,8 @@ class SyntheticTable(Message):
     seed: int = 0
     """Which rows are drawn: a public number, and no secret."""
     notes: tuple[str, ...] = ()
+    kept: dict[str, Any] | None = None
+    """Columns whose rows are as they are in the data, and these rows; None where all columns are drawn."""
 
     @property
     def number(self) -> int:
@@ -90,17 +93,38 @@ class SyntheticTable(Message):
     @property
     def words(self) -> tuple[str, ...]:
         """What it is, and what it is and is not for."""
-        made = (
-            f"Made from {len(self.answers):,} stored answers, at no cost."
-            if self.answers
-            else f"Made from {len(self.tables):,} noisy tables that cost ε {self.receipt.epsilon} together."
-        )
+        made = f"Made from {len(self.answers):,} stored answers, at no cost." if self.answers else self._made
         dropping = any(
             "drop" in (axis["attribute"].get("missing"), axis["attribute"].get("outside"))
             for axis in self.axes
         )
         more = (EMPTY,) if dropping else ()
-        return (f"Synthetic rows: none is a person's. {made}", INSIDE_BINS, *more, GOOD_FOR, NOT_FOR)
+        return (f"{self._whose} {made}", INSIDE_BINS, *more, GOOD_FOR, NOT_FOR)
+
+    @property
+    def kept_columns(self) -> tuple[str, ...]:
+        """Columns whose rows are those of real people."""
+        return () if self.kept is None else tuple(self.columns[at] for at in self.kept["columns"])
+
+    @property
+    def _made(self) -> str:
+        exact = sum(table.exact for table in self.measured)
+        noisy = len(self.tables) - exact
+        told = f"{exact:,} exact table{'s' * (exact != 1)}"
+        if not noisy:
+            return f"Made from {told}, at no cost."
+        cost = f"{noisy:,} noisy table{'s' * (noisy != 1)} that cost ε {self.receipt.epsilon} together"
+        return f"Made from {cost}{f', and {told}' if exact else ''}."
+
+    @property
+    def _whose(self) -> str:
+        if self.kept is None:
+            return "Synthetic rows: none is a person's."
+        drawn = [name for name in self.columns if name not in self.kept_columns]
+        return (
+            f"Values of {listed(drawn)} are synthetic: none is a person's. {listed(self.kept_columns)} are "
+            "kept: real rows of real people, as they are, for no promise hides these columns."
+        )
 
     # --- rows -----------------------------------------------------------------------------------------
 
@@ -121,6 +145,10 @@ class SyntheticTable(Message):
     def marks(self) -> dict[str, str]:
         """What every file of these rows says about itself."""
         return _marks(self)
+
+    def drawn_bins(self) -> IntArray:
+        """As many rows as the data has, in bins: what reports compare with."""
+        return self.model.drawn(max(1, self.total), _stream_of(self))
 
     def report(self) -> SynthesisReport:
         """How the synthetic rows compare with what was measured; pairs that were not measured are named."""
@@ -147,14 +175,17 @@ class SyntheticTable(Message):
         return tuple(found)
 
     @cached_property
-    def model(self) -> Model:
+    def model(self) -> Model | GivenRows:
         """The distribution that rows are drawn from."""
         used = [
             (t, told) for t, told in zip(self.measured, self.tables, strict=True) if told.weights is not None
         ]
         counted = tuple(table.counted(self.layout) for table, _ in used)
         weights = tuple(np.array(told.weights, dtype=np.float64) for _, told in used)
-        return Model(self.layout.sizes, self.total, counted, weights)
+        if self.kept is None:
+            return Model(self.layout.sizes, self.total, counted, weights)
+        rows = KeptRows.from_plain(self.kept)
+        return GivenRows(self.layout, rows, self.total).weighted(counted, weights)
 
     def kernels(self, rows_per_person: int) -> tuple[Kernel, ...]:
         """What it lost between any two values: its tables, and every choice among them; none from answers."""
@@ -164,12 +195,14 @@ class SyntheticTable(Message):
             Choice(tuple(map(self.columns.index, choice["columns"])), choice["nano_epsilon"])
             for choice in self.choices
         ]
-        return kernels(self.layout, self.measured, choices, rows_per_person)
+        kept = () if self.kept is None else tuple(self.kept["columns"])
+        return kernels(self.layout, self.measured, choices, rows_per_person, kept)
 
     @property
     def digest(self) -> str:
         """A name for what was released, whatever rows are drawn from it."""
-        return codec.digest([[*table.columns, table.release] for table in self.tables])
+        released: list[Any] = [[*table.columns, table.release] for table in self.tables]
+        return codec.digest([*released, *([self.kept] if self.kept is not None else [])])
 
     def __repr__(self) -> str:
         return f"<SyntheticTable of {self.receipt.dataset}: {self.rows:,} rows of {', '.join(self.columns)}>"
@@ -201,8 +234,14 @@ def _arrow_table(table: SyntheticTable) -> Any:
     import pyarrow as pa
 
     stream = _stream_of(table)
-    bins = table.model.drawn(table.rows, stream)
-    columns = {axis.column: _values(axis, bins[:, at], stream) for at, axis in enumerate(table.layout.axes)}
+    axes, model = list(table.layout.axes), table.model
+    if isinstance(model, GivenRows):
+        bins, cells = model.drawn_rows(table.rows, stream)
+        for place, at in enumerate(model.kept.columns):
+            axes[at], bins[:, at] = every_value(axes[at]), cells[:, place]
+    else:
+        bins = model.drawn(table.rows, stream)
+    columns = {axis.column: _values(axis, bins[:, at], stream) for at, axis in enumerate(axes)}
     made = pa.table(columns)
     return made.replace_schema_metadata({f"blowfishdb.{name}": text for name, text in _marks(table).items()})
 
@@ -255,6 +294,7 @@ def _marks(table: SyntheticTable) -> dict[str, str]:
         "seed": str(table.seed),
         "tables": json.dumps([list(one.columns) for one in table.tables]),
         "answers": json.dumps(list(table.answers)),
+        **({"kept": json.dumps(list(table.kept_columns))} if table.kept is not None else {}),
         "digest": table.digest,
         "words": " ".join(table.words),
     }
@@ -265,7 +305,7 @@ def _marks(table: SyntheticTable) -> dict[str, str]:
 
 def _report(table: SyntheticTable) -> SynthesisReport:
     """Measured tables beside the rows that this table has; nothing but released numbers is looked at."""
-    rows = table.model.drawn(max(1, table.total), _stream_of(table))
+    rows = table.drawn_bins()
     told = [
         _compared(one, released.used, rows, table)
         for one, released in zip(table.measured, table.tables, strict=True)
@@ -286,9 +326,7 @@ def _report(table: SyntheticTable) -> SynthesisReport:
 
 def _compared(one: Table, used: bool, rows: IntArray, table: SyntheticTable) -> ReportedTable:
     layout = table.layout
-    shape = layout.shape(one.columns)
-    place = np.ravel_multi_index(tuple(rows[:, column] for column in one.columns), shape)
-    drawn = np.bincount(place, minlength=int(np.prod(shape)))[layout.inside(one.columns)]
+    drawn = layout.tabulated(rows, one.columns)[layout.inside(one.columns)]
     synthetic = np.asarray(one.rows.sparse() @ drawn)
     apart = np.abs(one.values - synthetic)
     at = int(np.argmax(apart)) if apart.size else 0
@@ -308,6 +346,8 @@ def labels_of(one: Table, layout: Layout) -> list[str]:
     axes = layout.chosen(one.columns)
     if one.cumulative:
         (axis,) = axes
+        if one.rows.count == 1:  # up to the first bin is the first bin
+            return [axis.labels()[0]]
         ends = axis.ends() if len(axis.ends()) >= one.rows.count else axis.labels()
         return (
             list(ends[: one.rows.count]) if axis.attribute.ordered else list(axis.labels()[: one.rows.count])
@@ -328,7 +368,7 @@ def labels_of(one: Table, layout: Layout) -> list[str]:
 
 def _pairs(table: SyntheticTable) -> Iterator[ReportedPair]:
     """Every two columns, and through what the model relates them."""
-    tree, names = table.model.tree, table.columns
+    model, names = table.model, table.columns
     together = {tuple(sorted(one.columns)) for one in table.measured if len(one.columns) > 1}
     together = {pair for group in together for pair in _within(group)}
     for first, second in table.layout.pairs():
@@ -336,12 +376,14 @@ def _pairs(table: SyntheticTable) -> Iterator[ReportedPair]:
         between = f"{pair[0]} and {pair[1]}"
         if (first, second) in together:
             yield ReportedPair(pair, "measured", f"{between}: measured")
-        elif any({first, second} <= set(clique) for clique in tree.cliques):
+        elif isinstance(model, GivenRows) and {first, second} <= set(model.kept.columns):
+            yield ReportedPair(pair, "kept", f"{between}: as they are")
+        elif model.relates(first, second):
             yield ReportedPair(
                 pair, "modelled", f"{between}: follow from other tables, not measured together"
             )
         else:
-            given = [names[column] for column in _separating(tree, first, second)]
+            given = [names[column] for column in model.between(first, second)]
             through = f" given {' and '.join(given)}" if given else ""
             yield ReportedPair(
                 pair, "independent", f"{between}: never measured, assumed independent{through}"
@@ -350,28 +392,3 @@ def _pairs(table: SyntheticTable) -> Iterator[ReportedPair]:
 
 def _within(group: tuple[int, ...]) -> list[tuple[int, int]]:
     return [(a, b) for i, a in enumerate(group) for b in group[i + 1 :]]
-
-
-def _separating(tree: JunctionTree, first: int, second: int) -> tuple[int, ...]:
-    """Columns that stand between two: what the cliques on the way from one to the other share."""
-    near: dict[int, list[int]] = {at: [] for at in range(len(tree.cliques))}
-    for at, parent in enumerate(tree.parents):
-        if parent >= 0:
-            near[at].append(parent)
-            near[parent].append(at)
-    start = next(at for at, clique in enumerate(tree.cliques) if first in clique)
-    came: dict[int, int] = {start: -1}
-    queue = [start]
-    for at in queue:
-        for other in near[at]:
-            if other not in came:
-                came[other] = at
-                queue.append(other)
-    goal = next(at for at in queue if second in tree.cliques[at])
-    best: tuple[int, ...] | None = None
-    while came[goal] >= 0:
-        shared = tuple(c for c in tree.cliques[goal] if c in tree.cliques[came[goal]])
-        if first not in shared and second not in shared and (best is None or len(shared) < len(best)):
-            best = shared
-        goal = came[goal]
-    return best or ()

@@ -22,15 +22,15 @@ from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.questions.aggregate_problem import AggregateProblem, SumsProblem
 from blowfishdb.core.questions.aggregate_projection import project_aggregates
 from blowfishdb.core.questions.aggregates import AggregateQuestion, Measure
-from blowfishdb.core.questions.kinds import Reading
-from blowfishdb.core.questions.readings import significant
+from blowfishdb.core.questions.promise import significant
+from blowfishdb.core.questions.readings import Reading
 from blowfishdb.language.short import question_text
-from blowfishdb.mechanisms.losses import ByDistance, Kernel
+from blowfishdb.mechanisms.losses import ByDistance
 from blowfishdb.mechanisms.sums import SumsPlan
 from blowfishdb.messages.answers import MADE_UP, Answer, Receipt
 from blowfishdb.messages.questions import Request
 from blowfishdb.service.standing import Standing, nearest
-from blowfishdb.service.tasks import ErrorBound, Outcome, Statement, Task
+from blowfishdb.service.tasks import ErrorBound, Outcome, Statement, TaskAlongEdges
 
 DEFAULT_BETA: Final = 0.05
 _USUAL_SIZE: Final = 1_000
@@ -46,27 +46,20 @@ _ALSO: Final = (
 
 @final
 @dataclass(frozen=True, eq=False)
-class AggregateTask(Task):
+class AggregateTask(TaskAlongEdges):
     """A question for aggregates: the sums behind them, their price and their promise."""
 
     request: Request
     problem: SumsProblem
     plan: SumsPlan
     epsilon: Epsilon
-    """What is spent for each row; nothing where the policy hides nothing of what is measured."""
     cost: Epsilon
-    """What one person loses."""
     made_for: Policy
-    """The policy along whose edges the ε is lost."""
     promise: ErrorBound
 
     @property
-    def mechanism(self) -> str:
-        return self.plan.name
-
-    @property
     def explanation(self) -> str:
-        return " ".join(filter(None, (self.plan.explain(), self._expected)))
+        return " ".join(filter(None, (super().explanation, self._expected)))
 
     @property
     def _expected(self) -> str:
@@ -80,13 +73,6 @@ class AggregateTask(Task):
             if off is not None and len(told) < 2:
                 told.append(f"±{significant(off, 3)} in a group of {rows:,} rows")
         return f"A mean is about {' and '.join(told)}." if told else ""
-
-    @property
-    def free(self) -> bool:
-        return not self.epsilon
-
-    def kernel(self, policy: Policy, rows_per_person: int) -> Kernel:
-        return ByDistance(self.made_for, self.epsilon * rows_per_person)
 
     def prepare(self, backend: Backend) -> Statement:
         nothing = np.zeros((self.problem.query.cells.count, self.problem.query.measures), dtype=np.int64)
@@ -102,7 +88,8 @@ class AggregateTask(Task):
         sums = self.plan.release(table, epsilon=self.epsilon or Epsilon(1), noise=noise)
         if request.progress is not None:
             request.progress(1, 1)
-        return Outcome(self._answered(sums.astype(np.float64)))
+        # In the order in which they are stored, so that reading them again rounds alike.
+        return Outcome(self._answered(np.ascontiguousarray(sums, dtype=np.float64)))
 
     def _answered(self, sums: FloatArray) -> partial[Answer]:
         told = self.problem.read(sums, self.promise.margin, _often(self.promise))

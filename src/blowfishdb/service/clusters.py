@@ -16,42 +16,23 @@ from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.questions.clusters import ClusterProblem
 from blowfishdb.core.questions.readings import tidy_counts
 from blowfishdb.mechanisms.kmeans import Clustering, ClusterPlan, HistogramClusters, RoundClusters
-from blowfishdb.mechanisms.losses import ByDistance, Kernel
 from blowfishdb.messages.answers import Answer, Places, Receipt
 from blowfishdb.messages.questions import Request
-from blowfishdb.service.tasks import Outcome, Statement, Task
+from blowfishdb.service.tasks import Outcome, Statement, TaskAlongEdges
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class ClusterTask(Task):
+class ClusterTask(TaskAlongEdges):
     """A question for clusters. How far off they are depends on the data."""
 
     request: Request
     problem: ClusterProblem
     plan: ClusterPlan
     epsilon: Epsilon
-    """What is spent for each row; nothing where the policy hides nothing of what is measured."""
     cost: Epsilon
-    """What one person loses."""
     made_for: Policy
-    """The policy along whose edges the ε is lost."""
     promise: None = None
-
-    @property
-    def mechanism(self) -> str:
-        return self.plan.name
-
-    @property
-    def explanation(self) -> str:
-        return self.plan.explain()
-
-    @property
-    def free(self) -> bool:
-        return not self.epsilon
-
-    def kernel(self, policy: Policy, rows_per_person: int) -> Kernel:
-        return ByDistance(self.made_for, self.epsilon * rows_per_person)
 
     def prepare(self, backend: Backend) -> Statement:
         prepared = backend.prepare_clusters(self.problem.query)

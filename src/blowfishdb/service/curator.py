@@ -34,8 +34,8 @@ from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.domain.domain import Axis, CellQuery, Domain
 from blowfishdb.core.errors import InvalidAttribute, QueryFailed
 from blowfishdb.core.policy.policy import Policy
-from blowfishdb.core.questions.kinds import Release
 from blowfishdb.core.questions.projection import Projected
+from blowfishdb.core.questions.readings import Release
 from blowfishdb.core.secret import Secret
 from blowfishdb.mechanisms.curator_view import some_rows, true_answers, true_counts
 from blowfishdb.messages.answers import Receipt

@@ -157,13 +157,18 @@ class Desk:
         chosen = (r for r in every if dataset in (None, r.dataset) and user in (None, r.user))
         return sorted(chosen, key=lambda each: each.at)
 
-    def settle_request(self, id_: str, state: str, reply: str, by: str) -> BudgetRequest:
-        """Say what became of a request."""
+    def open_request(self, id_: str) -> BudgetRequest:
+        """A request that nobody has answered yet."""
         found = next((each for each in self.requests() if each.id == id_), None)
         if found is None:
             raise NotFound("There is no such request.")
         if found.state != "open":
             raise InvalidInput("This request was answered already.")
+        return found
+
+    def settle_request(self, id_: str, state: str, reply: str, by: str) -> BudgetRequest:
+        """Say what became of a request."""
+        found = self.open_request(id_)
         if state not in ("granted", "declined"):
             raise InvalidInput("A request is granted or declined.", fixes=("granted", "declined"))
         answered = replace(found, state=state, reply=reply.strip()[:500])

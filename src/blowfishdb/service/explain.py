@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from blowfishdb.core.budget import Epsilon
+from blowfishdb.core.domain.domain import Axis
 from blowfishdb.core.errors import InvalidInput, NoGuarantee, NotProven, TooLarge
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.policy.policy import Policy
@@ -40,57 +41,24 @@ def explain(task: Task) -> Explanation:
 
 def _sums(task: AggregateTask) -> Explanation:
     """Boxes of groups and condition; in each, rows are counted and added up."""
-    problem = task.problem
-    return Explanation(
-        question=task.request.question.describe(),
-        columns=tuple(axis.column for axis in problem.query.cells.axes),
-        cells=problem.query.cells.shape,
-        answers=problem.groups * len(problem.question.measures),
-        graph=problem.graph.describe(),
-        hidden_pairs=problem.graph.edge_count,
-        sensitivity=str(problem.change),
-        witness=None,
-        mechanism=task.mechanism,
-        considered=f"{task.mechanism}. {task.explanation}",
-        epsilon=str(task.cost),
-    )
+    problem, boxes = task.problem, task.problem.query.cells
+    answers = problem.groups * len(problem.question.measures)
+    explained = _explained(task, boxes.axes, boxes.shape, answers, problem.graph)
+    return replace(explained, sensitivity=str(problem.change))
 
 
 def _synthetic(task: SynthesisTask) -> Explanation:
     """Tables of single columns and of pairs; every class of moves has a loss of its own."""
     layout, policy = task.plan.layout, task.policies[0]
-    return Explanation(
-        question=task.request.question.describe(),
-        columns=tuple(axis.column for axis in layout.axes),
-        cells=layout.bins,
-        answers=sum(planned.rows.count for planned in task.plan.one_ways),
-        graph=policy.graph.describe(),
-        hidden_pairs=policy.graph.edge_count,
-        sensitivity=None,
-        witness=None,
-        mechanism=task.mechanism,
-        considered=f"{task.mechanism}. {task.explanation}",
-        epsilon=str(task.cost),
-    )
+    answers = sum(planned.rows.count for planned in task.plan.one_ways)
+    return _explained(task, layout.axes, layout.bins, answers, policy.graph)
 
 
 def _clusters(task: Task) -> Explanation:
     """The points are cells of a grid; every round has a sensitivity of its own, which the words tell."""
     assert isinstance(task, ClusterTask)
     problem = task.problem
-    return Explanation(
-        question=task.request.question.describe(),
-        columns=tuple(axis.column for axis in problem.query.axes),
-        cells=problem.space.shape,
-        answers=task.plan.clusters,
-        graph=problem.graph.describe(),
-        hidden_pairs=problem.graph.edge_count,
-        sensitivity=None,
-        witness=None,
-        mechanism=task.mechanism,
-        considered=f"{task.mechanism}. {task.explanation}",
-        epsilon=str(task.cost),
-    )
+    return _explained(task, problem.query.axes, problem.space.shape, task.plan.clusters, problem.graph)
 
 
 def _counts(task: CountTask) -> Explanation:
@@ -99,19 +67,32 @@ def _counts(task: CountTask) -> Explanation:
         most: str | None = str(_sensitivity(problem))
     except (TooLarge, NotProven):
         most = None
-    return Explanation(
-        question=task.request.question.describe(),
-        columns=tuple(axis.column for axis in problem.cells.axes),
-        cells=problem.cells.shape,
-        answers=len(problem.workload),
-        graph=problem.graph.describe(),
-        hidden_pairs=problem.graph.edge_count,
+    cells = problem.cells
+    return replace(
+        _explained(task, cells.axes, cells.shape, len(problem.workload), problem.graph),
         sensitivity=most,
         witness=_witness(problem) if problem.refined is None else None,
-        mechanism=task.choice.plan.name,
         considered=f"{task.choice.explain()} {task.beside}".strip(),
-        epsilon=str(task.cost),
         known=task.known,
+    )
+
+
+def _explained(
+    task: Task, axes: Sequence[Axis], cells: tuple[int, ...], answers: int, graph: PolicyGraph
+) -> Explanation:
+    """What is told of every plan."""
+    return Explanation(
+        question=task.request.question.describe(),
+        columns=tuple(axis.column for axis in axes),
+        cells=cells,
+        answers=answers,
+        graph=graph.describe(),
+        hidden_pairs=graph.edge_count,
+        sensitivity=None,
+        witness=None,
+        mechanism=task.mechanism,
+        considered=f"{task.mechanism}. {task.explanation}",
+        epsilon=str(task.cost),
     )
 
 

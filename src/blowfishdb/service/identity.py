@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
+import numpy as np
+
 from blowfishdb.core.accuracy import Accuracy
+from blowfishdb.core.domain.bins import Bins, EdgeBins
 from blowfishdb.core.policy.codec import digest, plain
 from blowfishdb.core.questions.aggregate_problem import SumsProblem
 from blowfishdb.core.questions.clusters import ClusterProblem, ClusterQuestion
 from blowfishdb.core.questions.projection import Projected
 from blowfishdb.core.questions.synthesis import SyntheticProblem
 from blowfishdb.core.workloads import Selected
-from blowfishdb.mechanisms.reuse.stored import plain_axes, plain_rows, rows_of
+from blowfishdb.mechanisms.reuse.stored import Rows, Sparse, plain_axes, plain_rows, rows_of
 from blowfishdb.messages.questions import Request
 from blowfishdb.service.records import DatasetEntry
 from blowfishdb.service.tasks import Problem
 
 _MOST_NAMED: Final = 20_000
-"""Questions; beyond these a name would take longer than what it saves."""
+"""Questions; beyond these a name would take longer than what it saves. More numbers in rows are hashed."""
 
 
 def identity(request: Request, dataset: DatasetEntry, problem: Problem) -> str:
@@ -56,11 +61,30 @@ def counted(dataset: DatasetEntry, problem: Problem) -> str | None:
     named = {
         "dataset": dataset.name,
         "snapshot": dataset.snapshot,
-        "axes": plain_axes(problem.cells.axes),
-        "rows": plain_rows(rows_of(problem.workload)),
+        "axes": plain_axes([replace(axis, bins=_alike(axis.bins)) for axis in problem.cells.axes]),
+        "rows": _named(rows_of(problem.workload)),
         "denominator": problem.workload.denominator,
     }
     return digest(named)
+
+
+def _alike(bins: Bins) -> Bins:
+    """Bins of one width as such, also where they were named by their edges."""
+    if not isinstance(bins, EdgeBins):
+        return bins
+    starts = bins.first(np.arange(bins.count))
+    equal = Bins.width(bins.size, int(starts[1]) if bins.count > 1 else bins.size)
+    same = equal.count == bins.count and np.array_equal(equal.first(np.arange(equal.count)), starts)
+    return equal if same else bins
+
+
+def _named(rows: Rows) -> Any:
+    """Rows as they are, or, where they are long, their hash: a sum over a million values is one row."""
+    if not isinstance(rows, Sparse) or rows.entries.size <= _MOST_NAMED:
+        return plain_rows(rows)
+    parts = (rows.pointers, rows.columns, rows.entries)
+    whole = b"".join(hashlib.sha256(part.astype("<i8").tobytes()).digest() for part in parts)
+    return {"kind": "hashed", "sha256": hashlib.sha256(whole).hexdigest()}
 
 
 def _parts(request: Request, problem: Problem) -> dict[str, Any]:
@@ -94,8 +118,9 @@ def _cluster_parts(question: ClusterQuestion, problem: ClusterProblem) -> dict[s
 
 def _synthetic_parts(problem: SyntheticProblem) -> dict[str, Any]:
     """What tells two synthetic tables apart; of one that is made from answers, which these are."""
+    kept = ["kept", *problem.keep] if problem.keep else []
     return {
-        "kind": ["synthetic", problem.target, list(problem.answers)],
+        "kind": ["synthetic", problem.target, list(problem.answers), *kept],
         "cells": [[axis.column, plain(axis.attribute), plain(axis.bins)] for axis in problem.axes],
     }
 

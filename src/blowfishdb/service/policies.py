@@ -171,7 +171,7 @@ def _onto(policies: Callable[[int], Policy | None], domain: Domain) -> Callable[
 
 def _measured(ledger: Ledger, dataset: str, wanted: Set[int], rows_per_person: int) -> dict[int, ByRows]:
     """What was measured for charges with a stored release; of every shape one answer is read."""
-    indexed = [release for release in ledger.releases(dataset) if release.charge in wanted]
+    indexed = [r for r in ledger.releases(dataset) if r.measured and r.charge in wanted]
     first = {release.shape: release.charge for release in reversed(indexed)}
     stored = ledger.stored(first.values())
     shapes = {

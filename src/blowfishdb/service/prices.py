@@ -7,20 +7,21 @@ from abc import ABC
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from blowfishdb.adapters.copies.values import SourceKind
+from blowfishdb.adapters.store.catalogue import KEPT_ROWS, Catalogue
 from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.adapters.store.values import StoredAnswer
 from blowfishdb.core.accuracy import LARGEST_EPSILON, Accuracy
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.cancellation import Cancellation
 from blowfishdb.core.domain.predicates import Everything
-from blowfishdb.core.errors import Infeasible, InvalidInput, NotCounted, NotProven, TooLarge
+from blowfishdb.core.errors import Infeasible, InvalidInput, NotAllowed, NotCounted, NotProven, TooLarge
 from blowfishdb.core.graphs.inclusion import includes
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.questions.form import AnyQuestion
 from blowfishdb.core.questions.kinds import Question, Sum
 from blowfishdb.core.questions.projection import Projected
-from blowfishdb.core.questions.synthesis import SyntheticProblem, SyntheticQuestion
-from blowfishdb.core.source_kind import SourceKind
+from blowfishdb.core.questions.synthesis import SyntheticProblem, SyntheticQuestion, listed
 from blowfishdb.language.short import question_text
 from blowfishdb.mechanisms.reuse.margins import Offer
 from blowfishdb.mechanisms.synthesis import Collected
@@ -46,7 +47,7 @@ from blowfishdb.service.aggregates import AggregateTask
 from blowfishdb.service.clusters import ClusterTask
 from blowfishdb.service.planning import Planner, project_any
 from blowfishdb.service.policies import FROM_STORED, past_loss, times_left
-from blowfishdb.service.records import DatasetEntry
+from blowfishdb.service.records import DatasetEntry, may_keep
 from blowfishdb.service.reuse import StoredReleases
 from blowfishdb.service.standing import Standing
 from blowfishdb.service.stored import Closest, StoredAnswers, read_answer
@@ -68,10 +69,9 @@ class Prices(ABC):
     promises: Callable[[str], Sequence[EarlierPolicy]]
     """Earlier policies of a dataset that are still kept, oldest first."""
 
-    @property
-    def stored(self) -> StoredAnswers:
-        """What is out already."""
-        return StoredAnswers(self.ledger, self.owned, self.standing)
+    def stored(self, request: Request, dataset: DatasetEntry, problem: Problem) -> StoredAnswers:
+        """What is out already about a question."""
+        return StoredAnswers(self.ledger, self.owned, self.standing, request, dataset, problem)
 
     def plan(self, request: Request) -> Task:
         """Steps 1 to 3: the small problem, the mechanism, the price."""
@@ -86,10 +86,24 @@ class Prices(ABC):
         Only a copy of our own is known to be the same rows as before, byte for byte.
         """
         task = self._within(self.planner.task(request, problem, standing), dataset, standing)
+        if isinstance(problem, SyntheticProblem):
+            self._check_kept(problem.keep, dataset)
         if dataset.copy is None or not isinstance(task, CountTask):
             return task
         releases = self.owned.refinable(dataset.name, dataset.snapshot, task.problem.cells.axes)
         return self.planner.refined(task, releases, standing) if releases else task
+
+    def _check_kept(self, keep: Sequence[str], dataset: DatasetEntry) -> None:
+        """Rows are kept as they are where the curator has confirmed just that, column by column."""
+        if not keep:
+            return
+        allowed = may_keep(Catalogue(self.ledger.store).get(KEPT_ROWS, dataset.books), dataset)
+        if missing := [name for name in keep if name not in allowed]:
+            raise NotAllowed(
+                f"Kept rows are real rows of real people, and no curator has confirmed that rows of "
+                f"{listed(missing)} may be kept. Nothing was charged.",
+                fixes=("draw these columns too", "ask the curator to confirm them"),
+            )
 
     def _within(self, task: Task, dataset: DatasetEntry, standing: Standing) -> Task:
         """The task with as much noise as it needs for an ε that was stated to hold under every promise.
@@ -151,9 +165,7 @@ class Prices(ABC):
             if dataset.policy.constraints is not None:
                 raise self._rows_hidden(request, dataset)
             return in_groups(request, dataset.domain)
-        known = self.stored.answer(total, dataset, planned.problem)
-        if known is None and ask is not None:
-            known = ask(total)
+        known = self._on_record(total, dataset, planned, ask)
         if known is not None:
             return over_rows(request, dataset.domain, int(known.values[0]))
         exactly = self.owned.offer(dataset.name, dataset.snapshot, planned.problem, Accuracy(0.5, 0.05))
@@ -173,14 +185,9 @@ class Prices(ABC):
                 "a synthetic table needs it.",
                 fixes=("ask the curator to declare a column that leaves out none",),
             )
-        known = self.stored.answer(total, dataset, planned.problem)
-        if known is None and ask is not None:
-            known = ask(total)
+        known = self._on_record(total, dataset, planned, ask)
         if known is None:
-            raise NotCounted(
-                "A synthetic table needs the number of rows. It is public, but nobody has asked for it yet.",
-                fixes=(f"ask for {question_text(total.form)} first: it is exact and free",),
-            )
+            raise _not_counted("A synthetic table", total)
         return over_rows(request, dataset.domain, int(known.values[0]))
 
     def _sized(self, request: Request, ask: Callable[[Request], Answer] | None) -> Request:
@@ -193,16 +200,22 @@ class Prices(ABC):
         planned = self._task(total, dataset)
         if not planned.free:
             return request
-        known = self.stored.answer(total, dataset, planned.problem)
-        if known is None and ask is not None:
-            known = ask(total)
+        known = self._on_record(total, dataset, planned, ask)
         if known is None:
-            raise NotCounted(
-                "A mean needs the number of rows. It is public, but nobody has asked for it yet.",
-                fixes=(f"ask for {question_text(total.form)} first: it is exact and free",),
-            )
+            raise _not_counted("A mean", total)
         sizes = known.values[known.values > 0]
         return for_groups_of(request, dataset.domain, int(sizes.min(initial=2**62)) if sizes.size else 1)
+
+    def _on_record(
+        self,
+        total: Request,
+        dataset: DatasetEntry,
+        planned: Task,
+        ask: Callable[[Request], Answer] | None,
+    ) -> Answer | None:
+        """A number of rows that was asked for before, or is now; None where there is no ``ask`` either."""
+        known = self.stored(total, dataset, planned.problem).answer
+        return ask(total) if known is None and ask is not None else known
 
     def _rows_hidden(self, request: Request, dataset: DatasetEntry) -> NotProven:
         """The refusal where the number of rows is hidden, with what can be asked instead."""
@@ -225,15 +238,20 @@ class Prices(ABC):
         Without ``more`` the price alone: not what plain differential privacy would cost, nor what is cheaper
         and what fits. Given up between two steps where the request says so.
         """
+        with self.ledger.store.at_one_look():
+            return self._quoted(request, more)
+
+    def _quoted(self, request: Request, more: bool) -> Quote:
         cancel = request.cancel or Cancellation()
         cancel.check()
         dataset, request = self.datasets(request.dataset), self.resolved(request)
         task = self._task(request, dataset)
-        stored = self.stored.same(request, dataset, task.problem)
-        closest = None if stored is not None else self.stored.closest(request, dataset, task.problem)
+        known = self.stored(request, dataset, task.problem)
+        stored = known.same
+        closest = None if stored is not None else known.closest
         out = stored is not None or closest is not None
         sharpens = None if out else self._sharpened(request, dataset, task)
-        offer = None if out or task.given else self.stored.offer(request, dataset, task.problem)
+        offer = None if out or task.given else known.offer()
         owned = out or offer is not None
         promise, left = task.promise, self.ledger.left(dataset.books, request.user)
         alpha = self._given(stored, offer, request, task) if closest is None else closest.bound.alpha
@@ -276,7 +294,7 @@ class Prices(ABC):
             return quote
         return replace(
             quote,
-            free_now=self.stored.free_now(request, dataset, task.problem),
+            free_now=known.free_now,
             promises=self._withdrawing(task, dataset, quote),
             alternatives=() if sharpens else cheaper(self.planner, task, self.standing(dataset)),
             fits=self._fits(task, dataset, left, kept) if times < 1 else (),
@@ -454,3 +472,10 @@ def _explained(closest: Closest | None, offer: Offer | None) -> str:
         return ""
     used = len(offer.combination.releases)
     return f"It follows by arithmetic from {used:,} stored answer{'s' if used > 1 else ''}."
+
+
+def _not_counted(what: str, total: Request) -> NotCounted:
+    return NotCounted(
+        f"{what} needs the number of rows. It is public, but nobody has asked for it yet.",
+        fixes=(f"ask for {question_text(total.form)} first: it is exact and free",),
+    )

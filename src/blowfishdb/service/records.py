@@ -1,13 +1,9 @@
-"""Records: datasets as the catalogue knows them, every version of their declaration and policy kept.
-
-Declaring a dataset: what its curator has to say about the rows before anything is asked of them.
-"""
+"""Records: datasets as the catalogue knows them, every version of their declaration and policy kept."""
 
 from __future__ import annotations
 
 import json
-import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,18 +12,15 @@ from typing import Any, final
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from blowfishdb.adapters.backends import Backend
-from blowfishdb.adapters.backends.addresses import is_own
-from blowfishdb.adapters.backends.addresses import same_rows as overlap
-from blowfishdb.adapters.backends.duckdb import holds_rows, is_text_file, table_name
-from blowfishdb.adapters.backends.sqlalchemy import dialect_of
-from blowfishdb.adapters.copies.values import Dialect, RowsCopy, SourceFacts
+from blowfishdb.adapters.backends.duckdb import has_dialect, holds_rows
+from blowfishdb.adapters.copies.values import Dialect, RowsCopy, SourceFacts, SourceKind
 from blowfishdb.adapters.sql.source import Source, Unit
 from blowfishdb.adapters.store.catalogue import (
     CLOSED,
     DATASET,
     DELETED,
     FACE,
+    KEPT_ROWS,
     OPEN,
     POLICY,
     STANDING,
@@ -39,10 +32,9 @@ from blowfishdb.adapters.store.database import Store
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.domain.tables import Tables, table_of
-from blowfishdb.core.errors import InvalidInput, NotOpen, PolicyConflict, SourceError, UnknownDataset
+from blowfishdb.core.errors import InvalidInput, NotOpen, SourceError, UnknownDataset
 from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.policy import Policy, RowRules
-from blowfishdb.core.source_kind import SourceKind
 from blowfishdb.messages.policies import Face
 
 
@@ -217,8 +209,16 @@ class Records:
 
     def every(self) -> list[DatasetEntry]:
         """All datasets, those that were deleted included."""
-        found = {name: self._catalogue.versions(name) for name in self._catalogue.names(DATASET)}
-        return [self._version(name, new[DATASET], new.get(POLICY, 0)) for name, new in found.items()]
+        return [self._version(name, new[DATASET], new.get(POLICY, 0)) for name, new in self._newest()]
+
+    def current(self) -> list[DatasetEntry]:
+        """All datasets that were not deleted."""
+        there = ((name, new) for name, new in self._newest() if DELETED not in new)
+        return [self._version(name, new[DATASET], new.get(POLICY, 0)) for name, new in there]
+
+    def _newest(self) -> list[tuple[str, dict[str, int]]]:
+        """Every dataset with its newest versions, by one question for all of them."""
+        return [(name, new) for name, new in self._catalogue.every_version().items() if DATASET in new]
 
     def copies(self, name: str) -> list[RowsCopy]:
         """The copies that every version of a dataset had, the newest last."""
@@ -269,6 +269,10 @@ class Records:
         """Whether a question about a dataset is just being answered."""
         return self._declarations.is_under_way(name)
 
+    def any_under_way(self) -> bool:
+        """Whether a question about any dataset is just being answered."""
+        return self._declarations.any_under_way()
+
     # --- how it introduces itself, and whether it is open ---------------------------------------
 
     def face(self, name: str) -> Face:
@@ -311,6 +315,20 @@ class Records:
         if key not in self._texts:
             self._texts[key] = self._catalogue.get(kind, name, version) or ""
         return self._texts[key]
+
+    def may_keep(self, name: str) -> tuple[str, ...]:
+        """Columns whose rows synthetic tables may keep as they are; none once columns are declared anew."""
+        record = self[name]
+        return may_keep(self._said(record.books, KEPT_ROWS), record)
+
+    def keep_rows(self, name: str, columns: Sequence[str], by: str) -> None:
+        """Let synthetic tables keep the rows of these columns as they are, and of no others."""
+        record = self[name]
+        body = self._catalogue.get(KEPT_ROWS, record.books)
+        tables = {} if body is None else json.loads(body)
+        own = {"columns": list(columns), "declared": _declared(record)}
+        body = json.dumps({**tables, record.table_name: own}, ensure_ascii=False)
+        self._declarations.keep_rows(record.books, by, body, columns, over=record.version)
 
     # --- policies -------------------------------------------------------------------------------
 
@@ -358,7 +376,7 @@ class Records:
             shared=tuple(stored.get("shared", ())),
             tables=None if stored.get("tables") is None else KeyedTables.from_plain(stored["tables"]),
         )
-        if record.awaits_copy and is_text_file(record.location):
+        if record.awaits_copy and has_dialect(record.location):
             # Its texts were read by other rules: what is asked now, and quoted, is asked of the copy.
             return replace(record, snapshot=record.snapshot + 1)
         return record
@@ -402,37 +420,6 @@ def is_copied(location: str) -> bool:
     return bool(location) and "://" not in location and holds_rows(Path(location))
 
 
-def declared_source(
-    location: str,
-    *,
-    table: str | None,
-    view: str | None,
-    person: str | None,
-    rows_per_person: int,
-    row_key: str | None,
-    public: Sequence[str] = (),
-    rows_vary: bool | None = None,
-) -> Source | None:
-    """Which rows of a location are meant, and whose they are; None for the only table there."""
-    if person is None and (rows_per_person != 1 or row_key is not None):
-        raise InvalidInput(
-            "Rows per person need to know whose row each is.", fixes=("person='the column with the id'",)
-        )
-    unit = None if person is None else Unit(person, rows_per_person, row_key, salt=secrets.token_hex(8))
-    if view is not None and table is not None:
-        raise InvalidInput("The rows come from a table or from a view, not from both.")
-    if view is not None:
-        made = Source.of_view(view, dialect_of(location), unit=unit)
-        return replace(made, public=tuple(public), rows_vary=rows_vary)
-    if table is None and unit is not None and is_copied(location):
-        table = table_name(Path(location))
-    if table is None and unit is not None:
-        raise InvalidInput("Name the table whose rows belong to people.", fixes=("table='visits'",))
-    if table is None:
-        return None
-    return replace(Source.named(table), unit=unit, public=tuple(public), rows_vary=rows_vary)
-
-
 def _shown(location: str) -> str:
     """A place without its password."""
     if "://" not in location:
@@ -441,11 +428,6 @@ def _shown(location: str) -> str:
         return make_url(location).render_as_string(hide_password=True)
     except ArgumentError:
         return location.partition("://")[0] + "://…"
-
-
-def place(source: str | Path) -> str:
-    """An address as it is, a path in full, so that the workspace can be opened from anywhere."""
-    return str(source) if "://" in str(source) else str(Path(source).resolve())
 
 
 def _plain_source(source: Source) -> dict[str, object]:
@@ -478,71 +460,6 @@ def _rules(source: Source | None, domain: Domain) -> RowRules:
     return RowRules() if source is None else source.rules(domain)
 
 
-def check_not_own(location: str, store: str) -> None:
-    """The books are no rows: they hold what everyone asked, and hashes of passwords."""
-    if is_own(location, store):
-        raise InvalidInput(
-            "This is the workspace itself, or a file or database that belongs to it.",
-            fixes=("a file or database with the rows",),
-        )
-
-
-def settled_source(
-    backend: Backend, source: Source | None, domain: Domain, *, public: Sequence[str], rows_vary: bool | None
-) -> Source | None:
-    """The source with everything said that has to be; None for the only table of a place.
-
-    A view in the database can be anything, so its curator is asked what its rows are.
-    """
-    views = backend.views()
-    if views and rows_vary is None:
-        raise InvalidInput(
-            f"'{views[0]}' is a view in the database, or something else that shows rows of other tables or "
-            "computes values while they are read. Say whether values that may be hidden decide which rows it "
-            "has. In both cases each of its rows must be made from one row of a person: without DISTINCT, "
-            "GROUP BY, LIMIT and the like, and without anything that fails on some rows.",
-            fixes=(
-                "rows_vary=True: they do, or may; how many rows there are is then hidden",
-                "rows_vary=False: they do not; how many rows there are may then be known",
-            ),
-        )
-    if source is None and (public or rows_vary is not None):
-        source = replace(backend.source, public=tuple(public), rows_vary=rows_vary)
-    if source is not None:
-        source.check_rules(domain)
-        if source.unit is not None:
-            source.check_stored(backend.computed())
-    return source
-
-
-def sharing(records: Iterable[DatasetEntry], record: DatasetEntry) -> list[str]:
-    """The other datasets that have the same rows, as far as can be seen."""
-    return [each.name for each in records if each.name != record.name and _overlap(each, record)]
-
-
-def _overlap(one: DatasetEntry, other: DatasetEntry) -> bool:
-    if one.tables is not None or other.tables is not None:
-        mine, theirs = (entry.asked_tables()[0].source for entry in (one, other))
-        return overlap((one.location, mine), (other.location, theirs))
-    if one.copy is not None and other.copy is not None and one.copy.sha256 == other.copy.sha256:
-        return True
-    return overlap((one.location, one.source), (other.location, other.source))
-
-
-def check_shared(others: Sequence[str], confirmed: bool) -> None:
-    """Two budgets for one row are one larger budget, and somebody has to say so."""
-    if others and not confirmed:
-        named = ", ".join(f"'{name}'" for name in others)
-        raise InvalidInput(
-            f"These rows are already in {named}. Each dataset has a budget of its own, so whoever is in both "
-            "can lose as much as both together.",
-            fixes=(
-                f"ask about '{others[0]}' instead, unless it was deleted: what it told stays told",
-                "confirm that the promises add up: same_rows=True, which is written into the ledger",
-            ),
-        )
-
-
 def askable(record: DatasetEntry) -> DatasetEntry:
     """The dataset, if its policy bears its rows; one that an older version declared may not."""
     if record.tables is not None:
@@ -570,30 +487,11 @@ def _readable(record: DatasetEntry) -> bool:
     return True
 
 
-def check_found_view(record: DatasetEntry, backend: Backend) -> None:
-    """A view in the database about which nothing was said counts as one whose rows come and go."""
-    said = record.source is not None and record.source.rows_vary is not None
-    if not said and not record.policy.hides_presence and backend.views():
-        raise PolicyConflict(
-            f"The rows of '{record.name}' come from a view in the database, so how many there are must not "
-            "be known until its curator says what they depend on.",
-            fixes=("publish a policy that hides presence", "declare the dataset anew with rows_vary=False"),
-        )
+def may_keep(body: str | None, record: DatasetEntry) -> tuple[str, ...]:
+    """Columns whose rows its curator lets synthetic tables keep, of the columns as they are declared now."""
+    own = None if body is None else json.loads(body).get(record.table_name)
+    return () if own is None or own["declared"] != _declared(record) else tuple(own["columns"])
 
 
-def about(name: str, rules: RowRules, others: Sequence[tuple[str, Epsilon]], own: Epsilon) -> tuple[str, ...]:
-    """What a guarantee is about, in sentences."""
-    said = [f"This promise is about the rows of '{name}', and about what is asked of this dataset."]
-    if rules.vary:
-        said.append("Hidden values decide which rows it has, so how many there are is hidden as well.")
-    if rules.public:
-        listed = ", ".join(f"'{column}'" for column in sorted(rules.public))
-        said.append(f"It never hides {listed}, which decides which rows there are or whose they are.")
-    if others:
-        total = sum((epsilon for _, epsilon in others), own)
-        named = ", ".join(f"'{other}' (ε {epsilon})" for other, epsilon in others)
-        said.append(
-            f"The same rows are also in {named}, with budgets of their own: whoever is in all of them can "
-            f"lose up to ε {total} in all."
-        )
-    return tuple(said)
+def _declared(record: DatasetEntry) -> str:
+    return codec.digest(codec.plain(record.domain))

@@ -68,8 +68,9 @@ class _DatasetIndex:
 
     seq: int = 0
     grids: dict[str, Grid] = field(default_factory=dict)
-    about: dict[str, list[Ranked]] = field(default_factory=lambda: defaultdict(list))
-    """By question the least noisy releases, however accurate it was asked to be."""
+    about: dict[tuple[str, bool], list[Ranked]] = field(default_factory=lambda: defaultdict(list))
+    """By question the least noisy answers, however accurate it was asked to be: those that are rows with
+    noise of their own, and those of which only the promise is known."""
     snapshots: dict[int, SnapshotIndex] = field(default_factory=lambda: defaultdict(SnapshotIndex))
 
 
@@ -190,10 +191,16 @@ class StoredReleases:
             numbers = [] if index is None else index.in_use[-most:]
         return self._releases(numbers)
 
+    def any_about(self, dataset: str) -> bool:
+        """Whether there is any stored answer to a question that is known by its name."""
+        with self._turn:
+            return bool(self._index(dataset).about)
+
     def about(self, dataset: str, question: str) -> list[StoredAnswer]:
         """The least noisy of the stored answers to a question."""
         with self._turn:
-            numbers = [charge for _, charge in self._index(dataset).about.get(question, [])]
+            about = self._index(dataset).about
+            numbers = [number for rows in (True, False) for _, number in about.get((question, rows), [])]
         return self.ledger.at_hand(numbers) if numbers else []
 
     def _choice(self, index: SnapshotIndex, key: Hashable, axes: tuple[Axis, ...]) -> _Choice:
@@ -228,14 +235,18 @@ class StoredReleases:
         """What is stored of a dataset by now: read on from where it was read last."""
         index = self._indexes.setdefault(dataset, _DatasetIndex())
         new = self.ledger.releases(dataset, after=index.seq)
-        unknown = {release.grid for release in new} - index.grids.keys()
+        if not new:
+            return index
+        unknown = {release.grid for release in new if release.measured} - index.grids.keys()
         index.grids |= {name: Grid.from_plain(text) for name, text in self.ledger.grids(unknown).items()}
         for release in new:
-            index.snapshots[release.snapshot].enter(release, index.grids[release.grid])
+            if release.measured:
+                index.snapshots[release.snapshot].enter(release, index.grids[release.grid])
             index.seq = release.seq
             if release.about is not None:
-                insort(index.about[release.about], (least_scale(release.scales), release.charge))
-                del index.about[release.about][_MOST_ALIKE:]
+                alike = index.about[release.about, release.measured]
+                insort(alike, (least_scale(release.scales), release.charge))
+                del alike[_MOST_ALIKE:]
         return index
 
     def _releases(self, numbers: Sequence[int]) -> list[StoredRelease]:

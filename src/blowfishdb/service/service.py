@@ -14,7 +14,6 @@ race can give a free answer.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
@@ -25,6 +24,7 @@ from typing import Final, TypeVar, final
 
 from blowfishdb.adapters.backends import Backend
 from blowfishdb.adapters.store.charges import debit
+from blowfishdb.adapters.store.texts import written
 from blowfishdb.adapters.store.values import Charge, Reservation, State
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import (
@@ -37,8 +37,8 @@ from blowfishdb.core.errors import (
     WorkspaceError,
 )
 from blowfishdb.core.noise import Noise
-from blowfishdb.core.questions.kinds import Release
 from blowfishdb.core.questions.projection import Projected
+from blowfishdb.core.questions.readings import Release
 from blowfishdb.mechanisms.best import KnownAnswers
 from blowfishdb.mechanisms.reuse import Label, Offer
 from blowfishdb.messages.answers import Answer, PaidUnder, Receipt
@@ -51,7 +51,7 @@ from blowfishdb.service.policies import FROM_STORED, check_promises, told_apart
 from blowfishdb.service.prices import Prices
 from blowfishdb.service.records import DatasetEntry
 from blowfishdb.service.reuse import Basket
-from blowfishdb.service.stored import read_answer
+from blowfishdb.service.stored import StoredAnswers, read_answer
 from blowfishdb.service.synthesis import from_answers
 from blowfishdb.service.tasks import CountTask, ErrorBound, Outcome, Problem, Task, answer_of
 from blowfishdb.service.together import Group, Settled, settle_on, suggest
@@ -106,9 +106,11 @@ class Service(Prices):
         if request.form.source is not None:
             return self._synthesized(request, dataset)
         problem = project_any(request, dataset.policy)
-        sources = (self.stored.answer, self._known, self._read_off, self._reused)
-        free = (source(request, dataset, problem, together) for source in sources)
-        answer = next((found for found in free if found is not None), None)
+        stored = self.stored(request, dataset, problem)
+        if stored.answer is not None:
+            return stored.answer
+        sources = (self._known, self._read_off, partial(self._reused, together=together))
+        answer = next((found for source in sources if (found := source(stored)) is not None), None)
         if answer is not None:
             return answer
         task = self._priced(request, dataset, problem, self.standing(dataset))
@@ -139,6 +141,11 @@ class Service(Prices):
         return replace(settled.quote, wider=suggest(self, resolved, settled))
 
     def _asked_together(self, requests: Sequence[Request], max_cost: Epsilon | None) -> list[Answer]:
+        """What is free comes first, because one more release may be one too many to choose among.
+
+        Only releases that these questions make are settled on together with those that follow from them: an
+        answer that was out before may be why somebody asks.
+        """
         answers = {
             number: answer
             for number, request in enumerate(requests)
@@ -149,13 +156,16 @@ class Service(Prices):
         settled = settle_on(self, [self.resolved(requests[number], self.ask) for number in left])
         _check_cost(settled.most + paid, max_cost)
         self._check_together(settled, requests[0].user)
+        within = max_cost and max_cost - paid - settled.most
+        free = [number for number, quote in zip(left, settled.quotes, strict=True) if not quote.most]
+        answered = {number: self.ask(replace(requests[number], max_cost=within)) for number in free}
         answers |= {left[number]: answer for number, answer in self._made(settled).items()}
-        basket = Basket({answer.number for answer in answers.values()})
+        basket = Basket(answer.number for answer in answers.values())
         for number in left:
-            if number not in answers:
-                free = replace(requests[number], max_cost=max_cost and max_cost - paid - settled.most)
-                answers[number] = self.ask(free, together=basket)
-                basket.charges.add(answers[number].number)
+            if number not in answers and number not in answered:
+                request = replace(requests[number], max_cost=within)
+                answered[number] = self.ask(request, together=basket)
+        answers |= answered
         return [answers[number] for number in range(len(requests))]
 
     def _check_together(self, settled: Settled, user: str) -> None:
@@ -180,10 +190,9 @@ class Service(Prices):
 
     # --- where an answer comes from, the first that has one ---------------------------------------
 
-    def _known(
-        self, request: Request, dataset: DatasetEntry, problem: Problem, together: Basket | None
-    ) -> Answer | None:
+    def _known(self, stored: StoredAnswers) -> Answer | None:
         """What everyone knows already, on record like every other answer; no row is read."""
+        request, dataset, problem = stored.request, stored.dataset, stored.problem
         task = self.planner.given(problem, request) if isinstance(problem, Projected) else None
         if task is None:
             return None
@@ -192,11 +201,9 @@ class Service(Prices):
         outcome = Outcome(partial(task.answer, plan.told()))
         return self._record(outcome, request, dataset, problem, plan.name, task.known)
 
-    def _read_off(
-        self, request: Request, dataset: DatasetEntry, problem: Problem, together: Basket | None
-    ) -> Answer | None:
+    def _read_off(self, stored: StoredAnswers) -> Answer | None:
         """What can be read off stored counts that are as close as is needed, on record like every other."""
-        closest = self.stored.closest(request, dataset, problem)
+        request, dataset, problem, closest = stored.request, stored.dataset, stored.problem, stored.closest
         if closest is None:
             return None
         assert isinstance(problem, Projected)
@@ -204,11 +211,10 @@ class Service(Prices):
         answer = partial(answer_of, request, problem, closest.bound, release, interval=Label.ANY.value)
         return self._record(Outcome(answer), request, dataset, problem, FROM_STORED)
 
-    def _reused(
-        self, request: Request, dataset: DatasetEntry, problem: Problem, together: Basket | None
-    ) -> Answer | None:
+    def _reused(self, stored: StoredAnswers, together: Basket | None) -> Answer | None:
         """What follows from stored answers by arithmetic, on record like every other answer."""
-        offer = self.stored.offer(request, dataset, problem, together)
+        request, dataset, problem = stored.request, stored.dataset, stored.problem
+        offer = stored.offer(together)
         if offer is None:
             return None
         assert isinstance(problem, Projected)
@@ -218,7 +224,7 @@ class Service(Prices):
     def _synthesized(self, request: Request, dataset: DatasetEntry) -> Answer:
         """A synthetic table from what is out already, on record like every other answer; no row is read."""
         found, problem = self.collected(request, dataset)
-        stored = self.stored.answer(request, dataset, problem)
+        stored = self.stored(request, dataset, problem).answer
         if stored is not None:
             return stored
         return self._record(from_answers(request, problem, found), request, dataset, problem, FROM_STORED)
@@ -297,7 +303,7 @@ class Service(Prices):
     ) -> Answer:
         """Step 7: the answer as it was given is kept, with what was measured for it."""
         answer = outcome.answer(replace(receipt, question=f"{self.mark}{receipt.question}"))
-        body = json.dumps(
+        body = written(
             {
                 "answer": answer.to_plain(),
                 "release": outcome.kept,

@@ -17,11 +17,12 @@ from typing import Final, final
 
 from blowfishdb.adapters.backends import TIMEOUT, Backend, open_backend
 from blowfishdb.adapters.backends.addresses import check_file, check_no_secret
-from blowfishdb.adapters.backends.duckdb import check_readable, is_text_file
+from blowfishdb.adapters.backends.duckdb import check_readable, has_dialect
 from blowfishdb.adapters.copies import Patience, make_private
+from blowfishdb.adapters.copies.dialects import find_dialect
 from blowfishdb.adapters.copies.folder import UPLOAD, Copies
-from blowfishdb.adapters.copies.text_files import find_dialect
-from blowfishdb.adapters.copies.values import Dialect, RowsCopy, SourceRows
+from blowfishdb.adapters.copies.sheets import is_sheet_file
+from blowfishdb.adapters.copies.values import Dialect, RowsCopy, SourceKind, SourceRows
 from blowfishdb.adapters.proposal.rows import check_rows
 from blowfishdb.adapters.proposal.tables import check_tables
 from blowfishdb.adapters.store.catalogue import name_taken
@@ -31,10 +32,10 @@ from blowfishdb.core.domain.tables import Child, Lookup, Tables
 from blowfishdb.core.errors import BlowfishError, InvalidInput, PolicyConflict, SourceError
 from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.policy import Policy
-from blowfishdb.core.source_kind import SourceKind
-from blowfishdb.service import records as declaring
+from blowfishdb.service import declaration
 from blowfishdb.service.curator import check_none_missing
-from blowfishdb.service.records import DatasetEntry, KeyedTables, Records, declared_source, is_copied, place
+from blowfishdb.service.declaration import declared_source, place
+from blowfishdb.service.records import DatasetEntry, KeyedTables, Records, is_copied
 
 _LOG: Final = logging.getLogger("blowfishdb.copies")
 _FASTER: Final = (
@@ -56,9 +57,13 @@ class RowSources:
         self._open: dict[tuple[str, int], Backend] = {}
         self._retired: dict[str, Backend] = {}
         self._opening = threading.Lock()
+        self._declared: tuple[str, Backend] | None = None
+        """The copy that was declared last, and of which dataset: opening it again for the first question
+        would take as long as a hundred questions."""
 
     def close(self) -> None:
         """Let go of everything."""
+        self._let_go()
         with self._opening:
             backends = [*self._open.values(), *self._retired.values()]
             self._open.clear()
@@ -143,8 +148,8 @@ class RowSources:
         record = DatasetEntry(
             name, location, where, domain, policy, kind=kind, copy=copy, dialect=dialect, tables=tables
         )
-        shared = declaring.sharing(self._records.every(), record)
-        declaring.check_shared(shared, rows.same_rows)
+        shared = declaration.sharing(self._records.every(), record)
+        declaration.check_shared(shared, rows.same_rows)
         record = replace(self._settled(record, rows), shared=tuple(shared))
         self._records.declare(record, by, total, opened=rows.opened)
         return record
@@ -158,7 +163,7 @@ class RowSources:
         backend = open_backend(place, record.domain, source=record.source, timeout=self._seconds)
         try:  # a file of DuckDB that is open is opened again at once
             backend.check()
-            where = declaring.settled_source(
+            where = declaration.settled_source(
                 backend, record.source, record.domain, public=rows.public, rows_vary=rows.rows_vary
             )
             _check_values(record)
@@ -168,8 +173,13 @@ class RowSources:
                 record.domain,
                 lambda domain: open_backend(place, domain, source=where, timeout=self._seconds),
             )
-        finally:
+        except BaseException:
             backend.close()
+            raise
+        if record.copy is None:  # whoever writes a database of their own need not wait for us
+            backend.close()
+        else:
+            self._let_go(instead=(record.name, backend))
         settled = replace(record, source=where)
         return replace(settled, policy=settled.rules.first_policy(record.domain))
 
@@ -224,22 +234,33 @@ class RowSources:
             return
         if source is None and not record.location:
             raise InvalidInput(
-                "These rows came from a table in memory, which is not there to be read again.",
-                fixes=("refresh(table), with the rows as they are now",),
+                "These rows came from a table in memory or a file that was sent, and cannot be read again.",
+                fixes=("refresh(table), with the rows as they are now", "send the file as it is now"),
             )
         if source is not None and record.location:
             raise InvalidInput("These rows come from a file.", fixes=("refresh()",))
-        sent = source if isinstance(source, str) and source.startswith(UPLOAD) else None
-        rows = source if sent is None else self.copies.sent(sent)
-        said, patience = dialect or record.dialect, self._patience()
-        with self._taken(rows or record.location, said, patience) as (copy, found):
-            known = self._shared_anew(record, copy, same_rows)
-            self._enter_copy(known, copy, found, by, snapshot=record.snapshot + 1)
-        if sent is not None:
-            self.copies.forget(sent)
+        if isinstance(source, str) and source.startswith(UPLOAD):
+            try:
+                self._refresh_copy(record, self.copies.sent(source), dialect, by, same_rows)
+            finally:
+                self.copies.forget(source)
+        else:
+            self._refresh_copy(record, source, dialect, by, same_rows)
         if not self._records.is_under_way(record.name):
             self._erase(self._records.copies(record.name)[:-1])  # also those that questions held before
         self.sweep()
+
+    def _refresh_copy(
+        self, record: DatasetEntry, rows: object | None, dialect: Dialect | None, by: str, same_rows: bool
+    ) -> None:
+        """Read the rows as they were read before; ``rows`` in place of where they come from."""
+        said = dialect or record.dialect
+        if isinstance(rows, Path):
+            _check_same_kind(rows, said)
+        source = record.location if rows is None else rows
+        with self._taken(source, said, self._patience()) as (copy, found):
+            known = self._shared_anew(record, copy, same_rows)
+            self._enter_copy(known, copy, found, by, snapshot=record.snapshot + 1)
 
     def _patience(self) -> Patience | None:
         return None if self.seconds is None else Patience(self.seconds, _FASTER, doing="Copying these rows")
@@ -247,9 +268,11 @@ class RowSources:
     def _shared_anew(self, record: DatasetEntry, copy: RowsCopy, confirmed: bool) -> DatasetEntry:
         """Rows that are those of another dataset now, and were not before, need a word as on declaring."""
         every = self._records.every()
-        before = {*record.shared, *declaring.sharing(every, record)}
-        found = [name for name in declaring.sharing(every, replace(record, copy=copy)) if name not in before]
-        declaring.check_shared(found, confirmed)
+        before = {*record.shared, *declaration.sharing(every, record)}
+        found = [
+            name for name in declaration.sharing(every, replace(record, copy=copy)) if name not in before
+        ]
+        declaration.check_shared(found, confirmed)
         return replace(record, shared=(*record.shared, *found))
 
     def delete(self, record: DatasetEntry, *, by: str) -> None:
@@ -266,10 +289,9 @@ class RowSources:
 
     def sweep(self) -> list[str]:
         """Remove copies that no dataset mentions, left by a process that ended in between."""
-        names = self._records.names()
-        if any(self._records.is_under_way(name) for name in names):
+        if not self.copies.any_old or self._records.any_under_way():
             return []
-        found = (self._records[name].copy for name in names)
+        found = (record.copy for record in self._records.current())
         return self.copies.sweep(copy.file for copy in found if copy is not None)
 
     # --- looking after --------------------------------------------------------------------------
@@ -346,9 +368,20 @@ class RowSources:
                 opened = self._opened(record)
                 self._retire(record.name)
                 self._open[key] = opened
-            return self._open[key]
+            backend, declared = self._open[key], self._declared
+        if declared is not None and declared[0] == record.name:
+            self._let_go()
+        return backend
+
+    def _let_go(self, instead: tuple[str, Backend] | None = None) -> None:
+        """Close what was declared last, and keep another one in its place."""
+        with self._opening:
+            before, self._declared = self._declared, instead
+        if before is not None:
+            before[1].close()
 
     def _forget(self, name: str) -> None:
+        self._let_go()
         with self._opening:
             self._retire(name)
             left = self._retired.pop(name, None)
@@ -370,7 +403,7 @@ class RowSources:
         place = self._place(record)
         opened = open_backend(place, record.domain, source=record.source, timeout=self._seconds)
         try:
-            declaring.check_found_view(record, opened)
+            declaration.check_found_view(record, opened)
         except BaseException:
             opened.close()
             raise
@@ -415,7 +448,7 @@ class RowSources:
         """A new copy, which is erased unless all that follows goes well."""
         if isinstance(source, str | Path):
             check_file(Path(source))
-        if isinstance(source, str | Path) and is_text_file(source):
+        if isinstance(source, str | Path) and has_dialect(source):
             dialect = dialect or find_dialect(Path(source), patience)
         else:
             _check_no_dialect(dialect)
@@ -423,6 +456,7 @@ class RowSources:
         try:
             yield copy, dialect
         except BaseException:
+            self._let_go()
             with suppress(OSError):
                 self.copies.erase(copy)
             raise
@@ -450,11 +484,24 @@ def _kind_of(location: str, kind: SourceKind | None) -> SourceKind:
         return SourceKind.COPY if copied else SourceKind.FROZEN
     if kind is SourceKind.COPY and not copied:
         raise InvalidInput("A database is not copied.", fixes=("kind='frozen'", "kind='live'"))
-    if kind is not SourceKind.COPY and (not location or is_text_file(location)):
+    if kind is not SourceKind.COPY and (not location or has_dialect(location)):
         raise InvalidInput(
             "A file of texts, and a table in memory, are always copied.", fixes=("leave the kind out",)
         )
     return kind
+
+
+def _check_same_kind(file: Path, dialect: Dialect | None) -> None:
+    """A file that was sent is read as the one before: nobody confirmed another way to read it."""
+    if dialect is None:
+        fits, wanted = not has_dialect(file), "a Parquet file"
+    else:
+        fits = has_dialect(file) and is_sheet_file(file) == bool(dialect.sheet)
+        wanted = "a file of Excel" if dialect.sheet else "a file of texts"
+    if not fits:
+        raise InvalidInput(
+            f"These rows were read from {wanted}, and this file is of another kind.", fixes=(wanted,)
+        )
 
 
 def _check_several(rows: SourceRows, kind: SourceKind) -> None:

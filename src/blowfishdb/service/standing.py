@@ -47,11 +47,6 @@ class Standing:
         """As if an earlier promise were withdrawn."""
         return replace(self, kept=tuple(one for one in self.kept if one.version != version))
 
-    def as_in(self, earlier: Standing) -> bool:
-        """Whether the same is promised, whatever is left of it."""
-        mine, theirs = ([one.version for one in each.kept] for each in (self, earlier))
-        return self.policy is earlier.policy and mine == theirs
-
 
 def nearest(standing: Standing) -> tuple[Policy, int]:
     """The policy from which no other that is promised is far, and the most steps that one hides.

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, final
+from functools import cached_property, lru_cache
+from typing import Any, Final, final
 
 import numpy as np
 
+from blowfishdb.adapters.copies.values import SourceKind
 from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.adapters.store.values import StoredAnswer
 from blowfishdb.core.arrays import BoolArray
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.questions.aggregate_problem import SumsProblem
 from blowfishdb.core.questions.projection import Projected
-from blowfishdb.core.source_kind import SourceKind
 from blowfishdb.mechanisms.reuse.margins import Offer
 from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.questions import Request
@@ -38,8 +39,14 @@ class Closest:
     """A stored answer, and what is promised of the counts behind it."""
 
     stored: StoredAnswer
-    answer: Answer
+    body: Mapping[str, Any]
+    """Its text, read; what it says in full is put together where it is looked at."""
     bound: ErrorBound
+
+    @cached_property
+    def answer(self) -> Answer:
+        """What was answered."""
+        return Answer.from_plain(self.body["answer"])
 
     @property
     def exact(self) -> BoolArray:
@@ -50,99 +57,117 @@ class Closest:
     @classmethod
     def of(cls, stored: StoredAnswer) -> Closest | None:
         """None for an answer of which nothing is on record but what it says."""
-        body = json.loads(stored.answer)
+        text = stored.answer
+        body = _read_lately(text) if len(text) <= _LONGEST_KEPT else json.loads(text)
         bound = body.get("bound")
-        return None if bound is None else cls(stored, Answer.from_plain(body["answer"]), ErrorBound(**bound))
+        return None if bound is None else cls(stored, body, ErrorBound(**bound))
+
+
+@lru_cache(maxsize=8)
+def _read_lately(text: str) -> Mapping[str, Any]:
+    """The texts that every price of one question looks at are the same until the next answer is out."""
+    body: Mapping[str, Any] = json.loads(text)
+    return body
+
+
+_LONGEST_KEPT: Final = 1_000_000
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class StoredAnswers:
-    """The answers of a workspace, looked through for what tells a question."""
+    """The answers of a workspace, looked through once for what tells one question."""
 
     ledger: Ledger
     releases: StoredReleases
     standing: Callable[[DatasetEntry], Standing]
     """All that is promised about a dataset."""
+    request: Request
+    dataset: DatasetEntry
+    problem: Problem
 
-    def same(self, request: Request, dataset: DatasetEntry, problem: Problem) -> StoredAnswer | None:
+    @cached_property
+    def same(self) -> StoredAnswer | None:
         """What the ledger has under a name of the question, or what answers it more accurately still."""
+        request, dataset, problem = self.request, self.dataset, self.problem
         if isinstance(problem, SumsProblem):
-            return next((one.stored for one, _ in self._telling(request, dataset, problem)), None)
+            return next((one.stored for one, _ in self._telling(problem)), None)
+        closest = self.closest
+        if closest is not None and closest.answer.form == request.form.to_plain():
+            return closest.stored
         found = map(self.ledger.answer, identities(request, dataset, problem))
-        same = next((stored for stored in found if stored is not None), None)
-        asked = request.terms.accuracy
-        if asked is None or request.terms.mechanism is not None or dataset.kind is SourceKind.LIVE:
-            return same
-        closest = self.closest(request, dataset, problem)
-        very_same = closest is not None and closest.answer.form == request.form.to_plain()
-        return closest.stored if closest is not None and very_same else same
+        return next((stored for stored in found if stored is not None), None)
 
-    def _telling(
-        self, request: Request, dataset: DatasetEntry, problem: SumsProblem
-    ) -> Iterator[tuple[Closest, SumsProblem]]:
+    def _telling(self, problem: SumsProblem) -> Iterator[tuple[Closest, SumsProblem]]:
         """Stored answers whose sums tell these aggregates, and how they are read."""
-        policies = dict.fromkeys((dataset.policy, nearest(self.standing(dataset))[0]))
+        policies = dict.fromkeys((self.dataset.policy, nearest(self.standing(self.dataset))[0]))
         for other in itertools.chain.from_iterable(telling(problem, policy) for policy in policies):
-            stored = self.ledger.answer(identity(request, dataset, other))
+            stored = self.ledger.answer(identity(self.request, self.dataset, other))
             closest = None if stored is None else Closest.of(stored)
             if closest is not None and (not other.free or not closest.bound.margin):
                 yield closest, other
 
-    def closest(
-        self, request: Request, dataset: DatasetEntry, problem: Problem, *, times: float = 1
-    ) -> Closest | None:
-        """The closest stored answer that is read from the same counts, if it is as close as was asked.
+    @cached_property
+    def closest(self) -> Closest | None:
+        """The closest stored answer that is read from the same counts, if it is as close as was asked."""
+        return self._within(1)
 
-        Or within so many ``times`` the error that was asked for.
+    def _within(self, times: float) -> Closest | None:
+        """The closest, if it is within so many ``times`` the error that was asked for.
 
         That all counts are within their margin is one event, so it holds whatever is read off them, and
         whatever made someone ask.
         """
-        asked, name = request.terms.accuracy, counted(dataset, problem)
-        if asked is None or name is None or not isinstance(problem, Projected):
+        asked, problem = self.request.terms.accuracy, self.problem
+        if asked is None or not self._near or not isinstance(problem, Projected):
             return None
-        if request.terms.mechanism is not None or dataset.kind is SourceKind.LIVE:
-            return None
-        needed = request.counts.kind.requirement(asked, problem.axes)
-        owned = [Closest.of(stored) for stored in self.releases.about(dataset.name, name)]
+        kind, axes = self.request.counts.kind, problem.axes
+        needed = kind.requirement(asked, axes)
         within = replace(needed, alpha=times * needed.alpha)
-        close = [one for one in owned if one is not None and one.bound.meets(within)]
+        close = [one for one in self._near if one.bound.meets(within)]
         best = min(close, key=lambda one: (one.bound.margin, -one.stored.charge.id), default=None)
         if best is None:
             return None
-        alpha = request.counts.kind.promised(best.bound.margin, problem.axes)
-        return replace(best, bound=replace(best.bound, alpha=alpha))
+        return replace(best, bound=replace(best.bound, alpha=kind.promised(best.bound.margin, axes)))
 
-    def answer(
-        self,
-        request: Request,
-        dataset: DatasetEntry,
-        problem: Problem,
-        together: Basket | None = None,
-    ) -> Answer | None:
+    @cached_property
+    def _near(self) -> list[Closest]:
+        """The least noisy stored answers that are read from the same counts."""
+        terms, problem = self.request.terms, self.problem
+        if terms.accuracy is None or terms.mechanism is not None or self.dataset.kind is SourceKind.LIVE:
+            return []
+        if not isinstance(problem, Projected) or not self.releases.any_about(self.dataset.name):
+            return []
+        name = counted(self.dataset, problem)
+        owned = [] if name is None else self.releases.about(self.dataset.name, name)
+        return [near for stored in owned if (near := Closest.of(stored)) is not None]
+
+    @cached_property
+    def answer(self) -> Answer | None:
         """The answer to the very same question, which costs nothing."""
+        request, problem = self.request, self.problem
         if isinstance(problem, SumsProblem):
-            return self._read_again(request, dataset, problem)
-        stored = self.same(request, dataset, problem)
+            return self._read_again(problem)
+        stored = self.same
         if stored is None:
             return None
-        answer = read_answer(stored)
+        closest = self.closest
+        read = closest is not None and closest.stored is stored
+        answer = closest.answer if closest is not None and read else read_answer(stored)
         if isinstance(problem, Projected) and answer.kind != request.counts.kind.name:
             answer = named_anew(answer, request, problem)
         return replace(answer, receipt=replace(answer.receipt, cost=Epsilon(0)))
 
-    def _read_again(self, request: Request, dataset: DatasetEntry, problem: SumsProblem) -> Answer | None:
+    def _read_again(self, problem: SumsProblem) -> Answer | None:
         """What the sums of a stored answer tell."""
-        for closest, other in self._telling(request, dataset, problem):
+        for closest, other in self._telling(problem):
             receipt = replace(closest.answer.receipt, cost=Epsilon(0))
-            return read_again(replace(closest.answer, receipt=receipt), closest.bound, request, other)
+            return read_again(replace(closest.answer, receipt=receipt), closest.bound, self.request, other)
         return None
 
-    def offer(
-        self, request: Request, dataset: DatasetEntry, problem: Problem, together: Basket | None = None
-    ) -> Offer | None:
+    def offer(self, together: Basket | None = None) -> Offer | None:
         """An answer that follows from what is out already, as accurately as was asked."""
+        request, dataset, problem = self.request, self.dataset, self.problem
         if not isinstance(problem, Projected) or request.terms.accuracy is None:
             return None
         if request.terms.mechanism is not None:
@@ -153,18 +178,20 @@ class StoredAnswers:
         basket = frozenset() if together is None else frozenset(together.charges)
         return self.releases.offer(dataset.name, dataset.snapshot, problem, needed, basket)
 
-    def free_now(self, request: Request, dataset: DatasetEntry, problem: Problem) -> float | None:
+    @property
+    def free_now(self) -> float | None:
         """How accurately what is out tells the same, where it tells anything of use."""
-        asked = request.terms.accuracy
+        asked, dataset, problem = self.request.terms.accuracy, self.dataset, self.problem
         if asked is None or not isinstance(problem, Projected) or dataset.kind is SourceKind.LIVE:
             return None
-        needed = request.counts.kind.requirement(asked, problem.axes)
+        kind = self.request.counts.kind
+        needed = kind.requirement(asked, problem.axes)
         within = _USEFUL * needed.alpha
         best = self.releases.best(dataset.name, dataset.snapshot, problem, needed, within=within)
-        closest = self.closest(request, dataset, problem, times=_USEFUL)
+        closest = self._within(_USEFUL)
         margins = [] if best is None else [best.alpha]
         margins += [] if closest is None else [closest.bound.margin]
-        return request.counts.kind.promised(min(margins), problem.axes) if margins else None
+        return kind.promised(min(margins), problem.axes) if margins else None
 
 
 def read_synthetic(stored: StoredAnswer) -> SyntheticTable | None:

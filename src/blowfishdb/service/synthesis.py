@@ -37,14 +37,14 @@ from blowfishdb.mechanisms.synthesis import (
     release,
 )
 from blowfishdb.mechanisms.synthesis.junction_tree import Group
-from blowfishdb.mechanisms.synthesis.tables import within
+from blowfishdb.mechanisms.synthesis.tables import every_value, within
 from blowfishdb.messages.answers import Answer, Receipt
 from blowfishdb.messages.questions import Request
 from blowfishdb.messages.quotes import Quote
 from blowfishdb.messages.synthesis import MeasuredTable, QuotedTable, SynthesisQuote
 from blowfishdb.messages.synthetic_table import KEPT, labels_of
 from blowfishdb.service.standing import Standing
-from blowfishdb.service.tasks import Outcome, Statement, Task
+from blowfishdb.service.tasks import Outcome, PlannedTask, Statement
 
 _BETA: Final = 0.05
 
@@ -56,15 +56,21 @@ class TablePort:
 
     prepared: Mapping[Group, Prepared]
     cancel: Cancellation | None
+    kept: Prepared | None = None
 
     def counts(self, columns: Group) -> Secret[IntArray]:
         """How many rows are in each box of these columns."""
         return self.prepared[columns].count(self.cancel)
 
+    def kinds(self, columns: Group) -> Secret[IntArray]:
+        """What rows have in kept columns, and how many have it."""
+        assert self.kept is not None
+        return self.kept.count(self.cancel)
+
 
 @final
 @dataclass(frozen=True, eq=False)
-class SynthesisTask(Task):
+class SynthesisTask(PlannedTask):
     """A question for a synthetic table."""
 
     request: Request
@@ -75,14 +81,6 @@ class SynthesisTask(Task):
     policies: tuple[Policy, ...]
     """Everything that is promised: under none of these more is lost."""
     promise: None = None
-
-    @property
-    def mechanism(self) -> str:
-        return self.plan.name
-
-    @property
-    def explanation(self) -> str:
-        return self.plan.explain()
 
     @property
     def free(self) -> bool:
@@ -96,23 +94,28 @@ class SynthesisTask(Task):
         layout = self.plan.layout
         _ = [axis.labels() for axis in layout.axes]
         prepared = {columns: backend.prepare(CellQuery(layout.chosen(columns))) for columns in self._read}
+        kept = None
+        if self.plan.kept:
+            axes = (every_value(axis) for axis in layout.chosen(self.plan.kept))
+            kept = backend.prepare_kinds(CellQuery(tuple(axes)))
         first, *more = prepared.values()
         words = f"\n-- and {len(more)} more of this form, for other columns and pairs of them" if more else ""
-        return Statement(f"{first.sql}{words}", partial(self.count, prepared))
+        rows = "" if kept is None else f"\n-- and the rows of kept columns\n{kept.sql}"
+        return Statement(f"{first.sql}{words}{rows}", partial(self.count, prepared, kept))
 
     @property
     def _read(self) -> list[Group]:
         """Every table that may be counted."""
         plan = self.plan
-        alone = [planned.columns for planned in plan.one_ways]
+        alone: list[Group] = [(column,) for column in range(len(plan.layout.axes))]
         return alone if plan.way == "one by one" else [*alone, *plan.candidates, *plan.public_pairs]
 
-    def count(self, prepared: Mapping[Group, Prepared], noise: Noise) -> Outcome:
+    def count(self, prepared: Mapping[Group, Prepared], kept: Prepared | None, noise: Noise) -> Outcome:
         """Steps 5 and 6: table by table, and noise."""
-        port = TablePort(prepared, self.request.cancel)
+        port = TablePort(prepared, self.request.cancel, kept)
         made = release(self.plan, port, noise=noise, progress=self.request.progress)
-        kept = kept_of(made, self.problem)
-        return Outcome(partial(answer_of, self.request, self.problem, made), None, {KEPT: kept})
+        stored = kept_of(made, self.problem)
+        return Outcome(partial(answer_of, self.request, self.problem, made), None, {KEPT: stored})
 
 
 def price_synthesis(problem: SyntheticProblem, request: Request, standing: Standing) -> SynthesisTask:
@@ -126,7 +129,12 @@ def price_synthesis(problem: SyntheticProblem, request: Request, standing: Stand
         raise InvalidInput("Synthetic tables are made in one way.", fixes=("leave out the mechanism",))
     per_row = positive(Epsilon.from_nano(request.terms.epsilon.nano // standing.rows_per_person))
     plan = SynthesisPlan.under(
-        standing.policies, problem.axes, rows=problem.rows, epsilon=per_row, target=problem.target
+        standing.policies,
+        problem.axes,
+        rows=problem.rows,
+        epsilon=per_row,
+        target=problem.target,
+        keep=problem.keep,
     )
     cost = plan.spent * standing.rows_per_person
     return SynthesisTask(request, problem, plan, cost, standing.policies)
@@ -170,6 +178,7 @@ def kept_of(made: Synthesis, problem: SyntheticProblem, answers: Sequence[int] =
         "rows": made.total,
         "seed": int(codec.digest(released)[:12], 16),
         "notes": list(problem.notes),
+        **({"kept": made.kept.to_plain()} if made.kept is not None else {}),
     }
 
 
@@ -235,7 +244,8 @@ def _pair_margin(plan: SynthesisPlan) -> float | None:
     if plan.way == "all pairs" and plan.pair_rate:
         return float(within(Fraction(10**9) / plan.pair_rate))
     if plan.way == "in rounds":
-        nano = plan.epsilon.nano // 2 // max(1, plan.rounds) * 88 // 100
+        step = (1 - plan.alone_share) * plan.epsilon.nano / max(1, plan.rounds)
+        nano = math.floor(step * (1 - plan.choosing_share))
         return float(within(Fraction(2 * 10**9, nano))) if nano else None
     return None
 

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import numpy as np
 
@@ -26,8 +26,8 @@ from blowfishdb.core.noise import Noise
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.questions.aggregate_problem import SumsProblem
 from blowfishdb.core.questions.clusters import ClusterProblem
-from blowfishdb.core.questions.kinds import Release
 from blowfishdb.core.questions.projection import Projected
+from blowfishdb.core.questions.readings import Release
 from blowfishdb.core.questions.synthesis import SyntheticProblem
 from blowfishdb.core.workloads import one_per_cell
 from blowfishdb.mechanisms.best import Choice, KnownAnswers
@@ -128,6 +128,47 @@ class Task(ABC):
     @abstractmethod
     def prepare(self, backend: Backend) -> Statement:
         """Everything that can fail without looking at a row fails here."""
+
+
+class NamedPlan(Protocol):
+    """A plan for what is no list of counts."""
+
+    @property
+    def name(self) -> str:
+        """What the mechanism is called."""
+
+    def explain(self) -> str:
+        """How it answers, and why that is private."""
+
+
+class PlannedTask(Task):
+    """A question that one plan answers."""
+
+    plan: NamedPlan
+
+    @property
+    def mechanism(self) -> str:
+        return self.plan.name
+
+    @property
+    def explanation(self) -> str:
+        return self.plan.explain()
+
+
+class TaskAlongEdges(PlannedTask):
+    """A question whose plan loses ε for each row along the edges of one policy."""
+
+    epsilon: Epsilon
+    """What is spent for each row; nothing where the policy hides nothing of what is measured."""
+    made_for: Policy
+    """The policy along whose edges the ε is lost."""
+
+    @property
+    def free(self) -> bool:
+        return not self.epsilon
+
+    def kernel(self, policy: Policy, rows_per_person: int) -> Kernel:
+        return ByDistance(self.made_for, self.epsilon * rows_per_person)
 
 
 @final

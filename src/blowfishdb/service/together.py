@@ -11,24 +11,28 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, final
+from typing import Any, Final, final
 
+import numpy as np
+
+from blowfishdb.adapters.copies.values import SourceKind
+from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import Infeasible, NotProven, TooLarge
-from blowfishdb.core.source_kind import SourceKind
 from blowfishdb.language.short import question_text
+from blowfishdb.mechanisms.laplace import LaplaceOnWorkload
 from blowfishdb.mechanisms.losses import ByDistance, ReleasedRows, Tightest, kernel_by_rows
-from blowfishdb.mechanisms.plan import Plan
-from blowfishdb.mechanisms.reuse import Offer, StoredRelease
+from blowfishdb.mechanisms.plan import DataDependentPlan, Plan
+from blowfishdb.mechanisms.reuse import Offer, Rows, StoredRelease, rows_of
 from blowfishdb.mechanisms.together import Together, Wanted, plan_together
 from blowfishdb.messages.questions import Request
 from blowfishdb.messages.quotes import Quote, QuotedTogether, TogetherQuote, Wider
-from blowfishdb.service.identity import identity
+from blowfishdb.service.identity import counted, identity
 from blowfishdb.service.policies import lost_under, past_loss
 from blowfishdb.service.prices import Prices
 from blowfishdb.service.records import DatasetEntry
@@ -37,6 +41,7 @@ from blowfishdb.service.tasks import CountTask, Task
 from blowfishdb.service.wider import wider_questions
 
 _NOTHING = Epsilon(0)
+_MOST_PARTS = 1_000
 _WORTH = Fraction(3, 4)
 """A wider question is suggested where it saves a quarter."""
 
@@ -190,20 +195,33 @@ def settle_on(prices: Prices, requests: Sequence[Request]) -> Settled:
     entries = [prices.datasets(request.dataset) for request in requests]
     quotes = tuple(prices.quote(request, more=False) for request in requests)
     tasks = _tasks(prices, {number: requests[number] for number, quote in enumerate(quotes) if quote.most})
-    one_by_one = Settled.of([Alone({n: task}) for n, task in tasks.items()], entries, quotes)
-    ways = [one_by_one]
-    for joining in (_joining, _joining_as_alone):
-        shared = [
-            group
-            for dataset in {entry.name: entry for entry in entries}.values()
-            for connected in _connected(joining(tasks, dataset))
-            if (group := _share(connected, dataset)) is not None
-        ]
-        joined = {number for group in shared for number in group.tasks}
-        apart = [Alone({number: task}) for number, task in tasks.items() if number not in joined]
-        if shared:
-            ways.append(Settled.of([*shared, *apart], entries, quotes))
+    read_off = _read_off(tasks, prices.datasets)
+    fewer = {number: task for number, task in tasks.items() if number not in read_off}
+    ways = [Settled.of([Alone({n: task}) for n, task in fewer.items()], entries, quotes)]
+    for joining, release in _WAYS:
+        ways += _shared_by(fewer, entries, quotes, joining, release)
+    if read_off:  # what is read off could bring a release that the others share
+        ways += _shared_by(tasks, entries, quotes, _joining, _cheapest)
     return min(ways, key=lambda settled: settled.cost)
+
+
+def _shared_by(
+    tasks: Mapping[int, Task],
+    entries: Sequence[DatasetEntry],
+    quotes: tuple[Quote, ...],
+    joining: Callable[[Mapping[int, Task], DatasetEntry], dict[int, CountTask]],
+    release: _Release,
+) -> list[Settled]:
+    """The way in which some tasks share releases, if any do."""
+    shared = [
+        group
+        for dataset in {entry.name: entry for entry in entries}.values()
+        for connected in _connected(joining(tasks, dataset))
+        if (group := _share(connected, dataset, release)) is not None
+    ]
+    joined = {number for group in shared for number in group.tasks}
+    apart = [Alone({number: task}) for number, task in tasks.items() if number not in joined]
+    return [Settled.of([*shared, *apart], entries, quotes)] if shared else []
 
 
 def suggest(prices: Prices, requests: Sequence[Request], settled: Settled) -> Wider | None:
@@ -244,6 +262,37 @@ def _tasks(prices: Prices, requests: Mapping[int, Request]) -> dict[int, Task]:
     return tasks
 
 
+def _read_off(tasks: Mapping[int, Task], datasets: Callable[[str], DatasetEntry]) -> set[int]:
+    """Questions that are going to be read off the counts of another, which are as close as they need.
+
+    Of several that are equally close the first one is asked.
+    """
+    alike: dict[str, dict[int, Accuracy]] = defaultdict(dict)
+    for number, task in tasks.items():
+        dataset, asked = datasets(task.request.dataset), task.request.terms.accuracy
+        name = counted(dataset, task.problem)
+        if name is None or asked is None or task.request.terms.mechanism is not None:
+            continue
+        if isinstance(task, CountTask) and dataset.kind is not SourceKind.LIVE:
+            alike[name][number] = task.request.counts.kind.requirement(asked, task.problem.axes)
+    return {
+        number
+        for needed in alike.values()
+        for number, one in needed.items()
+        if any(
+            _keeps(other, one) and not (n > number and _keeps(one, other))
+            for n, other in needed.items()
+            if n != number
+        )
+    }
+
+
+def _keeps(promised: Accuracy, needed: Accuracy) -> bool:
+    """Whether counts that are as close as is promised are as close as is needed."""
+    close = promised.alpha <= needed.alpha and promised.beta <= needed.beta
+    return close and not promised.one_sided and (promised.simultaneous or not needed.simultaneous)
+
+
 def _joining(tasks: Mapping[int, Task], dataset: DatasetEntry) -> dict[int, CountTask]:
     """Tasks that may be answered from the releases of others: nothing ties their noise, their rows stay."""
     joining = {}
@@ -262,13 +311,20 @@ def _joining(tasks: Mapping[int, Task], dataset: DatasetEntry) -> dict[int, Coun
     return joining
 
 
+def _parted(tasks: Mapping[int, Task], dataset: DatasetEntry) -> dict[int, CountTask]:
+    """Those of them that may be asked of several parts of the rows; none where no two are."""
+    joining = _joining(tasks, dataset)
+    parts = sum(_cells(task) is not _cheapest(task) for task in joining.values())
+    return joining if parts > 1 else {}
+
+
 def _joining_as_alone(tasks: Mapping[int, Task], dataset: DatasetEntry) -> dict[int, CountTask]:
     """Those of them that give up nothing by it: the best release of each alone can be stored.
 
     None where that is all of them, which are looked at already.
     """
     joining = _joining(tasks, dataset)
-    wanted = {number: _wanted(task) for number, task in joining.items()}
+    wanted = {number: _wanted(task, _cheapest(task)) for number, task in joining.items()}
     as_alone = {n: joining[n] for n, one in wanted.items() if one and one.plan is joining[n].choice.plan}
     return as_alone if len(as_alone) < len(joining) else {}
 
@@ -285,16 +341,20 @@ def _connected(tasks: Mapping[int, CountTask]) -> list[dict[int, CountTask]]:
     return [{number: tasks[number] for number in numbers} for _, numbers in groups if len(numbers) > 1]
 
 
-def _share(tasks: Mapping[int, CountTask], dataset: DatasetEntry) -> Shared | None:
+def _share(tasks: Mapping[int, CountTask], dataset: DatasetEntry, release: _Release) -> Shared | None:
     """A cheaper way than a release for each; None where there is none."""
-    wanted = [one for task in tasks.values() if (one := _wanted(task)) is not None]
+    wanted = [one for task in tasks.values() if (one := _wanted(task, release(task))) is not None]
     if len(wanted) < len(tasks):
         return None
 
     people, policy = dataset.rows_per_person, dataset.policy
     units = [kernel_by_rows(one.plan, Epsilon(1), one.axes, people) for one in wanted]
 
+    given_up = [task.request.cancel for task in tasks.values() if task.request.cancel is not None]
+
     def losses(epsilons: Sequence[Epsilon]) -> float:
+        for cancel in given_up[:1]:  # all of them are one
+            cancel.check()
         made = ((unit, epsilon) for unit, epsilon in zip(units, epsilons, strict=True) if epsilon)
         kernels = tuple(
             Tightest((ByDistance(policy, epsilon * people), *(() if unit is None else (unit.at(epsilon),))))
@@ -307,16 +367,48 @@ def _share(tasks: Mapping[int, CountTask], dataset: DatasetEntry) -> Shared | No
     return None if way is None else Shared(tasks, tuple(wanted), way, people)
 
 
-def _wanted(task: CountTask) -> Wanted | None:
+def _wanted(task: CountTask, preferred: Plan | DataDependentPlan) -> Wanted | None:
     """The question of a task with its best release that can be stored, so that others can follow from it."""
     problem, terms = task.problem, task.request.terms
     assert terms.accuracy is not None
     needed = task.request.counts.kind.requirement(terms.accuracy, problem.axes)
-    plans = [
-        plan for plan in dict.fromkeys((task.choice.plan, *task.choice.considered)) if isinstance(plan, Plan)
-    ]
-    for plan in sorted(plans, key=lambda plan: plan is not task.choice.plan):
+    for plan in dict.fromkeys((preferred, task.choice.plan, *task.choice.considered)):
+        if not isinstance(plan, Plan):
+            continue
         if ReleasedRows(plan, Epsilon(1)).stored(problem.cells.axes) is not None:
             epsilon = plan.epsilon_at(needed)
             return Wanted(problem.cells.axes, problem.workload, needed, plan, epsilon)
     return None
+
+
+_Release = Callable[[CountTask], Plan | DataDependentPlan]
+"""The release that a task should bring, if it can be stored."""
+
+
+def _cheapest(task: CountTask) -> Plan | DataDependentPlan:
+    """What it is answered by alone."""
+    return task.choice.plan
+
+
+def _cells(task: CountTask) -> Plan | DataDependentPlan:
+    """For counts of some of the rows noise on each, if it was considered: who leaves these rows changes one.
+
+    Alone that may be dearer. Beside others it loses half as much where rows go from one part to another as
+    where they move inside, so that two parts together lose no more than one.
+    """
+    if not _of_parts(rows_of(task.problem.workload)):
+        return _cheapest(task)
+    counts = (plan for plan in task.choice.considered if isinstance(plan, LaplaceOnWorkload))
+    return next(counts, _cheapest(task))
+
+
+def _of_parts(rows: Rows) -> bool:
+    """Whether every row of the table counts in one question at most, and some in none."""
+    if rows.count > _MOST_PARTS:
+        return False
+    counted = np.bincount(rows.sparse().indices, minlength=rows.size)
+    return bool(counted.max(initial=0) == 1 and not counted.all())
+
+
+_WAYS: Final = ((_joining, _cheapest), (_joining_as_alone, _cheapest), (_parted, _cells))
+"""Which tasks may share releases, and which of the releases that each could bring."""

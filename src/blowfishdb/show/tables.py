@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.questions.readings import significant
+from blowfishdb.core.questions.promise import significant
 from blowfishdb.show.words import amount, decimals, headline, interval, loss, moment
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from rich.text import Text
 from blowfishdb.adapters.store.values import Budget, Grant
 from blowfishdb.core.arrays import FloatArray
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.questions.readings import significant
+from blowfishdb.core.questions.promise import significant
 from blowfishdb.messages.answers import Answer, Comparison, Receipt
 from blowfishdb.messages.quotes import Quote, TogetherQuote, Tradeoff
 from blowfishdb.show import tables

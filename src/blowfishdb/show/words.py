@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.questions.readings import significant
+from blowfishdb.core.questions.promise import significant
 
 TOO_FEW = "too few rows to say"
 """What stands in the place of a value where its noise interval is all that is possible."""
@@ -14,6 +14,12 @@ TOO_FEW = "too few rows to say"
 def loss(epsilon: Epsilon | float | str) -> str:
     """A privacy loss with three significant digits."""
     return significant(float(epsilon))
+
+
+def enough(price: Epsilon) -> str:
+    """A price in three digits that is not below it: what to allow for it."""
+    step = 10 ** max(len(str(price.nano)) - 3, 0)
+    return str(Epsilon.from_nano(-(-price.nano // step) * step))
 
 
 def people(value: float) -> str:

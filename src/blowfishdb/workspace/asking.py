@@ -89,6 +89,10 @@ class Columns:
         """The bins with more than ``limit`` rows, give or take α."""
         return self._asking(QuestionForm("above", self._cut(bins, width), limit=limit))
 
+    def partition(self, parts: int, bins: int | None = None, *, width: object = None) -> Asking:
+        """These columns cut where the rows are (a k-d tree), into parts of about as many rows each."""
+        return self._asking(QuestionForm("partition", self._cut(bins, width), count=parts))
+
     def quantiles(self, shares: Iterable[float], bins: int | None = None, *, width: object = None) -> Asking:
         """The values below which the given shares of the rows lie; accuracy counts people."""
         return self._asking(QuestionForm("quantiles", self._cut(bins, width), shares=tuple(shares)))

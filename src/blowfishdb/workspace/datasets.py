@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, final
 
-from blowfishdb.adapters.copies.values import Dialect, SourceFacts, SourceRows
+from blowfishdb.adapters.copies.values import Dialect, SourceFacts, SourceKind, SourceRows
 from blowfishdb.adapters.store.values import Budget, Grant, RequestKey
 from blowfishdb.core.budget import AnyEpsilon, Epsilon
-from blowfishdb.core.cancellation import Progress
+from blowfishdb.core.cancellation import Cancellation, Progress
 from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.domain.predicates import Everything, Predicate
@@ -19,7 +19,7 @@ from blowfishdb.core.policy.columns import column_graph
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.policy.statements import Guarantee, PolicyDifference
 from blowfishdb.core.questions.form import QuestionForm
-from blowfishdb.core.source_kind import SourceKind
+from blowfishdb.core.questions.promise import significant
 from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, Face, PastLoss, TableFacts
 from blowfishdb.messages.questions import Terms
@@ -30,7 +30,7 @@ from blowfishdb.workspace.gateway import Gateway
 if TYPE_CHECKING:
     from blowfishdb.core.domain.tables import Tables
     from blowfishdb.language.select import SqlQuestion
-    from blowfishdb.messages.curator import KnownCheck, Preview
+    from blowfishdb.messages.curator import KeptColumns, KnownCheck, Preview, SyntheticComparison
     from blowfishdb.service.advice import Suggestions
     from blowfishdb.workspace.synthesizing import AnyColumn, Synthesizing
 
@@ -41,6 +41,8 @@ class Dataset:
     """One dataset of a workspace: its columns to ask about, its policy and its budget.
 
     >>> adults = people.where(bf.col("age") >= 30)
+    >>> adults
+    <Dataset people where age >= 30>
     >>> print(adults["region"].histogram().accurate_to(50).quote())
     histogram of region (3 bins) where age >= 30 of people: costs ε = 0.135. In 95 of 100 runs every bar is
     within 50 people of the truth.
@@ -51,6 +53,11 @@ class Dataset:
     gateway: Gateway
     name: str
     condition: Predicate = field(default_factory=Everything)
+
+    def __repr__(self) -> str:
+        """Its name and which rows are meant; what else it is would have to be looked up."""
+        rows = "" if isinstance(self.condition, Everything) else f" where {self.condition}"
+        return f"<Dataset {self.name}{rows}>"
 
     @property
     def schema(self) -> Domain:
@@ -300,8 +307,8 @@ class Dataset:
         tables = self.tables
         if not tables:
             return self
+        from blowfishdb.language.extensions import split_extensions
         from blowfishdb.language.joins import counted_table
-        from blowfishdb.language.select import split_extensions
 
         select = split_extensions(text).select
         return self.table(counted_table(select, [table.name for table in tables], self.name))
@@ -358,13 +365,16 @@ class Dataset:
         columns: Iterable[AnyColumn] | None = None,
         rows: int | None = None,
         target: str | None = None,
+        keep: Iterable[str] = (),
         from_answers: bool = False,
     ) -> Synthesizing:
         """Rows that look like those of this dataset: of ``columns``, all of them if none are named.
 
         One charge of ``epsilon`` for the model; any number of rows is then drawn from it for nothing. A
-        ``target`` is a column whose relations to the others matter most. With ``from_answers`` nothing is
-        measured: it is made from what is out already, and free.
+        ``target`` is a column whose relations to the others matter most. Rows of the columns ``keep`` stay
+        as they are, and the others are drawn given them: columns that no promise hides and of which the
+        curator confirmed it (``may_keep``). With ``from_answers`` nothing is measured: it is made from what
+        is out already, and free.
 
         >>> rows = people.count().spend(1).ask()  # public and free; a quote needs it
         >>> print(people.synthesize(epsilon="0.2", columns=["age", "salary"]).quote().words[0])
@@ -377,9 +387,33 @@ class Dataset:
             )
         from blowfishdb.workspace.synthesizing import Synthesizing, synthetic_form  # it draws rows
 
-        form = synthetic_form(columns, target, from_answers=from_answers)
+        form = synthetic_form(columns, target, keep, from_answers=from_answers)
         asking = self.question(form).spend(1 if epsilon is None else epsilon)
         return Synthesizing(asking, rows)
+
+    @property
+    def may_keep(self) -> tuple[str, ...]:
+        """Columns whose rows synthetic tables may keep as they are, as the curator confirmed."""
+        return self.gateway.facts(self.name).may_keep
+
+    def keep_rows(self, columns: Iterable[str], *, confirm: bool = False) -> KeptColumns:
+        """What it means that synthetic tables keep rows of these columns; with ``confirm``, they may.
+
+        For the curator: kept rows are real rows of real people, which no promise hides. It says how many
+        are unlike all others, and warns of columns that give hidden ones away. True counts are looked at for
+        that, which is written into the ledger; so is what was confirmed. ``keep_rows([], confirm=True)``
+        takes it back for tables that are made from then on.
+
+        >>> people.keep_rows([]).sentences
+        ('No rows are kept: synthetic tables draw all columns.',)
+        """
+        if isinstance(columns, str):
+            raise InvalidInput("Columns are a list of names.", fixes=(f"keep_rows([{columns!r}])",))
+        return self.gateway.keep_rows(self.name, list(columns), confirm=confirm)
+
+    def compare_synthetic(self, number: int) -> SyntheticComparison:
+        """True counts beside those of synthetic table ``number``; for the curator, who looks on record."""
+        return self.gateway.compare_synthetic(self.name, number)
 
     def explain(self, question: Asking) -> Explanation:
         """How ``question`` would be answered: boxes, policy graph, sensitivity, mechanism; free."""
@@ -423,14 +457,16 @@ class Batch:
         """What all of them cost together; free, like every quote."""
         return self.quotes().epsilon
 
-    def quotes(self) -> TogetherQuote:
+    def quotes(self, *, cancel: Cancellation | None = None) -> TogetherQuote:
         """What each of them costs alone and beside the others, and how it is answered; free.
 
         >>> curve, bars = people["age"].cumulative(bins=6), people["age"].histogram(bins=6)
         >>> print(ws.plan(curve.accurate_to(50), bars.accurate_to(50)).quotes().sentence)
-        Together this costs ε = ..., instead of ε ... one by one.
+        Together this costs ε ..., instead of ε ... one by one.
         """
-        return self.gateway.quote_all([question.request() for question in self.questions])
+        return self.gateway.quote_all(
+            [replace(question.request(), cancel=cancel) for question in self.questions]
+        )
 
     def ask(self, *, max_cost: AnyEpsilon | None = None, key: str | RequestKey | None = None) -> list[Answer]:
         """The answers, in the order of the questions; under a ``key`` each is charged once for ever."""
@@ -484,7 +520,10 @@ class DatasetBudget:
 
     def __repr__(self) -> str:
         status = self.status
-        return f"<Budget of {self.name}: {status.spent} of {status.total} spent, {status.remaining} left>"
+        spent, total, left = (
+            significant(float(part)) for part in (status.spent, status.total, status.remaining)
+        )
+        return f"<Budget of {self.name}: {spent} of {total} spent, {left} left>"
 
 
 class Datasets(Gateway):

@@ -32,14 +32,14 @@ from blowfishdb.core.policy.starting import starting_points
 from blowfishdb.core.policy.statements import Guarantee, PolicyDifference
 from blowfishdb.mechanisms import Best
 from blowfishdb.messages.answers import MADE_UP, Answer
-from blowfishdb.messages.curator import KnownCheck, Preview
+from blowfishdb.messages.curator import KeptColumns, KnownCheck, Preview, SyntheticComparison
 from blowfishdb.messages.policies import DatasetInfo, EarlierPolicy, Face, PastLoss, PricedStart, TableFacts
 from blowfishdb.messages.questions import Request
 from blowfishdb.messages.quotes import Candidate, Explanation, Quote, TogetherQuote, Tradeoff
 from blowfishdb.messages.synthesis import SynthesisQuote
 from blowfishdb.messages.synthetic_table import SyntheticTable
 from blowfishdb.noise import secure
-from blowfishdb.service import records
+from blowfishdb.service import declaration, records
 from blowfishdb.service.curator import check_known, preview
 from blowfishdb.service.desk import Desk
 from blowfishdb.service.explain import explain, tradeoff
@@ -51,6 +51,7 @@ from blowfishdb.service.service import Service
 from blowfishdb.service.sources import RowSources, what_stays
 from blowfishdb.service.starting import priced_starts
 from blowfishdb.service.stored import read_answer, read_synthetic
+from blowfishdb.service.synthesis_view import compared, keepable, keeping
 from blowfishdb.workspace import made_up
 from blowfishdb.workspace.datasets import Datasets
 
@@ -170,6 +171,7 @@ class Workspace(Datasets):
             record.keys,
             self._records.standing(name),
             self._records.face(name),
+            self._records.may_keep(name),
         )
 
     def declare(self, name: str, source: object, domain: Domain, rows: SourceRows) -> None:
@@ -177,7 +179,7 @@ class Workspace(Datasets):
         if not isinstance(name, str) or not name.strip():
             raise InvalidInput("A dataset needs a name.")
         if isinstance(source, str | Path) and not str(source).startswith(UPLOAD):
-            records.check_not_own(str(source), self.store.name)
+            declaration.check_not_own(str(source), self.store.name)
         record = self._rows.declare(name, source, domain, rows, by=self.user, total=DEFAULT_BUDGET)
         if record.shared or rows.public or rows.rows_vary is not None:
             facts = {"public": list(rows.public), "rows_vary": rows.rows_vary}
@@ -371,6 +373,27 @@ class Workspace(Datasets):
         self._records.check_open(request.dataset)
         return self._service.quote_synthesis(request)
 
+    def keepable(self, name: str) -> tuple[str, ...]:
+        """Columns that no promise hides, of which rows could be kept; no row is read for it."""
+        return keepable(self._service, name)
+
+    def keep_rows(self, name: str, columns: Sequence[str], *, confirm: bool = False) -> KeptColumns:
+        """What it means that synthetic tables keep rows of these columns; on record once it is confirmed."""
+        self._ready(name)
+        told = keeping(self._service, name, self.user, columns)
+        if not confirm:
+            return told
+        self._records.keep_rows(name, told.columns, self.user)
+        return replace(told, confirmed=True)
+
+    def compare_synthetic(self, name: str, number: int) -> SyntheticComparison:
+        """True counts beside those of a synthetic table, for the curator; that they looked is on record."""
+        table = self.synthetic(number)
+        if table.receipt.dataset != name:
+            raise NotFound(f"Synthetic table {number} is not one of '{name}'.")
+        self._ready(name)
+        return compared(self._service, table, self.user)
+
     def synthetic(self, number: int) -> SyntheticTable:
         """The synthetic table that is stored under a number."""
         stored = self._ledger.stored([number]).get(number)
@@ -505,10 +528,10 @@ class Workspace(Datasets):
         """A dataset that was deleted told what it told."""
         current = set(self._records.names())
         others = []
-        for name in records.sharing(self._records.every(), record):
+        for name in declaration.sharing(self._records.every(), record):
             budget = self._ledger.budget(name)
             others.append((name, budget.total if name in current else budget.spent))
-        return records.about(record.name, records.rules_of(record), others, total)
+        return declaration.about(record.name, records.rules_of(record), others, total)
 
 
 def _table_facts(record: DatasetEntry) -> tuple[TableFacts, ...]:

@@ -25,7 +25,7 @@ from blowfishdb.messages.questions import Request
 from blowfishdb.messages.quotes import Candidate, Explanation, Quote, TogetherQuote, Tradeoff
 
 if TYPE_CHECKING:
-    from blowfishdb.messages.curator import KnownCheck, Preview
+    from blowfishdb.messages.curator import KeptColumns, KnownCheck, Preview, SyntheticComparison
     from blowfishdb.messages.synthesis import SynthesisQuote
     from blowfishdb.messages.synthetic_table import SyntheticTable
 
@@ -208,6 +208,14 @@ class Gateway(ABC):
     @abstractmethod
     def quote_synthesis(self, request: Request) -> SynthesisQuote:
         """What a synthetic table costs, and what would be measured for it; free."""
+
+    @abstractmethod
+    def keep_rows(self, name: str, columns: Sequence[str], *, confirm: bool = False) -> KeptColumns:
+        """What it means that synthetic tables keep rows of these columns; on record once it is confirmed."""
+
+    @abstractmethod
+    def compare_synthetic(self, name: str, number: int) -> SyntheticComparison:
+        """True counts beside those of a synthetic table, for the curator; that they looked is on record."""
 
     @abstractmethod
     def synthetic(self, number: int) -> SyntheticTable:

@@ -31,7 +31,7 @@ from blowfishdb.workspace.gateway import Gateway
 from blowfishdb.workspace.wire import Wire
 
 if TYPE_CHECKING:
-    from blowfishdb.messages.curator import KnownCheck, Preview
+    from blowfishdb.messages.curator import KeptColumns, KnownCheck, Preview, SyntheticComparison
     from blowfishdb.messages.synthesis import SynthesisQuote
     from blowfishdb.messages.synthetic_table import SyntheticTable
 
@@ -230,6 +230,20 @@ class Remote(Datasets):
         return SynthesisQuote.from_plain(
             self._wire.look(_at(request.dataset, "synthetic/quotes"), _body(request))
         )
+
+    def keep_rows(self, name: str, columns: Sequence[str], *, confirm: bool = False) -> KeptColumns:
+        """What it means that synthetic tables keep rows of these columns; on record once it is confirmed."""
+        from blowfishdb.messages.curator import KeptColumns  # not for those who only ask
+
+        body = {"columns": list(columns), "confirm": confirm}
+        return KeptColumns.from_plain(self._wire.send("POST", _at(name, "kept-rows"), body))
+
+    def compare_synthetic(self, name: str, number: int) -> SyntheticComparison:
+        """True counts beside those of a synthetic table, for the curator; that they looked is on record."""
+        from blowfishdb.messages.curator import SyntheticComparison  # not for those who only ask
+
+        place = _at(name, f"synthetic/{number:d}/comparison")
+        return SyntheticComparison.from_plain(self._wire.send("POST", place, {}))
 
     def synthetic(self, number: int) -> SyntheticTable:
         """The synthetic table that is stored under a number; rows are drawn here."""

@@ -57,13 +57,16 @@ class Synthesizing:
 
 
 def synthetic_form(
-    columns: Iterable[AnyColumn] | None, target: str | None, *, from_answers: bool
+    columns: Iterable[AnyColumn] | None, target: str | None, keep: Iterable[str] = (), *, from_answers: bool
 ) -> QuestionForm:
     """A question for a synthetic table, as it was typed."""
     if isinstance(columns, str):
         raise InvalidInput("Columns are a list of names.", fixes=(f"columns=[{columns!r}]",))
     listed = tuple(_column(each) for each in columns or ())
-    return QuestionForm(SYNTHETIC, listed, target=target, source="answers" if from_answers else None)
+    if isinstance(keep, str):
+        raise InvalidInput("Columns are a list of names.", fixes=(f"keep=[{keep!r}]",))
+    source = "answers" if from_answers else None
+    return QuestionForm(SYNTHETIC, listed, target=target, source=source, keep=tuple(keep))
 
 
 def _column(said: AnyColumn) -> ColumnForm:

@@ -31,7 +31,15 @@ from blowfishdb.adapters.sql.clusters import ClusterSql
 from blowfishdb.adapters.sql.encode import check_encodable
 from blowfishdb.adapters.sql.engines import Engine, SqlColumn
 from blowfishdb.adapters.sql.source import Source
-from blowfishdb.adapters.sql.statement import Aggregate, Statement, cell_statement, mentioned, sum_statement
+from blowfishdb.adapters.sql.statement import (
+    Aggregate,
+    KindsStatement,
+    Statement,
+    cell_statement,
+    kinds_statement,
+    mentioned,
+    sum_statement,
+)
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.cancellation import Cancellation
 from blowfishdb.core.domain.bins import Bins, whole_bin
@@ -150,7 +158,7 @@ def counted(run: Callable[[Brake], IntArray], timeout: float, cancel: Cancellati
 class Prepared:
     """The one statement of a question; no row is read until it is counted."""
 
-    statement: Statement
+    statement: Statement | KindsStatement
     run: Callable[[Aggregate, Brake], IntArray]
     timeout: float
 
@@ -214,6 +222,9 @@ class Backend(Protocol):
         """The statement of a question. Everything that can fail without looking at a row fails here, before
         budget is reserved."""
 
+    def prepare_kinds(self, query: CellQuery) -> Prepared:
+        """The same for columns that nothing hides: a line for each box that holds rows, and for no other."""
+
     def prepare_sums(self, query: SumQuery) -> Prepared:
         """The same for aggregates: counts and sums of every box."""
 
@@ -258,6 +269,12 @@ class Declared:
             self._column(name)
         return cell_statement(query, self.source, self.domain, self.types, self.engine)
 
+    def kinds(self, query: CellQuery) -> KindsStatement:
+        """The one statement that lists the boxes that hold rows."""
+        for name in mentioned(query, self.domain):
+            self._column(name)
+        return kinds_statement(query, self.source, self.domain, self.types, self.engine)
+
     def sums(self, query: SumQuery) -> Statement:
         """The one statement of aggregates."""
         for name in mentioned(query.cells, self.domain):
@@ -299,6 +316,11 @@ class DeclaredBackend(ABC):
     def prepare(self, query: CellQuery) -> Prepared:
         """The statement of a question, for the columns as they are now."""
         return Prepared(self._described().statement(query), self._run, self.timeout)
+
+    @final
+    def prepare_kinds(self, query: CellQuery) -> Prepared:
+        """The statement that lists which boxes hold rows, for the columns as they are now."""
+        return Prepared(self._described().kinds(query), self._run, self.timeout)
 
     @final
     def prepare_sums(self, query: SumQuery) -> Prepared:

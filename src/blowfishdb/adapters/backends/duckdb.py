@@ -13,7 +13,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -42,6 +42,7 @@ SAFE: Config = {
     "python_enable_replacements": False,
 }
 TEXT_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".csv.zst", ".tsv.zst")
+SHEET_ENDING = ".xlsx"
 _PARQUET_ENDINGS = (".parquet", ".pq")
 
 
@@ -57,7 +58,7 @@ def connect(path: Path) -> DuckDBPyConnection:
         return _rows(path, "/**/*.parquet")
     if path.name.lower().endswith(_PARQUET_ENDINGS):
         return _rows(path)
-    if is_text_file(path):  # how it is read would depend on its rows, so no answer comes from it
+    if has_dialect(path):  # how it is read would depend on its rows, so no answer comes from it
         raise SourceError(
             f"'{path}' is a file of texts, which is read once, when it is declared.", fixes=("add_dataset",)
         )
@@ -66,13 +67,13 @@ def connect(path: Path) -> DuckDBPyConnection:
 
 def holds_rows(path: Path) -> bool:
     """Whether a place is a file or folder of rows, which is one table, rather than a database."""
-    return path.is_dir() or path.name.lower().endswith((*_PARQUET_ENDINGS, *TEXT_ENDINGS))
+    return path.is_dir() or path.name.lower().endswith((*_PARQUET_ENDINGS, *TEXT_ENDINGS, SHEET_ENDING))
 
 
-def is_text_file(location: object) -> bool:
-    """Whether a place is a path that names a file of texts."""
+def has_dialect(location: object) -> bool:
+    """Whether a place is a path that names a file read under a dialect: one of texts, or of Excel."""
     path = isinstance(location, str | Path) and "://" not in str(location)
-    return path and str(location).lower().endswith(TEXT_ENDINGS)
+    return path and str(location).lower().endswith((*TEXT_ENDINGS, SHEET_ENDING))
 
 
 def table_name(path: Path) -> str:
@@ -94,11 +95,7 @@ def _database(path: Path) -> DuckDBPyConnection:
     except duckdb.Error as error:
         words = str(error).lower()
     if "different configuration" in words:
-        raise SourceError(
-            f"'{path}' is open already in this process, by a connection that is not BlowfishDB's; one that "
-            "could write, or reach other files, would change what is counted.",
-            fixes=("close that connection first: connection.close()", "use a copy of the file"),
-        )
+        return _beside(path)
     if "lock" in words:
         raise SourceError(
             f"'{path}' is open for writing elsewhere.", fixes=("close it there", "use a copy of the file")
@@ -108,6 +105,32 @@ def _database(path: Path) -> DuckDBPyConnection:
     raise SourceCorrupt(
         f"'{path}' is not a DuckDB database, is damaged, or was written by a newer version.",
         fixes=("a DuckDB, CSV or Parquet file", "pip install --upgrade duckdb"),
+    )
+
+
+def _beside(path: Path) -> DuckDBPyConnection:
+    """A connection to a file that this process has open already; DuckDB refuses it if that one may write."""
+    import duckdb
+
+    name = exp.to_identifier(path.stem, quoted=True).sql("duckdb")
+    connection = reliable(duckdb.connect(":memory:", config=SAFE))
+    try:
+        connection.execute(f"ATTACH {exp.Literal.string(str(path)).sql('duckdb')} AS {name} (READ_ONLY)")
+        connection.execute(f"USE {name}")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+        _check_functions(connection, path)
+    except duckdb.Error:
+        connection.close()
+    except BaseException:
+        connection.close()
+        raise
+    else:
+        return connection
+    raise SourceError(
+        f"'{path}' is open already in this process, by a connection that is not BlowfishDB's; one that "
+        "could write would change what is counted.",
+        fixes=("open it there with read_only=True", "close that connection first", "use a copy of the file"),
     )
 
 
@@ -140,6 +163,15 @@ def _state_of(path: Path) -> tuple[int, ...]:
     """Another one when a file was replaced or written."""
     found = path.stat()
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _used(connection: DuckDBPyConnection) -> str | None:
+    """What every cursor has to say first: which database is asked, where it is not that of the connection."""
+    listed = connection.execute("SELECT current_database()").fetchall()
+    with closing(connection.cursor()) as cursor:
+        if cursor.execute("SELECT current_database()").fetchall() == listed:
+            return None
+    return f"USE {exp.to_identifier(str(listed[0][0]), quoted=True).sql('duckdb')}"
 
 
 @cache
@@ -410,6 +442,7 @@ class DuckDB(DeclaredBackend):
         self._connection: DuckDBPyConnection | None = (
             connect_to_table(location) if self.path is None else connect(self.path)
         )
+        self._used = _used(self._connection)
         try:
             self.source = source if source is not None else only_table(self._tables(), self._name)
             self._types()
@@ -443,6 +476,8 @@ class DuckDB(DeclaredBackend):
                 raise closed()
             cursor = self._connection.cursor()
         try:
+            if self._used is not None:
+                cursor.execute(self._used)
             yield cursor
         finally:
             cursor.close()

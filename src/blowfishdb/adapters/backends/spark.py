@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, final
 from sqlglot import exp
 
 from blowfishdb.adapters.backends.base import Brake, DeclaredBackend, closed, listed
-from blowfishdb.adapters.backends.duckdb import is_text_file, table_name
+from blowfishdb.adapters.backends.duckdb import has_dialect, table_name
 from blowfishdb.adapters.sql.engines.spark import SPARK
 from blowfishdb.adapters.sql.source import Source
 from blowfishdb.adapters.sql.statement import Aggregate
@@ -225,7 +225,7 @@ def _view(session: SparkSession, path: str, name: str) -> str:
     local = "://" not in path
     if local and not Path(path).exists():
         raise SourceMissing(f"There is no file '{path}'.", fixes=("check the path and the working folder",))
-    if is_text_file(Path(path).name) or (local and any(Path(path).glob("*.csv*"))):
+    if has_dialect(Path(path).name) or (local and any(Path(path).glob("*.csv*"))):
         raise SourceError(
             "Spark reads no files of texts: how many rows they have would depend on what is in them.",
             fixes=("give the path alone, and the file is copied", "Parquet files"),

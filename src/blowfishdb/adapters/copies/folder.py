@@ -26,8 +26,8 @@ from typing import Final, final
 from blowfishdb.adapters.backends.duckdb import (
     NAME,
     check_readable,
+    has_dialect,
     holds_rows,
-    is_text_file,
     merge_parquet,
     save_table,
     table_name,
@@ -42,7 +42,7 @@ from blowfishdb.adapters.copies import (
     private_file,
     private_folder,
 )
-from blowfishdb.adapters.copies.text_files import opened_rows
+from blowfishdb.adapters.copies.dialects import opened_rows
 from blowfishdb.adapters.copies.values import Dialect, RowsCopy
 from blowfishdb.adapters.store.database import Store
 from blowfishdb.core.errors import InvalidInput, SourceCorrupt, SourceError, SourceMissing
@@ -122,7 +122,7 @@ class Copies:
             private_file(file)
             room = self.quota - self.used()
             rows = _write(source, file, dialect, room, patience)
-            if not rows and not empty and isinstance(source, str | Path) and is_text_file(source):
+            if not rows and not empty and isinstance(source, str | Path) and has_dialect(source):
                 raise SourceCorrupt(
                     f"Line 2 of '{source}' is missing: no row follows the names of the columns.",
                     fixes=("a file with at least one row",),
@@ -196,6 +196,12 @@ class Copies:
         walk = os.walk(self._folder)  # which overlooks folders that go away or get their name meanwhile
         return sum(_size(Path(folder) / name) for folder, _, names in walk for name in names)
 
+    @property
+    def any_old(self) -> bool:
+        """Whether anything is there that could have been left behind."""
+        there = self._folder is not None and self._folder.is_dir()
+        return there and any(_is_old(folder) for folder in self.folder.iterdir())
+
     def sweep(self, mentioned: Iterable[str]) -> list[str]:
         """Remove what a process left behind that ended in between; what is being written stays."""
         if self._folder is None or not self._folder.is_dir():
@@ -242,8 +248,8 @@ def _upload_name(name: str) -> str:
     kept = re.sub(r"[^A-Za-z0-9_.-]+", "_", last).strip("._-")[-_LONGEST:]
     if not Path(kept).suffix or not holds_rows(Path(kept)):
         raise InvalidInput(
-            "Only files of rows can be sent: CSV, TSV or Parquet.",
-            fixes=("save a sheet of Excel as CSV", "the address of a database"),
+            "Only files of rows can be sent: CSV, TSV, Parquet or Excel (.xlsx).",
+            fixes=("save the rows as CSV", "the address of a database"),
         )
     return kept
 
@@ -269,7 +275,7 @@ def _write(source: object, file: Path, dialect: Dialect | None, room: int, patie
     """Write the rows of a source, and say how many there are."""
     if not isinstance(source, str | Path):
         save_table(source, file)
-    elif is_text_file(source):
+    elif has_dialect(source):
         if dialect is None:
             raise InvalidInput("A file of texts is read under a dialect.")
         return _write_texts(_there(Path(source)), file, dialect, room, patience)

@@ -130,7 +130,7 @@ def _unreadable(path: Path, error: Exception) -> SourceError:
 # --- finding a dialect ------------------------------------------------------------------------
 
 
-def find_dialect(path: Path, patience: Patience | None = None) -> Dialect:
+def find_texts(path: Path, patience: Patience | None = None) -> Dialect:
     """How a file seems to be written, for its curator to confirm; reading it may still refuse it."""
     encoding = _find_encoding(path, patience)
     with opened_bytes(path) as stream:
@@ -146,7 +146,7 @@ def find_dialect(path: Path, patience: Patience | None = None) -> Dialect:
     rows = _sample_rows(text, delimiter, quote, whole) or [[""]]
     cells = [cell for row in rows for cell in row]
     decimal = "," if delimiter != "," and _has_decimal_comma(cells) else "."
-    return Dialect(delimiter, quote, encoding, not _lacks_names(rows), decimal)
+    return Dialect(delimiter, quote, encoding, not lacks_names(rows), decimal)
 
 
 def _find_encoding(path: Path, patience: Patience | None) -> str:
@@ -214,7 +214,7 @@ def _has_decimal_comma(cells: Sequence[str]) -> bool:
     return any(_COMMA_NUMBER.fullmatch(cell) for cell in trimmed) and all(map(_THOUSANDS.fullmatch, points))
 
 
-def _lacks_names(rows: Sequence[Sequence[str]]) -> bool:
+def lacks_names(rows: Sequence[Sequence[str]]) -> bool:
     """A number on the first line, above numbers, and no text above numbers."""
     first, below = rows[0], [row for row in rows[1:200] if len(row) == len(rows[0])]
     kinds = []
@@ -229,7 +229,7 @@ def _lacks_names(rows: Sequence[Sequence[str]]) -> bool:
 
 
 @contextmanager
-def opened_rows(
+def opened_texts(
     path: Path, dialect: Dialect, *, most: int | None = None, patience: Patience | None = None
 ) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
     """The columns of a file, all of them texts, and its rows; an empty value is a missing one."""
@@ -240,15 +240,16 @@ def opened_rows(
         io.TextIOWrapper(stream, dialect.encoding, newline="") as text,
     ):
         lines = _Lines(path, text, dialect)
-        schema = pa.schema([(name, pa.string()) for name in _names(lines.first, dialect, path)])
-        yield schema, _batches(lines, schema, dialect)
+        schema = pa.schema([(name, pa.string()) for name in column_names(lines.first, dialect, path)])
+        yield schema, batches(lines.rows(header=dialect.header), schema, dialect.decimal)
 
 
-def _batches(lines: _Lines, schema: pa.Schema, dialect: Dialect) -> Iterator[pa.RecordBatch]:
+def batches(rows: Iterator[list[str]], schema: pa.Schema, decimal: str) -> Iterator[pa.RecordBatch]:
+    """Rows of texts, each as wide as the schema, many at a time; an empty text is a missing value."""
     import pyarrow as pa
 
-    for chunk in _chunks(lines.rows(header=dialect.header), min(_ROWS, _TOGETHER // len(schema))):
-        columns = [_column(values, dialect.decimal) for values in zip(*chunk, strict=True)]
+    for chunk in _chunks(rows, min(_ROWS, _TOGETHER // len(schema))):
+        columns = [_column(values, decimal) for values in zip(*chunk, strict=True)]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -370,7 +371,7 @@ def _short(text: IO[str]) -> Iterator[str]:
         yield line
 
 
-def _names(first: Sequence[str] | None, dialect: Dialect, path: Path) -> list[str]:
+def column_names(first: Sequence[str] | None, dialect: Dialect, path: Path) -> list[str]:
     """What the columns are called; one without a name is called by its place."""
     written = [name if dialect.header else "" for name in first or ()]
     check_columns(len(written), path)

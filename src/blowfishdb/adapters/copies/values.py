@@ -1,7 +1,9 @@
-"""What is said about where rows come from: how a file is written, what a copy holds.
+"""What is said about where rows come from: how a file is written, what a copy holds, whether rows may change.
 
-Dialect: how a file of texts is written. Found once, shown to the curator, confirmed, and stored. Nothing here
-is used when questions are answered: by then the rows are in a copy that has no dialect.
+Dialect: how a file of texts is written. Found once, shown to the curator, confirmed, and stored. It is not
+used when questions are answered: by then the rows are in a copy that has no dialect.
+
+Kinds of sources: what is promised about rows staying as they are within one snapshot.
 """
 
 from __future__ import annotations
@@ -9,11 +11,11 @@ from __future__ import annotations
 import codecs
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from enum import StrEnum
 from typing import Any, Final, Self, final
 
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.plain import Message
-from blowfishdb.core.source_kind import SourceKind
 
 SEPARATORS: Final = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 """What stands between two values, and how it is called."""
@@ -31,7 +33,8 @@ _LINE_ENDS: Final = "\r\n"
 @final
 @dataclass(frozen=True)
 class Dialect(Message):
-    """How a file of texts is written: one row on each line, a quote inside quotes written twice.
+    """How a file of texts is written: one row on each line, a quote inside quotes written twice. Of a file of
+    Excel it names the ``sheet``, and nothing but ``header`` matters besides.
 
     ``quote`` is empty where quotes are signs like others; without a ``header`` the columns are called
     column_1, column_2, … With a decimal comma, points between thousands are left out.
@@ -42,6 +45,7 @@ class Dialect(Message):
     encoding: str = "utf-8"
     header: bool = True
     decimal: str = "."
+    sheet: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.delimiter, str) or len(self.delimiter) != 1 or self.delimiter in _LINE_ENDS:
@@ -56,10 +60,15 @@ class Dialect(Message):
             raise InvalidInput(
                 "There is no such encoding of texts.", fixes=("utf-8", "cp1252", "latin-1", "utf-16")
             )
+        if not isinstance(self.sheet, str):
+            raise InvalidInput("A sheet is called by its name.", fixes=("'Sheet1'",))
         object.__setattr__(self, "encoding", self.encoding.lower())
 
     def describe(self) -> str:
         """In words, for the curator."""
+        if self.sheet:
+            names = "its first row names the columns" if self.header else "no row names the columns"
+            return f"the sheet '{self.sheet}' of a file of Excel, {names}"
         apart = SEPARATORS.get(self.delimiter, f"the sign {self.delimiter!r}")
         names = "the first line names the columns" if self.header else "no line names the columns"
         return (
@@ -83,6 +92,38 @@ def _is_text_encoding(name: str) -> bool:
         return isinstance(" ".encode(codec.name), bytes)
     except (LookupError, TypeError, ValueError, AttributeError):
         return False
+
+
+class SourceKind(StrEnum):
+    """Whose care it is that the rows stay the same."""
+
+    COPY = "copy"
+    FROZEN = "frozen"
+    LIVE = "live"
+
+    @classmethod
+    def read(cls, text: str) -> SourceKind:
+        """A kind by its name."""
+        if text not in list(cls):
+            raise InvalidInput(f"There is no kind of source '{text}'.", fixes=tuple(cls))
+        return cls(text)
+
+    @property
+    def words(self) -> str:
+        """In words, for the curator."""
+        return _WORDS[self]
+
+    @property
+    def combined(self) -> bool:
+        """Whether stored answers speak of the same rows, so that others follow from them."""
+        return self is not SourceKind.LIVE
+
+
+_WORDS: Final = {
+    SourceKind.COPY: "a copy of the rows, kept with its hash: it cannot change until it is refreshed",
+    SourceKind.FROZEN: "rows in a database, which whoever runs it leaves as they are until it is refreshed",
+    SourceKind.LIVE: "rows in a database that may change at any time: each answer is as of its moment",
+}
 
 
 @final

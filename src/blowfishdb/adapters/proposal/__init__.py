@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, final
 
-from blowfishdb.adapters.backends.duckdb import is_text_file
+from blowfishdb.adapters.backends.duckdb import has_dialect
 from blowfishdb.adapters.copies import Patience
-from blowfishdb.adapters.copies.text_files import find_dialect
+from blowfishdb.adapters.copies.dialects import find_dialect, sheets_of
 from blowfishdb.adapters.copies.values import Dialect
 from blowfishdb.adapters.proposal.guesses import RARE, Guess, Measured, guess, measure
 from blowfishdb.adapters.proposal.looks import counted_shape, first_values
@@ -90,7 +90,9 @@ class Proposal:
     table: str | None
     view: str | None
     dialect: Dialect | None = None
-    """How a file of texts is read; None for every other source."""
+    """How a file of texts, or of Excel, is read; None for every other source."""
+    sheets: tuple[str, ...] = ()
+    """Those of a file of Excel, of which one is read."""
     warning: str = field(default=WARNING, init=False, repr=False)
 
     @property
@@ -129,6 +131,7 @@ class Proposal:
             "person": self.person,
             "dialect": None if self.dialect is None else self.dialect.to_plain(),
             "read_as": None if self.dialect is None else self.dialect.describe(),
+            "sheets": list(self.sheets),
             "columns": [column.to_plain() for column in self.columns],
         }
 
@@ -156,7 +159,7 @@ def propose(
     if tables is not None:
         return _of_tables(location, tables, patience, rare)
     declared = None if dialect is None else Dialect.from_plain(dialect)
-    if declared is None and isinstance(location, str | Path) and is_text_file(location):
+    if declared is None and isinstance(location, str | Path) and has_dialect(location):
         declared = find_dialect(Path(location), patience)
     with opened_rows(location, table=table, view=view, dialect=declared, patience=patience) as rows:
         columns = rows.columns.values()
@@ -168,7 +171,8 @@ def propose(
         )
         if rows.readable:
             proposals = tuple(_shaped(rows, column) for column in proposals)
-        return Proposal(proposals, rows.source.written, rows.source.view, declared)
+        sheets = () if declared is None else sheets_of(Path(str(location)))
+        return Proposal(proposals, rows.source.written, rows.source.view, declared, sheets)
 
 
 def _of_tables(location: object, tables: Tables, patience: Patience, rare: int) -> Proposal:

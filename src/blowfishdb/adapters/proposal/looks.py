@@ -14,9 +14,11 @@ from sqlglot import exp
 from blowfishdb.adapters.proposal.guesses import as_number
 from blowfishdb.adapters.proposal.rows import Rows
 from blowfishdb.adapters.sql import values as sql
+from blowfishdb.adapters.sql.encode import encode
 from blowfishdb.adapters.sql.engines import ColumnKind, SqlColumn
 from blowfishdb.core.domain.attribute import Attribute
-from blowfishdb.core.domain.attributes import Category, Integer, Real
+from blowfishdb.core.domain.attributes import Boolean, Category, Integer, Real
+from blowfishdb.core.domain.dates import Date
 from blowfishdb.core.errors import BlowfishError
 
 _ROWS: Final = 3
@@ -43,12 +45,14 @@ def _text(value: object) -> str:
 
 
 def counted_shape(rows: Rows, column: SqlColumn, attribute: Attribute) -> tuple[int, ...]:
-    """Rows in each of a few equal parts of a column of numbers, or with each value of a short list."""
+    """Rows in each of a few equal parts of a column of numbers or days, or with each value of a list."""
     try:
         if isinstance(attribute, Integer | Real):
             return _parts(rows, column, attribute)
         if isinstance(attribute, Category) and attribute.value_count <= _MOST_VALUES:
             return _values(rows, column, attribute)
+        if isinstance(attribute, Date | Boolean):
+            return _cells(rows, column, attribute)
     except BlowfishError:
         return ()
     return ()
@@ -65,6 +69,15 @@ def _parts(rows: Rows, column: SqlColumn, attribute: Integer | Real) -> tuple[in
     for each, count in found.items():
         counts[min(max(each, 0), _PARTS - 1)] += count
     return tuple(counts)
+
+
+def _cells(rows: Rows, column: SqlColumn, attribute: Date | Boolean) -> tuple[int, ...]:
+    """By the cells that answers count, several together where there are many."""
+    size, cell = attribute.value_count, encode(column, attribute, "unused").cell
+    parts = min(size, _PARTS)
+    share = exp.Mul(this=exp.paren(cell), expression=sql.double(repr(parts / size)))
+    found = {int(each): count for each, count in rows.counts(exp.Floor(this=share), most=10 * _PARTS)}
+    return tuple(found.get(part, 0) for part in range(parts))
 
 
 def _values(rows: Rows, column: SqlColumn, attribute: Category) -> tuple[int, ...]:

@@ -28,14 +28,14 @@ from blowfishdb.adapters.backends.duckdb import (
     DuckDB,
     connect,
     connect_to_table,
+    has_dialect,
     holds_rows,
-    is_text_file,
     table_name,
 )
 from blowfishdb.adapters.backends.sqlalchemy import dialect_of
 from blowfishdb.adapters.copies import Patience, check_columns
+from blowfishdb.adapters.copies.dialects import find_dialect
 from blowfishdb.adapters.copies.folder import Copies, check_parquet
-from blowfishdb.adapters.copies.text_files import find_dialect
 from blowfishdb.adapters.copies.values import Dialect
 from blowfishdb.adapters.sql import values as sql
 from blowfishdb.adapters.sql.engines import Engine, SqlColumn
@@ -140,7 +140,7 @@ def opened_rows(
 
 @contextmanager
 def _readable(location: object, dialect: Dialect | None, patience: Patience) -> Iterator[object]:
-    if not isinstance(location, str | Path) or not is_text_file(location):
+    if not isinstance(location, str | Path) or not has_dialect(location):
         if dialect is not None:
             raise InvalidInput("Only a file of texts has a dialect.", fixes=("leave it out",))
         if isinstance(location, str | Path) and "://" not in str(location):

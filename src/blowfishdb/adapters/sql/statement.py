@@ -89,6 +89,37 @@ class Statement:
         return self.fold(as_columns(rows, len(self.shape) + 1 + self.sums))
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class KindsStatement:
+    """The same of more boxes than can be listed: a line for each that holds rows, with its places and its
+    count. Which boxes hold rows is in the answer, so it is asked only of columns that nothing hides."""
+
+    boxes: Statement
+
+    @property
+    def text(self) -> str:
+        """The SQL, for the database and for the log; it contains declarations, never data."""
+        return self.boxes.text
+
+    @property
+    def maps(self) -> tuple[ValueMap, ...]:
+        """The small tables that the backend provides under their names beside the statement."""
+        return self.boxes.maps
+
+    def fold(self, columns: Sequence[IntArray]) -> IntArray:
+        """A line for each group: its place on every axis, and how many rows it has."""
+        places = [
+            column if grouping.bins is None else grouping.bins[column]
+            for grouping, column in zip(self.boxes.groupings, columns, strict=False)
+        ]
+        return np.column_stack((*places, columns[-1])).astype(np.int64)
+
+    def fold_rows(self, rows: Iterable[Iterable[Any]]) -> IntArray:
+        """The same, of rows as drivers return them."""
+        return self.fold(as_columns(rows, len(self.boxes.shape) + 1))
+
+
 def flat_places(
     groupings: Sequence[Grouping], shape: Sequence[int], groups: Sequence[IntArray], rows: int
 ) -> IntArray:
@@ -129,6 +160,13 @@ def _kept(
 ) -> Statement:
     query = CellQuery(tuple(Axis(*axis) for axis in axes))
     return _statement(query, source, domain, dict(types), engine)
+
+
+def kinds_statement(
+    query: CellQuery, source: Source, domain: Domain, types: Mapping[str, SqlColumn], engine: Engine
+) -> KindsStatement:
+    """The statement that lists which boxes of ``query`` hold rows, and how many."""
+    return KindsStatement(_statement(query, source, domain, types, engine))
 
 
 def sum_statement(

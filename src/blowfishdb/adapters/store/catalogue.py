@@ -7,7 +7,7 @@ Policies as promises: published, kept beside newer ones, withdrawn. Each step is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, final
 
 from sqlalchemy import Connection, bindparam, func, select
@@ -27,7 +27,7 @@ from blowfishdb.adapters.store.values import Clock, PolicyBalance, stamp, utc_no
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidInput, NameTaken, PolicyConflict, QueryFailed
 
-OF_DATASETS: Final = ("dataset", "policy", "deleted", "sharing", "face", "standing")
+OF_DATASETS: Final = ("dataset", "policy", "deleted", "sharing", "face", "standing", "kept rows")
 """Kinds of entries that are called after a dataset."""
 
 _KIND: Final = catalogue.c.kind == bindparam("of_kind")
@@ -37,6 +37,12 @@ _BODIES: Final = select(catalogue.c.body).where(_KIND, _NAME).order_by(catalogue
 _BODY: Final = select(catalogue.c.body).where(_KIND, _NAME, catalogue.c.version == bindparam("of_version"))
 _VERSIONS: Final = (
     select(catalogue.c.kind, func.max(catalogue.c.version)).where(_NAME).group_by(catalogue.c.kind)
+)
+_EVERY_VERSION: Final = (
+    select(catalogue.c.name, catalogue.c.kind, func.max(catalogue.c.version))
+    .where(catalogue.c.kind.in_(("dataset", "policy", "deleted")))
+    .group_by(catalogue.c.name, catalogue.c.kind)
+    .order_by(catalogue.c.name)
 )
 _NEWEST: Final = select(func.max(catalogue.c.version)).where(_KIND, _NAME)
 _NAMES: Final = select(catalogue.c.name).where(_KIND).distinct().order_by(catalogue.c.name)
@@ -58,9 +64,11 @@ class Catalogue:
     def get(self, kind: str, name: str, version: int | None = None) -> str | None:
         """The body of a version, by default the newest; None if there is none."""
         asked = {"of_kind": kind, "of_name": name}
+        if version is None:
+            return self._store.recalled(
+                ("newest", kind, name), lambda connection: connection.execute(_BODIES, asked).scalar()
+            )
         with self._store.reading() as connection:
-            if version is None:
-                return connection.execute(_BODIES, asked).scalar()
             return connection.execute(_BODY, {**asked, "of_version": version}).scalar()
 
     def first(self, kind: str, name: str) -> str | None:
@@ -80,6 +88,17 @@ class Catalogue:
             return {row[0]: row[1] for row in connection.execute(_VERSIONS, {"of_name": name})}
 
         return {**self._store.recalled(("versions", name), read)}
+
+    def every_version(self) -> dict[str, dict[str, int]]:
+        """The same for every dataset, in alphabetical order: what is declared, promised and deleted."""
+
+        def read(connection: Connection) -> dict[str, dict[str, int]]:
+            found: dict[str, dict[str, int]] = {}
+            for name, kind, version in connection.execute(_EVERY_VERSION):
+                found.setdefault(name, {})[kind] = version
+            return found
+
+        return {**self._store.recalled("every version", read)}
 
     def names(self, kind: str) -> list[str]:
         """The names of a kind, in alphabetical order."""
@@ -143,6 +162,7 @@ POLICY: Final = "policy"
 DELETED: Final = "deleted"
 FACE: Final = "face"
 STANDING: Final = "standing"
+KEPT_ROWS: Final = "kept rows"
 WAITING: Final = "not open yet"
 OPEN: Final = "open"
 CLOSED: Final = "closed"
@@ -202,6 +222,24 @@ class Declarations:
                 )
             put(connection, STANDING, name, standing, at=stamp(self._clock), by=by)
 
+    def keep_rows(self, name: str, by: str, body: str, columns: Sequence[str], *, over: int) -> None:
+        """Enter of which columns rows may be kept; the books name them, whoever reads these."""
+        with self._store.writing() as connection:
+            check_declared(connection, name, over)
+            at = stamp(self._clock)
+            sealed, version = enter_version(connection, KEPT_ROWS, name, body, at=at)
+            facts = {"entry": KEPT_ROWS, "version": version, "columns": list(columns)}
+            append(
+                connection,
+                at=at,
+                kind="entry",
+                dataset=name,
+                analyst=by,
+                amount=0,
+                body=canonical(facts),
+                sealed=sealed,
+            )
+
     def replace(self, name: str, by: str, body: str, *, over: int) -> None:
         """Enter a new version of a declaration over version ``over``: other rows, the same columns."""
         with self._store.writing() as connection:
@@ -230,6 +268,11 @@ class Declarations:
         """Whether a question is just being answered."""
         with self._store.reading() as connection:
             return is_under_way(connection, name)
+
+    def any_under_way(self) -> bool:
+        """Whether a question about any dataset is just being answered."""
+        with self._store.reading() as connection:
+            return connection.execute(select(charges.c.id).where(unfinished()).limit(1)).first() is not None
 
 
 def standing_of(connection: Connection, name: str) -> str:

@@ -14,19 +14,39 @@ import time
 import uuid
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar, final
 from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, func, inspect, select
+from sqlalchemy import (
+    URL,
+    Connection,
+    Dialect,
+    Engine,
+    create_engine,
+    create_mock_engine,
+    event,
+    func,
+    inspect,
+    select,
+)
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.util import LRUCache
 
 from blowfishdb.adapters.copies import private_file
 from blowfishdb.adapters.store.tables import SCHEMA_VERSION, SEAL_KEY, START, heads, meta, metadata, seals
 from blowfishdb.core.errors import WorkspaceError
 
 T = TypeVar("T")
+
+
+class _Look(threading.local):
+    """What one thread saw when it last looked whether anything was changed."""
+
+    inside = False
+    seen: tuple[int | None] | None = None
+
 
 _PATIENCE: Final = 60.0  # seconds that a writer waits for its turn
 _MOST_RECALLED: Final = 2_000  # things read of one state; whoever calls can name many that are not there
@@ -48,6 +68,7 @@ class Store:
         self._watch: sqlite3.Connection | None = None
         self._watching = threading.Lock()
         self._known: tuple[int, dict[Hashable, Any]] = (0, {})
+        self._look = _Look()
         self.name = name
         self.read_only = False
         """Whether it is a file that may only be read, as a backup on a medium that cannot be written."""
@@ -72,12 +93,15 @@ class Store:
         self._check_writable()
         self._leave_parent()
         self._check_there()
-        with self._turn, self._explained(), self._engine.connect() as connection:
-            immediate = connection.execution_options(immediate=True)
-            with immediate.begin():
-                if not self.sqlite:
-                    immediate.execute(select(heads.c.id).with_for_update())
-                yield immediate
+        try:
+            with self._turn, self._explained(), self._engine.connect() as connection:
+                immediate = connection.execution_options(immediate=True)
+                with immediate.begin():
+                    if not self.sqlite:
+                        immediate.execute(select(heads.c.id).with_for_update())
+                    yield immediate
+        finally:
+            self._look.seen = None
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -88,6 +112,22 @@ class Store:
                 connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
                 yield connection
+
+    @contextmanager
+    def at_one_look(self) -> Iterator[None]:
+        """While inside, this thread looks once whether anything was changed, and again when it has written.
+
+        For what takes a moment: what others change meanwhile is seen by whoever looks next.
+        """
+        look = self._look
+        if look.inside:
+            yield
+            return
+        look.inside, look.seen = True, None
+        try:
+            yield
+        finally:
+            look.inside, look.seen = False, None
 
     def recalled(self, what: Hashable, read: Callable[[Connection], T]) -> T:
         """What ``read`` says in a reading transaction; asked again only when anything was changed since.
@@ -118,13 +158,26 @@ class Store:
         A connection does not count its own changes, so this one makes none.
         """
         self._leave_parent()
+        look = self._look
+        if not look.inside:
+            return self._looked()
+        if look.seen is None:
+            look.seen = (self._looked(),)
+        return look.seen[0]
+
+    def _looked(self) -> int | None:
         if self.read_only or self.file is None:
             return None
-        with self._watching, explain(self.name):
-            if self._watch is None:
-                self._watch = sqlite3.connect(self.file, isolation_level=None, check_same_thread=False)
-                _configure_for_reading(self._watch, None)
-            return int(self._watch.execute("PRAGMA data_version").fetchone()[0])
+        with self._watching:
+            try:
+                if self._watch is None:
+                    watch = sqlite3.connect(self.file, isolation_level=None, check_same_thread=False)
+                    _configure_for_reading(watch, None)
+                    self._watch = watch
+                ((version,),) = self._watch.execute("PRAGMA data_version")
+            except sqlite3.Error as error:
+                raise _words(self.name, error) from error
+        return int(version)
 
     def close(self) -> None:
         """Let go of the database."""
@@ -171,7 +224,7 @@ class Store:
         if self._process != os.getpid():
             self._engine.dispose(close=False)
             self._turn, self._watching = threading.Lock(), threading.Lock()
-            self._watch, self._known = None, (0, {})
+            self._watch, self._known, self._look = None, (0, {}), _Look()
             self._process = os.getpid()
 
     def _check_writable(self) -> None:
@@ -212,10 +265,11 @@ class Store:
             )
         if version is None:
             with self._alone() as connection:
-                if self._format(connection) is None:
-                    self._create(connection)
                 version = self._format(connection)
-        if version is not None and version < SCHEMA_VERSION:
+                if version is None:
+                    self._create(connection)
+                    version = SCHEMA_VERSION
+        if version < SCHEMA_VERSION:
             self._upgrade()
 
     def _format(self, connection: Connection) -> int | None:
@@ -243,7 +297,11 @@ class Store:
         return int(written)
 
     def _create(self, connection: Connection) -> None:
-        metadata.create_all(connection)
+        if self.sqlite:  # which holds nothing yet
+            for statement in _making_tables():
+                connection.exec_driver_sql(statement)
+        else:
+            metadata.create_all(connection)
         connection.execute(meta.insert().values(name="schema", value=str(SCHEMA_VERSION)))
         connection.execute(heads.insert().values(id=1, seq=0, hash=START))
         connection.execute(seals.insert().values(place=SEAL_KEY, seal=secrets.token_hex(32)))
@@ -321,12 +379,39 @@ def _engine(path_or_url: str | Path) -> tuple[Engine, str]:
         with suppress(OSError):  # the database says in its own words what is wrong with the place
             private_file(path)
         address = _read_only_address(path) or URL.create("sqlite", database=str(path))
-        engine, name = create_engine(address, pool_timeout=_PATIENCE, hide_parameters=True), str(path)
+        options = {"compiled_cache": _COMPILED}
+        engine = create_engine(
+            address, pool_timeout=_PATIENCE, hide_parameters=True, execution_options=options
+        )
+        engine.dialect, name = _sqlite(), str(path)
     if engine.dialect.name == "sqlite":
         read_only = "mode" in engine.url.query
         event.listen(engine, "connect", _configure_for_reading if read_only else _configure)
         event.listen(engine, "begin", _begin)
     return engine, name
+
+
+_COMPILED: Final[LRUCache[Any, Any]] = LRUCache(500)
+"""Our statements as texts: written once in a process, however many workspaces it opens."""
+
+
+@cache
+def _sqlite() -> Dialect:
+    """One for all workspaces that are files: a text is kept for the dialect in which it was written."""
+    engine = create_engine("sqlite://")
+    with engine.connect():  # which looks up what this SQLite can do
+        return engine.dialect
+
+
+@cache
+def _making_tables() -> tuple[str, ...]:
+    """The statements that make the tables of a new file."""
+    statements: list[str] = []
+    made = create_mock_engine(
+        "sqlite://", lambda sql, *_: statements.append(str(sql.compile(dialect=_sqlite())))
+    )
+    metadata.create_all(made, checkfirst=False)
+    return tuple(statements)
 
 
 def _read_only_address(path: Path) -> URL | None:

@@ -34,6 +34,7 @@ _RELEASES: Final = (
     .where(releases.c.dataset == bindparam("of_dataset"), releases.c.seq > bindparam("behind"))
     .order_by(releases.c.seq)
 )
+_ANY_RELEASE: Final = select(releases.c.charge).where(releases.c.dataset == bindparam("of_dataset")).limit(1)
 
 _MOST_WALKED: Final = 5_000
 _LARGEST: Final = 2**63 - 1  # a database knows no number beyond
@@ -113,15 +114,19 @@ class Record(ABC):
             rows = connection.execute(_RELEASES, {"of_dataset": dataset, "behind": after})
             return [release_of(row) for row in rows]
 
+        def any_release(connection: Connection) -> bool:
+            return connection.execute(_ANY_RELEASE, {"of_dataset": dataset}).first() is not None
+
         if not after:  # all of them: they are read once, and need not be kept twice
+            if not self._store.recalled(("any release", dataset), any_release):
+                return []
             with self._store.reading() as connection:
                 return read(connection)
         return [*self._store.recalled(("releases", dataset, after), read)]
 
     def refined(self, numbers: Collection[int]) -> set[int]:
         """Which of these releases cannot be refined any more."""
-        with self._store.reading() as connection:
-            return refined(connection, numbers)
+        return {*self._store.recalled(("refined", *numbers), lambda read: refined(read, numbers))}
 
     def grids(self, names: Collection[str]) -> dict[str, str]:
         """Boxes by their names, as JSON."""

@@ -18,7 +18,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION: Final = 7
+SCHEMA_VERSION: Final = 9
 """Counted up by every script in ``migrations/versions``."""
 START: Final = "0" * 64
 """What stands in front of the first event."""
@@ -158,7 +158,8 @@ releases = Table(
     Index("releases_by_grid", "dataset", "snapshot", "grid"),
     Index("releases_by_question", "about"),
 )
-"""What was measured for every stored answer, without what came out (``releases.py``)."""
+"""What was measured for every stored answer that others may follow from, without what came out
+(``releases.py``)."""
 
 grids = Table(
     "grids",

@@ -38,15 +38,15 @@ MOST_CELLS = 2**62
 """Cell numbers are 64-bit integers; half the range leaves room for arithmetic on them."""
 
 _MISSING_WORDS: dict[Missing, str] = {
-    "none": "none is missing (a later one counts as {fallback})",
+    "none": "none is missing (one that turns up counts as {fallback})",
     "value": "missing values have a cell of their own, and who has one is hidden",
     "public": "missing values have a cell of their own, and who has one is not hidden",
-    "drop": "rows with a missing value are dropped",
+    "drop": "rows without a value are left out",
     "clamp": "missing values count as {fallback}",
 }
 _OUTSIDE_WORDS: dict[Outside, str] = {
-    "clamp": "values outside are clamped",
-    "drop": "rows with a value outside are dropped",
+    "clamp": "other values count as {nearest}",
+    "drop": "rows with other values are left out",
 }
 
 
@@ -81,9 +81,9 @@ class Attribute(ABC):
         """How many values the column tells apart."""
 
     @property
-    @abstractmethod
     def ticks_per_cell(self) -> int:
         """How many ticks make a cell; the last cell may be short."""
+        return 1
 
     @property
     @abstractmethod
@@ -243,7 +243,8 @@ class Attribute(ABC):
     def describe(self) -> str:
         """The column in one line."""
         missing = _MISSING_WORDS[self.missing].format(fallback=text(self.at(self._null_tick)))
-        return f"{self._words()}; {_OUTSIDE_WORDS[self.outside]}; {missing}"
+        outside = _OUTSIDE_WORDS[self.outside].format(nearest=self._stray[1])
+        return f"{self._words()}; {outside}; {missing}"
 
     def folded(self, column: str) -> str | None:
         """What the declaration makes of values that it does not have, for whoever reads an answer.

@@ -152,10 +152,6 @@ class Real(Attribute):
         return int((self.hi - self.lo) / self.grid) + 1
 
     @property
-    def ticks_per_cell(self) -> int:
-        return 1
-
-    @property
     def ordered(self) -> bool:
         return True
 
@@ -258,10 +254,6 @@ class Category(Attribute):
     def ticks(self) -> int:
         return len(self.values)
 
-    @property
-    def ticks_per_cell(self) -> int:
-        return 1
-
     def at(self, tick: int) -> str | int:
         return self.values[tick]
 
@@ -315,10 +307,6 @@ class Boolean(Attribute):
     @property
     def ticks(self) -> int:
         return 2
-
-    @property
-    def ticks_per_cell(self) -> int:
-        return 1
 
     @property
     def ordered(self) -> bool:

@@ -22,7 +22,7 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
-from typing import NoReturn, final
+from typing import Any, Final, NoReturn, final
 
 import numpy as np
 
@@ -123,7 +123,7 @@ class Op(Enum):
 
     def holds(self, sign: int) -> bool:
         """Whether it is true of a value whose comparison with the constant has this sign."""
-        return _OPERATORS[self](sign, 0)
+        return bool(COMPARES[self](sign, 0))
 
 
 _WITHOUT_CELL: dict[Missing, str] = {
@@ -131,7 +131,7 @@ _WITHOUT_CELL: dict[Missing, str] = {
     "drop": "Rows without a value are left out of every question about the column.",
     "clamp": "Missing values count as one of the declared values.",
 }
-_OPERATORS: dict[Op, Callable[[int, int], bool]] = {
+COMPARES: Final[dict[Op, Callable[[Any, Any], bool]]] = {
     Op.GE: operator.ge,
     Op.GT: operator.gt,
     Op.LE: operator.le,

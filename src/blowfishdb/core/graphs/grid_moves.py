@@ -48,6 +48,19 @@ class GridMoves:
         return GridMoves._of_grid(graph) if isinstance(graph, Grid) else None
 
     @staticmethod
+    def around(graph: PolicyGraph, shape: tuple[int, ...]) -> GridMoves:
+        """The policy itself where it is of this form; else one of this form that hides no less."""
+        found = GridMoves.of(graph, shape)
+        if found is not None:
+            return found
+        if graph.edgeless:
+            return GridMoves(shape, ())
+        if graph.axes != shape or not graph.factors:
+            return GridMoves._composed(shape, [n - 1 for n in shape], joint=True)
+        reaches = [0 if factor.edgeless else factor.size - 1 for factor in graph.factors]
+        return GridMoves._composed(shape, reaches, joint=graph.joint)
+
+    @staticmethod
     def _from(shape: tuple[int, ...], moves: list[Move]) -> GridMoves:
         some = [move for move in dict.fromkeys(moves) if any(move)]
         below = [any(_below(move, other) and move != other for other in some) for move in some]
@@ -58,10 +71,15 @@ class GridMoves:
         reaches = [factor.line_reach for factor in graph.factors if factor.line_reach is not None]
         if len(reaches) < len(graph.factors):
             return None
-        if graph.joint:
-            return GridMoves._from(graph.axes, [tuple(reaches)])
+        return GridMoves._composed(graph.axes, reaches, joint=graph.joint)
+
+    @staticmethod
+    def _composed(shape: tuple[int, ...], reaches: list[int], *, joint: bool) -> GridMoves:
+        """Every axis moves up to its reach, all at once or one at a time."""
+        if joint:
+            return GridMoves._from(shape, [tuple(reaches)])
         alone = (tuple(r if i == axis else 0 for i, r in enumerate(reaches)) for axis in range(len(reaches)))
-        return GridMoves._from(graph.axes, list(alone))
+        return GridMoves._from(shape, list(alone))
 
     @staticmethod
     def _of_grid(graph: Grid) -> GridMoves | None:

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from blowfishdb.core.policy.policy import Policy
 
 
-_GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
-_SPACED = re.compile(r"[+-]?\d{1,3}([ \u00a0\u202f'’]\d{3})+(\.\d+)?")
-_POINTED = re.compile(r"[+-]?\d{1,3}(\.\d{3})+,\d+")
-_WITH_COMMA = re.compile(r"[+-]?\d+,\d{1,2}")
+_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
+_SPACED = re.compile(r"[+-]?[1-9]\d{0,2}([ \u00a0\u202f'’]\d{3})+(\.\d+)?")
+_POINTED = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+,\d+")
+_WITH_COMMA = re.compile(r"[+-]?(\d+,\d{1,2}|0,\d+)")
 _CURRENCIES = str.maketrans("", "", "$€£¥")
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?) *(second|minute|hour|day|week)s?")
@@ -104,7 +104,7 @@ def typed_distance(attribute: Attribute, distance: object) -> object:
 
 def ungrouped(typed: str) -> str:
     """A number without its currency, and without what stands between its thousands: ``$ 10,000``, ``10 000``,
-    ``10'000``, ``1.234,50``. ``1,5`` has none of those, and is no number."""
+    ``10'000``, ``1.234,50``. ``1,5`` and ``0,125`` have none of those."""
     bare = typed.translate(_CURRENCIES).strip()
     if _GROUPED.fullmatch(bare):
         return bare.replace(",", "")
@@ -116,7 +116,7 @@ def ungrouped(typed: str) -> str:
 
 
 def with_point(typed: str) -> str:
-    """A number with a decimal comma, as people type into a form, with a point: ``1,5`` and ``20,00``."""
+    """A number with a decimal comma, as people type, with a point: ``1,5``, ``20,00``, ``0,125``."""
     return typed.replace(",", ".") if _WITH_COMMA.fullmatch(typed.strip()) else typed
 
 

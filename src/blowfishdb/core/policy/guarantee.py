@@ -11,7 +11,7 @@ from blowfishdb.core.errors import TooLarge
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.policy.columns import shown_distance, values_graph
 from blowfishdb.core.policy.policy import Part, Parts, Policy, group_counts, own_graph, parts_of
-from blowfishdb.core.policy.protection import at_most, certainty_at, extent, percent
+from blowfishdb.core.policy.protection import CERTAIN, at_most, certainty_at, extent, percent
 from blowfishdb.core.policy.statements import Clause, Guarantee, Limit
 from blowfishdb.core.policy.words import area_distance, area_radius, known_sentences, pair_words
 
@@ -103,6 +103,7 @@ def _limits(policy: Policy, part: Part, presence: bool, budget: Epsilon) -> tupl
     limits = tuple(
         Limit(_apart(policy, part, graph, steps), steps, certainty_at(steps, budget))
         for steps in range(2, min(farthest, 3) + 1)
+        if steps == 2 or certainty_at(steps - 1, budget) < CERTAIN  # nothing is left to be added
     )
     return limits, " ".join(_beyond(policy, part, graph, limits, (farthest, split), budget))
 
@@ -174,7 +175,13 @@ def _together(parts: Parts, clauses: tuple[Clause, ...], budget: Epsilon) -> str
         each = f"in 2 or more: {percent(certainty_at(2, budget))}"
     else:
         counts = sorted({2, min(3, promised), promised})
-        each = "; ".join(f"in {count}: {percent(certainty_at(count, budget))}" for count in counts)
+        certain = [count for count in counts if certainty_at(count, budget) >= CERTAIN]
+        each = "; ".join(
+            f"in {count}{' or more' if count in certain and count < promised else ''}: "
+            f"{percent(certainty_at(count, budget))}"
+            for count in counts
+            if count not in certain[1:]
+        )
     return (
         "Columns add up. How sure an attacker can be between records that differ in several of these "
         f"columns, in each by no more than this: {each}."

@@ -26,6 +26,8 @@ from blowfishdb.core.policy.policy import Policy, own_graph
 MOST_STEPS = 60
 SURE = 0.999
 """Beyond this nothing is left to draw."""
+CERTAIN = 0.9995
+"""From here on a certainty is "over 99.9 %", and someone who has it "practically certain"."""
 
 _ALL_PAIRS = 1_500  # cells of an explicit graph whose distances are all computed
 
@@ -46,7 +48,7 @@ def percent(sure: float) -> str:
     """A certainty as people read it. Only what is certain is called 100 %."""
     if sure >= 1:
         return "100 %"
-    if sure >= 0.9995:
+    if sure >= CERTAIN:
         return "over 99.9 %"
     shown = round(100 * sure, 1)
     return f"{shown:g} %" if shown >= 98.5 or shown < 51 else f"{100 * sure:.0f} %"
@@ -54,7 +56,7 @@ def percent(sure: float) -> str:
 
 def at_most(sure: float) -> str:
     """What an attacker can become at a certainty, in words."""
-    return f"at most {percent(sure)} sure" if sure < 0.9995 else "practically certain"
+    return f"at most {percent(sure)} sure" if sure < CERTAIN else "practically certain"
 
 
 # --- two values ---------------------------------------------------------------------------------

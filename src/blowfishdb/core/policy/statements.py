@@ -5,6 +5,8 @@ Apart from whoever works them out, so that a client can read them without loadin
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -93,7 +95,7 @@ class Guarantee(Message):
         """The whole guarantee, to be read from top to bottom."""
         last = f"{self.exposure} {self.assumption}".strip()
         said = (
-            *map(str, self.clauses),
+            *_sentences(self.clauses),
             self.together,
             self.presence,
             self.known,
@@ -102,6 +104,18 @@ class Guarantee(Message):
             last,
         )
         return tuple(text for text in said if text)
+
+
+def _sentences(clauses: Sequence[Clause]) -> Iterator[str]:
+    """What is promised, once for all columns of which it is the same but for the name."""
+    alike: dict[tuple[str, ...], list[Clause]] = defaultdict(list)
+    for clause in clauses:
+        only = clause.columns[0] if len(clause.columns) == 1 else None
+        own = clause.columns if only is None else tuple(str(clause).split(f"'{only}'"))
+        alike[own].append(clause)
+    for first, *others in alike.values():
+        names = ", ".join(f"'{clause.columns[0]}'" for clause in others)
+        yield f"{first} The same holds for {names}." if others else str(first)
 
 
 @final

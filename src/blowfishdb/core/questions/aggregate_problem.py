@@ -24,9 +24,10 @@ from blowfishdb.core.questions.aggregates import (
     several_promised,
     size_unsaid,
 )
-from blowfishdb.core.questions.kinds import Reading, inside_a_cell, units_of
+from blowfishdb.core.questions.kinds import inside_a_cell, units_of
+from blowfishdb.core.questions.promise import significant
 from blowfishdb.core.questions.ratios import share_ends, spread_by_corners, spread_by_squares
-from blowfishdb.core.questions.readings import significant
+from blowfishdb.core.questions.readings import Reading
 from blowfishdb.core.questions.sum_rows import SumRows
 
 Told = tuple[FloatArray, FloatArray, FloatArray]
@@ -81,6 +82,11 @@ class SumsProblem(ABC):
     @abstractmethod
     def noisy(self) -> BoolArray:
         """Which of the sums of a group carry noise."""
+
+    @property
+    @abstractmethod
+    def possible(self) -> BoolArray:
+        """The groups that can have rows: the condition leaves no row of the others."""
 
     @property
     @abstractmethod
@@ -140,12 +146,21 @@ class SumsProblem(ABC):
         ``raw`` are the sums with noise of ``scale``, a row for each group. What the sums say nothing about is
         not a number, and its interval is all that is possible.
         """
-        measures = self.question.measures
+        measures, possible = self.question.measures, self.possible
         exactly = [self.exactly(each) for each in measures]
-        told = self.told(raw, scale, self.each(accuracy) / max(1, len(measures) - sum(exactly)))
+        sums = np.where(possible[:, None], raw, 0.0)
+        told = self.told(sums, scale, self.each(accuracy) / max(1, len(measures) - sum(exactly)))
         columns = zip(*(told[each] for each in measures), strict=True)
-        values, low, high = (np.column_stack(each).ravel() for each in columns)
-        exact = np.tile(exactly, self.groups)
+        values, low, high = (np.column_stack(each) for each in columns)
+        exact = np.tile(exactly, (self.groups, 1))
+        empty = ~possible
+        for at, each in enumerate(measures):
+            if each.of in ("count", "sum"):
+                low[empty, at] = high[empty, at] = values[empty, at] = 0.0
+                exact[empty, at] = True
+            else:
+                values[empty, at] = np.nan
+        values, low, high, exact = (each.ravel() for each in (values, low, high, exact))
         return Reading(self.question.labels, values, low, high, exact & ~np.isnan(values))
 
     @final
@@ -153,7 +168,7 @@ class SumsProblem(ABC):
         """How often one group may fail; those of different groups have noise of their own."""
         if not accuracy.simultaneous:
             return accuracy.beta
-        return -math.expm1(math.log1p(-accuracy.beta) / self.groups)
+        return -math.expm1(math.log1p(-accuracy.beta) / max(1, int(self.possible.sum())))
 
 
 @final
@@ -181,6 +196,12 @@ class AggregateProblem(SumsProblem):
     @property
     def exact_sizes(self) -> bool:
         return not self.rows.noisy[0]
+
+    @property
+    def possible(self) -> BoolArray:
+        told = np.zeros(2 * self.groups, dtype=np.bool_)
+        told[self.part[self.part >= 0]] = True
+        return told[: self.groups] | told[self.groups :]
 
     def identity(self) -> dict[str, Any]:
         rows = self.rows
@@ -367,7 +388,7 @@ class AggregateProblem(SumsProblem):
             return self._scale_of_sums(measure, accuracy.alpha, beta)
         rows = self.question.group_size
         if rows is None:
-            raise size_unsaid(self.question)
+            raise size_unsaid()
         _, step = self._line
         if accuracy.alpha <= self._off:
             raise inside_cells(self.question, self._off)

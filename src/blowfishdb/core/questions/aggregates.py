@@ -19,7 +19,7 @@ from blowfishdb.core.domain.bins import Bins, whole_bin
 from blowfishdb.core.domain.domain import Axis, Domain
 from blowfishdb.core.domain.predicates import Everything, Predicate
 from blowfishdb.core.errors import Infeasible, InvalidInput, InvalidWorkload, NoGuarantee, TooLarge
-from blowfishdb.core.questions.readings import significant
+from blowfishdb.core.questions.promise import significant
 
 MEASURES: Final = ("count", "sum", "mean", "variance", "stddev")
 """What can be aggregated, in the order in which it is offered."""
@@ -208,7 +208,7 @@ def several_promised(question: AggregateQuestion) -> NoGuarantee:
     )
 
 
-def size_unsaid(question: AggregateQuestion) -> NoGuarantee:
+def size_unsaid() -> NoGuarantee:
     return NoGuarantee(
         "How far off a mean is depends on how many rows it is of, and that is hidden.",
         fixes=(

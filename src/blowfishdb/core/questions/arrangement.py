@@ -15,7 +15,9 @@ from typing import Any, Final, final
 import numpy as np
 
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray, whole
-from blowfishdb.core.domain.domain import Axis
+from blowfishdb.core.domain.bins import common_bins
+from blowfishdb.core.domain.domain import Axis, Domain
+from blowfishdb.core.domain.predicates import Atom, Predicate, Truth
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.questions.numbers import Number, ReleasedTable, Told, number_from_plain
 
@@ -140,23 +142,29 @@ class OrderKey:
 
     by: str | Number
     descending: bool = False
+    names: tuple[str, ...] = ()
+    """What the groups of a column are called here, if they come in the order of these names."""
 
     def to_plain(self) -> dict[str, Any]:
         """JSON-ready data, without what was not said."""
         what = {"column": self.by} if isinstance(self.by, str) else {"number": self.by.to_plain()}
-        return what | ({"descending": True} if self.descending else {})
+        said = {"names": list(self.names)} if self.names else {}
+        return what | ({"descending": True} if self.descending else {}) | said
 
     @classmethod
     def from_plain(cls, stored: object) -> OrderKey:
         """From its plain form."""
         said = dict(stored) if isinstance(stored, Mapping) else {}
         descending, number, column = (said.pop(name, None) for name in ("descending", "number", "column"))
+        names = said.pop("names", ())
+        if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+            raise InvalidInput("The names of groups are a list of texts.")
         if said or (column is None) == (number is None) or not isinstance(column, str | None):
             raise InvalidInput(
                 "Groups are ordered by a column or a number, perhaps descending.",
                 fixes=('{"column": "region"}', '{"number": {"told": 0}, "descending": true}'),
             )
-        return cls(number_from_plain(number) if column is None else column, bool(descending))
+        return cls(number_from_plain(number) if column is None else column, bool(descending), tuple(names))
 
 
 @final
@@ -170,6 +178,8 @@ class Arrangement:
     order: tuple[OrderKey, ...] = ()
     limit: int | None = None
     offset: int = 0
+    possible: bool = False
+    """Whether groups of which the condition leaves no row, by the declaration, are left out, as in SQL."""
 
     def __post_init__(self) -> None:
         names = [name for name, _ in self.show]
@@ -185,7 +195,7 @@ class Arrangement:
     @property
     def chooses(self) -> bool:
         """Whether groups are left out."""
-        return self.having is not None or self.limit is not None or self.offset > 0
+        return self.having is not None or self.limit is not None or self.offset > 0 or self.possible
 
     @property
     def by_numbers(self) -> bool:
@@ -214,11 +224,14 @@ class Arrangement:
         as_they_are = tuple(number for _, number in self.show) == tuple(map(Told, range(count)))
         return replace(self, show=()) if as_they_are else self
 
-    def rows(self, table: ReleasedTable, ranks: Mapping[str, IntArray]) -> IntArray:
-        """Which groups are shown, in order; ``ranks`` says where each column puts every group."""
-        kept = np.arange(len(table.values))
+    def rows(self, table: ReleasedTable, ranks: Mapping[str, IntArray], possible: BoolArray) -> IntArray:
+        """Which groups are shown, in order.
+
+        ``ranks`` says where each column puts every group, ``possible`` which groups can have rows.
+        """
+        kept = np.flatnonzero(possible) if self.possible else np.arange(len(table.values))
         if self.having is not None:
-            kept = kept[self.having.truth(table)[0]]
+            kept = kept[self.having.truth(table)[0][kept]]
         for key in reversed(self.order):
             places = ranks[key.by] if isinstance(key.by, str) else key.by.of(table)
             by = places[kept].astype(np.float64)
@@ -239,13 +252,17 @@ class Arrangement:
             fields["limit"] = self.limit
         if self.offset:
             fields["offset"] = self.offset
+        if self.possible:
+            fields["possible"] = True
         return fields
 
     @classmethod
     def from_plain(cls, stored: object) -> Arrangement:
         """From its plain form."""
-        if not isinstance(stored, Mapping) or set(stored) - {"show", "having", "order", "limit", "offset"}:
-            raise InvalidInput("An arrangement has show, having, order, limit and offset.")
+        if not isinstance(stored, Mapping) or set(stored) - _SAID:
+            raise InvalidInput("An arrangement has show, having, order, limit, offset and possible.")
+        if not isinstance(stored.get("possible", False), bool):
+            raise InvalidInput("Groups that can have no rows are left out, or not: true or false.")
         having, offset = stored.get("having"), stored.get("offset", 0)
         return cls(
             tuple(map(_shown, _list(stored.get("show", [])))),
@@ -253,7 +270,11 @@ class Arrangement:
             tuple(map(OrderKey.from_plain, _list(stored.get("order", [])))),
             stored.get("limit"),
             0 if offset is None else offset,
+            stored.get("possible", False),
         )
+
+
+_SAID: Final = {"show", "having", "order", "limit", "offset", "possible"}
 
 
 def _list(stored: object) -> list[Any]:
@@ -269,11 +290,29 @@ def _shown(stored: object) -> tuple[str, Number]:
     raise InvalidInput("A number that is shown has a name.", fixes=('{"name": "n", "number": {"told": 0}}',))
 
 
+def possible_along(axis: Axis, where: Predicate, domain: Domain) -> BoolArray:
+    """In which bins of a column a condition may hold, whatever the other columns are."""
+    attribute = axis.attribute
+    fine = common_bins(axis.bins, where.cuts(domain).get(axis.column), attribute.size)
+    cells = fine.first(np.arange(fine.count))
+
+    def of_atom(atom: Atom) -> Truth:
+        if atom.column == axis.column:
+            return atom.on_cells_of(attribute, cells)
+        return np.ones(1, dtype=np.bool_), np.ones(1, dtype=np.bool_)
+
+    told = np.zeros(axis.bins.count, dtype=np.bool_)
+    told[axis.bins.assign(cells[np.broadcast_to(where.truth(of_atom)[0], cells.shape)])] = True
+    return told
+
+
 def places_along(axis: Axis, names: Sequence[str] = ()) -> IntArray:
     """Where a column puts each of its bins: as declared, or by their texts where it has no order.
 
     Named groups are in the order of their ``names``. Missing values come last.
     """
+    if names and len(names) < axis.value_bins:
+        raise InvalidInput(f"{axis.column} has {axis.value_bins} groups, and {len(names)} names are given.")
     texts = names or axis.labels()
     places = np.arange(axis.bins.count)
     if names or not axis.attribute.ordered:

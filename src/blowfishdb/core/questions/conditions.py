@@ -21,7 +21,8 @@ from blowfishdb.core.domain.domain import Axis, Domain
 from blowfishdb.core.domain.predicates import Predicate
 from blowfishdb.core.errors import InvalidWorkload, TooLarge
 from blowfishdb.core.policy.codec import plain, plain_condition
-from blowfishdb.core.questions.kinds import Kind, Reading, Release, counted_reading
+from blowfishdb.core.questions.kinds import Kind
+from blowfishdb.core.questions.readings import Reading, Release, counted_reading
 from blowfishdb.core.workloads import Marginals as MarginalRows
 from blowfishdb.core.workloads import Matrix, Workload
 

@@ -12,7 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
-from blowfishdb.core.arrays import IntArray
+from blowfishdb.core.arrays import BoolArray, IntArray
 from blowfishdb.core.domain.dates import length_of_time
 from blowfishdb.core.domain.domain import Axis, Domain
 from blowfishdb.core.domain.predicates import Everything, Predicate
@@ -21,7 +21,7 @@ from blowfishdb.core.errors import InvalidBins, InvalidInput, InvalidWorkload
 from blowfishdb.core.policy.codec import condition_from, plain_condition, plain_value, value_from
 from blowfishdb.core.questions import kinds as questions
 from blowfishdb.core.questions.aggregates import AggregateQuestion, Measure
-from blowfishdb.core.questions.arrangement import Arrangement, places_along
+from blowfishdb.core.questions.arrangement import Arrangement, places_along, possible_along
 from blowfishdb.core.questions.clusters import USUAL_ITERATIONS, ClusterQuestion, cluster_axes
 from blowfishdb.core.questions.conditions import Conditions, Counts, Marginals, Sets, condition_axes
 from blowfishdb.core.questions.kinds import Kind, Question
@@ -41,6 +41,7 @@ KINDS = (
     "mean",
     "top",
     "above",
+    "partition",
     "clusters",
     "aggregates",
     "counts",
@@ -53,6 +54,7 @@ _DETAILS = {
     "quantiles": "shares",
     "top": "count",
     "above": "limit",
+    "partition": "count",
     "clusters": "k",
     "aggregates": "measures",
     "counts": "conditions",
@@ -65,7 +67,7 @@ _ALSO = {
     "cumulative": ("by",),
     "ranges": ("by",),
     "quantiles": ("by",),
-    SYNTHETIC: ("target", "source"),
+    SYNTHETIC: ("target", "source", "keep"),
 }
 _FIELDS = (
     "kind",
@@ -84,6 +86,7 @@ _FIELDS = (
     "sets",
     "target",
     "source",
+    "keep",
     "arrangement",
 )
 _UNCUT = ("count", "sum", "mean", "ranges", "clusters")  # these need no bins
@@ -197,6 +200,8 @@ class QuestionForm:
     """Of synthetic tables: the column whose relations to others matter most."""
     source: str | None = None
     """Of synthetic tables: ``answers`` if they are made from what is out already."""
+    keep: tuple[str, ...] = ()
+    """Of synthetic tables: public columns whose rows stay as they are."""
     arrangement: Arrangement = field(default_factory=Arrangement)
     """How the answer is shown. It is no part of the question: all of it is asked and released."""
 
@@ -214,8 +219,7 @@ class QuestionForm:
     def _check_arrangement(self) -> None:
         """What is shown follows from what is released, and an order is one of groups."""
         arrangement = self.arrangement
-        listed = (self.kind in _LISTED and bool(self.columns)) or self.quantiles_by_group
-        if (arrangement.order or arrangement.chooses) and not listed:
+        if (arrangement.order or arrangement.chooses) and not self.lists_groups:
             raise InvalidWorkload(
                 f"A question for {self.kind} has no groups to order or to leave out.",
                 fixes=("ask for a histogram",),
@@ -233,6 +237,11 @@ class QuestionForm:
     def quantiles_by_group(self) -> bool:
         """Whether it asks for quantiles of each group."""
         return self.kind == "quantiles" and bool(self.by)
+
+    @property
+    def lists_groups(self) -> bool:
+        """Whether the answer is a list of groups, in an order of one's own."""
+        return (self.kind in _LISTED and bool(self.columns)) or self.quantiles_by_group
 
     @property
     def released(self) -> int:
@@ -253,17 +262,26 @@ class QuestionForm:
 
     def places(self, domain: Domain) -> dict[str, IntArray]:
         """Where each column by which groups are ordered puts its bins."""
-        wanted = {key.by for key in self.arrangement.order}
+        wanted = {key.by: key.names for key in self.arrangement.order if isinstance(key.by, str)}
         return {
-            column.name: places_along(column.axis(domain), tuple(column.groups or ()))
+            column.name: places_along(column.axis(domain), wanted[column.name] or tuple(column.groups or ()))
             for column in (*self.columns, *self.by)
             if column.name in wanted
+        }
+
+    def possible(self, domain: Domain) -> dict[str, BoolArray]:
+        """Which bins of each column by which rows are grouped may have rows for which the condition holds.
+
+        The declaration says so: no row is looked at.
+        """
+        return {
+            column.name: possible_along(column.axis(domain), self.where, domain) for column in self.grouped
         }
 
     def _check_details(self) -> None:
         """Every detail that the kind needs, and no other."""
         wanted = _DETAILS.get(self.kind)
-        details = (*_DETAILS.values(), "iterations", "group_size", "by", "target", "source")
+        details = (*_DETAILS.values(), "iterations", "group_size", "by", "target", "source", "keep")
         for name in details:
             value = getattr(self, name)
             present = value is not None and value != ()
@@ -293,6 +311,7 @@ class QuestionForm:
         object.__setattr__(self, "conditions", tuple(map(_named_condition, self.conditions)))
         if self.source not in (None, "answers"):
             raise InvalidInput("A synthetic table is measured, or made from answers.", fixes=("answers",))
+        object.__setattr__(self, "keep", _names(self.keep))
         if self.target is not None and not isinstance(self.target, str):
             raise InvalidInput("A column is named by a text.")
         for name in ("count", "limit", "k", "iterations", "group_size"):
@@ -330,7 +349,7 @@ class QuestionForm:
         columns = self.columns or (() if released else tuple(map(ColumnForm, domain.names)))
         axes = tuple(column.axis(domain) for column in columns)
         cut = frozenset(column.name for column in columns if column.cut)
-        return SyntheticQuestion(axes, cut, self.target, released, rows, self.where)
+        return SyntheticQuestion(axes, cut, self.target, released, rows, self.where, self.keep)
 
     def _clusters(self, domain: Domain) -> ClusterQuestion:
         assert self.k is not None and self.iterations is not None
@@ -340,6 +359,8 @@ class QuestionForm:
     def _counts(self, domain: Domain, rows: int | None) -> Question:
         if self.kind == "count":
             return self._total(domain)
+        if self.kind == "partition":
+            return self._partition(domain)
         if self.kind == "counts":
             groups = tuple(column.axis(domain) for column in self.columns)
             axes = condition_axes(self.conditions, groups, domain)
@@ -358,6 +379,16 @@ class QuestionForm:
         }
         axes = tuple(column.axis(domain) for column in (*self.columns, *self.by))
         return Question(kinds[self.kind](), axes, self.where)
+
+    def _partition(self, domain: Domain) -> Question:
+        from blowfishdb.core.questions.partitions import Partition, usual_axis  # most questions are others
+
+        columns = self.columns
+        axes = tuple(
+            each.axis(domain) if each.cut else usual_axis(each.name, domain[each.name], len(columns))
+            for each in columns
+        )
+        return Question(Partition(self.count or 0), axes, self.where)
 
     def check(self, domain: Domain) -> None:
         """Whatever cannot be asked of these columns is refused; nothing is written out."""
@@ -422,7 +453,7 @@ class QuestionForm:
             fields["by"] = [column.to_plain() for column in self.by]
         if self.sets:
             fields["sets"] = [list(each) for each in self.sets]
-        said = {"target": self.target, "source": self.source}
+        said = {"target": self.target, "source": self.source, "keep": list(self.keep) or None}
         fields |= {name: value for name, value in said.items() if value is not None}
         if self.arrangement:
             fields["arrangement"] = self.arrangement.to_plain()
@@ -450,6 +481,7 @@ class QuestionForm:
             sets=tuple(tuple(_list(each, "sets")) for each in _list(fields.get("sets") or [], "sets")),
             target=fields.get("target"),
             source=fields.get("source"),
+            keep=tuple(_list(fields.get("keep") or [], "keep")),
             arrangement=Arrangement.from_plain(fields.get("arrangement") or {}),
         )
 
@@ -515,6 +547,16 @@ def _pairs(columns: int) -> Callable[[object], tuple[Any, ...]]:
         return tuple(map(_pair, stored))
 
     return read
+
+
+def _names(stored: object) -> tuple[str, ...]:
+    """Names of columns, each once and in one order, so that equal questions are equal."""
+    if isinstance(stored, str) or not isinstance(stored, Iterable):
+        raise InvalidInput("Columns are a list of names.", fixes=("keep=['age', 'region']",))
+    listed = list(stored)
+    if not all(isinstance(name, str) for name in listed):
+        raise InvalidInput("A column is named by a text.")
+    return tuple(sorted(set(listed)))
 
 
 def _set(stored: object) -> tuple[str, ...]:

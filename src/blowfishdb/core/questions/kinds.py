@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Final, final
@@ -17,56 +17,30 @@ from typing import Any, Final, final
 import numpy as np
 
 from blowfishdb.core.accuracy import Accuracy
-from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray, whole
+from blowfishdb.core.arrays import IntArray, whole
 from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.domain.bins import Bins, whole_bin
 from blowfishdb.core.domain.domain import Axis
 from blowfishdb.core.domain.predicates import Everything, Predicate
 from blowfishdb.core.domain.values import Value, text
 from blowfishdb.core.errors import Infeasible, InvalidInput, InvalidWorkload, NotCounted
-from blowfishdb.core.plain import Message
 from blowfishdb.core.questions import readings
-from blowfishdb.core.questions.readings import sentence, significant, tidy_counts, tidy_cumulative
+from blowfishdb.core.questions.promise import sentence, significant
+from blowfishdb.core.questions.readings import (
+    Reading,
+    Release,
+    counted_reading,
+    group_by_group,
+    increasing,
+    picked,
+    put_together,
+)
 from blowfishdb.core.workloads import Cumulative as CumulativeRows
 from blowfishdb.core.workloads import Histogram as HistogramRows
 from blowfishdb.core.workloads import Product, Rectangles, ValueSum, Workload
 from blowfishdb.core.workloads import Ranges as RangeRows
 
 _ONE_ROW: Final = 0.5  # less is none
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Release:
-    """Noisy counts as they left the mechanism, with what is known about their error."""
-
-    values: FloatArray
-    exact: BoolArray
-    alpha: float | None
-    """None where the mechanism promises no error."""
-    simultaneous: bool
-
-    @property
-    def margins(self) -> FloatArray | None:
-        """How far the truth may be from each value; None where nothing is promised about that."""
-        return None if self.alpha is None else np.where(self.exact, 0.0, self.alpha)
-
-    @property
-    def one_curve(self) -> bool:
-        """Whether all values may be pulled together: no promise about a single one is lost by it."""
-        return self.simultaneous or self.alpha is None
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Reading(Message):
-    """Answers in the shape that people read: tidy values, and their noise intervals if any are promised."""
-
-    labels: tuple[tuple[str, ...], ...]
-    values: FloatArray
-    low: FloatArray | None
-    high: FloatArray | None
-    exact: BoolArray
 
 
 class Kind(ABC):
@@ -202,10 +176,8 @@ class Cumulative(Kind):
         labels = tuple(axis.labels() if axis.column in self.by else axis.ends() for axis in axes)
         if len(axes) - len(self.by) > 1 or not release.one_curve:
             return counted_reading(release, labels)
-        lines = _lines(release, axes, self.by)
-        curves = [_increasing(line, ()) for line in lines]
-        each = [_in_place([part(curve) for curve in curves], axes, self.by) for part in _PARTS]
-        return Reading(labels, *each)
+        curves = [increasing(line, ()) for line in group_by_group(release, axes, self.by)]
+        return put_together(curves, axes, self.by, labels)
 
     def identity(self) -> list[object]:
         return [self.name, *([sorted(self.by)] if self.by else [])]
@@ -349,16 +321,22 @@ class Quantiles(Kind):
         return replace(accuracy, simultaneous=True)
 
     def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
-        """Where the tidy curve reaches the share, between the bins at which the edges of its band do."""
+        """Where the tidy curve reaches the share, between the bins at which the edges of its band do.
+
+        Where its interval is all that is declared there are too few rows to say.
+        """
         if self.by:
             return self._read_groups(release, axes)
         (axis,) = axes
-        curve, labels = _increasing(release, ((),)), (tuple(f"{100 * share:g} %" for share in self.shares),)
+        curve, labels = increasing(release, ((),)), (tuple(f"{100 * share:g} %" for share in self.shares),)
         values = readings.middle(curve.values, self.shares, axis)
         if curve.low is None or curve.high is None:
             return Reading(labels, values, None, None, np.zeros(len(values), dtype=np.bool_))
         low, high = readings.ends(curve.low, curve.high, self.shares, axis)
-        return Reading(labels, values, low, high, (low == high) & bool(release.exact.all()))
+        lowest, highest = readings.declared_ends(axis)
+        few = (low <= lowest) & (high >= highest) & (lowest < highest)
+        exact = (low == high) & bool(release.exact.all())
+        return Reading(labels, np.where(few, np.nan, values), low, high, exact & ~few)
 
     def _read_groups(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
         """The same of every group.
@@ -367,7 +345,7 @@ class Quantiles(Kind):
         there is no quantile.
         """
         axis = self._values(axes)
-        lines = _lines(replace(release, simultaneous=True), axes, self.by)
+        lines = group_by_group(replace(release, simultaneous=True), axes, self.by)
         told = [replace(self, by=()).read(line, (axis,)) for line in lines]
         most = (line.values[-1] + (0.0 if line.exact[-1] else release.alpha or 0.0) for line in lines)
         empty = [rows < _ONE_ROW for rows in most]
@@ -415,7 +393,9 @@ class Sum(Kind):
 
     def __post_init__(self) -> None:
         if self.rows is not None and whole(self.rows, "The number of rows", InvalidWorkload) < self.mean:
-            raise InvalidWorkload("A mean of no rows does not exist.")
+            raise InvalidWorkload(
+                "A mean of no rows does not exist.", fixes=("a condition that some rows can satisfy",)
+            )
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -534,7 +514,7 @@ class Top(Kind):
 
     def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
         order = np.argsort(-release.values, kind="stable")[: self.count]
-        return _picked(release, axes[0], order)
+        return picked(release, axes[0], order)
 
     def identity(self) -> list[object]:
         return [self.name, self.count]
@@ -572,7 +552,7 @@ class Above(Kind):
         return replace(accuracy, one_sided=True, simultaneous=True)
 
     def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
-        return _picked(release, axes[0], np.flatnonzero(release.values > self.limit))
+        return picked(release, axes[0], np.flatnonzero(release.values > self.limit))
 
     def identity(self) -> list[object]:
         return [self.name, self.limit]
@@ -596,8 +576,8 @@ class Question:
             raise InvalidWorkload(f"A question for {self.kind.name} is about one column, not {len(asked)}.")
         if self.kind.needs_order and not all(axis.attribute.ordered for axis in asked):
             raise InvalidWorkload(
-                f"A question for {self.kind.name} is about columns that have an order.",
-                fixes=("ask for a histogram", "declare the order of its values"),
+                f"'{self.kind.name}' is asked of columns whose values have an order.",
+                fixes=("ask for a histogram", "ask the curator to declare the order of its values"),
             )
 
     @property
@@ -632,14 +612,11 @@ def _groups(axis: Axis) -> str:
     return f"{axis.column} ({axis.bins.count:,} group{'' if axis.bins.count == 1 else 's'})"
 
 
-# --- readings that kinds share -------------------------------------------------------------------
-
-
 def _product(factors: Sequence[Workload]) -> Workload:
     return factors[0] if len(factors) == 1 else Product(*factors)
 
 
-def _prefixes(axis: Axis) -> Workload:
+def curve_rows(axis: Axis) -> Workload:
     """Missing values have a bar of their own, but no place on a line."""
     if not axis.attribute.has_missing_cell:
         return CumulativeRows(axis.bins.count)
@@ -649,62 +626,7 @@ def _prefixes(axis: Axis) -> Workload:
 
 def _counted_along(axis: Axis, by: tuple[str, ...]) -> Workload:
     """Every group by itself, and what lies at or below each end of the other columns."""
-    return HistogramRows(axis.bins.count) if axis.column in by else _prefixes(axis)
-
-
-def _lines(release: Release, axes: tuple[Axis, ...], by: tuple[str, ...]) -> list[Release]:
-    """The release of a question along one column, group by group."""
-    place = next(at for at, axis in enumerate(axes) if axis.column not in by)
-    shape = [axis.value_bins if at == place else axis.bins.count for at, axis in enumerate(axes)]
-    values = np.moveaxis(release.values.reshape(shape), place, -1).reshape(-1, shape[place])
-    exact = np.moveaxis(release.exact.reshape(shape), place, -1).reshape(-1, shape[place])
-    return [replace(release, values=line, exact=known) for line, known in zip(values, exact, strict=True)]
-
-
-_PARTS: Final[tuple[Callable[[Reading], Any], ...]] = (
-    lambda reading: reading.values,
-    lambda reading: reading.low,
-    lambda reading: reading.high,
-    lambda reading: reading.exact,
-)
-
-
-def _in_place(lines: Sequence[Any], axes: tuple[Axis, ...], by: tuple[str, ...]) -> Any:
-    """Lines of groups in the order of all axes again; None where there is nothing."""
-    if lines[0] is None:
-        return None
-    place = next(at for at, axis in enumerate(axes) if axis.column not in by)
-    groups = [axis.bins.count for axis in axes if axis.column in by]
-    return np.moveaxis(np.stack(lines).reshape(*groups, -1), -1, place).ravel()
-
-
-def counted_reading(release: Release, labels: tuple[tuple[str, ...], ...]) -> Reading:
-    """Each count by itself: cutting below zero keeps the promise of that count."""
-    values, margins = release.values, release.margins
-    tidy = np.where(release.exact, values, tidy_counts(values, None))
-    if margins is None:
-        return Reading(labels, tidy, None, None, release.exact)
-    low, high = tidy_counts(values - margins, None), tidy_counts(values + margins, None)
-    return Reading(labels, tidy, low, high, release.exact)
-
-
-def _increasing(release: Release, labels: tuple[tuple[str, ...], ...]) -> Reading:
-    """A curve: pulled to the nearest increasing one, which never increases its largest error."""
-    most = float(release.values[-1]) if release.exact[-1] else None
-    values = np.where(release.exact, release.values, tidy_cumulative(release.values, most))
-    margins = release.margins
-    if margins is None:
-        return Reading(labels, values, None, None, release.exact)
-    low, high = (tidy_counts(values + sign * margins, most) for sign in (-1, 1))
-    return Reading(labels, values, low, high, release.exact)
-
-
-def _picked(release: Release, axis: Axis, chosen: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Reading:
-    """The chosen bins; what was chosen by noisy counts is not exact, even where its own count is."""
-    every = counted_reading(release, (axis.labels(),))
-    labels = (tuple(every.labels[0][index] for index in chosen),)
-    low, high = (None if line is None else line[chosen] for line in (every.low, every.high))
-    return Reading(labels, every.values[chosen], low, high, every.exact[chosen] & every.exact.all())
+    return HistogramRows(axis.bins.count) if axis.column in by else curve_rows(axis)
 
 
 def inside_a_cell(axis: Axis) -> Fraction:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import final
+from typing import Final, final
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from blowfishdb.core.constraints.under_policy import Refined, refine
 from blowfishdb.core.domain.bins import Bins, ProductBins, common_bins
 from blowfishdb.core.domain.domain import Axis, CellQuery, Domain
 from blowfishdb.core.domain.predicates import Everything
-from blowfishdb.core.errors import SizeMismatch
+from blowfishdb.core.errors import SizeMismatch, TooLarge
 from blowfishdb.core.graphs import Apex, Cone, PolicyGraph
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.questions.kinds import Question
@@ -46,6 +46,9 @@ class Projected:
         return (*self.of_the_kind, *self.cells.notes)
 
 
+_MOST_BOXES: Final = 2**24
+
+
 def project(question: Question, policy: Policy) -> Projected:
     """Reduce ``question`` under ``policy`` to the boxes that it needs."""
     domain = policy.domain
@@ -53,6 +56,11 @@ def project(question: Question, policy: Policy) -> Projected:
     axes = tuple(sorted(question.axes, key=lambda axis: domain.names.index(axis.column)))
     needed, workload = _merged(axes, question.kind.workload(axes))
     cells = CellQuery(_refined(needed, question, domain))
+    if cells.count > _MOST_BOXES:
+        raise TooLarge(
+            f"This question needs {cells.count:,} boxes; at most {_MOST_BOXES:,} are counted.",
+            fixes=("wider bins", "fewer columns", "ask the curator to declare a larger step"),
+        )
     boxes = tuple((axis.column, axis.bins) for axis in cells.axes)
     refined = None if policy.constraints is None else _known_on(policy, boxes)
     graph = policy.knowing(None).project(dict(boxes))

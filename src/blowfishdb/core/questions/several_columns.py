@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Final, final
 
 import numpy as np
@@ -75,6 +76,11 @@ class ColumnsProblem(SumsProblem):
     @property
     def noisy(self) -> BoolArray:
         return np.concatenate([part.noisy for part, _ in self.parts])
+
+    @property
+    def possible(self) -> BoolArray:
+        first, *others = (part.possible for part, _ in self.parts)
+        return reduce(np.bitwise_or, others, first)
 
     @property
     def exact_sizes(self) -> bool:

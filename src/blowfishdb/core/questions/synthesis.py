@@ -40,6 +40,8 @@ class SyntheticQuestion:
     rows: int | None = None
     """How many rows there are, once that is on record."""
     where: Predicate = field(default_factory=Everything)
+    keep: tuple[str, ...] = ()
+    """Public columns whose rows stay as they are."""
 
     def __post_init__(self) -> None:
         names = [axis.column for axis in self.axes]
@@ -47,6 +49,14 @@ class SyntheticQuestion:
             raise InvalidWorkload("A synthetic table has every column once.")
         if self.target is not None and names and self.target not in names:
             raise InvalidWorkload(f"'{self.target}' is not one of the columns.", fixes=tuple(names))
+        if self.keep and self.from_answers:
+            raise InvalidWorkload(
+                "Rows are kept where tables are measured, and not where it is made from answers.",
+                fixes=("leave out keep", "state an ε"),
+            )
+        for name in self.keep:
+            if name not in names:
+                raise InvalidWorkload(f"'{name}' is not one of the columns.", fixes=tuple(names))
         if not isinstance(self.where, Everything):
             raise InvalidWorkload(
                 "A synthetic table is about all rows: how many satisfy a condition may be hidden.",
@@ -60,9 +70,10 @@ class SyntheticQuestion:
 
     def describe(self) -> str:
         """The question in words."""
-        names = _listed(self.columns)
+        names = listed(self.columns)
         about = f" of {names}" if names else ""
-        return f"synthetic table{about}{' from stored answers' if self.from_answers else ''}"
+        kept = f", rows of {listed(self.keep)} kept" if self.keep else ""
+        return f"synthetic table{about}{kept}{' from stored answers' if self.from_answers else ''}"
 
 
 @final
@@ -75,6 +86,7 @@ class SyntheticProblem:
     rows: int
     answers: tuple[int, ...] = ()
     """The releases that it is made from, by number; none where it is measured."""
+    keep: tuple[str, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -97,7 +109,10 @@ def project_synthesis(
     ]
     order = policy.domain.names.index
     return SyntheticProblem(
-        tuple(sorted(axes, key=lambda axis: order(axis.column))), question.target, question.rows or 0
+        tuple(sorted(axes, key=lambda axis: order(axis.column))),
+        question.target,
+        question.rows or 0,
+        keep=question.keep,
     )
 
 
@@ -119,7 +134,8 @@ def usual_bins(policy: Policy, column: str, most: int = USUAL_BINS) -> Bins:
     return attribute.equal_bins(width)
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence."""
     if len(names) < 2:
         return "".join(names)
     return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -35,7 +35,7 @@ _EXAMPLES: Final = """Examples:
 
   blowfishdb quote people "cumulative(salary, bins=20)" --error 50
 
-  blowfishdb --workspace https://blowfish.example ask people "mean(age)" --error 0.1
+  blowfishdb -w http://127.0.0.1:8787 ask people "mean(age)" --error 0.1
 """
 
 
@@ -117,6 +117,7 @@ for commands in (
     books.budget,
     questions.commands,
     synthesis.commands,
+    synthesis.curating,
     answers.commands,
     books.commands,
     system.commands,

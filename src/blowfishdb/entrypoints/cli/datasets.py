@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from blowfishdb.adapters.copies.values import SourceKind
 from blowfishdb.core.errors import InvalidInput
-from blowfishdb.core.source_kind import SourceKind
 from blowfishdb.entrypoints.cli import session as prompts
 from blowfishdb.entrypoints.cli.session import CURATOR, Commands, Data, Session, read_text
 
@@ -96,6 +96,7 @@ commands = Commands(CURATOR)
 @commands(
     "blowfishdb import people.csv --name people",
     "blowfishdb import leute.csv --name leute --delimiter ';' --decimal , --encoding cp1252",
+    "blowfishdb import staff.xlsx --name staff --sheet 2024",
     "blowfishdb import postgresql://db/hr --table staff --name staff --person id --rows-per-person 3",
     "blowfishdb import visits.parquet --name visits --domain columns.yaml",
     "blowfishdb import shop.duckdb --name shop --tables shop.yaml",
@@ -107,7 +108,7 @@ def import_source(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="A CSV, Parquet, DuckDB or SQLite file, or a database address.",
+            help="A CSV, Excel, Parquet, DuckDB or SQLite file, or a database address.",
             show_default=False,
         ),
     ],
@@ -165,8 +166,10 @@ def import_source(
     encoding: Annotated[str | None, typer.Option(help="How a CSV file is encoded.")] = None,
     decimal: Annotated[str | None, typer.Option(metavar="SIGN", help="The decimal sign of numbers.")] = None,
     header: Annotated[
-        bool | None, typer.Option("--header/--no-header", help="Whether a CSV file names its columns.")
+        bool | None,
+        typer.Option("--header/--no-header", help="Whether a CSV file, or a sheet, names its columns."),
     ] = None,
+    sheet: Annotated[str | None, typer.Option(help="The sheet of an Excel file.")] = None,
 ) -> None:
     """Add a dataset. Its limits are proposed from the data, and you confirm each of them."""
     ids = {person, row_key} - set(public or ())  # no policy can hide them, so they are no columns
@@ -174,7 +177,7 @@ def import_source(
     several, within = (None, None) if tables is None else tables_file(tables)
     declared = declared or within
     signs = {"delimiter": delimiter and _SIGNS.get(delimiter, delimiter), "quote": quote, "decimal": decimal}
-    typed = {**signs, "encoding": encoding, "header": header}
+    typed = {**signs, "encoding": encoding, "header": header, "sheet": sheet}
     dialect = _dialect(here, source, {name: what for name, what in typed.items() if what is not None})
     if declared is None:
         declared = _proposed(here, source, table, view, dialect, accept, rare, ids, several)
@@ -203,12 +206,12 @@ def import_source(
 
 
 def _dialect(here: Session, source: str, typed: dict[str, Any]) -> dict[str, Any] | None:
-    """How a CSV file is read: what was said, and what is found for the rest; shown, to be said otherwise."""
-    from blowfishdb.adapters.backends.duckdb import is_text_file
-    from blowfishdb.adapters.copies.text_files import find_dialect
+    """How a CSV or Excel file is read: what was said, and what is found for the rest; it is shown."""
+    from blowfishdb.adapters.backends.duckdb import has_dialect
+    from blowfishdb.adapters.copies.dialects import find_dialect
     from blowfishdb.adapters.copies.values import Dialect
 
-    if here.is_server or not is_text_file(source):
+    if here.is_server or not has_dialect(source):
         return typed or None
     dialect = Dialect.from_plain(find_dialect(Path(source)).to_plain() | typed)
     typer.echo(f"The file is read once, as {dialect.describe()}.", err=True)
@@ -253,10 +256,11 @@ def _proposed(
 def _table(proposal: Proposal) -> Table:
     from blowfishdb.show.terminal import grid
 
-    table = grid("column", "type", "proposed", "note", wrap=(2, 3))
+    typed = any(column.type_text != "VARCHAR" for column in proposal.columns)  # in a text file all are texts
+    table = grid("column", *(["type"] if typed else []), "proposed", "note", wrap=(1 + typed, 2 + typed))
     for column in proposal.columns:
         words = "nothing" if column.attribute is None else column.attribute.describe().partition(";")[0]
-        table.add_row(column.name, column.type_text, words, column.note)
+        table.add_row(column.name, *([column.type_text] if typed else []), words, column.note)
     return table
 
 

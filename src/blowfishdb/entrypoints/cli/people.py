@@ -174,7 +174,8 @@ def wire_defaults(
         str | None, typer.Option(metavar="E", help="What one statement may cost; needs a --daily-cap.")
     ] = None,
     daily_cap: Annotated[
-        str | None, typer.Option(metavar="E", help="What all statements of a day may cost.")
+        str | None,
+        typer.Option(metavar="E", help="What all statements of a day may cost; its user can only lower it."),
     ] = None,
     preview: Annotated[
         str | None, typer.Option(metavar="KIND", help="off, declared or made-up: what SELECT * shows.")
@@ -182,11 +183,14 @@ def wire_defaults(
     reset: Annotated[bool, typer.Option("--reset", help="Forget all of them first.")] = False,
 ) -> None:
     """What connections of a user, or questions about a dataset, begin with; without options, show it."""
+    from blowfishdb.adapters.accounts import Accounts
     from blowfishdb.adapters.wire_passwords import WirePasswords
-    from blowfishdb.entrypoints.pgwire.settings import changed_defaults
+    from blowfishdb.entrypoints.pgwire import defaults
 
-    passwords = WirePasswords(workspace.store)
-    known = f"{'dataset' if dataset else 'user'} {_subject(workspace, subject, dataset=dataset)}"
+    if dataset:
+        known = defaults.of_dataset(workspace.facts(subject).name)
+    else:
+        known = defaults.of_user(Accounts(workspace.store), subject)
     said = {
         "error": error,
         "confidence": confidence,
@@ -195,21 +199,8 @@ def wire_defaults(
         "daily_cap": daily_cap,
         "preview": preview,
     }
-    before = {} if reset else passwords.defaults(known)
-    values = changed_defaults(before, {name: value for name, value in said.items() if value is not None})
-    if values != passwords.defaults(known):
-        passwords.set_defaults(known, values, by=workspace.user)
+    values = defaults.change(
+        WirePasswords(workspace.store), known, said, reset=reset, by=workspace.user or "", curator=True
+    )
     lines = [f"blowfishdb.{name} = {value}" for name, value in values.items()]
     here.say({"name": subject, "defaults": values}, "\n".join(lines) or "Nothing: as usual.")
-
-
-def _subject(workspace: Workspace, name: str, *, dataset: bool) -> str:
-    from blowfishdb.adapters.accounts import Accounts
-    from blowfishdb.adapters.tokens import unknown_user
-
-    if dataset:
-        return workspace.facts(name).name
-    account = Accounts(workspace.store).find(name)
-    if account is None or not account.active:
-        raise unknown_user(name)
-    return account.user

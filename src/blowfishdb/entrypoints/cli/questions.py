@@ -132,7 +132,7 @@ def quote(
 @commands(
     'blowfishdb ask people "cumulative(salary, bins=20)" --error 50',
     'blowfishdb ask people "mean(age)" --epsilon 0.1 --yes --max-cost 0.1 --json',
-    'blowfishdb ask people "cumulative(salary, bins=100)" --epsilon 0.1 --mechanism adaptive',
+    'blowfishdb ask people "histogram(age)" --epsilon 0.1 --mechanism adaptive',
     'blowfishdb ask people "histogram(age, region)" --error 80 -o answer.parquet',
     'blowfishdb ask people "clusters(age, salary, k=4)" --epsilon 0.5',
     'blowfishdb ask people "median(salary)" --error 100 --made-up',
@@ -234,9 +234,11 @@ def _check_limit(max_cost: str | None, *, yes: bool) -> None:
 
 
 def _too_dear(cost: Epsilon, limit: Epsilon) -> MaxCostExceeded:
+    from blowfishdb.show.words import enough, loss
+
     return MaxCostExceeded(
-        f"This costs {cost}, more than --max-cost {limit}. Nothing was charged.",
-        fixes=(f"--max-cost {cost}", "a larger --error"),
+        f"This costs ε {loss(cost)}, more than --max-cost {limit}. Nothing was charged.",
+        fixes=(f"--max-cost {enough(cost)}", "a larger --error"),
     )
 
 

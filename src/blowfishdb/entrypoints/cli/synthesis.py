@@ -10,7 +10,7 @@ import typer
 from blowfishdb.adapters.copies import private_file
 from blowfishdb.core.errors import InvalidInput, MaxCostExceeded, NotCounted, SourceError
 from blowfishdb.entrypoints.cli import session
-from blowfishdb.entrypoints.cli.session import ANALYST, Commands, Session
+from blowfishdb.entrypoints.cli.session import ANALYST, CURATOR, Commands, Session
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -39,6 +39,10 @@ def synthesize(
     target: Annotated[
         str | None, typer.Option(metavar="A", help="The column whose relations to others matter most.")
     ] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,…", help="Public columns whose rows stay as they are, if confirmed."),
+    ] = None,
     rows: Annotated[
         int | None, typer.Option(min=0, help="How many rows to draw; as many as the data has by default.")
     ] = None,
@@ -47,6 +51,9 @@ def synthesize(
     ] = False,
     again: Annotated[
         int | None, typer.Option(metavar="ID", help="Draw other rows from one that was made before: free.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="With --again: which of many draws; 1 by default.")
     ] = None,
     quote: Annotated[bool, typer.Option("--quote", help="Only say what it would cost.")] = False,
     report: Annotated[bool, typer.Option("--report", help="Show what it is worth, table by table.")] = False,
@@ -60,25 +67,80 @@ def synthesize(
         bool, typer.Option("--yes", "-y", help="Pay without asking back; needs --max-cost.")
     ] = False,
 ) -> None:
-    """Rows that look like those of a dataset, marked as synthetic; none is a person's."""
+    """Rows that look like those of a dataset, marked as synthetic; no hidden value is a person's."""
     from blowfishdb.messages.synthetic_table import rows_wanted
 
     if out is not None:
         _check_out(out)
+    if seed is not None and again is None:
+        raise InvalidInput(
+            "--seed says which rows are drawn from a table made before.", fixes=("--again ID",)
+        )
     if again is not None:
-        _told(here, rows_wanted(gateway.synthetic(again), rows, 1 if rows is None else None), out, report)
+        drawn = rows_wanted(gateway.synthetic(again), rows, 1 if seed is None else seed)
+        _told(here, drawn, out, report, again=True)
         return
     if yes and max_cost is None:
-        raise InvalidInput("--yes spends without asking, so it needs a limit.", fixes=("--max-cost 0.5",))
-    named = None if columns is None else [name.strip() for name in columns.split(",")]
+        raise InvalidInput(
+            "--yes spends without asking, so it needs a limit.", fixes=(f"--max-cost {epsilon or 0}",)
+        )
     wanted = gateway[data].synthesize(
-        epsilon, columns=named, rows=rows, target=target, from_answers=from_answers
+        epsilon,
+        columns=None if columns is None else _named(columns),
+        rows=rows,
+        target=target,
+        keep=() if keep is None else _named(keep),
+        from_answers=from_answers,
     )
     priced = _priced(wanted)
     if quote:
         here.say(priced.to_plain(), *_quoted(priced))
         return
     _made(here, wanted, priced, max_cost, yes=yes, out=out, report=report)
+
+
+curating = Commands(CURATOR)
+
+
+@curating("blowfishdb keep-rows people --columns age,region", "blowfishdb keep-rows people --columns ''")
+def keep_rows(
+    here: Session,
+    gateway: Datasets,
+    data: Annotated[str, typer.Argument(metavar="DATA", help="The name of a dataset.", show_default=False)],
+    columns: Annotated[
+        str, typer.Option(metavar="A,B,…", help="Columns that nothing hides; '' takes it back.")
+    ],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Confirm without asking back.")] = False,
+) -> None:
+    """Let synthetic tables keep rows of public columns: real rows of real people. On record."""
+    dataset, named = gateway[data], _named(columns)
+    if not yes:
+        for sentence in dataset.keep_rows(named).sentences:
+            here.console(stderr=True).print(sentence)
+        session.confirm("Confirm that?", otherwise="--yes")
+    confirmed = dataset.keep_rows(named, confirm=True)
+    here.say(confirmed.to_plain(), *(confirmed.sentences if yes else confirmed.sentences[-1:]))
+
+
+@curating("blowfishdb compare-synthetic people 12")
+def compare_synthetic(
+    here: Session,
+    gateway: Datasets,
+    data: Annotated[str, typer.Argument(metavar="DATA", help="The name of a dataset.", show_default=False)],
+    number: Annotated[int, typer.Argument(metavar="ID", help="Of a synthetic table.", show_default=False)],
+) -> None:
+    """CURATOR VIEW, TRUE DATA: true counts beside those of a synthetic table. On record."""
+    from blowfishdb.show.terminal import grid
+
+    told = gateway[data].compare_synthetic(number)
+    table = grid("columns", "known", "rows out of place", right=(2,))
+    for one in (*told.columns, *told.pairs):
+        table.add_row(" × ".join(one.columns), one.known, f"{100 * one.off:.2f} %")
+    here.say(told.to_plain(), told.watermark, *told.sentences, table)
+
+
+def _named(columns: str) -> list[str]:
+    return [name.strip() for name in columns.split(",") if name.strip()]
 
 
 def _priced(wanted: Synthesizing) -> SynthesisQuote:
@@ -100,24 +162,28 @@ def _made(
     report: bool,
 ) -> None:
     from blowfishdb.core.budget import Epsilon
-    from blowfishdb.show.words import loss
+    from blowfishdb.show.words import enough, loss
 
     if max_cost is not None and priced.epsilon > Epsilon(max_cost):
         raise MaxCostExceeded(
-            f"This costs {priced.epsilon}, more than --max-cost {max_cost}. Nothing was charged.",
-            fixes=(f"--max-cost {priced.epsilon}", "a smaller --epsilon"),
+            f"This costs ε {loss(priced.epsilon)}, more than --max-cost {max_cost}. Nothing was charged.",
+            fixes=(f"--max-cost {enough(priced.epsilon)}", "a smaller --epsilon"),
         )
     if not here.json:
         for part in _quoted(priced):
             here.console().print(part)
     if priced.epsilon and not yes and priced.quote.affordable:
-        session.confirm(f"Spend {loss(priced.epsilon)} and make it?", otherwise="--yes --max-cost 0.5")
+        session.confirm(
+            f"Spend {loss(priced.epsilon)} and make it?", otherwise=f"--yes --max-cost {priced.epsilon}"
+        )
     with here.progress("Synthesizing") as advance:
         table = wanted.ask(max_cost=priced.epsilon, progress=advance)
     _told(here, table, out, report)
 
 
-def _told(here: Session, table: SyntheticTable, out: Path | None, report: bool) -> None:
+def _told(
+    here: Session, table: SyntheticTable, out: Path | None, report: bool, *, again: bool = False
+) -> None:
     from blowfishdb.show.synthetic import write
     from blowfishdb.show.terminal import receipt_line
 
@@ -141,15 +207,16 @@ def _told(here: Session, table: SyntheticTable, out: Path | None, report: bool) 
         **({"report": worth.to_plain()} if report else {}),
     }
     lines: list[Any] = [f"Synthetic table {table.number}: {table.rows:,} rows of {', '.join(table.columns)}."]
-    lines += worth.sentences
-    here.say(
-        plain,
-        *lines,
-        *([_report(worth)] if report else []),
-        receipt_line(table.receipt),
-        *(f"Written to {path}." for path in written),
-        f"Other rows for nothing: blowfishdb synthesize {table.receipt.dataset} --again {table.number}",
-    )
+    lines += [*worth.sentences, *([_report(worth)] if report else [])]
+    if again:
+        lines.append("Drawn again from what was paid for then: nothing is charged.")
+    else:
+        lines.append(receipt_line(table.receipt))
+    lines += [f"Written to {path}." for path in written]
+    if not again:
+        more = f"blowfishdb synthesize {table.receipt.dataset} --again {table.number}"
+        lines.append(f"Other rows for nothing: {more} --rows 10000 --out more.csv")
+    here.say(plain, *lines)
 
 
 def _quoted(quote: SynthesisQuote) -> list[Any]:
@@ -157,9 +224,8 @@ def _quoted(quote: SynthesisQuote) -> list[Any]:
 
     table = grid("column", "numbers", "each within", "off", right=(1, 2, 3))
     for one in quote.tables:
-        kind = "up to a bin" if one.cumulative else "cells"
         near = f"±{one.margin:,g}" if one.margin else "exact"
-        table.add_row(one.column, f"{one.numbers:,} {kind}", near, f"{100 * one.off:.2f} %")
+        table.add_row(one.column, one.counted, near, f"{100 * one.off:.2f} %")
     return [quote.quote.question, *quote.words, *([table] if quote.tables else [])]
 
 

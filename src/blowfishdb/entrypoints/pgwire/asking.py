@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any, Final, final
 
 from blowfishdb.adapters.tokens import Role
@@ -12,24 +14,27 @@ from blowfishdb.adapters.wire_passwords import WirePasswords
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.budget import Epsilon, positive
 from blowfishdb.core.cancellation import Cancellation
-from blowfishdb.core.domain.attributes import Integer, Real
 from blowfishdb.core.errors import (
     BudgetExhausted,
-    InvalidInput,
     MaxCostExceeded,
+    NoGuarantee,
     NotCounted,
     UnknownDataset,
     UnsupportedSql,
 )
 from blowfishdb.entrypoints.pgwire import types
+from blowfishdb.entrypoints.pgwire.defaults import caps, of_account, of_dataset
 from blowfishdb.entrypoints.pgwire.errors import NOT_ALLOWED, NOT_SUPPORTED, Refusal, hint_of, notice
+from blowfishdb.entrypoints.pgwire.hints import advised, for_statements
 from blowfishdb.entrypoints.pgwire.results import Column, Table, columns_for, rows_of
-from blowfishdb.entrypoints.pgwire.settings import Settings, relative
-from blowfishdb.entrypoints.pgwire.spending import Purse, not_allowed
+from blowfishdb.entrypoints.pgwire.settings import Settings
+from blowfishdb.entrypoints.pgwire.spending import Purse, limit_words, not_allowed, paid
+from blowfishdb.entrypoints.pgwire.stated import check_says_something, stated
 from blowfishdb.entrypoints.pgwire.statements import without_max_cost
 from blowfishdb.entrypoints.server.access import Caller
 from blowfishdb.language.select import SqlQuestion, dataset_of
 from blowfishdb.language.selected import Selected
+from blowfishdb.language.text import name_text
 from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.questions import Terms
 from blowfishdb.show.words import loss, moment
@@ -38,6 +43,7 @@ from blowfishdb.workspace.datasets import Dataset
 
 _ROWS_SHOWN: Final = ("rows are never shown", "would show the rows")
 _PLAN: Final = "QUERY PLAN"
+_WIDTH: Final = 100
 
 
 @final
@@ -84,11 +90,14 @@ class Asker:
             raise Refusal(code, error.message, hint=hint_of(error.fixes), detail=detail) from None
 
     def dataset(self, typed: str) -> Dataset:
-        """The dataset that a name means: as written, or in other letter case."""
+        """The dataset that a name means: as written, in other letter case, or with its schema."""
         known = self.caller.gateway.counted()
-        same = [typed] if typed in known else [name for name in known if name.casefold() == typed.casefold()]
+        same = [typed] if typed in known else _meant(typed.casefold(), known)
         if len(same) != 1:
-            fixes = ("\\d, which lists them",)
+            near = get_close_matches(typed.casefold(), [name.casefold() for name in known], n=1, cutoff=0.5)
+            meant = next((name for name in known if near and name.casefold() == near[0]), None)
+            named = () if meant is None else (f"SELECT COUNT(*) FROM {name_text(meant)}",)  # noqa: S608
+            fixes = (*named, "\\d, which lists them")
             raise UnknownDataset(
                 f'relation "{typed[:60]}" does not exist: there is no such dataset.', fixes=fixes
             )
@@ -96,7 +105,7 @@ class Asker:
 
     def usual(self, dataset: str) -> dict[str, str]:
         """What questions about a dataset begin with."""
-        return self.passwords.defaults(f"dataset {dataset}")
+        return self.passwords.defaults(of_dataset(dataset))
 
     @property
     def intervals(self) -> bool:
@@ -109,41 +118,17 @@ class Asker:
         if parsed.accuracy is not None or parsed.epsilon is not None:
             return Terms(parsed.accuracy, parsed.epsilon)
         error, epsilon = self.settings.ours("error", usual), self.settings.ours("epsilon", usual)
-        if epsilon and not self.settings.get("blowfishdb.error"):
+        if epsilon and (not error or self.settings.nearer("epsilon", "error")):
             return Terms(epsilon=positive(epsilon))
         if not error:
             return None
         beta = 1 - float(self.settings.ours("confidence", usual))
         each = self.settings.ours("each", usual) == "on"
-        return Terms(Accuracy(self._error(error, question), round(beta, 12), simultaneous=not each))
-
-    def _error(self, written: str, question: Question) -> float:
-        """An error in its own units; a share is one of all rows for counts, of the range for means."""
-        number, share = relative(written)
-        if not share:
-            return number
-        form, domain = question.parsed.form, question.dataset.schema
-        columns = {m.column for m in form.measures if m.of == "mean" and m.column is not None}
-        columns |= {c.name for c in form.columns} if form.kind == "mean" else set()
-        measures = {measure.of for measure in form.measures}
-        if form.kind in ("sum",) or measures - {"mean", "count"}:
-            raise InvalidInput(
-                "A share is one of all rows or of a declared range; the error of this answer is neither.",
-                fixes=("WITH ERROR and a number", "SET blowfishdb.error = '50'"),
+        return Terms(
+            Accuracy(
+                stated(error, question.parsed.form, question.dataset), round(beta, 12), simultaneous=not each
             )
-        if columns:
-            attribute = domain[columns.pop()]
-            assert isinstance(attribute, Integer | Real)
-            ends = attribute.at(attribute.ticks - 1), attribute.at(0)
-            return number * (float(ends[0]) - float(ends[1]))
-        whole = question.dataset.count().spend(1).quote(more=False)
-        if whole.most or not whole.exact:
-            raise InvalidInput(
-                "How many rows there are is hidden, so an error cannot be a share of them.",
-                fixes=("WITH ERROR and a number", "SET blowfishdb.error = '50'"),
-            )
-        rows = question.dataset.count().spend(1).ask(max_cost=0).values
-        return max(number * float(rows[0]), 1.0)
+        )
 
     # --- asking ---------------------------------------------------------------------------------
 
@@ -151,13 +136,11 @@ class Asker:
         """The answer as rows, with what it cost beside it; refused if nothing allows what it costs."""
         terms = self.terms(question)
         usual = self.usual(question.dataset.name)
-        with self.caller.server.underway.question(cancel):
+        with self.caller.server.underway.question(cancel), advised(terms):
             if terms is None:
                 answer, spent = self._for_nothing(question, cancel), Epsilon(0)
             else:
-                asking = replace(question.dataset.question(question.parsed.form), terms=terms)
-                allowed = self.purse.allowed(question.allowed, usual)
-                answer, spent = self._answered(asking, allowed, usual, cancel)
+                answer, spent = self._answered(question, terms, usual, cancel)
         form, domain = question.parsed.form, question.dataset.schema
         rows = rows_of(answer, question.selected, form, domain, intervals=self.intervals)
         columns = question.columns(intervals=self.intervals)
@@ -184,22 +167,29 @@ class Asker:
         raise _unsaid()
 
     def _answered(
-        self, asking: Asking, allowed: Epsilon | None, usual: dict[str, str], cancel: Cancellation
+        self, question: Question, terms: Terms, usual: dict[str, str], cancel: Cancellation
     ) -> tuple[Answer, Epsilon]:
+        asking = replace(question.dataset.question(question.parsed.form), terms=terms)
+        allowed = self.purse.allowed(question.allowed, usual)
         try:
             return asking.ask(max_cost=0, cancel=cancel), Epsilon(0)
-        except MaxCostExceeded as error:
+        except (MaxCostExceeded, NoGuarantee) as error:
+            if question.parsed.accuracy is None and terms.accuracy is not None:
+                check_says_something(terms.accuracy.alpha, question.parsed.form, question.dataset.schema)
+            if isinstance(error, NoGuarantee):
+                raise
             price = Epsilon(error.cost or "0")
         left = self.caller.gateway.left(asking.dataset)
         if price > left:
             raise self._exhausted(asking, price, left)
         if allowed is None or price > allowed:
             raise not_allowed(price, allowed)
-        self.purse.hold(price, usual)
+        account = caps(self.passwords, of_account(self.caller.account.user))  # as they are by now
+        self.purse.hold(price, [*account, *filter(None, [usual.get("daily_cap")])])
         spent = Epsilon(0)
         try:
             answer = asking.ask(max_cost=price, cancel=cancel)
-            spent = answer.receipt.cost
+            spent = paid(answer.receipt)
         except BaseException as error:
             spent = price if getattr(error, "charged", False) else Epsilon(0)
             raise
@@ -208,7 +198,11 @@ class Asker:
         return answer, spent
 
     def _exhausted(self, asking: Asking, price: Epsilon, left: Epsilon) -> BudgetExhausted:
-        fits = tuple(fit.words for fit in asking.quote().fits)
+        fits = tuple(
+            fit.words if fit.error is None else f"the statement WITH ERROR {fit.error:g}"
+            for fit in asking.quote().fits
+        )
+        fits = for_statements(fits, None)
         return BudgetExhausted(
             f"The budget of '{asking.dataset}' does not reach: this answer needs {price}, {left} left. "
             "Nothing was charged. Answers that are out already stay free.",
@@ -236,8 +230,9 @@ class Asker:
     def explain(self, question: Question, *, as_json: bool) -> Table:
         """The price and the plan; free."""
         asking = self.asking(question)
-        quote = asking.quote()
-        plan = question.dataset.explain(asking)
+        with advised(asking.terms):
+            quote = asking.quote()
+            plan = question.dataset.explain(asking)
         allowed = self.purse.allowed(question.allowed, self.usual(question.dataset.name))
         if as_json:
             told: Mapping[str, Any] = {
@@ -251,11 +246,25 @@ class Asker:
             lines.append("Price        nothing: it is answered already, or public")
         else:
             lines.append(f"Left         ε {loss(quote.remaining)} of the budget of {quote.dataset}")
-            enough = allowed is not None and quote.most <= allowed
-            lines.append(
-                f"Max cost     {'not set' if allowed is None else allowed}{'' if enough else ': too little'}"
-            )
-        return Table((Column(_PLAN, types.TEXT),), [(line,) for line in lines], "EXPLAIN")
+            lines.append(f"Max cost     {limit_words(quote.most, allowed)}")
+        wrapped = [part for line in lines for part in _wrapped(line)]
+        return Table((Column(_PLAN, types.TEXT),), [(line,) for line in wrapped], "EXPLAIN")
+
+
+def _wrapped(line: str) -> list[str]:
+    """A line of a plan in lines that fit a terminal, below what it says."""
+    word = line.split(" ", 1)[0]
+    indent = " " * (len(line) - len(line.removeprefix(word).lstrip())) if line != word else ""
+    return textwrap.wrap(line, _WIDTH, subsequent_indent=indent, break_on_hyphens=False) or [line]
+
+
+def _meant(typed: str, known: Sequence[str]) -> list[str]:
+    """The datasets that a name may mean: in other letter case, with its schema, or one of their tables."""
+    schema, _, view = typed.rpartition(".")
+    for wanted in (typed, view if schema == view else ""):
+        if found := [name for name in known if name.casefold() == wanted]:
+            return found
+    return [] if schema else [name for name in known if name.casefold().endswith(f".{typed}")]
 
 
 def _unsaid() -> Refusal:

@@ -1,7 +1,4 @@
-"""Statements that ask for no rows of data: transactions, settings, and what is shown of budgets and policies.
-
-Transactions are only marked: there is nothing to undo. What was spent stays spent, whatever is rolled back.
-"""
+"""Statements that ask for no rows of data: settings, and what is shown of budgets and policies."""
 
 from __future__ import annotations
 
@@ -12,17 +9,13 @@ from typing import Final, final
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.policy.words import sentences
-from blowfishdb.entrypoints.pgwire import protocol, types
+from blowfishdb.entrypoints.pgwire import types
 from blowfishdb.entrypoints.pgwire.asking import Asker
 from blowfishdb.entrypoints.pgwire.errors import NOT_ALLOWED, NOT_SUPPORTED, SYNTAX, Refusal, notice
 from blowfishdb.entrypoints.pgwire.results import Column, Table
 from blowfishdb.entrypoints.pgwire.settings import REPORTED, Settings
 from blowfishdb.entrypoints.pgwire.statements import Statement, tokens_of
 
-TRANSACTIONS: Final = frozenset(
-    {"BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE"}
-)
-ENDING: Final = frozenset({"COMMIT", "END", "ROLLBACK", "ABORT"})
 _WRITING: Final = frozenset(
     [
         "INSERT",
@@ -52,50 +45,14 @@ _WRITING: Final = frozenset(
         "IMPORT",
     ]
 )
-_LISTENING: Final = frozenset({"LISTEN", "NOTIFY", "UNLISTEN"})
-
-
-@final
-@dataclass
-class Block:
-    """Where a connection is: idle, in a transaction, or in one that failed."""
-
-    status: str = "I"
-    savepoints: tuple[str, ...] = ()
-
-    def failed(self) -> None:
-        """A statement failed; a transaction stays failed until it ends."""
-        if self.status == "T":
-            self.status = "E"
-
-    def run(self, statement: Statement) -> Table:
-        """Begin, end, or mark a place."""
-        verb, words, notices = statement.verb, statement.words, []
-        if verb in ("BEGIN", "START"):
-            if self.status == "T":
-                notices.append(
-                    notice("there is already a transaction in progress", severity="WARNING", code="25001")
-                )
-            self.status, tag = "T" if self.status == "I" else self.status, "BEGIN"
-        elif verb in ENDING and "TO" not in words[1:4]:
-            if self.status == "I":
-                notices.append(
-                    notice("there is no transaction in progress", severity="WARNING", code="25P01")
-                )
-            undone = verb in ("ROLLBACK", "ABORT") or self.status == "E"
-            tag, self.status, self.savepoints = "ROLLBACK" if undone else "COMMIT", "I", ()
-        elif self.status == "I":
-            raise Refusal("25P01", f"{verb} can only be used in transaction blocks")
-        elif verb == "SAVEPOINT":
-            self.savepoints, tag = (*self.savepoints[-100:], words[-1]), "SAVEPOINT"
-        else:
-            tag = "RELEASE" if verb == "RELEASE" else "ROLLBACK"
-            if words[-1] not in self.savepoints:
-                raise Refusal("3B001", f'savepoint "{words[-1].lower()[:60]}" does not exist')
-            at = len(self.savepoints) - 1 - self.savepoints[::-1].index(words[-1])
-            self.savepoints = self.savepoints[: at + (tag == "ROLLBACK")]
-            self.status = "T" if tag == "ROLLBACK" else self.status
-        return Table((), (), tag, tuple(notices))
+_LISTENING: Final = frozenset({"LISTEN", "NOTIFY"})
+_ELSEWHERE: Final = frozenset({"DESCRIBE", "DESC", "USE"})
+_LISTS: Final = frozenset({"TABLES", "DATABASES", "SCHEMAS", "VIEWS", "COLUMNS", "FIELDS", "DATASETS"})
+_LOOK: Final = (
+    "Try: \\d, which lists the datasets\n"
+    "  or: \\d+ and the name of one, which lists its columns\n"
+    "  or: SELECT table_name, column_name FROM information_schema.columns"
+)
 
 
 def refused(statement: Statement) -> Refusal | None:
@@ -109,45 +66,41 @@ def refused(statement: Statement) -> Refusal | None:
         )
     if verb in _LISTENING:
         return Refusal(NOT_SUPPORTED, f"{verb} is not available: nobody is notified through this door.")
+    if verb in _ELSEWHERE or (verb == "SHOW" and _LISTS & set(statement.words[1:3])):
+        written = " ".join(statement.words[: 2 if verb == "SHOW" else 1])
+        return Refusal(
+            SYNTAX, f"{written} is what other databases say; PostgreSQL's clients list them.", hint=_LOOK
+        )
     return None
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Commands:
-    """SET, SHOW, RESET and DISCARD of one connection."""
+    """SET, SHOW and RESET of one connection."""
 
     settings: Settings
     asker: Asker
 
-    def set(self, statement: Statement) -> Table:
-        """``SET [SESSION | LOCAL] name = value``."""
-        tokens = list(tokens_of(statement.text))[1:]
-        words = [token.text for token in tokens]
+    def set(self, statement: Statement, *, inside: bool) -> Table:
+        """``SET [SESSION | LOCAL] name = value``; LOCAL means something ``inside`` a transaction."""
+        words, local = [token.text for token in tokens_of(statement.text)][1:], False
         if words and words[0].upper() in ("SESSION", "LOCAL") and words[1:2] != ["."]:
+            local = words[0].upper() == "LOCAL"
             if words[1:2] and words[1].upper() in ("AUTHORIZATION", "CHARACTERISTICS"):
                 return self._ignored(words)
-            words, tokens = words[1:], tokens[1:]
+            words = words[1:]
         upper = [word.upper() for word in words]
         if upper[:1] in (["TRANSACTION"], ["CONSTRAINTS"]) or upper[:1] == ["ROLE"]:
             return self._ignored(words)
-        if upper[:2] == ["TIME", "ZONE"]:
-            name, rest = "timezone", words[2:]
-        elif upper[:1] == ["NAMES"]:
-            name, rest = "client_encoding", words[1:]
-        else:
-            name, at = _name(words)
-            rest = words[at:]
-            if rest[:1] not in (["="], ["TO"], ["to"], ["To"]):
-                raise Refusal(SYNTAX, "SET is written with a name and a value.", hint=_EXAMPLE)
-            rest = rest[1:]
+        name, rest = _assigned(words)
         value = _value(rest)
-        before = {key: self.settings.get(key) for key in REPORTED if key != "in_hot_standby"}
         if value.upper() == "DEFAULT":
-            self.settings.reset(name)
+            told = self.settings.reset(name, local=local)
         else:
-            self.settings.set(name, value)
-        return Table((), (), "SET", self._changed(before))
+            told = self.settings.set(name, value, local=local)
+        warned = notice("SET LOCAL can only be used in transaction blocks", severity="WARNING", code="25P01")
+        return Table((), (), "SET", tuple(filter(None, (warned if local and not inside else b"", told))))
 
     def _ignored(self, words: list[str]) -> Table:
         if words[0].upper() == "ROLE" or "AUTHORIZATION" in [word.upper() for word in words[:2]]:
@@ -158,23 +111,11 @@ class Commands:
 
     def reset(self, statement: Statement) -> Table:
         """``RESET name`` or ``RESET ALL``."""
+        if statement.words[1:] in (("ROLE",), ("SESSION", "AUTHORIZATION")):
+            return Table((), (), "RESET")
         name, _ = _name([t.text for t in tokens_of(statement.text)][1:])
-        before = {key: self.settings.get(key) for key in REPORTED if key != "in_hot_standby"}
-        self.settings.reset(name)
-        return Table((), (), "RESET", self._changed(before))
-
-    def discard(self, statement: Statement) -> Table:
-        """``DISCARD ALL``."""
-        if "ALL" in statement.words:
-            self.settings.reset("all")
-        return Table((), (), "DISCARD ALL" if "ALL" in statement.words else f"DISCARD {statement.words[-1]}")
-
-    def _changed(self, before: dict[str, str]) -> tuple[bytes, ...]:
-        return tuple(
-            protocol.parameter_status(REPORTED[key], self.settings.get(key))
-            for key, value in before.items()
-            if self.settings.get(key) != value
-        )
+        told = self.settings.reset(name)
+        return Table((), (), "RESET", (told,) if told else ())
 
     # --- SHOW -----------------------------------------------------------------------------------
 
@@ -247,6 +188,19 @@ def _name(words: list[str]) -> tuple[str, int]:
     while words[at : at + 1] == ["."] and at + 1 < len(words):
         name, at = f"{name}.{words[at + 1]}", at + 2
     return name, at
+
+
+def _assigned(words: list[str]) -> tuple[str, list[str]]:
+    """The name that is set, and the words of its value."""
+    upper = [word.upper() for word in words[:2]]
+    if upper == ["TIME", "ZONE"]:
+        return "timezone", words[2:]
+    if upper[:1] == ["NAMES"]:
+        return "client_encoding", words[1:]
+    name, at = _name(words)
+    if words[at : at + 1] != ["="] and [word.upper() for word in words[at : at + 1]] != ["TO"]:
+        raise Refusal(SYNTAX, "SET is written with a name and a value.", hint=_EXAMPLE)
+    return name, words[at + 1 :]
 
 
 def _value(words: list[str]) -> str:

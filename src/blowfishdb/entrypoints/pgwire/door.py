@@ -8,22 +8,24 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import itertools
+import json
 import os
 import ssl
 import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Final, final
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple, final
 
 from blowfishdb.adapters.accounts import Limits as PasswordLimits
 from blowfishdb.adapters.store.once import Scratch
+from blowfishdb.adapters.store.values import stamp
 from blowfishdb.adapters.wire_passwords import WirePasswords
 from blowfishdb.core.cancellation import Cancellation
 from blowfishdb.core.errors import BlowfishError, InvalidInput
-from blowfishdb.entrypoints.pgwire.catalogue import Catalogue
-from blowfishdb.entrypoints.pgwire.execution import Catalogues, Kept
+from blowfishdb.entrypoints.pgwire.catalogue import Catalogue, Catalogues, Kept
 from blowfishdb.entrypoints.server.middleware import LOGGER, Metrics
 from blowfishdb.entrypoints.server.server import Server
 
@@ -65,6 +67,32 @@ class Inside:
     running: Running | None = None
 
 
+class Line(NamedTuple):
+    """A statement as the log tells of it: when it ended, by what it is known, and what came of it."""
+
+    time: float
+    reference: str
+    verb: str
+    code: str
+    seconds: float
+    user: str
+    problem: str | None
+
+    def to_text(self) -> str:
+        """In the form of the log of requests."""
+        ended = datetime.fromtimestamp(self.time, UTC)
+        line: dict[str, Any] = {
+            "time": stamp(lambda: ended),
+            "id": self.reference,
+            "method": "SQL",
+            "route": f"pgwire {self.verb.lower()[:20]}" if self.verb.isalpha() else "pgwire",
+            "status": self.code,
+            "ms": round(1000 * self.seconds, 1),
+            "user": self.user,
+        }
+        return json.dumps(line if self.problem is None else {**line, "problem": self.problem})
+
+
 @final
 class Door(Catalogues):
     """Everything that the connections of one worker share."""
@@ -88,7 +116,7 @@ class Door(Catalogues):
         self._by_user: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._catalogue: tuple[object, Catalogue, Kept] | None = None
-        self._lines: list[str] = []
+        self._lines: list[Line] = []
         self._threads = ThreadPoolExecutor(server.settings.questions_at_once, thread_name_prefix="pgwire")
 
     # --- what sessions share ------------------------------------------------------------------------
@@ -138,7 +166,7 @@ class Door(Catalogues):
         status = 200 if code == "00000" else 500 if code == "XX000" else 400
         self._metrics.count(route, "SQL", status, seconds)
 
-    def note(self, line: str) -> None:
+    def note(self, line: Line) -> None:
         """A line for the log, which is written with the next ones."""
         self._lines.append(line)
         if len(self._lines) > _MOST_LINES:
@@ -148,7 +176,7 @@ class Door(Catalogues):
         """Write what was noted since the last time."""
         lines, self._lines = self._lines, []
         if lines:
-            LOGGER.info("\n".join(lines))
+            LOGGER.info("\n".join(map(Line.to_text, lines)))
 
     def memory(self) -> dict[Any, Any]:
         """Where things can be kept while nothing in the workspace changes: a new one after every change."""
@@ -161,11 +189,11 @@ class Door(Catalogues):
         """The catalogue over the datasets of this moment."""
         workspace = self.server.workspace
         infos = [workspace.facts(name) for name in workspace.counted()]
-        state = tuple((info.name, info.domain, info.policy_version) for info in infos)
+        state = tuple((info.name, info.domain, info.policy_version, info.title) for info in infos)
         with self._lock:
             held = self._catalogue
             if held is None or held[0] != state:
-                held = self._catalogue = (state, Catalogue(infos), Kept(OrderedDict()))
+                held = self._catalogue = (state, Catalogue(infos), Kept())
         return held[1], held[2]
 
     # --- giving up ------------------------------------------------------------------------------------

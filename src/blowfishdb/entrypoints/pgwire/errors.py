@@ -30,7 +30,6 @@ UNKNOWN_SETTING: Final = "42704"
 WRONG_VALUE: Final = "22023"
 NO_STATEMENT: Final = "26000"
 NO_CURSOR: Final = "34000"
-NO_DATABASE: Final = "3D000"
 
 CODES: Final[tuple[tuple[type[BlowfishError], str], ...]] = (
     (errors.UnknownDataset, "42P01"),
@@ -62,15 +61,25 @@ CODES: Final[tuple[tuple[type[BlowfishError], str], ...]] = (
 class Refusal(Exception):
     """What a client is told instead of an answer."""
 
-    def __init__(self, code: str, message: str, *, hint: str = "", detail: str = "", fatal: bool = False):
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        hint: str = "",
+        detail: str = "",
+        routine: str = "",
+        fatal: bool = False,
+    ) -> None:
         super().__init__(message)
+        self.routine = routine  # of PostgreSQL, by which some drivers know what to do next
         self.code, self.message, self.hint, self.detail, self.fatal = code, message, hint, detail, fatal
 
     def to_bytes(self) -> bytes:
         """As a message."""
         severity = "FATAL" if self.fatal else "ERROR"
         said = {"S": severity, "V": severity, "C": self.code, "M": self.message}
-        return protocol.fields(b"E", {**said, "D": self.detail, "H": self.hint})
+        return protocol.fields(b"E", {**said, "D": self.detail, "H": self.hint, "R": self.routine})
 
 
 def refusal_of(error: BlowfishError, *, shown_places: bool, reference: str) -> Refusal:

@@ -13,6 +13,7 @@ import ssl
 from collections.abc import Callable
 from typing import Any, Final, final
 
+from blowfishdb.adapters.accounts import network
 from blowfishdb.core.errors import BlowfishError, TooManyAttempts
 from blowfishdb.entrypoints.pgwire import protocol
 from blowfishdb.entrypoints.pgwire.door import Door
@@ -25,11 +26,13 @@ from blowfishdb.entrypoints.pgwire.errors import (
     refusal_of,
     unexpected,
 )
+from blowfishdb.entrypoints.pgwire.extended import Handling
 from blowfishdb.entrypoints.pgwire.protocol import Cancel, Encryption, Malformed, StartUp
-from blowfishdb.entrypoints.pgwire.session import Handling, Session
+from blowfishdb.entrypoints.pgwire.session import Session
 from blowfishdb.entrypoints.server.middleware import LOGGER
 
 _PAUSE: Final = 262_144  # bytes that may wait before no more are read
+_ROOM: Final = 16_384  # bytes of a connection that are taken at once
 _LOOK: Final = 0.5  # seconds between looks at what other workers were told
 
 
@@ -77,13 +80,15 @@ class Listener:
 
 
 @final
-class _Connection(asyncio.Protocol):
+class _Connection(asyncio.BufferedProtocol):
     """The bytes of one connection."""
 
     def __init__(self, door: Door, others: set[_Connection]) -> None:
         self._door = door
+        self._loop = asyncio.get_running_loop()
         self._others = others
         self._buffer = bytearray()
+        self._room = memoryview(bytearray(_ROOM))
         self._transport: asyncio.Transport | None = None
         self._session: Session | None = None
         self._busy = False
@@ -92,6 +97,7 @@ class _Connection(asyncio.Protocol):
         self._started = False
         self._encrypted = False
         self._timer: asyncio.TimerHandle | None = None
+        self._deadline = 0.0
         self._address = "nowhere"
         self._task: asyncio.Future[None] | None = None
 
@@ -108,8 +114,12 @@ class _Connection(asyncio.Protocol):
             return
         self._wait(self._door.limits.sign_in_seconds)
 
-    def data_received(self, data: bytes) -> None:
-        self._buffer += data
+    def get_buffer(self, sizehint: int) -> memoryview:
+        del sizehint
+        return self._room
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._buffer += self._room[:nbytes]
         if len(self._buffer) > _PAUSE and self._busy and not self._paused and self._transport is not None:
             self._transport.pause_reading()
             self._paused = True
@@ -210,7 +220,9 @@ class _Connection(asyncio.Protocol):
         self._drain()
 
     async def _cancel(self, asked: Cancel) -> None:
+        """Counted like coming in: nobody has shown who asks, and other workers are told by a note."""
         with contextlib.suppress(BlowfishError):
+            self._door.server.rates.take(f"address:{network(self._address)}")
             await asyncio.wrap_future(self._door.work(lambda: self._door.cancel(asked.process, asked.secret)))
         self._leave()
 
@@ -258,11 +270,16 @@ class _Connection(asyncio.Protocol):
         self._drain()
 
     def _done(self, session: Session) -> None:
-        self._flush()
         if session.over:
+            self._flush()
             self._leave()
-        elif session.signed_in:
-            self._wait(self._door.limits.idle_seconds)
+            return
+        if len(session.out) > _ROOM:  # otherwise what answers several messages is sent together
+            self._flush()
+        if session.signed_in:
+            self._deadline = self._loop.time() + self._door.limits.idle_seconds
+            if self._timer is None or self._timer.when() > self._deadline:
+                self._wait(self._door.limits.idle_seconds)
 
     def _flush(self) -> None:
         session = self._session
@@ -273,16 +290,20 @@ class _Connection(asyncio.Protocol):
     # --- the end -------------------------------------------------------------------------------------
 
     def _wait(self, seconds: float) -> None:
-        """End the connection if nothing comes for so long."""
+        """End the connection if nothing comes for so long; the timer runs on while the deadline moves."""
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._silent)
+        self._deadline = self._loop.time() + seconds
+        self._timer = self._loop.call_at(self._deadline, self._silent)
 
     def _silent(self) -> None:
+        signed_in = self._session is not None and self._session.signed_in
         if self._busy:
             self._wait(self._door.limits.idle_seconds)
             return
-        signed_in = self._session is not None and self._session.signed_in
+        if self._loop.time() < self._deadline:
+            self._timer = self._loop.call_at(self._deadline, self._silent)
+            return
         why = "nothing was asked for a long time" if signed_in else "coming in took too long"
         self.end(Refusal(IDLE if signed_in else NOT_AUTHORIZED, f"terminating connection: {why}", fatal=True))
 

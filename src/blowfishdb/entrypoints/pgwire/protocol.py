@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
-PROTOCOL: Final = 196_608
 _CANCEL: Final = 80_877_102
 _SSL: Final = 80_877_103
 _GSS: Final = 80_877_104

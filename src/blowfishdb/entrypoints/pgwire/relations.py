@@ -1,14 +1,16 @@
-"""What the catalogue says: every dataset is a table, with its declared columns and their types.
+"""What the catalogue says: every dataset is a schema with a view, with its declared columns and their types.
 
 All of it follows from the declarations. Nothing here has seen a row: no sizes, no counts, no statistics.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
+from blowfishdb.core.policy.words import sentences
 from blowfishdb.entrypoints.pgwire import types
 from blowfishdb.entrypoints.pgwire.results import typed
 from blowfishdb.entrypoints.pgwire.settings import USUAL
@@ -26,6 +28,10 @@ _CATALOG: Final = 11
 _PUBLIC: Final = 2200
 _INFORMATION: Final = 13_000
 _FIRST: Final = 16_384
+_SCHEMAS: Final = 2_000_000
+_TAKEN: Final = frozenset({"pg_catalog", "information_schema", "public"})
+DEFINITION: Final = " -- private: rows are counted, and never shown"
+"""What is told of the definition of every view."""
 
 CLASSES: Final = {
     "pg_type": 1247,
@@ -77,12 +83,29 @@ _CATEGORIES: Final = {
 Row = dict[str, Any]
 
 
+class View(NamedTuple):
+    """A view, by its number: where it is, of what, and whether its name alone is enough."""
+
+    oid: int
+    schema: str
+    name: str
+    info: DatasetInfo
+    visible: bool
+
+
 def formatted(kind: PgType) -> str:
     """The name of a type as SQL has it."""
     if kind.name.startswith("_"):
         element = kind.name[1:]
         return _FORMATTED.get(element, element) + "[]"
     return _FORMATTED.get(kind.name, kind.name)
+
+
+def schema_and_view(info: DatasetInfo) -> tuple[str, str]:
+    """Where a dataset is found: a schema of its name, with a view for each of its tables."""
+    schema = info.part_of or info.name
+    view = info.name.removeprefix(f"{schema}.")
+    return ("public" if schema.casefold() in _TAKEN else schema), view
 
 
 @final
@@ -92,17 +115,42 @@ class Relations:
 
     datasets: tuple[DatasetInfo, ...]
 
+    @property
+    def schemas(self) -> dict[str, int]:
+        """The schemas by their numbers: PostgreSQL's own, and one for each dataset."""
+        own = {"pg_catalog": _CATALOG, "public": _PUBLIC, "information_schema": _INFORMATION}
+        named = dict.fromkeys(schema_and_view(info)[0] for info in self.datasets)
+        return own | {name: _SCHEMAS + at for at, name in enumerate(named) if name not in own}
+
+    @property
+    def views(self) -> list[View]:
+        """The views by their numbers."""
+        found = [schema_and_view(info) for info in self.datasets]
+        whole = {info.name.casefold() for info in self.datasets if info.part_of is None}
+        names = Counter(view.casefold() for _, view in found)
+        return [
+            View(
+                _FIRST + at,
+                schema,
+                name,
+                info,
+                visible=info.part_of is None
+                or (names[name.casefold()] == 1 and name.casefold() not in whole),
+            )
+            for at, ((schema, name), info) in enumerate(zip(found, self.datasets, strict=True))
+        ]
+
     def pg_catalog(self) -> dict[str, list[Row]]:
         """What ``pg_catalog`` says."""
+        schemas, views = self.schemas, self.views
         return {
             "pg_namespace": [
-                {"oid": _CATALOG, "nspname": "pg_catalog", "nspowner": _OWNER_ID},
-                {"oid": _PUBLIC, "nspname": "public", "nspowner": _OWNER_ID},
-                {"oid": _INFORMATION, "nspname": "information_schema", "nspowner": _OWNER_ID},
+                {"oid": oid, "nspname": name, "nspowner": _OWNER_ID} for name, oid in schemas.items()
             ],
-            "pg_class": [self._class(at, info) for at, info in enumerate(self.datasets)],
-            "pg_attribute": [row for at, info in enumerate(self.datasets) for row in _attributes(at, info)],
-            "pg_description": [row for at, info in enumerate(self.datasets) for row in _described(at, info)],
+            "pg_class": [_class(view, schemas[view.schema]) for view in views],
+            "pg_attribute": [row for view in views for row in _attributes(view)],
+            "pg_description": [row for view in views for row in _described(view)]
+            + [row for view in views for row in _described_schema(view, schemas[view.schema])],
             "pg_type": [_type(kind) for kind in types.BY_OID.values()],
             "pg_database": [_database()],
             "pg_roles": [_role(_OWNER_ID, OWNER, own=True), _role(_USER_ID, SOMEONE)],
@@ -128,69 +176,41 @@ class Relations:
                 {"name": name, "setting": value, "context": "user", "vartype": "string", "source": "default"}
                 for name, value in USUAL.items()
             ],
-            "pg_tables": [
-                {
-                    "schemaname": "public",
-                    "tablename": info.name,
-                    "tableowner": OWNER,
-                    "hasindexes": False,
-                    "hasrules": False,
-                    "hastriggers": False,
-                    "rowsecurity": False,
-                }
-                for info in self.datasets
+            "pg_views": [
+                {"schemaname": v.schema, "viewname": v.name, "viewowner": OWNER, "definition": DEFINITION}
+                for v in views
             ],
-        }
-
-    def _class(self, at: int, info: DatasetInfo) -> Row:
-        numbers = ("reltype", "reloftype", "reltablespace", "reltoastrelid", "relrewrite", "relfrozenxid")
-        never = ["relhasindex", "relisshared", "relhasrules", "relhastriggers", "relhassubclass"]
-        never += ["relrowsecurity", "relforcerowsecurity", "relispartition"]
-        return {
-            "oid": _FIRST + at,
-            "relname": info.name,
-            "relnamespace": _PUBLIC,
-            "relowner": _OWNER_ID,
-            "relam": 2,
-            "relfilenode": _FIRST + at,
-            "relpages": 0,
-            "reltuples": -1.0,  # nobody has counted
-            "relallvisible": 0,
-            "relpersistence": "p",
-            "relkind": "r",
-            "relnatts": len(info.domain),
-            "relchecks": 0,
-            "relispopulated": True,
-            "relreplident": "n",
-            "relminmxid": 0,
-            **dict.fromkeys(numbers, 0),
-            **dict.fromkeys(never, False),
         }
 
     def information_schema(self) -> dict[str, list[Row]]:
         """What ``information_schema`` says."""
-        schemas = ("pg_catalog", "public", "information_schema")
-        tables = [
-            {"table_catalog": DATABASE, "table_schema": "public", "table_name": i.name} for i in self.datasets
-        ]
-        privilege = {"grantor": OWNER, "privilege_type": "SELECT", "is_grantable": "NO"}
+        views = [(view, _named(view)) for view in self.views]
+        privilege = {"grantor": OWNER, "grantee": SOMEONE, "privilege_type": "SELECT", "is_grantable": "NO"}
+        granted: list[Row] = [{**privilege, **named, "with_hierarchy": "NO"} for _, named in views]
+        never = ("is_updatable", "is_insertable_into", "is_trigger_updatable", "is_trigger_deletable")
         return {
             "information_schema_catalog_name": [{"catalog_name": DATABASE}],
             "schemata": [
-                {"catalog_name": DATABASE, "schema_name": name, "schema_owner": OWNER} for name in schemas
+                {"catalog_name": DATABASE, "schema_name": name, "schema_owner": OWNER}
+                for name in self.schemas
             ],
             "tables": [
-                {**table, "table_type": "BASE TABLE", "is_insertable_into": "NO", "is_typed": "NO"}
-                for table in tables
+                {**named, "table_type": "VIEW", "is_insertable_into": "NO", "is_typed": "NO"}
+                for _, named in views
             ],
-            "columns": [
-                row
-                for info, table in zip(self.datasets, tables, strict=True)
-                for row in _columns(info, table)
+            "views": [
+                {
+                    **named,
+                    "view_definition": DEFINITION,
+                    "check_option": "NONE",
+                    "is_trigger_insertable_into": "NO",
+                    **dict.fromkeys(never, "NO"),
+                }
+                for _, named in views
             ],
-            "table_privileges": [
-                {**privilege, **table, "grantee": SOMEONE, "with_hierarchy": "NO"} for table in tables
-            ],
+            "columns": [row for view, named in views for row in _columns(view.info, named)],
+            "table_privileges": granted,
+            "role_table_grants": granted,
             "enabled_roles": [{"role_name": SOMEONE}],
             "character_sets": [
                 {
@@ -205,6 +225,31 @@ class Relations:
         }
 
 
+def _named(view: View) -> Row:
+    return {"table_catalog": DATABASE, "table_schema": view.schema, "table_name": view.name}
+
+
+def _class(view: View, schema: int) -> Row:
+    numbers = ["reltype", "reloftype", "reltablespace", "reltoastrelid", "relrewrite", "relfrozenxid"]
+    numbers += ["relam", "relfilenode", "relpages", "relallvisible", "relchecks", "relminmxid"]
+    never = ["relhasindex", "relisshared", "relhasrules", "relhastriggers", "relhassubclass"]
+    never += ["relrowsecurity", "relforcerowsecurity", "relispartition"]
+    return {
+        "oid": view.oid,
+        "relname": view.name,
+        "relnamespace": schema,
+        "relowner": _OWNER_ID,
+        "reltuples": -1.0,  # nobody has counted
+        "relpersistence": "p",
+        "relkind": "v",
+        "relnatts": len(view.info.domain),
+        "relispopulated": True,
+        "relreplident": "n",
+        **dict.fromkeys(numbers, 0),
+        **dict.fromkeys(never, False),
+    }
+
+
 def _kinds(info: DatasetInfo) -> Sequence[tuple[str, PgType, bool, str]]:
     """The columns of a dataset: name, type, whether values may be missing, and its declaration in words."""
     return [
@@ -213,10 +258,10 @@ def _kinds(info: DatasetInfo) -> Sequence[tuple[str, PgType, bool, str]]:
     ]
 
 
-def _attributes(at: int, info: DatasetInfo) -> list[Row]:
+def _attributes(view: View) -> list[Row]:
     return [
         {
-            "attrelid": _FIRST + at,
+            "attrelid": view.oid,
             "attname": name,
             "atttypid": kind.oid,
             "attstattarget": -1,
@@ -239,13 +284,21 @@ def _attributes(at: int, info: DatasetInfo) -> list[Row]:
             "attinhcount": 0,
             "attcollation": 100 if kind is types.TEXT else 0,
         }
-        for number, (name, kind, missing, _) in enumerate(_kinds(info), start=1)
+        for number, (name, kind, missing, _) in enumerate(_kinds(view.info), start=1)
     ]
 
 
-def _described(at: int, info: DatasetInfo) -> list[Row]:
-    place = {"objoid": _FIRST + at, "classoid": CLASSES["pg_class"]}
-    whole = f"Private: rows are counted, never shown. {info.policy.describe()}"
+def _described_schema(view: View, schema: int) -> list[Row]:
+    """The title of a dataset, which is said of its schema; that of several tables has one for each."""
+    if schema < _SCHEMAS or view.info.part_of is not None:
+        return []
+    said = {"objoid": schema, "classoid": CLASSES["pg_namespace"], "objsubid": 0}
+    return [{**said, "description": view.info.title}]
+
+
+def _described(view: View) -> list[Row]:
+    info, place = view.info, {"objoid": view.oid, "classoid": CLASSES["pg_class"]}
+    whole = " ".join(("Private: rows are counted, never shown.", *sentences(info.policy)))
     return [
         {**place, "objsubid": 0, "description": whole},
         *(

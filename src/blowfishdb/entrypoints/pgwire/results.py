@@ -56,11 +56,13 @@ class Table:
     notices: tuple[bytes, ...] = ()
     cost: int = 0
     """What it cost, in nano-ε."""
+    binary: bool = False
+    """Whether its rows are written in binary even where nobody asks for that."""
 
     @cached_property
     def plain(self) -> bytes:
         """All of it as messages, in text; a stored answer is asked for again and again."""
-        formats = [types.TEXT_FORMAT] * len(self.columns)
+        formats = [types.BINARY_FORMAT if self.binary else types.TEXT_FORMAT] * len(self.columns)
         rows = self.described(formats) + self.data(formats) if self.columns else b""
         return rows + protocol.complete(self.completed(len(self.rows)))
 
@@ -154,7 +156,9 @@ def _places(form: QuestionForm, group: int, answer: Answer, domain: Domain) -> d
     column = form.grouped[group]
     if form.kind == "marginals":
         return {}
-    bins = {label: at for at, label in enumerate(column.axis(domain).labels())}
+    axis = column.axis(domain)
+    labels = axis.ends() if form.kind == "cumulative" and column in form.columns else axis.labels()
+    bins = {label: at for at, label in enumerate(labels)}
     place = answer.axes.index(column.name)
     return {each: bins[each[place]] for each in answer.groups}
 

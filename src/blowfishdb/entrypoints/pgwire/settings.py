@@ -1,16 +1,18 @@
 """What a connection can set: how accurate answers must be, what they may cost, and what PostgreSQL has.
 
 A setting is looked for in the connection, then in what the account begins with, then in what the dataset
-begins with. Caps of an account cannot be raised by a connection.
+begins with. Caps of an account cannot be raised by a connection. What is set belongs to the transaction in
+which it is set: it is undone with it, and what is set ``LOCAL`` ends with it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import BlowfishError, InvalidInput
+from blowfishdb.entrypoints.pgwire import protocol
 from blowfishdb.entrypoints.pgwire.errors import UNKNOWN_SETTING, WRONG_VALUE, Refusal
 
 PREFIX: Final = "blowfishdb."
@@ -29,8 +31,6 @@ OURS: Final[dict[str, tuple[str, str]]] = {
     "preview": ("off", "off, declared or made-up: what SELECT *, DISTINCT, MIN and MAX show."),
 }
 """Our settings without their prefix: what they are if nobody says otherwise, and what they mean."""
-STORED: Final = ("error", "confidence", "each", "epsilon", "max_cost", "daily_cap", "intervals", "preview")
-"""Those that an account or a dataset can begin with."""
 
 USUAL: Final = {
     "application_name": "",
@@ -102,31 +102,60 @@ _UTF8: Final = ("utf8", "utf-8", "unicode", "sql_ascii", "auto")
 _MOST: Final = 200  # settings of extensions that a client may make up
 
 
+class State(NamedTuple):
+    """What is set, and what stays of it when the transaction ends; neither is ever changed, only replaced."""
+
+    now: Mapping[str, str]
+    kept: Mapping[str, str]
+
+
 @final
 class Settings:
     """The settings of one connection."""
 
     def __init__(self, user: str) -> None:
         self._user = user
-        self._set: dict[str, str] = {}
         self._usual: dict[str, str] = {}
+        self._first: Mapping[str, str] = {}
+        self._state = State(self._first, self._first)
+        self.version: tuple[tuple[str, str], ...] = ()
+        """What answers, and what the catalogue says, depend on."""
+
+    # --- transactions ---------------------------------------------------------------------------
+
+    @property
+    def state(self) -> State:
+        """How things are, to come back to."""
+        return self._state
+
+    def restore(self, state: State) -> bytes:
+        """Come back to how things were; what clients are told of it."""
+        return self._become(state) if state is not self._state else b""
+
+    def end_local(self) -> bytes:
+        """The transaction is over, and what was set for it alone; what clients are told of it."""
+        kept = self._state.kept
+        return b"" if self._state.now is kept else self._become(State(kept, kept))
+
+    def _become(self, state: State) -> bytes:
+        before, self._state = self._state.now, state
+        self.version = tuple(
+            sorted((n, v) for n, v in state.now.items() if n.startswith(PREFIX) or n == "search_path")
+        )
+        told = (key for key in REPORTED if before.get(key) != state.now.get(key))
+        return b"".join(protocol.parameter_status(REPORTED[key], self.get(key)) for key in told)
+
+    # --- values ---------------------------------------------------------------------------------
 
     def begin_with(self, values: Mapping[str, str]) -> None:
         """What the account says, which is not a change of the connection."""
         self._usual = {PREFIX + name: value for name, value in values.items()}
 
-    @property
-    def version(self) -> tuple[tuple[str, str], ...]:
-        """What answers depend on."""
-        if not self._set:
-            return ()
-        return tuple(sorted((n, v) for n, v in self._set.items() if n.startswith(PREFIX)))
-
     def get(self, name: str) -> str:
         """The value of a setting by its whole name; refused if there is none of that name."""
         key = _key(name)
-        if key in self._set:
-            return self._set[key]
+        if key in self._state.now:
+            return self._state.now[key]
         if key.startswith(PREFIX):
             short = key.removeprefix(PREFIX)
             if short not in OURS:
@@ -141,51 +170,54 @@ class Settings:
     def ours(self, name: str, dataset: Mapping[str, str]) -> str:
         """One of our settings: of the connection, of the account, of the dataset, or as usual."""
         key = PREFIX + name
-        if key in self._set:
-            return self._set[key]
+        if key in self._state.now:
+            return self._state.now[key]
         return self._usual.get(key) or dataset.get(name) or OURS[name][0]
+
+    def nearer(self, name: str, other: str) -> bool:
+        """Whether one of our settings was said closer to the statement than another one.
+
+        What the connection says is closer than what the account begins with, and that than the dataset's.
+        """
+        said = self._state.now, self._usual
+        places = ([PREFIX + each in level for level in said] for each in (name, other))
+        mine, others = ((found.index(True) if True in found else len(said)) for found in places)
+        return mine < others
 
     def cap(self, name: str) -> list[str]:
         """Every cap of that name that holds."""
         key = PREFIX + name
-        return [value for value in (self._set.get(key, ""), self._usual.get(key, "")) if value]
+        return [value for value in (self._state.now.get(key, ""), self._usual.get(key, "")) if value]
 
-    def set(self, name: str, value: str) -> None:
-        """Set a value, if it can be one."""
+    def set(self, name: str, value: str, *, local: bool = False) -> bytes:
+        """Set a value, if it can be one, or only for this transaction; what clients are told of it."""
         key = _key(name)
-        if key == "client_encoding":
-            value = value.strip("'\"")
-        if key.startswith(PREFIX):
-            self._set[key] = checked(key.removeprefix(PREFIX), value)
-            return
         if key in _FIXED:
             if value.casefold() != self.get(key).casefold():
                 raise Refusal("55P02", f'parameter "{name}" cannot be changed')
-            return
-        if key == "client_encoding" and value.casefold() not in _UTF8:
-            raise Refusal(WRONG_VALUE, f'invalid value for parameter "client_encoding": "{value[:40]}"')
-        if key == "client_encoding":
-            value = "UTF8"
-        if key == "datestyle" and "iso" not in value.casefold():
-            raise Refusal(
-                WRONG_VALUE, "Dates are written as ISO 8601 has them.", hint="SET datestyle = 'ISO'"
-            )
-        if key == "datestyle":
-            value = "ISO, MDY"
-        if key not in USUAL and "." not in key:
-            raise _unknown(name)
-        if key not in self._set and len(self._set) > _MOST:
+            return b""
+        value = checked(key.removeprefix(PREFIX), value) if key.startswith(PREFIX) else _usual(key, value)
+        now, kept = self._state
+        if key not in now and len(now) > _MOST:
             raise Refusal(WRONG_VALUE, "So many settings are not kept.")
-        self._set[key] = value[:1_000]
+        changed = {**now, key: value}
+        return self._become(
+            State(changed, kept if local else changed if now is kept else {**kept, key: value})
+        )
 
-    def reset(self, name: str) -> None:
-        """Back to what it was at the beginning."""
+    def connected(self) -> None:
+        """What is set by now is what a reset goes back to."""
+        self._first = self._state.now
+
+    def reset(self, name: str, *, local: bool = False) -> bytes:
+        """Back to what it was at the beginning; what clients are told of it."""
         key = _key(name)
         if key == "all":
-            self._set.clear()
-            return
+            return self._become(State(self._first, self._first))
         self.get(key)
-        self._set.pop(key, None)
+        first = {key: self._first[key]} if key in self._first else {}
+        now, kept = ({**{n: v for n, v in each.items() if n != key}, **first} for each in self._state)
+        return self._become(State(now, self._state.kept if local else kept))
 
     def every(self) -> list[tuple[str, str, str]]:
         """All settings with what they mean."""
@@ -195,8 +227,27 @@ class Settings:
     @property
     def timeout(self) -> float | None:
         """How long a statement may take, in seconds; None for as long as the server lets it."""
-        said = self._set.get("statement_timeout")
+        said = self._state.now.get("statement_timeout")
         return None if said is None else _seconds(said) or None
+
+
+def _usual(key: str, value: str) -> str:
+    """A value of one of PostgreSQL's settings as it is kept."""
+    if key not in USUAL and "." not in key:
+        raise _unknown(key)
+    if key == "client_encoding":
+        if value.strip("'\"").casefold() not in _UTF8:
+            raise Refusal(WRONG_VALUE, f'invalid value for parameter "client_encoding": "{value[:40]}"')
+        return "UTF8"
+    if key == "datestyle":
+        if "iso" not in value.casefold():
+            raise Refusal(
+                WRONG_VALUE, "Dates are written as ISO 8601 has them.", hint="SET datestyle = 'ISO'"
+            )
+        return "ISO, MDY"
+    if key == "statement_timeout":
+        _seconds(value)
+    return value[:1_000]
 
 
 def checked(name: str, value: str) -> str:
@@ -228,22 +279,6 @@ def checked(name: str, value: str) -> str:
         example = "'50', or '1%'" if name == "error" else "a share between 0 and 1, such as '0.95'"
         raise _wrong(name, value, "", example)
     return value
-
-
-def changed_defaults(before: Mapping[str, str], said: Mapping[str, str]) -> dict[str, str]:
-    """What an account or a dataset begins with; a ``max_cost`` that nobody types needs a cap for a day."""
-    try:
-        values = {**before, **{name: checked(name, value) for name, value in said.items()}}
-    except Refusal as refusal:
-        fixes = (refusal.hint.removeprefix("Try: "),) if refusal.hint else ()
-        raise InvalidInput(refusal.message, fixes=fixes) from None
-    values = {name: value for name, value in values.items() if value}
-    if "max_cost" in values and "daily_cap" not in values:
-        raise InvalidInput(
-            "Tools spend a standing max_cost by themselves, so it needs a cap for each day.",
-            fixes=(f"a daily cap of {Epsilon(values['max_cost']) * 10}, say",),
-        )
-    return values
 
 
 def relative(error: str) -> tuple[float, bool]:

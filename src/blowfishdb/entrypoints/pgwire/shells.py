@@ -93,6 +93,11 @@ pg_tablespace oid:o spcname spcowner:o spcacl:T spcoptions:T
 pg_trigger oid:o tgrelid:o tgparentid:o tgname tgfoid:o tgtype:s tgenabled tgisinternal:b tgconstrrelid:o
   tgconstrindid:o tgconstraint:o tgdeferrable:b tginitdeferred:b tgnargs:s tgattr:S tgargs tgqual tgoldtable
   tgnewtable
+pg_ts_config oid:o cfgname cfgnamespace:o cfgowner:o cfgparser:o
+pg_ts_dict oid:o dictname dictnamespace:o dictowner:o dicttemplate:o dictinitoption
+pg_ts_parser oid:o prsname prsnamespace:o prsstart prstoken prsend prsheadline prslextype
+pg_ts_template oid:o tmplname tmplnamespace:o tmplinit tmpllexize
+pg_largeobject_metadata oid:o lomowner:o lomacl:T
 pg_type oid:o typname typnamespace:o typowner:o typlen:s typbyval:b typtype typcategory typispreferred:b
   typisdefined:b typdelim typrelid:o typsubscript typelem:o typarray:o typinput typoutput typreceive typsend
   typmodin typmodout typanalyze typalign typstorage typnotnull:b typbasetype:o typtypmod:i typndims:i
@@ -186,3 +191,18 @@ def _column(written: str) -> tuple[str, str]:
     name, _, code = written.partition(":")
     listed = "[]" if code.isupper() else ""
     return name, _TYPES["" if code == "T" else code.lower()] + listed
+
+
+TABLES: Final = {name: dict(columns) for name, columns in tables(PG_CATALOG)}
+"""The tables of ``pg_catalog``, each with the types of its columns."""
+INFORMATION: Final = {name: dict(columns) for name, columns in tables(INFORMATION_SCHEMA)}
+"""Those of ``information_schema``."""
+PG, IS = "bf_pg", "bf_is"
+"""What the engine calls the two."""
+
+
+def names_catalogue(schema: str, name: str) -> bool:
+    """Whether a table is one of the catalogue."""
+    if schema.casefold() == "information_schema":
+        return name.casefold() in INFORMATION
+    return schema.casefold() in ("", "pg_catalog") and name.casefold() in TABLES

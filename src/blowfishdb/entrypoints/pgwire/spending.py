@@ -7,6 +7,7 @@ transaction, so that connections that ask at the same time do not both take what
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, final
@@ -15,7 +16,8 @@ from blowfishdb.adapters.store.once import Scratch
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.entrypoints.pgwire.errors import NO_BUDGET, Refusal
 from blowfishdb.entrypoints.pgwire.settings import Settings
-from blowfishdb.show.words import loss
+from blowfishdb.messages.answers import Receipt
+from blowfishdb.show.words import enough, loss
 
 _OWNER: Final = "spent by"
 
@@ -30,34 +32,50 @@ class Purse:
     settings: Settings
     spent: int = 0
     """By this connection, in nano-ε."""
+    _day: str = ""
+    """On which what was counted last was counted."""
 
     def allowed(self, statement: str | None, dataset: dict[str, str]) -> Epsilon | None:
         """What a statement may cost by what was said; None if nobody said anything."""
         said = statement if statement is not None else self.settings.ours("max_cost", dataset)
         return Epsilon(said) if said else None
 
-    def hold(self, price: Epsilon, dataset: dict[str, str]) -> None:
-        """Count a price before it is spent, or refuse it because a cap would be exceeded."""
+    def hold(self, price: Epsilon, caps: Sequence[str]) -> None:
+        """Count a price before it is spent, or refuse it because a cap would be exceeded.
+
+        ``caps`` are those for a day that others than this connection have set.
+        """
         connection = [Epsilon(cap).nano for cap in self.settings.cap("connection_cap")]
         if connection and self.spent + price.nano > min(connection):
             raise _capped("connection", price, min(connection), self.spent)
-        daily = [Epsilon(cap).nano for cap in self.settings.cap("daily_cap")]
-        daily += [Epsilon(dataset["daily_cap"]).nano] if dataset.get("daily_cap") else []
-        most = min(daily, default=None)
-        if self.scratch.add(f"{_OWNER} {self.user}", _today(), price.nano, most) is None:
+        most = min((Epsilon(cap).nano for cap in (*self.settings.cap("daily_cap"), *caps)), default=None)
+        self._day = _today()
+        if self.scratch.add(f"{_OWNER} {self.user}", self._day, price.nano, most) is None:
             assert most is not None
             raise _capped("account today", price, most, self.today())
         self.spent += price.nano
 
     def give_back(self, amount: Epsilon) -> None:
-        """What was counted and not spent."""
+        """What was counted and not spent; midnight may have passed since."""
         if amount:
-            self.scratch.add(f"{_OWNER} {self.user}", _today(), -amount.nano)
+            self.scratch.add(f"{_OWNER} {self.user}", self._day, -amount.nano)
             self.spent -= amount.nano
 
     def today(self) -> int:
         """What the account has spent through this door since midnight (UTC), in nano-ε."""
-        return int(self.scratch.get(f"{_OWNER} {self.user}", _today()) or 0)
+        return spent_today(self.scratch, self.user)
+
+
+def paid(receipt: Receipt) -> Epsilon:
+    """The most that an asking cost under any promise, as a grant pays it; nothing where it was stored."""
+    if receipt.cost != receipt.epsilon:
+        return receipt.cost
+    return max((receipt.cost, *(under.epsilon for under in receipt.promised)))
+
+
+def spent_today(scratch: Scratch, user: str) -> int:
+    """What an account has spent through the door for database clients since midnight (UTC), in nano-ε."""
+    return int(scratch.get(f"{_OWNER} {user}", _today()) or 0)
 
 
 def _today() -> str:
@@ -66,9 +84,9 @@ def _today() -> str:
 
 def not_allowed(price: Epsilon, allowed: Epsilon | None) -> Refusal:
     """The refusal of what costs more than was allowed, with the statement that allows it."""
-    enough = _rounded_up(price)
-    allow = f"Try: SET blowfishdb.max_cost = '{enough}';"
-    once = f"  or: the statement WITH MAX_COST {enough}, for this once"
+    least = enough(price)
+    allow = f"Try: SET blowfishdb.max_cost = '{least}';"
+    once = f"  or: the statement WITH MAX_COST {least}, for this once"
     hint = f"{allow}\n{once}\n  or: a larger error; EXPLAIN gives the price, for nothing"
     if allowed is None:
         words = f"This answer costs ε {loss(price)}, and nothing allows this connection to spend it."
@@ -77,10 +95,12 @@ def not_allowed(price: Epsilon, allowed: Epsilon | None) -> Refusal:
     return Refusal(NO_BUDGET, words, detail="Nothing was charged.", hint=hint)
 
 
-def _rounded_up(price: Epsilon) -> str:
-    """A price in three digits that is not below it."""
-    step = 10 ** max(len(str(price.nano)) - 3, 0)
-    return str(Epsilon.from_nano(-(-price.nano // step) * step))
+def limit_words(price: Epsilon, allowed: Epsilon | None) -> str:
+    """What a statement may cost, and what to type where that is too little."""
+    if allowed is not None and price <= allowed:
+        return str(allowed)
+    allow = f"SET blowfishdb.max_cost = '{enough(price)}'; allows it"
+    return f"not set, so nothing is spent; {allow}" if allowed is None else f"{allowed}, too little; {allow}"
 
 
 def _capped(whose: str, price: Epsilon, most: int, spent: int) -> Refusal:

@@ -14,11 +14,13 @@ from sqlglot import Token, TokenType
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import SqlglotError
 
-from blowfishdb.entrypoints.pgwire.errors import SYNTAX, Refusal
+from blowfishdb.entrypoints.pgwire.errors import NOT_SUPPORTED, SYNTAX, Refusal
 from blowfishdb.language.text import LONGEST
 
 MOST_STATEMENTS: Final = 100
 _READING: Final = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "("})
+_SAID: Final = ("ERROR", "EPSILON", "MAX_COST")
+"""What a ``WITH`` behind a statement begins with."""
 _OPEN, _CLOSE = frozenset("(["), frozenset(")]")
 
 
@@ -81,9 +83,18 @@ def split(text: str) -> tuple[Statement, ...]:
 
 
 def _statement(text: str, tokens: list[Token]) -> Statement:
-    numbers = [int(tokens[at + 1].text) for at in _parameters(tokens)]
     words = tuple(token.text.upper() for token in tokens)
+    own = words[0] != "PREPARE"  # whose parameters are filled in when it is executed
+    numbers = [int(tokens[at + 1].text) for at in _parameters(tokens)] if own else []
     return Statement(text[tokens[0].start : tokens[-1].end + 1], words, max(numbers, default=0))
+
+
+def identifiers(statement: Statement) -> tuple[str, ...]:
+    """The words of a statement as names: in small letters, unless they are quoted."""
+    return tuple(
+        token.text if token.token_type == TokenType.IDENTIFIER else token.text.lower()
+        for token in tokens_of(statement.text)
+    )
 
 
 def _parameters(tokens: Sequence[Token]) -> list[int]:
@@ -137,14 +148,48 @@ def _behind_cast(tokens: Sequence[Token], at: int, end: int) -> int:
 
 
 def without_max_cost(text: str) -> tuple[str, str | None]:
-    """A statement without ``WITH MAX_COST 0.2`` at its end or before another ``WITH``, and what it allows."""
+    """A statement without its ``MAX_COST 0.2``, and what that allows.
+
+    It stands behind a ``WITH`` of its own, or behind what another one says.
+    """
     tokens = tokens_of(text)
-    for at in range(len(tokens) - 2):
-        if tokens[at].token_type == TokenType.WITH and tokens[at + 1].text.upper() == "MAX_COST":
-            amount = tokens[at + 2]
-            stop = amount.end + 1
-            value = amount.text
-            if value == "." and at + 3 < len(tokens):
-                value, stop = "." + tokens[at + 3].text, tokens[at + 3].end + 1
-            return text[: tokens[at].start] + text[stop:], value
-    return text, None
+    words = [token.text.upper() for token in tokens]
+    withs = [at for at, token in enumerate(tokens) if at and token.token_type == TokenType.WITH]
+    behind = next((at for at in withs if words[at + 1 : at + 2] and words[at + 1] in _SAID), None)
+    if behind is None or "MAX_COST" not in words[behind:]:
+        return text, None
+    at = words.index("MAX_COST", behind)
+    stop = at + (3 if words[at + 1 : at + 2] == ["."] else 2)
+    if len(tokens) < stop:
+        return text, None
+    value = "".join(words[at + 1 : stop])
+    alone = words[at - 1] == "WITH" and words[stop : stop + 1] not in ([word] for word in _SAID)
+    start = tokens[at - 1 if alone else at].start
+    return text[:start] + text[tokens[stop - 1].end + 1 :], value
+
+
+def explained_by(text: str) -> tuple[bool, str]:
+    """Whether JSON is wanted, and the statement that is to be explained."""
+    tokens = tokens_of(text)
+    at, as_json = 1, False
+    if len(tokens) > 1 and tokens[1].text == "(":
+        while at < len(tokens) and tokens[at].text != ")":
+            word = tokens[at].text.upper()
+            if word == "ANALYZE" and tokens[at + 1].text.upper() not in ("OFF", "FALSE", "0"):
+                raise _analyze()
+            as_json |= word == "JSON"
+            at += 1
+        at += 1
+    while at < len(tokens) and tokens[at].text.upper() in ("VERBOSE", "ANALYZE"):
+        if tokens[at].text.upper() == "ANALYZE":
+            raise _analyze()
+        at += 1
+    return as_json, text[tokens[at].start :] if at < len(tokens) else ""
+
+
+def _analyze() -> Refusal:
+    return Refusal(
+        NOT_SUPPORTED,
+        "EXPLAIN ANALYZE would ask the question; EXPLAIN gives its price and its plan, for nothing.",
+        hint="Try: EXPLAIN SELECT …",
+    )

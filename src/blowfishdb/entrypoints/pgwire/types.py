@@ -6,6 +6,7 @@ Only the types that are returned or taken here; a parameter of another type is r
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -234,10 +235,60 @@ def _array(oid: int, element: PgType) -> PgType:
             parts.append(struct.pack("!i", -1 if one is None else len(data)) + data)
         return b"".join(parts)
 
-    def refused(_: Any) -> Any:
-        raise InvalidInput("A list cannot be a parameter here.", fixes=("one parameter for each value",))
+    def read(data: bytes) -> list[Any]:
+        try:
+            return [None if one is None else element.read(one) for one in _elements(data)]
+        except struct.error:
+            raise InvalidInput("A parameter does not have the size of its type.") from None
 
-    return PgType(oid, f"_{element.name}", -1, written, binary, refused, refused)
+    def parse(text: str) -> list[Any]:
+        return [None if one is None else element.parse(one) for one in _listed(text)]
+
+    return PgType(oid, f"_{element.name}", -1, written, binary, read, parse)
+
+
+def _elements(data: bytes) -> list[bytes | None]:
+    """The values of a list in binary."""
+    dimensions, _, _ = struct.unpack_from("!iiI", data)
+    if dimensions > 1:
+        raise _no_list()
+    count = struct.unpack_from("!i", data, 12)[0] if dimensions == 1 else 0
+    values: list[bytes | None] = []
+    at = 20
+    for _ in range(count):
+        (size,) = struct.unpack_from("!i", data, at)
+        at += 4
+        if size > len(data) - at:
+            raise _no_list()
+        values.append(None if size < 0 else data[at : at + size])
+        at += max(size, 0)
+    return values
+
+
+def _listed(text: str) -> list[str | None]:
+    """The values of a list as text: ``{north,"New York",NULL}``."""
+    inside = text.strip()
+    if not (inside.startswith("{") and inside.endswith("}")):
+        raise _no_list()
+    inside, at = inside[1:-1], 0
+    values: list[str | None] = []
+    while at < len(inside):
+        each = _LISTED.match(inside, at)
+        if each is None:
+            raise _no_list()
+        quoted, bare, at = each[1], each[2], each.end()
+        if quoted is not None:
+            values.append(re.sub(r"\\(.)", r"\1", quoted))
+        elif bare is not None:
+            values.append(None if bare.strip().upper() == "NULL" else bare.strip())
+    return values
+
+
+_LISTED: Final = re.compile(r'(?:"((?:[^"\\]|\\.)*)"|([^",{}\\]+))(?:,|$)', re.DOTALL)
+
+
+def _no_list() -> InvalidInput:
+    return InvalidInput("A parameter is not a list of values.", fixes=("{north,south}",))
 
 
 def _quoted(text: str) -> str:

@@ -18,6 +18,7 @@ has them.
 from __future__ import annotations
 
 import ipaddress
+import re
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -241,11 +242,18 @@ def _not_signed_in() -> NotSignedIn:
     )
 
 
-UPLOADS: Final = ("/import/file",)
-"""Where files of rows are sent, which are longer than anything else."""
+_UPLOADS: Final = re.compile(r"/import/file|/datasets/[^/]+/refresh")
 CSRF_FIELD: Final = "csrf"
 _MOST_FIELDS: Final = 50_000  # a table of two thousand columns; how long a form may be is limited anyway
 _OUR_OWN: Final = frozenset({"same-origin", "none"})
+
+
+def takes_files(path: str) -> bool:
+    """Whether files of rows are sent there, which are longer than anything else.
+
+    A route of these asks for its gate before its form: what is long is read only for whoever may send it.
+    """
+    return _UPLOADS.fullmatch(path) is not None
 
 
 @final
@@ -257,7 +265,7 @@ class PageGate(Gate):
 
     async def __call__(self, request: Request) -> Caller | None:
         _check_origin(request)
-        if self.roles and request.url.path in UPLOADS:  # a long body is read only for whoever may send it
+        if self.roles and takes_files(request.scope["path"]):
             await _check_sender(request, self.roles)
         caller = await who(request, await _field(request))
         request.state.caller, request.state.wanted = caller, self.roles

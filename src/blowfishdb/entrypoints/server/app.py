@@ -31,6 +31,7 @@ from blowfishdb.entrypoints.server.api import (
     policies,
     questions,
     synthesis,
+    wire,
 )
 from blowfishdb.entrypoints.server.middleware import (
     BodyLimit,
@@ -95,6 +96,7 @@ _LAST_WORDS: Final = 1.5  # seconds in which questions that are given up may wri
 _ROUTERS: Final[tuple[APIRouter, ...]] = (
     accounts.signing,
     accounts.router,
+    wire.router,
     datasets.router,
     policies.router,
     policies.guarantees,
@@ -146,8 +148,8 @@ def create_app(
         app.include_router(accounts.demo, prefix=PREFIX, responses=problems.COMMON)
     access.check_gates(app)
     most, questions_at_once = settings.requests_at_once, settings.questions_at_once
-    longer = dict.fromkeys(access.UPLOADS, settings.longest_upload + _AROUND)
-    app.add_middleware(BodyLimit, longest=settings.longest_body, longer=longer)  # the last is the outermost
+    files = (access.takes_files, settings.longest_upload + _AROUND)
+    app.add_middleware(BodyLimit, longest=settings.longest_body, files=files)  # the last is the outermost
     app.add_middleware(Waiting, most=most, questions=questions_at_once)
     app.add_middleware(RequestLog, metrics=metrics, templates=templates_of(app))
     app.add_middleware(SecurityHeaders, https=settings.https)

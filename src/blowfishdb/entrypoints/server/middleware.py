@@ -114,17 +114,18 @@ _A_MOMENT: Final = 0.5  # seconds
 class BodyLimit:
     """Refuses by the announced length, and counts what comes in case it was a lie."""
 
-    def __init__(self, app: ASGIApp, *, longest: int, longer: Mapping[str, int] | None = None) -> None:
-        """``longer``: what may be sent to some paths; whoever serves them looks first at who sends it."""
+    def __init__(self, app: ASGIApp, *, longest: int, files: tuple[Callable[[str], bool], int]) -> None:
+        """``files``: at which paths they are sent, and how long they may be; whoever serves these looks first
+        at who sends it."""
         self._app = app
         self._usual = longest
-        self._longer = longer or {}
+        self._takes_files, self._longest_file = files
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        longest = self._longer.get(scope["path"], self._usual)
+        longest = self._longest_file if self._takes_files(scope["path"]) else self._usual
         if len(scope["path"]) > _LONGEST_PATH:
             detail = f"An address may have at most {_LONGEST_PATH:,} characters before its '?'."
             refusal = problem(414, "too-long", detail, fixes=("a shorter one",))
@@ -346,12 +347,17 @@ class Metrics:
             buckets=_BOUNDS,
             registry=self._own,
         )
+        self._found: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
         """Note one request; made-up methods share a name, so that nobody can fill the memory with them."""
         known = method if method in _METHODS else "other"
-        self._requests.labels(route, known, str(status)).inc()
-        self._seconds.labels(route, known).observe(seconds)
+        found = self._found.get((route, known, status))
+        if found is None:
+            found = self._requests.labels(route, known, str(status)), self._seconds.labels(route, known)
+            self._found[route, known, status] = found
+        found[0].inc()
+        found[1].observe(seconds)
 
     def text(self) -> bytes:
         """Everything, in the form that Prometheus reads."""

@@ -245,7 +245,7 @@ class _Job:
         try:
             result = work(progress)
         except BlowfishError as error:
-            refusal = problems.problem_of(error, shown_places=True, reference=self.id)
+            refusal = problems.problem_of(error, shown_places=self.caller.curator, reference=self.id)
             self.tell("failed", *seen, problem=refusal.body)
         except Exception:
             self.tell("failed", *seen, problem=problems.unexpected(self.id).body)

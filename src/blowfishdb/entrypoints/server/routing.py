@@ -14,9 +14,13 @@ PREFIX: Final = "/api/v1"
 """How the addresses for programs begin."""
 
 
+Shape = tuple[str | None, int, str | None]
+"""The first word of an address, how many it has, and the last one; None for one that is filled in."""
+
+
 @final
 class Router(APIRouter):
-    """Routes ``under`` a prefix; it passes a request on whose next word begins none of its addresses."""
+    """Routes ``under`` a prefix; it passes a request on whose words fit none of its addresses."""
 
     def __init__(self, under: str = "", **settings: Any) -> None:
         super().__init__(**settings)
@@ -28,16 +32,23 @@ class Router(APIRouter):
         if not scope.get("root_path"):
             if not path.startswith(under):
                 return Match.NONE, {}
-            if None not in self._words and _word(path[len(under) :]) not in self._words:
+            first, count, last = _shape(path[len(under) :])
+            fits = ((first, count, last), (first, count, None), (None, count, last), (None, count, None))
+            if self._shapes.isdisjoint(fits):
                 return Match.NONE, {}
         return super().matches(scope)
 
     @cached_property
-    def _words(self) -> frozenset[str | None]:
-        """The first words of its addresses, None for one that is filled in; all routes are there by now."""
-        words = (_word(str(context.path)) for context in iter_route_contexts(self.routes))
-        return frozenset(None if "{" in word else word for word in words)
+    def _shapes(self) -> frozenset[Shape]:
+        """Those of its addresses, in none of which a word may hold a slash; all routes are there by now."""
+        shapes = (_shape(str(context.path)) for context in iter_route_contexts(self.routes))
+        return frozenset((_fixed(first), count, _fixed(last)) for first, count, last in shapes)
 
 
-def _word(path: str) -> str:
-    return path[1:].partition("/")[0]
+def _shape(path: str) -> tuple[str, int, str]:
+    words = path[1:].split("/")
+    return words[0], len(words), words[-1]
+
+
+def _fixed(word: str) -> str | None:
+    return None if "{" in word else word

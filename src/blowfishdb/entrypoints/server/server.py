@@ -19,6 +19,7 @@ import secrets
 import zlib
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -148,8 +149,12 @@ def seal(store: Store, purpose: str) -> Fernet:
 
     Nobody else can read or change them; whoever has one key learns nothing about those for other purposes.
     """
-    key = hmac.new(_secret(store), purpose.encode(), hashlib.sha256).digest()
-    return Fernet(base64.urlsafe_b64encode(key))
+    return _closing(_secret(store), purpose)
+
+
+@lru_cache(maxsize=16)
+def _closing(secret: bytes, purpose: str) -> Fernet:
+    return Fernet(base64.urlsafe_b64encode(hmac.new(secret, purpose.encode(), hashlib.sha256).digest()))
 
 
 def _secret(store: Store) -> bytes:

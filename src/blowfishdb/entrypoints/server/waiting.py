@@ -25,7 +25,7 @@ _ALWAYS: Final = ("/api/v1/health", "/static/")
 """What a busy worker still answers: that it is alive, and what is quick."""
 _QUESTIONS: Final = ("/answers", "/batches", "/ask", "/preview")
 """How addresses end to which a question is posted that reads rows."""
-_PRICES: Final = ("/quotes", "/ask", "/explain", "/plans")
+_PRICES: Final = ("/quotes", "/ask", "/explain", "/plans", "/plan", "/plan/set")
 _AGAIN: Final = 1  # seconds after which it is worth trying again
 _STATE: Final = "given_up"
 

@@ -115,8 +115,7 @@ def grouped(values: Numbers, fanout: int) -> Numbers:
 def coverage(workload: Workload, order: IntArray | None, buckets: IntArray) -> Coverage:
     """The questions over buckets of cells, the cells taken in ``order``.
 
-    Too many to write out: all ranges between a few hundred evenly spaced cuts stand in for them. The choice
-    is public, and only the accuracy depends on it.
+    Too many to write out: ranges stand in. The choice is public, and only the accuracy depends on it.
     """
     size = workload.size
     many = workload.every_range and workload.count > _LISTED
@@ -125,10 +124,24 @@ def coverage(workload: Workload, order: IntArray | None, buckets: IntArray) -> C
         if ranges is not None:
             return RangeCoverage(buckets, size, *ranges)
     if many or workload.count * buckets.size > _ENTRIES:
-        cuts = np.unique(np.linspace(0, size, min(size, _CUTS) + 1).astype(np.int64))
-        first, last = np.triu_indices(cuts.size, 1)
-        return RangeCoverage(buckets, size, cuts[first], cuts[last])
+        return RangeCoverage(buckets, size, *_ranges_instead(buckets, size))
     return DenseCoverage(over_buckets(workload, order, buckets))
+
+
+def _ranges_instead(buckets: IntArray, size: int) -> tuple[IntArray, IntArray]:
+    """All ranges between a few hundred even cuts; where buckets are more, each is also an end of two ranges.
+
+    Otherwise what lies between two cuts would be measured as if nobody asked for a part of it.
+    """
+    cuts = np.unique(np.linspace(0, size, min(size, _CUTS) + 1).astype(np.int64))
+    first, last = np.triu_indices(cuts.size, 1)
+    starts, stops = cuts[first], cuts[last]
+    if buckets.size > _CUTS:
+        ends = np.append(buckets[1:], size)
+        shuffled = np.random.default_rng(0).permutation(buckets.size)
+        left, right = np.sort((shuffled, np.roll(shuffled, 1)), axis=0)
+        starts, stops = np.append(starts, buckets[left]), np.append(stops, ends[right])
+    return starts, stops
 
 
 def over_buckets(workload: Workload, order: IntArray | None, buckets: IntArray) -> FloatArray:

@@ -40,9 +40,10 @@ def design(workload: Workload, graph: PolicyGraph) -> SeparablePlan | None:
     """The cheapest data-independent plan known for ``workload`` on a grid; None where no form applies.
 
     *Applies* to sums of products of workloads, one per axis, on at least two axes, under joint and
-    Cartesian products of full and threshold policies and under L1 grids. *Guarantee*: that of the plan,
-    always exact for the rounded weights. *Error*: the least of edge noise on the grid, tensor boxes (with
-    cells and total among them), boxes over edges, and flux (THEORY §11).
+    Cartesian products of full and threshold policies and under L1 grids; where records come and go, under
+    any policy. *Guarantee*: that of the plan, always exact for the rounded weights. *Error*: the least of
+    edge noise on the grid, tensor boxes (with cells and total among them), boxes over edges, and flux
+    (THEORY §11); of tensor boxes alone where records come and go.
     """
     problem = GridProblem.of(workload, graph)
     if problem is None:
@@ -63,12 +64,13 @@ class GridProblem:
     @staticmethod
     def of(workload: Workload, graph: PolicyGraph) -> GridProblem | None:
         """None if one of them is not about a grid of at least two axes, or is too large to plan for."""
-        shape = grid_shape(workload, graph)
+        shape = grid_shape(workload, graph.counted)
         sides = [n for n in shape if n > 1]
         if not len(sides) >= 2 or len(shape) > _MOST_AXES or max(sides) > _WIDEST or math.prod(shape) > LIMIT:
             return None
-        questions, moves = Questions.of(workload, shape), GridMoves.of(graph, shape)
-        if questions is None or moves is None or not moves.extremes:
+        questions = Questions.of(workload, shape)
+        moves = GridMoves.around(graph.counted, shape) if graph.absent else GridMoves.of(graph, shape)
+        if questions is None or moves is None or not (moves.extremes or graph.absent):
             return None
         return GridProblem(workload, graph, questions, moves)
 
@@ -77,13 +79,14 @@ class GridProblem:
         problem = (self.workload, self.graph, self.questions, self.moves)
         together = any(sum(map(bool, move)) > 1 for move in self.moves.extremes)
         chains = self._chains()
-        yield LatticeNoise.grid(*problem)
-        if together:
-            yield LatticeNoise.kings(*problem)
+        if not self.graph.absent:  # flows keep the total, which is not public where records come and go
+            yield LatticeNoise.grid(*problem)
+            if together:
+                yield LatticeNoise.kings(*problem)
         yield TensorBoxes.tuned(*problem, chains)
         if any(chain.padded > chain.cells for chain in chains):
             yield TensorBoxes.tuned(*problem, [flat_chain(n) for n in self.moves.shape])
-        if len(chains) > 3:
+        if len(chains) > 3 or self.graph.absent:
             return
         if self._local():
             # where axes move together, boxes over edges make better use of blocks
@@ -151,7 +154,7 @@ class Optimized(Mechanism):
     *Guarantee*: ε-Blowfish; the sensitivity is the exact maximum over the edges of the policy, computed
     after the weights are rounded. *Error*: exact before the data is read; on a line of 256 cells 1.0–7.7
     times the lower bound. Totals that the policy leaves public are used; where presence is hidden, hats and a
-    noisy total are measured, on a line only.
+    noisy total are measured on a line, boxes and a noisy total on a grid.
 
     >>> plan = bf.mechanisms.Optimized().plan(bf.workloads.AllRanges(64), bf.graphs.Threshold(64, 4))
     >>> plan.name
@@ -179,10 +182,14 @@ class Optimized(Mechanism):
 def _without_total(workload: Workload, graph: PolicyGraph) -> Plan:
     """The plan where records come and go: no total is public."""
     ends = graph.counted.right_ends()
-    if not isinstance(workload, LineQuestions) or ends is None or ends.size < 2:
+    if isinstance(workload, LineQuestions) and ends is not None and ends.size > 1:
+        reach = ends - np.arange(ends.size)
+        return PresenceLine(workload, graph, design_with_total(workload, reach))
+    boxes = design(workload, graph)
+    if boxes is None:
         raise NotProven(
-            "Optimized strategies use the number of records, which this policy hides.",
-            fixes=("use Laplace(), which never uses it",),
+            "Where records come and go, optimized strategies are for ranges of an ordered attribute, or "
+            "boxes of several.",
+            fixes=("use Laplace(), which is for all questions",),
         )
-    reach = ends - np.arange(ends.size)
-    return PresenceLine(workload, graph, design_with_total(workload, reach))
+    return boxes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, final
@@ -52,7 +52,8 @@ class TensorBoxes(LevelPlan):
     that cover the axes it changes; K = max over the sets of axes that can move together of 2·Σ w_A over the
     levels that do not cover all of them, exact for the whole-number weights, and reached by some edge.
     *Error*: 2K²·Σ_I m_I/g_I in the continuous limit, g_I = Σ_{A≤I} w_A²·s_A.
-    *Theorem*: docs/proofs/boxes.md, Theorems 1 and 2. The grand total is public and used exactly.
+    *Theorem*: docs/proofs/boxes.md, Theorems 1 and 2. The grand total is public and used exactly; where
+    records come and go it is measured like every other box, and K is at least Σ w_A (Theorem 5).
     """
 
     workload: Workload
@@ -75,16 +76,33 @@ class TensorBoxes(LevelPlan):
         tree = Tree(tuple(chains))
         moments = questions.moments(tree.chains)
         moments = np.where(questions.needed(tree.chains), np.maximum(moments, 1e-15 * moments.max()), 0.0)
-        moments.flat[-1] = 0.0
-        solution = BoxProblem(moments, tree.volumes, changed_levels(tree, moves)).solve()
+        if not graph.absent:
+            moments.flat[-1] = 0.0
+        changed = changed_levels(tree, moves)
+        each = (2,) * len(changed)
+        if graph.absent:
+            changed, each = (*changed, np.ones(tree.levels, dtype=np.bool_)), (*each, 1)
+        solution = BoxProblem(moments, tree.volumes, changed, each=each).solve()
         tree, boxes = _without_idle_levels(tree, solution)
-        weights = rounded(boxes)
-        return TensorBoxes(workload, graph, questions, moves, tree, weights)
+        plan = TensorBoxes(workload, graph, questions, moves, tree, rounded(boxes))
+        return plan._with_free_total() if graph.absent and moments.flat[-1] else plan
+
+    def _with_free_total(self) -> TensorBoxes:
+        """Where a move costs more than what ⊥ sees, the total takes the difference for nothing."""
+        spare = self.cost - int(self.weights.sum())
+        weights = self.weights.copy()
+        weights.flat[-1] += spare
+        return replace(self, weights=weights)
 
     @cached_property
     def cost(self) -> int:
         """K, in whole numbers."""
-        return max(2 * int(self.weights[kind].sum()) for kind in changed_levels(self.tree, self.moves))
+        moving = (2 * int(self.weights[kind].sum()) for kind in changed_levels(self.tree, self.moves))
+        return max((*moving, int(self.weights.sum()) if self.graph.absent else 0))
+
+    @property
+    def refinable(self) -> bool:
+        return True
 
     @cached_property
     def scales(self) -> UnitScales:
@@ -106,7 +124,8 @@ class TensorBoxes(LevelPlan):
         """1/g_I; 0 in spaces that are never measured or, like the grand total, public."""
         g = accumulate(self._precision * self.tree.volumes)
         inverse = np.divide(1.0, g, out=np.zeros_like(g), where=g > 0)
-        inverse.flat[-1] = 0.0
+        if not self.graph.absent:
+            inverse.flat[-1] = 0.0
         return inverse
 
     def core(self, of_noise: FloatArray) -> FloatArray:
@@ -121,7 +140,12 @@ class TensorBoxes(LevelPlan):
     def certified(self, measured: Numbers, total: int) -> Numbers:
         return measured
 
+    def published(self, measured: Numbers, totals: Numbers | None) -> Numbers:
+        return measured  # every count has noise of its own
+
     def decode(self, measured: Numbers, x: IntArray) -> Numbers:
+        if self.graph.absent:
+            return self.spread(measured)
         cells = self._estimate(measured) + x.sum() / math.prod(self.tree.padded)
         return self.workload.answer(self.tree.crop(cells))
 
@@ -129,7 +153,7 @@ class TensorBoxes(LevelPlan):
         return self.workload.answer(self.tree.crop(self._estimate(noise)))
 
     def _estimate(self, measured: Numbers) -> Numbers:
-        """G⁻¹AᵀΛy in every space but the grand total."""
+        """G⁻¹AᵀΛy in every space but that of a public total."""
         parts = split_levels(measured, self.measured, self._sizes, self.tree)
         weighted = {level: part * self._precision[level] for level, part in parts.items()}
         return self.tree.filtered(self.tree.expand(weighted), self._inverse)
@@ -143,7 +167,8 @@ class TensorBoxes(LevelPlan):
             "×".join(str(c.widths[a]) for c, a in zip(self.tree.chains, level, strict=True))
             for level in self.measured
         )
-        shares = (2 * int(self.weights[level]) / self.cost for level in self.measured)
+        spent = int(self.weights.sum()) if self.graph.absent else self.cost / 2
+        shares = (int(self.weights[level]) / spent for level in self.measured)
         listed = ", ".join(f"{side} ({share:.0%})" for side, share in zip(sides, shares, strict=True))
         return (
             f"Counts of boxes of {listed} cells, with their shares of the budget, combined by least squares."

@@ -74,12 +74,14 @@ class Weights:
 @final
 @dataclass(frozen=True, eq=False)
 class BoxProblem:
-    """m_I per space, s_A per level, and which levels each kind of move changes (by 2)."""
+    """m_I per space, s_A per level, and which levels each kind of move changes, by two counts or ``each``."""
 
     moments: FloatArray
     volumes: FloatArray
     changed: tuple[BoolArray, ...]
     waves: Waves | None = None
+    each: tuple[int, ...] = ()
+    """By how many counts each kind of move changes such a level; a record that appears changes one."""
 
     @cached_property
     def allowed(self) -> BoolArray:
@@ -91,8 +93,14 @@ class BoxProblem:
         return np.asarray(allowed)
 
     @cached_property
+    def _each(self) -> FloatArray:
+        return np.array(self.each or (2,) * len(self.changed), dtype=np.float64)
+
+    @cached_property
     def _changed(self) -> FloatArray:
-        return np.stack(self.changed).astype(np.float64)
+        """How many counts of every level each kind of move changes."""
+        by = self._each.reshape(-1, *(1,) * self.moments.ndim)
+        return np.asarray(by * np.stack(self.changed))
 
     @cached_property
     def _crossings(self) -> FloatArray:
@@ -170,7 +178,7 @@ class BoxProblem:
         """min Σ c/w² at sensitivity 1; where several kinds of moves compete, their prices adapt."""
         for _ in range(1 if len(self.changed) == 1 else 3):
             price = np.tensordot(prices, self._changed, axes=(1, 0))
-            boxes = np.cbrt(np.divide(bounds, 2 * price, out=np.zeros_like(bounds), where=price > 0))
+            boxes = np.cbrt(np.divide(bounds, price, out=np.zeros_like(bounds), where=price > 0))
             edges = np.cbrt(waves / np.maximum(prices @ self._crossings, _TINY)) if self.waves else waves
             costs = self._costs(boxes, edges)
             largest = costs.max(axis=1, keepdims=True)
@@ -180,7 +188,8 @@ class BoxProblem:
 
     def _costs(self, boxes: FloatArray, edges: FloatArray) -> FloatArray:
         """The sensitivity to every kind of move."""
-        costs = np.stack([2 * boxes[:, changed].sum(axis=1) for changed in self.changed], axis=1)
+        pairs = zip(self._each, self.changed, strict=True)
+        costs = np.stack([each * boxes[:, changed].sum(axis=1) for each, changed in pairs], axis=1)
         return np.asarray(costs + edges[:, None] * self._crossings)
 
     # --- search ---------------------------------------------------------------------------------

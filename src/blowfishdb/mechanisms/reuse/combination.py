@@ -14,11 +14,12 @@ Any rows over any boxes: weighted least squares with exact rows eliminated (REUS
 Boxes that no row and no question tells apart are merged first. Up to 2,000 boxes the normal equations are
 solved densely, whatever is left open. Beyond, only if the rows leave nothing open: the equations
 
-    | NᵀΣ⁻¹N  Eᵀ | |x|   | NᵀΣ⁻¹y |        N noisy rows, E exact rows
-    |    E    0  | |·| = |   e    |
+    | NᵀΣ⁻¹N  Rᵀ | |x|   | NᵀΣ⁻¹y |        N noisy rows of few boxes, R all others,
+    |    R   −D  | |·| = |   r    |        D the variances of those, 0 for exact ones
 
-are then regular, and sparse. Either way W − T·A is computed at the end, so a numerically wrong rank can only
-make a question count as not determined.
+are then regular, and sparse: a row of many boxes (a sum of values) would fill NᵀΣ⁻¹N, and R holds it as it
+is. Either way W − T·A is computed at the end, so a numerically wrong rank can only make a question count as
+not determined.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from typing import Any, final
 
 import numpy as np
 import scipy
-from scipy.sparse import block_array, csc_array, csr_array, vstack
+from scipy.sparse import block_array, csc_array, csr_array, diags_array, vstack
 
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
 from blowfishdb.core.domain.bins import LIMIT, Bins
@@ -259,14 +260,22 @@ def _dense(rows: csr_array, noise: RowNoise) -> tuple[Adjoint, Adjoint]:
 
 
 def _sparse(rows: csr_array, noise: RowNoise) -> tuple[Adjoint, Adjoint] | None:
-    """The same by a sparse factorisation; None where the equations are singular."""
-    boxes, noisy = rows.shape[1], np.flatnonzero(noise.noisy)
+    """The same by a sparse factorisation; None where the equations are singular, or take too much room.
+
+    Every noisy row is divided by its deviation first, so that D is 1 for all of them.
+    """
+    boxes, deviations = rows.shape[1], np.sqrt(np.where(noise.noisy, noise.variances, 1.0))
     exact = np.flatnonzero(~noise.noisy)
     exact = exact[_distinct_columns(csr_array(rows[exact].T))] if exact.size else exact
-    measured, public = rows[noisy], rows[exact]
-    weighted = csr_array(measured / noise.variances[noisy][:, None]).T
-    normal: Any = weighted @ measured
-    system = csc_array(block_array([[normal, public.T], [public, None]]) if exact.size else normal)
+    split = _short_and_long(rows, np.flatnonzero(noise.noisy), exact)
+    if exact.size + np.count_nonzero(noise.noisy) < boxes or split is None:
+        return None
+    short, kept = split
+    scaled = csr_array(rows / deviations[:, None])
+    few, many = scaled[short], scaled[kept]
+    normal: Any = csr_array(few.T) @ few
+    noisy_ones = diags_array(np.where(noise.noisy[kept], -1.0, 0.0))
+    system = csc_array(block_array([[normal, many.T], [many, noisy_ones]]) if kept.size else normal)
     try:
         factor = scipy.sparse.linalg.splu(system)
     except RuntimeError:  # exactly singular
@@ -277,15 +286,32 @@ def _sparse(rows: csr_array, noise: RowNoise) -> tuple[Adjoint, Adjoint] | None:
         right[:boxes] = asked.T
         solved = factor.solve(right)
         weights = np.zeros((asked.shape[0], rows.shape[0]))
-        weights[:, noisy] = np.asarray(weighted.T @ solved[:boxes]).T
-        weights[:, exact] = solved[boxes:].T
-        return weights
+        weights[:, short] = np.asarray(few @ solved[:boxes]).T
+        weights[:, kept] = solved[boxes:].T
+        return weights / deviations
 
     def forward(batch: FloatArray) -> FloatArray:
-        right = np.concatenate((np.asarray(weighted @ batch[:, noisy].T), batch[:, exact].T))
+        measured = (batch / deviations).T
+        right = np.concatenate((np.asarray(csr_array(few.T) @ measured[short]), measured[kept]))
         return np.asarray(factor.solve(np.ascontiguousarray(right))[:boxes].T)
 
     return adjoint, forward
+
+
+def _short_and_long(rows: csr_array, noisy: IntArray, exact: IntArray) -> tuple[IntArray, IntArray] | None:
+    """Noisy rows to be multiplied out, and those to be kept beside the exact ones: what takes least room.
+
+    Multiplied out, a row of n boxes has n² entries; kept, n, and one for each other row that is kept. None
+    if even that is too much.
+    """
+    entries = np.diff(rows.indptr).astype(np.float64)
+    noisy = noisy[np.argsort(-entries[noisy], kind="stable")]
+    longest = np.concatenate(([0.0], np.cumsum(entries[noisy])))
+    squares = np.concatenate(([0.0], np.cumsum(entries[noisy] ** 2)))
+    kept = np.arange(noisy.size + 1) + exact.size
+    room = squares[-1] - squares + longest + entries[exact].sum() + kept.astype(np.float64) ** 2
+    best = int(room.argmin())
+    return None if room[best] > LIMIT else (noisy[best:], np.concatenate((noisy[:best], exact)))
 
 
 @final

@@ -167,15 +167,9 @@ def cheapest(
     workload: Workload | csr_array | Rows,
     accuracy: Accuracy,
     label: Label = Label.ANY,
-    *,
-    known: int = 0,
 ) -> Offer | None:
-    """The most accurate answer that follows from ``releases``; None if none does. No value is looked at.
-
-    ``known``: how many noisy releases are out in all, if ``releases`` are only some of them; whoever chose
-    the question has seen every one.
-    """
-    return candidates(releases, axes, workload, accuracy, label, known=known).best
+    """The most accurate answer that follows from ``releases``; None if none does. No value is looked at."""
+    return candidates(releases, axes, workload, accuracy, label).best
 
 
 def candidates(

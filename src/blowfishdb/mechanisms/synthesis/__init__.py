@@ -1,6 +1,7 @@
 """Synthetic tables under a policy: noisy tables of few columns, and rows drawn from their model."""
 
 from blowfishdb.mechanisms.synthesis.from_answers import Collected
+from blowfishdb.mechanisms.synthesis.kept import GivenRows, KeptRows
 from blowfishdb.mechanisms.synthesis.model import Counted, Model
 from blowfishdb.mechanisms.synthesis.plan import MOST_COLUMNS, NAMES, Planned, SynthesisPlan
 from blowfishdb.mechanisms.synthesis.rounds import Synthesis, TableCounts, release
@@ -14,6 +15,8 @@ __all__ = [
     "Chosen",
     "Collected",
     "Counted",
+    "GivenRows",
+    "KeptRows",
     "Layout",
     "Model",
     "Planned",

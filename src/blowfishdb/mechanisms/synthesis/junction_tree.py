@@ -64,6 +64,34 @@ class JunctionTree:
             raise SizeMismatch("No clique of this tree holds these columns.")
         return min(holding, key=lambda at: math.prod(self.shape(self.cliques[at])))
 
+    def together(self, first: int, second: int) -> bool:
+        """Whether two columns are in one clique."""
+        return any({first, second} <= set(clique) for clique in self.cliques)
+
+    def separating(self, first: int, second: int) -> Group:
+        """Columns that stand between two: what the cliques on the way from one to the other share."""
+        near: dict[int, list[int]] = {at: [] for at in range(len(self.cliques))}
+        for at, parent in enumerate(self.parents):
+            if parent >= 0:
+                near[at].append(parent)
+                near[parent].append(at)
+        start = next(at for at, clique in enumerate(self.cliques) if first in clique)
+        came: dict[int, int] = {start: -1}
+        queue = [start]
+        for at in queue:
+            for other in near[at]:
+                if other not in came:
+                    came[other] = at
+                    queue.append(other)
+        goal = next(at for at in queue if second in self.cliques[at])
+        best: tuple[int, ...] | None = None
+        while came[goal] >= 0:
+            shared = tuple(c for c in self.cliques[goal] if c in self.cliques[came[goal]])
+            if first not in shared and second not in shared and (best is None or len(shared) < len(best)):
+                best = shared
+            goal = came[goal]
+        return best or ()
+
     def zeros(self) -> list[FloatArray]:
         """A table of zeros for every clique."""
         return [np.zeros(self.shape(clique)) for clique in self.cliques]
@@ -79,20 +107,33 @@ class JunctionTree:
         away = tuple(axis for axis, column in enumerate(self.cliques[clique]) if column not in inside)
         return np.asarray(table.sum(axis=away)) if away else table
 
-    def calibrate(self, potentials: Sequence[FloatArray]) -> tuple[float, list[FloatArray]]:
-        """log Z of exp Σ potentials, and the marginal of every clique; minus infinity forbids a cell."""
+    def calibrate(
+        self, potentials: Sequence[FloatArray], given: FloatArray | None = None
+    ) -> tuple[float, list[FloatArray]]:
+        """log Z of exp Σ potentials, and the marginal of every clique; minus infinity forbids a cell.
+
+        ``given``: the shares of the values of the last column, which is then in every clique. Only what the
+        other columns do given these is computed, and log Z is the mean of theirs.
+        """
         beliefs = [np.array(potential) for potential in potentials]
         sent: list[FloatArray] = [np.zeros(()) for _ in beliefs]
         for at in range(len(beliefs) - 1, 0, -1):
             sent[at] = self._summed(beliefs[at], at, self.separators[at])
             beliefs[self.parents[at]] += self.spread(sent[at], self.separators[at], self.parents[at])
-        log_z = float(_log_sum(beliefs[0], tuple(range(beliefs[0].ndim))))
+        if given is None:
+            log_z = float(_log_sum(beliefs[0], tuple(range(beliefs[0].ndim))))
+            beliefs[0] -= log_z
+        else:
+            last = (len(self.sizes) - 1,)
+            each = self._summed(beliefs[0], 0, last)
+            log_z = float(given @ each)
+            beliefs[0] = beliefs[0] + self.spread(np.log(given) - each, last, 0)
         for at in range(1, len(beliefs)):
             back = self._summed(beliefs[self.parents[at]], self.parents[at], self.separators[at])
             with np.errstate(invalid="ignore"):
                 more = np.where(np.isneginf(back), -np.inf, back - sent[at])
             beliefs[at] += self.spread(more, self.separators[at], at)
-        return log_z, [np.exp(belief - log_z) for belief in beliefs]
+        return log_z, [np.exp(belief) for belief in beliefs]
 
     def _summed(self, belief: FloatArray, clique: int, group: Group) -> FloatArray:
         inside = set(group)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Final, final
@@ -24,10 +24,11 @@ from blowfishdb.core.budget import NANO, AnyEpsilon, Epsilon, positive
 from blowfishdb.core.domain.domain import Axis
 from blowfishdb.core.errors import InvalidEpsilon, InvalidWorkload, TooLarge
 from blowfishdb.core.policy.policy import Policy
+from blowfishdb.core.questions.synthesis import listed
 from blowfishdb.mechanisms.reuse.stored import Rows
 from blowfishdb.mechanisms.synthesis.junction_tree import Group
 from blowfishdb.mechanisms.synthesis.moves import Moves, classes, separate
-from blowfishdb.mechanisms.synthesis.tables import Layout, cell_rows, prefix_rows
+from blowfishdb.mechanisms.synthesis.tables import Layout, cell_rows, not_kept, prefix_rows, tells
 
 MOST_COLUMNS: Final = 24
 MOST_CELLS: Final = 20_000
@@ -40,8 +41,19 @@ NAMES: Final = {
     "all pairs": "Synthetic table of all pairs",
 }
 _SHARES: Final = {"one by one": Fraction(1), "in rounds": Fraction(1, 2), "all pairs": Fraction(1, 10)}
+MOST_KEPT: Final = 200_000
+"""Rows that are kept, and stored with the table."""
+MOST_GIVEN: Final = 4_000_000
+"""Cells of the model where there is one for every row."""
+ENOUGH_GIVEN: Final = 1_000
+"""The same where columns are kept: only tables with a drawn column are measured."""
 _PER_ROUND: Final = 1_800
+_PER_ROUND_GIVEN: Final = 900
+_SHARE_GIVEN: Final = Fraction(1, 10)
+"""Of ε that goes to single columns where others are kept: few, and each with few numbers."""
 _FEWEST_ROUNDS: Final = 4
+_CHOOSING: Final = Fraction(12, 100)
+_CHOOSING_GIVEN: Final = Fraction(1, 4)
 
 
 @final
@@ -72,6 +84,8 @@ class SynthesisPlan:
     epsilon: Epsilon
     target: int | None = None
     """A column whose pairs matter twice as much."""
+    kept: Group = ()
+    """Columns whose rows stay as they are."""
 
     @classmethod
     def under(
@@ -82,8 +96,9 @@ class SynthesisPlan:
         rows: int,
         epsilon: AnyEpsilon,
         target: str | None = None,
+        keep: Sequence[str] = (),
     ) -> SynthesisPlan:
-        """The plan for columns under every policy that is promised."""
+        """The plan for columns under every policy that is promised; rows of ``keep`` stay as they are."""
         if not axes or len({axis.column for axis in axes}) < len(axes):
             raise InvalidWorkload("A synthetic table has one or more different columns.")
         if len(axes) > MOST_COLUMNS:
@@ -103,8 +118,39 @@ class SynthesisPlan:
             )
         at = None if target is None else names.index(target)
         plan = cls(layout, classes(policies, axes), rows, positive(epsilon), at)
+        if keep:
+            plan = replace(plan, kept=plan._kept(keep))
         plan._check_divisible()
         return plan
+
+    def _kept(self, keep: Sequence[str]) -> Group:
+        """The columns that are kept, if no promise hides any of them and others are left to draw."""
+        names = [axis.column for axis in self.layout.axes]
+        for name in keep:
+            if name not in names:
+                raise InvalidWorkload(f"'{name}' is not one of the columns.", fixes=tuple(names))
+            if self.hides(names.index(name)):
+                raise not_kept(self.layout.axes[names.index(name)])
+        kept = tuple(at for at, name in enumerate(names) if name in keep)
+        drawn = [at for at in range(len(names)) if at not in kept]
+        if not drawn:
+            raise InvalidWorkload(
+                "All of these columns would be kept, and none drawn: that is no synthetic table.",
+                fixes=("name a hidden column too", "keep fewer columns"),
+            )
+        if not self.total:
+            raise InvalidWorkload("There are no rows to keep.", fixes=("draw all columns",))
+        room = self.total * sum(self.layout.sizes[at] for at in drawn)
+        if self.total > MOST_KEPT or room > MOST_GIVEN:
+            raise TooLarge(
+                f"{self.total:,} rows are too many to draw the other columns given each of them.",
+                fixes=("draw all columns", "fewer bins of the columns that are drawn"),
+            )
+        return kept
+
+    def hides(self, column: int) -> bool:
+        """Whether a hidden move changes a value of a column, inside a bin too, or leaves a row out."""
+        return any(tells(each.policy, self.layout.axes[column]) for each in self.every)
 
     def _check_divisible(self) -> None:
         """Refuse an ε of which some table would get nothing: it would be measured without noise."""
@@ -135,7 +181,8 @@ class SynthesisPlan:
             return "one by one"
         if self.free or separate(self.every):
             return "all pairs"
-        return "in rounds" if self.total * float(self.epsilon) >= ENOUGH else "one by one"
+        enough = ENOUGH_GIVEN if self.kept else ENOUGH
+        return "in rounds" if self.total * float(self.epsilon) >= enough else "one by one"
 
     @property
     def name(self) -> str:
@@ -148,7 +195,18 @@ class SynthesisPlan:
         if self.way != "in rounds":
             return 0
         most = min(2 * len(self.layout.axes), len(self.candidates))
-        return int(min(_FEWEST_ROUNDS + self.total * float(self.epsilon) / _PER_ROUND, most))
+        each = _PER_ROUND_GIVEN if self.kept else _PER_ROUND
+        return int(min(_FEWEST_ROUNDS + self.total * float(self.epsilon) / each, most))
+
+    @property
+    def alone_share(self) -> Fraction:
+        """How much of ε goes to single columns, where pairs are chosen."""
+        return _SHARE_GIVEN if self.kept else _SHARES[self.way]
+
+    @property
+    def choosing_share(self) -> Fraction:
+        """How much of a round goes to the choice: more where tables are small and many are nearly as good."""
+        return _CHOOSING_GIVEN if self.kept else _CHOOSING
 
     @property
     def spent(self) -> Epsilon:
@@ -166,8 +224,12 @@ class SynthesisPlan:
 
     @cached_property
     def public_pairs(self) -> tuple[Group, ...]:
-        """Pairs of columns that no hidden move changes."""
-        return tuple(pair for pair in self.layout.pairs() if not any(self.costs(pair)))
+        """Pairs of columns that no hidden move changes, and that kept rows do not tell anyway."""
+        return tuple(
+            pair
+            for pair in self.layout.pairs()
+            if not any(self.costs(pair)) and not set(pair) <= set(self.kept)
+        )
 
     @cached_property
     def pair_rate(self) -> Fraction:
@@ -181,10 +243,10 @@ class SynthesisPlan:
     @cached_property
     def one_ways(self) -> tuple[Planned, ...]:
         """The table of every column, with b ∝ √(S/k): as close as S units of loss allow for k numbers."""
-        columns = range(len(self.layout.axes))
+        columns = [at for at in range(len(self.layout.axes)) if at not in self.kept]
         measured = [self._form(column) for column in columns]
         if self.way == "in rounds":
-            share = math.floor(_SHARES[self.way] * self.epsilon.nano)
+            share = math.floor(self.alone_share * self.epsilon.nano)
             room: list[Fraction] = [Fraction(share)] * len(self.every)
         else:
             pairs = [
@@ -212,11 +274,25 @@ class SynthesisPlan:
 
     def explain(self) -> str:
         """What it does and why it is private, in a few sentences."""
-        columns = len(self.layout.axes)
+        return f"{self._kept_words}{self._measured_words}"
+
+    @property
+    def _kept_words(self) -> str:
+        if not self.kept:
+            return ""
+        names = [self.layout.axes[column].column for column in self.kept]
+        return (
+            f"Rows of {listed(names)} stay as they are: no promise hides them. These are rows of real "
+            "people, and the other columns are drawn given them. "
+        )
+
+    @property
+    def _measured_words(self) -> str:
+        columns = len(self.one_ways)
         if self.free:
             return "No pair of values that the policy hides is told apart, so every table is exact."
         if self.way == "one by one":
-            if columns == 1:
+            if len(self.layout.axes) == 1:
                 return "The table of the column with noise."
             return (
                 f"The table of every column with noise. {self.total:,} rows at ε {self.epsilon} cannot tell "

@@ -19,19 +19,21 @@ from blowfishdb.core.budget import NANO
 from blowfishdb.core.errors import NotProven
 from blowfishdb.core.noise import Noise
 from blowfishdb.core.secret import Secret
-from blowfishdb.mechanisms.synthesis.junction_tree import Group, JunctionTree
+from blowfishdb.mechanisms.synthesis.junction_tree import Group
+from blowfishdb.mechanisms.synthesis.kept import GivenRows, KeptRows
 from blowfishdb.mechanisms.synthesis.model import Counted, Model
-from blowfishdb.mechanisms.synthesis.plan import Planned, SynthesisPlan
+from blowfishdb.mechanisms.synthesis.plan import MOST_GIVEN, Planned, SynthesisPlan
 from blowfishdb.mechanisms.synthesis.selection import noisy_max, selection_scale
 from blowfishdb.mechanisms.synthesis.tables import Choice, Layout, Table, cell_rows
 
 MOST_TREE: Final = 60_000
 """Cells of the model's cliques; more would take longer than it is worth."""
-_CHOOSING: Final = Fraction(12, 100)
 _STEPS_BETWEEN: Final = 60
-_STEPS_LAST: Final = 300
+_STEPS_GIVEN: Final = (10, 60)
+"""Of a fit between rounds and of the last one, where the model has a part for every kind of row."""
 _PASSES: Final = 3
 
+AnyModel = Model | GivenRows
 Progress = Callable[[int, int], None]
 
 
@@ -40,6 +42,9 @@ class TableCounts(Protocol):
 
     def counts(self, columns: Group) -> Secret[IntArray]:
         """How many rows are in each box of these columns, flat and row-major."""
+
+    def kinds(self, columns: Group) -> Secret[IntArray]:
+        """A line for each combination of values of these columns: their cells, and how many rows have it."""
 
 
 @final
@@ -53,7 +58,9 @@ class Synthesis:
     choices: tuple[Choice, ...]
     used: tuple[int, ...]
     """The tables that the model is fitted to."""
-    model: Model
+    model: Model | GivenRows
+    kept: KeptRows | None = None
+    """What rows have in columns that stay as they are."""
 
 
 def release(
@@ -83,25 +90,43 @@ class _Measuring:
 
     def made(self) -> Synthesis:
         plan = self.plan
-        true = {planned.columns: self._read(planned.columns) for planned in plan.one_ways}
+        kept = self._keep() if plan.kept else None
+        alone: list[Group] = [(column,) for column in range(len(self.layout.axes))]
+        true = {columns: self._read(columns) for columns in alone}
         for planned in plan.one_ways:
             self.used.append(self._measure(planned, true[planned.columns]))
-        model = self._fit(Model.uniform(self.layout.sizes, plan.total), _STEPS_BETWEEN)
+        model = self._fit(self._empty(kept), self._between)
         if plan.way != "one by one" and plan.public_pairs:
             for pair in plan.public_pairs:
                 self._measure(
                     Planned(pair, cell_rows(self.layout.cells(pair)), Fraction(0)), self._read(pair)
                 )
-            model = self._structured(model, MOST_TREE // 4)
+            model = self._structured(model, self._room // 4)
         if plan.way == "all pairs":
             model = self._all_pairs(model)
         elif plan.way == "in rounds":
             model = self._rounds(model, true)
-        model = self._fit(model, _STEPS_LAST)
+        model = self._fit(model, _STEPS_GIVEN[1] if plan.kept else None)
         self._check_spent()
         return Synthesis(
-            self.layout, plan.total, tuple(self.tables), tuple(self.choices), tuple(self.used), model
+            self.layout, plan.total, tuple(self.tables), tuple(self.choices), tuple(self.used), model, kept
         )
+
+    def _empty(self, kept: KeptRows | None) -> AnyModel:
+        if kept is None:
+            return Model.uniform(self.layout.sizes, self.plan.total)
+        return GivenRows(self.layout, kept, self.plan.total)
+
+    def _keep(self) -> KeptRows:
+        """The rows of kept columns as they are. No hidden move changes them, so this tells nothing hidden."""
+        if any(self.plan.hides(column) for column in self.plan.kept):
+            raise NotProven("A column that is hidden is never kept as it is.")
+        return KeptRows.of(self.plan.kept, self.port.kinds(self.plan.kept).reveal())
+
+    @property
+    def _between(self) -> int:
+        """Steps of a fit before the last: fewer where there is a model for every row."""
+        return _STEPS_GIVEN[0] if self.plan.kept else _STEPS_BETWEEN
 
     # --- measuring ------------------------------------------------------------------------------------
 
@@ -123,38 +148,38 @@ class _Measuring:
             self._counted[at] = self.tables[at].counted(self.layout)
         return self._counted[at]
 
-    def _fit(self, model: Model, steps: int) -> Model:
+    def _fit(self, model: AnyModel, steps: int | None) -> AnyModel:
         return model.fitted([self._counted_at(at) for at in self.used], steps=steps)
 
     # --- all pairs --------------------------------------------------------------------------------------
 
-    def _all_pairs(self, model: Model) -> Model:
+    def _all_pairs(self, model: AnyModel) -> AnyModel:
         plan = self.plan
         for done, pair in enumerate(plan.candidates):
             rows = cell_rows(self.layout.cells(pair))
             self._measure(Planned(pair, rows, plan.pair_rate), self._read(pair))
             self.progress(done, len(plan.candidates) + _PASSES)
-        return self._structured(model, MOST_TREE, len(plan.candidates))
+        return self._structured(model, self._room, len(plan.candidates))
 
-    def _structured(self, model: Model, most: int, done: int = 0) -> Model:
+    def _structured(self, model: AnyModel, most: int, done: int = 0) -> AnyModel:
         """The model with those pairs that are out and tell the most: chosen from released numbers alone."""
         for number in range(_PASSES):
             gains = self._gains(model)
-            added = self._add(gains, most, forest=number == 0)
+            added = self._add(model, gains, most, forest=number == 0)
             if not added:
                 break
-            model = self._fit(model, _STEPS_BETWEEN)
+            model = self._fit(model, self._between)
             self.progress(done + number + 1, done + _PASSES)
         return model
 
-    def _gains(self, model: Model) -> dict[int, float]:
+    def _gains(self, model: AnyModel) -> dict[int, float]:
         """By how much each pair that is out and not in the model differs from it, beyond its own noise."""
         rows = model.drawn(max(1, self.plan.total), _stream(len(self.used)))
         gains = {}
         for at, table in enumerate(self.tables):
             if at in self.used or len(table.columns) < 2:
                 continue
-            drawn = _tabulated(rows, table.columns, self.layout)[self.layout.inside(table.columns)]
+            drawn = self.layout.tabulated(rows, table.columns)[self.layout.inside(table.columns)]
             off = float(np.abs(table.values - drawn).sum()) / 2
             gain = off - float(table.scale) * table.values.size / 2
             if self.plan.target in table.columns:
@@ -162,7 +187,7 @@ class _Measuring:
             gains[at] = gain / math.sqrt(table.values.size)  # large tables leave less room for others
         return gains
 
-    def _add(self, gains: Mapping[int, float], most: int, *, forest: bool) -> bool:
+    def _add(self, model: AnyModel, gains: Mapping[int, float], most: int, *, forest: bool) -> bool:
         """The best pairs for which the model has room; at first only those that close no loop."""
         groups = [self.tables[at].columns for at in self.used]
         joined = _Joined(len(self.layout.axes), groups)
@@ -171,7 +196,7 @@ class _Measuring:
             pair = self.tables[at].columns
             if gains[at] <= 0 or (forest and joined.together(pair)):
                 continue
-            if JunctionTree.over(self.layout.sizes, [*groups, pair]).cells <= most:
+            if model.tree_over([*groups, pair]).cells <= most:
                 groups.append(pair)
                 joined.join(pair)
                 self.used.append(at)
@@ -180,7 +205,7 @@ class _Measuring:
 
     # --- in rounds --------------------------------------------------------------------------------------
 
-    def _rounds(self, model: Model, one_ways: Mapping[Group, Secret[IntArray]]) -> Model:
+    def _rounds(self, model: AnyModel, one_ways: Mapping[Group, Secret[IntArray]]) -> AnyModel:
         plan = self.plan
         secret = {}
         for done, pair in enumerate(plan.candidates):
@@ -195,7 +220,7 @@ class _Measuring:
         left = self._left()
         step, number = math.floor(min(left)) // max(1, plan.rounds), 0
         while math.floor(min(left)) >= 2 and step >= 2:
-            candidates = [pair for pair in plan.candidates if self._fits(pair)]
+            candidates = [pair for pair in plan.candidates if self._fits(model, pair)]
             if not candidates:  # the model is as large as it may get: what is left of ε is not used
                 break
             number += 1
@@ -203,13 +228,13 @@ class _Measuring:
             nano = (
                 room if room < 2 * step else step
             )  # the last round takes what would be too little for one more
-            choosing = max(1, math.floor(nano * _CHOOSING)) if len(true) > 1 else 0
+            choosing = max(1, math.floor(nano * plan.choosing_share)) if len(true) > 1 else 0
             rows = model.drawn(plan.total, _stream(number))
             pair = self._chosen(candidates, rows, true, choosing, nano - choosing)
             planned = self._planned(pair, nano - choosing)
             self.used.append(self._measure(planned, secret[pair], number))
-            fitted = self._fit(model, _STEPS_BETWEEN)
-            before = _tabulated(rows, pair, self.layout)
+            fitted = self._fit(model, self._between)
+            before = self.layout.tabulated(rows, pair)
             after = plan.total * fitted.marginal(pair).ravel()
             if np.abs(after - before).sum() < float(planned.scale) * before.size:
                 step *= 2
@@ -242,7 +267,7 @@ class _Measuring:
         weight = 1 if plan.target is None else 2
         scores = []
         for pair in candidates:
-            off = int(np.abs(true[pair] - _tabulated(rows, pair, self.layout)).sum()) // 2
+            off = int(np.abs(true[pair] - self.layout.tabulated(rows, pair)).sum()) // 2
             penalty = math.floor(self._planned(pair, measuring).scale * self.layout.cells(pair) / 2)
             scores.append((off - penalty) * (weight if plan.target in pair else 1))
         scale = selection_scale(choosing, weight)
@@ -251,9 +276,14 @@ class _Measuring:
         self.choices.append(Choice(tuple(columns), choosing))
         return candidates[at]
 
-    def _fits(self, pair: Group) -> bool:
+    def _fits(self, model: AnyModel, pair: Group) -> bool:
         groups = [self.tables[at].columns for at in self.used]
-        return pair in groups or JunctionTree.over(self.layout.sizes, [*groups, pair]).cells <= MOST_TREE
+        return pair in groups or model.tree_over([*groups, pair]).cells <= self._room
+
+    @property
+    def _room(self) -> int:
+        """Cells that the model may have."""
+        return MOST_GIVEN if self.plan.kept else MOST_TREE
 
     # --- what it lost -------------------------------------------------------------------------------------
 
@@ -310,13 +340,6 @@ class _Joined:
 def _stream(number: int) -> np.random.Generator:
     """For rows that are drawn to compare with: public, and the same whatever the data is."""
     return np.random.Generator(np.random.Philox(key=number + 1))
-
-
-def _tabulated(rows: IntArray, columns: Group, layout: Layout) -> IntArray:
-    """How many rows are in each cell of the model's table of some columns, flat."""
-    shape = layout.shape(columns)
-    place = np.ravel_multi_index(tuple(rows[:, column] for column in columns), shape)
-    return np.bincount(place, minlength=math.prod(shape)).astype(np.int64)
 
 
 def _completed(

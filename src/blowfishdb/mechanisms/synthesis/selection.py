@@ -63,12 +63,17 @@ class Chosen(Kernel):
     loss: Fraction
 
     def worst(self, policy: Policy) -> Loss:
-        if policy.constraints is not None:
-            return math.inf  # several records move at once
-        for axis in self.axes:
-            if axis.column not in policy.domain or policy.domain[axis.column] != axis.attribute:
-                return math.inf
+        if not one_at_a_time(policy, self.axes):
+            return math.inf
         return self.loss if any(told_apart(policy, axis) for axis in self.axes) else Fraction(0)
+
+
+def one_at_a_time(policy: Policy, axes: Sequence[Axis]) -> bool:
+    """Whether a policy is about these columns, and nothing that is known moves several records at once."""
+    domain = policy.domain
+    return policy.constraints is None and all(
+        axis.column in domain and domain[axis.column] == axis.attribute for axis in axes
+    )
 
 
 def told_apart(policy: Policy, axis: Axis) -> bool:

@@ -15,11 +15,13 @@ from scipy.sparse import csr_array
 from blowfishdb.core.accuracy import log_tail, variance
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.domain.domain import Axis
-from blowfishdb.mechanisms.losses import ByRows, Kernel
+from blowfishdb.core.errors import NotProven
+from blowfishdb.core.policy.policy import Policy
+from blowfishdb.mechanisms.losses import ByRows, Kernel, Loss
 from blowfishdb.mechanisms.reuse.stored import Intervals, Rows, StoredRelease
 from blowfishdb.mechanisms.synthesis.junction_tree import Group
 from blowfishdb.mechanisms.synthesis.model import Counted
-from blowfishdb.mechanisms.synthesis.selection import Chosen
+from blowfishdb.mechanisms.synthesis.selection import Chosen, one_at_a_time, told_apart
 
 BETA = 0.05
 """How often a noise interval of a measured number may miss it."""
@@ -60,6 +62,12 @@ class Layout:
             np.arange(self.cells(columns)), tuple(self.bins[column] for column in columns)
         )
         return np.asarray(np.ravel_multi_index(boxes, self.shape(columns)), dtype=np.int64)
+
+    def tabulated(self, rows: IntArray, columns: Group) -> IntArray:
+        """How many rows are in each cell of the model's table of some columns, flat."""
+        shape = self.shape(columns)
+        place = np.ravel_multi_index(tuple(rows[:, column] for column in columns), shape)
+        return np.bincount(place, minlength=math.prod(shape)).astype(np.int64)
 
     def pairs(self) -> list[Group]:
         """Every two columns."""
@@ -154,11 +162,54 @@ class Choice:
         return Chosen(layout.chosen(self.columns), rows_per_person * Fraction(self.nano, 10**9))
 
 
+def every_value(axis: Axis) -> Axis:
+    """A column with every value alone: as finely as a kept one is told."""
+    return Axis(axis.column, axis.attribute, axis.attribute.bins())
+
+
+def tells(policy: Policy, axis: Axis) -> bool:
+    """Whether a hidden move changes a value of a column, inside a bin too, or leaves one of its rows out."""
+    return told_apart(policy, every_value(axis))
+
+
+def not_kept(axis: Axis) -> NotProven:
+    """The refusal to keep rows of a column that a promise hides."""
+    if axis.attribute.may_drop:
+        return NotProven(
+            f"'{axis.column}' leaves out rows with other values, and whether it does is always hidden: its "
+            "rows are never given as they are.",
+            fixes=("declare it with missing='clamp' and outside='clamp'", "draw this column too"),
+        )
+    return NotProven(
+        f"'{axis.column}' is hidden: its rows are never given as they are.",
+        fixes=("keep only columns that no promise hides", "draw this column too"),
+    )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Kept(Kernel):
+    """What keeping columns tells: all between two of their values, whatever policy it was made under."""
+
+    axes: tuple[Axis, ...]
+
+    def worst(self, policy: Policy) -> Loss:
+        if not one_at_a_time(policy, self.axes):
+            return math.inf
+        hidden = any(policy.hides_presence or tells(policy, axis) for axis in self.axes)
+        return math.inf if hidden else Fraction(0)
+
+
 def kernels(
-    layout: Layout, tables: Sequence[Table], choices: Sequence[Choice], rows_per_person: int
+    layout: Layout,
+    tables: Sequence[Table],
+    choices: Sequence[Choice],
+    rows_per_person: int,
+    kept: Group = (),
 ) -> tuple[Kernel, ...]:
-    """What a synthesis lost: the number of rows, every table, and every choice among tables."""
+    """What a synthesis lost: the number of rows, every table, every choice among tables, and kept columns."""
     everyone = Intervals(1, np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64))
     number = ByRows((), everyone, (Fraction(0),), np.zeros(1, dtype=np.int64), rows_per_person)
     measured = (table.kernel(layout, rows_per_person) for table in tables)
-    return (number, *measured, *(choice.kernel(layout, rows_per_person) for choice in choices))
+    told = (Kept(layout.chosen(kept)),) if kept else ()
+    return (number, *told, *measured, *(choice.kernel(layout, rows_per_person) for choice in choices))

@@ -5,13 +5,13 @@ the colours of the light or of the dark theme.
 """
 
 from blowfishdb.show.charts.answers import answer_chart
-from blowfishdb.show.charts.budgets import budget_chart, tradeoff_chart
+from blowfishdb.show.charts.budgets import budget_chart, spending_chart, spending_table
 from blowfishdb.show.charts.clusters import Backdrop
 from blowfishdb.show.charts.comparisons import comparison_chart
 from blowfishdb.show.charts.curator import preview_chart, preview_table, protection_chart, protection_table
 from blowfishdb.show.charts.frame import DARK, LIGHT, Palette, picture_of, png, svg, themed
 from blowfishdb.show.charts.graphs import box_labels, graph_chart, graph_table
-from blowfishdb.show.charts.spending import spending_chart, spending_table
+from blowfishdb.show.charts.tradeoffs import tradeoff_chart
 
 __all__ = [
     "DARK",

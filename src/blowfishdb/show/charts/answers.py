@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from blowfishdb.core.arrays import FloatArray, IntArray
-from blowfishdb.core.questions.readings import significant
+from blowfishdb.core.questions.promise import significant
 from blowfishdb.show.charts.clusters import Backdrop, cluster_chart
 from blowfishdb.show.charts.frame import (
     FILLED,
@@ -55,7 +55,7 @@ _MOST_BARS = 120  # more are too thin for whiskers, and are drawn as steps
 _MOST_STEPS = 1_000
 _MOST_RANKED = 40
 _MOST_GROUPS = 120
-_MOST_KINDS = 30
+MOST_KINDS = 30
 _SEEN = 5.0  # pixels of an interval that show beside a line of two
 _MISSING = "missing"
 _ACROSS = 420  # pixels of a horizontal axis, roughly, whatever the labels beside it take
@@ -102,7 +102,8 @@ def _drawn(answer: Answer, series: Series, width: int, *, raw: bool) -> tuple[An
         return _ranking(answer, series, width, raw=raw)
     if (answer.kind == "cumulative" and not answer.arranged) or count > _MOST_BARS:
         seen = _seen(series, HEIGHT)
-        entries = [(LINE, "people"), *([(BAND, _often(answer))] if seen else []), *_raw_entry(raw)]
+        line = "people" if seen or not answer.alpha else _thin_line(answer)
+        entries = [(LINE, line), *([(BAND, _often(answer))] if seen else []), *_raw_entry(raw)]
         return _steps(answer, series, width, raw=raw), entries, "" if seen else _thin(answer, "line")
     seen = _seen(series, HEIGHT)
     entries = [*_bar_entries(answer, series), *_raw_entry(raw)]
@@ -151,6 +152,11 @@ def _thin(answer: Answer, than: str) -> str:
     if not answer.alpha:
         return ""
     return f" ±{significant(answer.alpha)} is thinner than the {than}{_share(answer)}."
+
+
+def _thin_line(answer: Answer) -> str:
+    """The same in a legend, for whoever does not read the words above the chart."""
+    return f"people; ±{significant(answer.alpha or 0)} is thinner than the line"
 
 
 def _relative(answer: Answer, of: str) -> str:
@@ -380,9 +386,9 @@ def _ranking(answer: Answer, series: Series, width: int, *, raw: bool) -> tuple[
     rows, more = series.rows(), ""
     if sorts(answer):
         rows.sort(key=lambda row: (row["bin"] == _MISSING, -row["value"]))
-        if len(rows) > _MOST_KINDS:
-            more = f" The {_MOST_KINDS} largest of {len(rows)} are drawn; the others are in the table."
-            rows = rows[:_MOST_KINDS]
+        if len(rows) > MOST_KINDS:
+            more = f" The {MOST_KINDS} largest of {len(rows)} are drawn; the others are in the table."
+            rows = rows[:MOST_KINDS]
     base = alt.Chart(inline(rows))
     axis = alt.Axis(grid=False, labelLimit=min(200, width // 2), labelOverlap=False)
     y = alt.Y("bin:N", sort=[row["bin"] for row in rows], title=answer.axes[0], axis=axis)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from blowfishdb.core.policy.protection import percent
 from blowfishdb.show.charts.frame import WIDTH, finished, inline, number_axis
-from blowfishdb.show.charts.legends import LIMIT, LINE, with_legend
+from blowfishdb.show.charts.legends import LEVEL, LIMIT, LINE, with_legend
 from blowfishdb.show.tables import Table
 from blowfishdb.show.words import rounded
 
@@ -34,7 +34,8 @@ def attack_chart(attack: Attack, *, width: int = WIDTH) -> Any:
     line = base.mark_line(style="answer-line").encode(x=x, y=y)
     dots = base.mark_point(style="answer", filled=True, size=50).encode(x=x, y=y, tooltip=told)
     coin = alt.Chart(inline([{"half": 50}])).mark_rule(style="zero").encode(y=alt.Y("half:Q"))
-    entries = [(LINE, "the attacker"), *([(LIMIT, "at most, by the promise")] if attack.noisy else [])]
+    most = [(LIMIT, "at most, by the promise")] if attack.noisy else []
+    entries = [(LINE, "the attacker"), *most, (LEVEL, "a coin toss")]
     layers = [coin, *([bound] if attack.noisy else []), line, dots]
     drawn = alt.layer(*layers).properties(width=width, height=240)
     return finished(with_legend(drawn, entries, width=width), "The attack", attack.sentence, width=width)

@@ -1,29 +1,28 @@
-"""Budgets: where the privacy loss went, and how it grew.
-
-Trade-offs: what protection costs, one line for every question.
-"""
+"""Budgets: where the privacy loss went, how it grew, and who spent what, day by day."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.questions.readings import significant
-from blowfishdb.show.charts.frame import WIDTH, finished, inline, number_axis, picked
-from blowfishdb.show.tables import budget_words
-from blowfishdb.show.words import decimals, headline, loss, rounded
+from blowfishdb.show.charts.frame import WIDTH, finished, inline, label_axis, number_axis
+from blowfishdb.show.charts.legends import LIMIT, with_legend
+from blowfishdb.show.tables import Table, budget_words
+from blowfishdb.show.words import loss, rounded
 
 if TYPE_CHECKING:
-    from blowfishdb.adapters.store.values import Answered, Budget
+    from blowfishdb.adapters.store.values import Answered, Budget, Spent
     from blowfishdb.messages.answers import Answer
-    from blowfishdb.messages.quotes import Tradeoff
 
 
 _MOST = 6  # questions with a colour of their own
 _BAR, _CURVE = 56, 160
+_LETTER = 16  # pixels of a part that has room for its letter
 _NONE = Epsilon(0)
+_MOST_SPENDERS: Final = 7
 
 
 def budget_chart(
@@ -36,7 +35,8 @@ def budget_chart(
     import altair as alt
 
     bar, line = _bar(budget, answers, earlier, width), _growth(budget, answers, earlier, width)
-    chart = alt.vconcat(bar, line, spacing=24)
+    named = with_legend(line, [(LIMIT, f"the total, {budget.total}")], width=width)
+    chart = alt.vconcat(bar, named, spacing=24)
     return finished(chart, f"Budget of {budget.dataset}", budget_words(budget), width=width)
 
 
@@ -71,10 +71,10 @@ def _bar(budget: Budget, answers: Sequence[Answer], earlier: Answered | None, wi
     rows, start = [], _NONE
     for letter, (name, cost) in zip(ascii_uppercase, _parts(budget, answers, earlier), strict=False):
         end = start + cost
-        wide = float(cost) / max(float(budget.total), 1e-9) > 0.03
+        wide = width * float(cost) / max(float(budget.total), 1e-9) > _LETTER
         rows.append(
             {
-                "part": f"{letter}  {name}: {loss(cost)}",
+                "part": f"{letter}  {loss(cost)}: {name}",
                 "letter": letter if wide else "",
                 "start": float(start),
                 "end": float(end),
@@ -86,7 +86,8 @@ def _bar(budget: Budget, answers: Sequence[Answer], earlier: Answered | None, wi
     axis = number_axis("privacy loss ε", ticks=5)
     scale = alt.Scale(domain=[0, float(budget.total)], nice=False)
     x = alt.X("start:Q", scale=scale, axis=axis)
-    colour = alt.Color("part:N", sort=None, title=None, legend=alt.Legend(columns=1, symbolType="square"))
+    legend = alt.Legend(columns=1, symbolType="square", labelLimit=width - 24)
+    colour = alt.Color("part:N", sort=None, title=None, legend=legend)
     bars = base.mark_bar(style="heat", height=28).encode(
         x=x, x2=alt.X2("end:Q"), color=colour, tooltip=alt.Tooltip("part:N")
     )
@@ -127,153 +128,76 @@ def _growth(budget: Budget, answers: Sequence[Answer], earlier: Answered | None,
     return alt.layer(limit, line, dots).properties(width=width, height=_CURVE)
 
 
-_HEIGHT = 180
-_EVERYTHING = "everything"
-_STAR = (
-    "M0,-1L0.23,-0.31L0.95,-0.31L0.36,0.12L0.59,0.81L0,0.38L-0.59,0.81L-0.36,0.12L-0.95,-0.31L-0.23,-0.31Z"
-)
-_DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4], [1, 3], [4, 1], [10, 2, 2, 2]]
-
-
-def tradeoff_chart(
-    tradeoffs: Tradeoff | Sequence[Tradeoff], *, column: str = "", width: int = WIDTH, point: str = ""
-) -> Any:
-    """Cost above, error below, against the hidden distance; a click on a point selects it as ``picked``.
-
-    ``point`` is the policy that is selected already: a ring and a line mark it.
-    """
+def spending_chart(spent: Sequence[Spent], total: Epsilon, *, width: int = WIDTH) -> Any:
+    """What each of those who ask has spent by each day, and what may be spent in all."""
     import altair as alt
 
-    many = _many(tradeoffs)
-    rows = _rows(many, point)
-    ordered = all(row["theta"] for row in rows)
-    names = list(dict.fromkeys(row["policy"] for row in rows))
-    chosen = alt.selection_point(name="picked", fields=["policy"], on="click", empty=False)
+    rows, names = _spending_rows(spent)
     base = alt.Chart(inline(rows))
-    fixed = loss(many[0].fixed_epsilon)
-    asked = many[0].asked_alpha
-    cost = "cost ε" if asked is None else f"cost ε for ±{significant(asked, 6)}"
-    questions = list(dict.fromkeys(t.question for t in many))
-    x = _x(rows, names, ordered, column, width)
-    panels = [
-        _panel(base, x(None), "epsilon", cost, questions, width).add_params(chosen),
-        _panel(base, x(_x_title(ordered, column)), "alpha", f"± at ε\u00a0=\u00a0{fixed}", questions, width),
-    ]
-    chart = alt.vconcat(*panels, spacing=16)
-    title = many[0].question if len(many) == 1 else "What protection costs"
-    star = " The star marks protection that costs nothing more." if any(row["star"] for row in rows) else ""
-    sentences = " ".join(
-        headline(t.sentence) if len(many) == 1 else f"{headline(t.question)}: {t.sentence}" for t in many
+    x = alt.X("day:O", title=None, axis=label_axis(sorted({row["day"] for row in rows}), width))
+    y = alt.Y("spent:Q", axis=number_axis("spent ε, all together"), stack="zero")
+    colour = alt.Color(
+        "who:N", sort=None, title=None, scale=alt.Scale(domain=names), legend=alt.Legend(orient="top")
     )
-    return finished(chart, title, f"{sentences}{star}", width=width)
-
-
-def _many(tradeoffs: Tradeoff | Sequence[Tradeoff]) -> list[Tradeoff]:
-    return list(tradeoffs) if isinstance(tradeoffs, Sequence) else [tradeoffs]
-
-
-def _rows(many: Sequence[Tradeoff], point: str) -> list[dict[str, Any]]:
-    return [
-        {
-            "question": t.question,
-            "policy": p.policy,
-            "theta": p.theta,
-            "epsilon": rounded(float(p.epsilon), 9),
-            "alpha": rounded(p.alpha, decimals(p.alpha)),
-            "mechanism": p.mechanism,
-            "chosen": p.policy == point,
-            "star": t.free_gain is not None and number == t.free_gain[1],
-        }
-        for t in many
-        for number, p in enumerate(t.points)
-    ]
-
-
-def _x_title(ordered: bool, column: str) -> str:
-    values = f"values of {column}" if column else "values"
-    return f"{values} hidden within this distance" if ordered else "policy"
-
-
-def _x(rows: list[dict[str, Any]], names: list[str], ordered: bool, column: str, width: int) -> Any:
-    """A log axis where every policy is a distance, otherwise the policies by name."""
-    import altair as alt
-
-    def axis(title: str | None) -> Any:
-        if ordered:
-            thetas = sorted({float(row["theta"]) for row in rows})
-            shown = [*_spread(thetas[:-1]), thetas[-1]]
-            scale = alt.Scale(type="log", nice=False, padding=16)
-            ticks = alt.Axis(
-                values=shown, format=",.6~g", grid=False, labelOverlap="greedy", **_last_label(rows)
-            )
-            return alt.X("theta:Q", scale=scale, title=title, axis=ticks)
-        ticks = alt.Axis(values=picked(names, width), labelAngle=0, grid=False, labelLimit=160)
-        scale = alt.Scale(type="point", padding=0.5)
-        return alt.X("policy:N", sort=None, title=title, scale=scale, axis=ticks)
-
-    return axis
-
-
-def _last_label(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The extent of a column as a distance is no number that anybody typed."""
-    everything = {float(row["theta"]) for row in rows if row["policy"] == _EVERYTHING}
-    if not everything:
-        return {}
-    return {"labelExpr": f"datum.value == {max(everything):.17g} ? 'all' : datum.label"}
-
-
-def _spread(thetas: list[float]) -> list[float]:
-    stride = max(1, -(-len(thetas) // 6))
-    return thetas[::stride]
-
-
-def _panel(base: Any, x: Any, field: str, title: str, questions: list[str], width: int) -> Any:
-    import altair as alt
-
-    y = alt.Y(f"{field}:Q", axis=number_axis(title, ticks=4), scale=alt.Scale(zero=True))
-    same: dict[str, Any] = {"x": x, "y": y}
-    dash: dict[str, Any] = {}
-    if len(questions) > 1:
-        legend = alt.Legend(orient="bottom", columns=1)
-        same["color"] = alt.Color(
-            "question:N", sort=None, title=None, legend=legend, scale=alt.Scale(domain=questions)
-        )
-        dash["strokeDash"] = alt.StrokeDash(
-            "question:N",
-            sort=None,
-            title=None,
-            legend=legend,
-            scale=alt.Scale(domain=questions, range=_DASHES[: len(questions)]),
-        )
-    tooltip = [
-        alt.Tooltip("policy:N", title="hidden"),
-        alt.Tooltip("epsilon:Q", title="cost ε", format=".3~g"),
-        alt.Tooltip("alpha:Q", title="±", format=",.3~g"),
-        alt.Tooltip("mechanism:N"),
-    ]
-    alone = len(questions) == 1
-    line = (base.mark_line(style="answer-line") if alone else base.mark_line(strokeWidth=2)).encode(
-        **same, **dash
+    bars = base.mark_bar().encode(
+        x=x,
+        y=y,
+        color=colour,
+        order=alt.Order("rank:Q"),
+        tooltip=[
+            alt.Tooltip("day:O", title="by"),
+            alt.Tooltip("who:N", title="who"),
+            alt.Tooltip("spent:Q", title="spent ε", format=",.3~f"),
+        ],
     )
-    point = base.mark_point(filled=True, opacity=1, cursor="pointer")
-    dots = (
-        point if not alone else base.mark_point(style="answer", filled=True, opacity=1, cursor="pointer")
-    ).encode(**same, tooltip=tooltip, size=alt.condition("picked", alt.value(220), alt.value(90)))
-    stars = (
-        base.transform_filter("datum.star")
-        .mark_point(style="alarm", shape=_STAR, filled=True, opacity=1, size=420, yOffset=-20)
-        .encode(x=x, y=y)
+    limit = alt.Chart(inline([{"total": float(total)}])).mark_rule(
+        style="alarm", strokeDash=[6, 3], strokeWidth=2
     )
-    starred = field == "epsilon" and any(row["star"] for row in base.data.values)
-    marked = _chosen(base, x, y) if any(row["chosen"] for row in base.data.values) else []
-    layers = [*marked, line, dots, *([stars] if starred else [])]  # vega warns about a layer without data
-    return alt.layer(*layers).properties(width=width, height=_HEIGHT)
+    drawn = alt.layer(bars, limit.encode(y=alt.Y("total:Q"))).properties(width=width, height=200)
+    legend = [(LIMIT, f"the total, {loss(total)}")]
+    words = spending_words(spent, total)
+    return finished(with_legend(drawn, legend, width=width), "Who spent what", words, width=width)
 
 
-def _chosen(base: Any, x: Any, y: Any) -> list[Any]:
-    """A line through both panels and a ring around the point that was chosen."""
-    chosen = base.transform_filter("datum.chosen")
-    return [
-        chosen.mark_rule(style="interval", strokeDash=[4, 3]).encode(x=x),
-        chosen.mark_point(style="interval", size=420, strokeWidth=3, opacity=1).encode(x=x, y=y),
-    ]
+def spending_words(spent: Sequence[Spent], total: Epsilon) -> str:
+    """Who spent most, and how much there is in all."""
+    sums = _sums(spent)
+    most = max(sums, key=lambda name: sums[name], default="")
+    gone = sum(sums.values(), _NONE)
+    who = (
+        f", {most} most of it (ε {loss(sums[most])})"
+        if len(sums) > 1
+        else f", all of it by {most}"
+        if sums
+        else ""
+    )
+    return f"ε {loss(gone)} of {loss(total)} is spent{who}."
+
+
+def spending_table(spent: Sequence[Spent], total: Epsilon) -> Table:
+    """The same, day by day."""
+    rows = tuple((each.day, each.analyst, loss(each.amount)) for each in spent)
+    return Table("", ("day", "who", "spent ε"), rows, (spending_words(spent, total),), (2,))
+
+
+def _sums(spent: Sequence[Spent]) -> dict[str, Epsilon]:
+    sums: dict[str, Epsilon] = {}
+    for each in spent:
+        sums[each.analyst] = sums.get(each.analyst, _NONE) + each.amount
+    return sums
+
+
+def _spending_rows(spent: Sequence[Spent]) -> tuple[list[dict[str, Any]], list[str]]:
+    """For each day what each had spent by then; beyond seven people, the others are one."""
+    sums = _sums(spent)
+    ranked = sorted(sums, key=lambda name: (-sums[name].nano, name))
+    names = ranked[:_MOST_SPENDERS]
+    shown = [*names, *(["others"] if len(ranked) > _MOST_SPENDERS else [])]
+    so_far, rows = dict.fromkeys(shown, 0.0), []
+    for day, parts in itertools.groupby(spent, key=lambda each: each.day):
+        for each in parts:
+            so_far[each.analyst if each.analyst in names else "others"] += float(each.amount)
+        rows += [
+            {"day": day, "who": n, "spent": rounded(so_far[n], 9), "rank": r} for r, n in enumerate(shown)
+        ]
+    return rows, shown

@@ -13,6 +13,7 @@ import numpy as np
 
 from blowfishdb.core.arrays import FloatArray
 from blowfishdb.core.policy.protection import Step, percent
+from blowfishdb.show.charts.answers import MOST_KINDS, sorts
 from blowfishdb.show.charts.frame import FILLED, WIDTH, finished, inline, label_axis, number_axis
 from blowfishdb.show.charts.heat import heat_map
 from blowfishdb.show.tables import Table, bin_names, priced_promise, value_places, value_title
@@ -26,13 +27,14 @@ if TYPE_CHECKING:
 _HEIGHT, _STRIP = 220, 80
 _MOST = 1_000
 _MOST_LISTED = 20
+_NAMES = 120  # pixels beside horizontal bars
 
 
 def preview_chart(preview: Preview, *, width: int = WIDTH) -> Any:
     """Two panels on identical axes, and a strip with what the noise changed; marked as true data."""
     import altair as alt
 
-    noisy, mark = preview.noisy, _mark(preview)
+    noisy, mark, more = preview.noisy, _mark(preview), ""
     if preview.truth.labels != noisy.labels:
         drawn = _listed(preview, width)
     elif len(noisy.labels) == 2 and len(noisy.values) > 1:
@@ -47,9 +49,11 @@ def preview_chart(preview: Preview, *, width: int = WIDTH) -> Any:
             )
         ]
         drawn = alt.vconcat(*maps, spacing=16)
+    elif sorts(noisy):
+        drawn, more = _kinds_panels(preview, width)
     else:
         drawn = _panels(preview, width)
-    return finished(drawn, f"{noisy.receipt.question}: {mark}", priced_promise(noisy), width=width)
+    return finished(drawn, f"{noisy.receipt.question}: {mark}", priced_promise(noisy) + more, width=width)
 
 
 def preview_table(preview: Preview) -> Table:
@@ -59,16 +63,25 @@ def preview_table(preview: Preview) -> Table:
     if truth.labels != noisy.labels:  # a ranking: noise changes which bins are listed
         pairs = itertools.zip_longest(truth.labels[0], noisy.labels[0], fillvalue="")
         listed = tuple((str(number), *pair) for number, pair in enumerate(pairs, start=1))
-        return Table(title, ("place", "true", "noisy"), listed, notes)
+        return Table(title, ("place", _plain(preview), "noisy"), listed, notes)
     values = (truth.values, noisy.values, noisy.values - truth.values)
     places = value_places(noisy.kind, noisy.grain, *values)
     cells = ([amount(value, places) for value in column.tolist()] for column in values)
     rows = tuple(zip(bin_names(noisy), *cells, strict=True))
-    return Table(title, (" · ".join(noisy.axes), "true", "noisy", "noisy − true"), rows, notes, (1, 2, 3))
+    columns = (" · ".join(noisy.axes), _plain(preview), "noisy", _difference(preview))
+    return Table(title, columns, rows, notes, (1, 2, 3))
 
 
 def _mark(preview: Preview) -> str:
     return "made-up data" if preview.stand_in else "true data"
+
+
+def _plain(preview: Preview) -> str:
+    return "made up" if preview.stand_in else "true"
+
+
+def _difference(preview: Preview) -> str:
+    return f"noisy − {_plain(preview)}"
 
 
 def _exact(preview: Preview) -> str:
@@ -124,12 +137,58 @@ def _panels(preview: Preview, width: int) -> Any:
         base.mark_bar(style="answer", fillOpacity=FILLED)
         .encode(
             x=alt.X("bin:N", sort=None, title=axis, axis=label_axis(names, width)),
-            y=alt.Y("residual:Q", axis=number_axis("noisy − true", ticks=3)),
+            y=alt.Y("residual:Q", axis=number_axis(_difference(preview), ticks=3)),
             tooltip=[alt.Tooltip("bin:N"), alt.Tooltip("residual:Q")],
         )
         .properties(width=width, height=_STRIP)
     )
     return alt.vconcat(pair, strip, spacing=16)
+
+
+def _kinds_panels(preview: Preview, width: int) -> tuple[Any, str]:
+    """Kinds without an order lie, the largest first, every one with its name; and what is left out."""
+    import altair as alt
+
+    noisy, places = preview.noisy, decimals(preview.noisy.grain)
+    ends = noisy.band or (noisy.values, noisy.values)
+    numbers = (preview.truth.values, noisy.values, *ends, noisy.values - preview.truth.values)
+    cells = [[rounded(value, places) for value in column] for column in numbers]
+    names = ("bin", "true", "noisy", "low", "high", "residual")
+    rows = [dict(zip(names, row, strict=True)) for row in zip(bin_names(noisy), *cells, strict=True)]
+    rows.sort(key=lambda row: -row["noisy"])
+    cut = f" The {MOST_KINDS} largest of {len(rows)} are drawn." if len(rows) > MOST_KINDS else ""
+    rows = rows[:MOST_KINDS]
+    top = max([0.0, *(max(row["true"], row["high"]) for row in rows)])
+    bottom = min([0.0, *(row["low"] for row in rows)])
+    domain = alt.Scale(domain=[bottom, top or 1.0], nice=True)
+    base, height = alt.Chart(inline(rows)), 22 * max(len(rows), 2)
+    side_by_side = width >= 480
+    each = (width - _NAMES) // 3 if side_by_side else width - _NAMES
+
+    def panel(field: str, title: str, words: str, *, named: bool) -> Any:
+        axis = alt.Axis(grid=False, labelLimit=_NAMES, labelOverlap=False) if named else None
+        y = alt.Y("bin:N", sort=[row["bin"] for row in rows], title=None, axis=axis)
+        scale = alt.Undefined if field == "residual" else domain
+        x = alt.X(f"{field}:Q", scale=scale, axis=number_axis(title, ticks=3))
+        bars = base.mark_bar(style="answer", fillOpacity=FILLED, height=alt.RelativeBandSize(0.66))
+        layers: list[Any] = [bars.encode(y=y, x=x, tooltip=[alt.Tooltip("bin:N"), alt.Tooltip(f"{field}:Q")])]
+        if field == "noisy" and noisy.band is not None:
+            layers.append(base.mark_rule(style="interval").encode(y=y, x=alt.X("low:Q"), x2=alt.X2("high:Q")))
+        titled = alt.TitleParams(text=words, fontSize=13)
+        return alt.layer(*layers).properties(width=each, height=height, title=titled)
+
+    panels = (
+        panel(
+            "true",
+            value_title(noisy).replace(" (noisy)", ""),
+            f"{_exact(preview)} ({_mark(preview).upper()})",
+            named=True,
+        ),
+        panel("noisy", value_title(noisy), "Noisy, one draw", named=not side_by_side),
+        panel("residual", _difference(preview), "Difference", named=not side_by_side),
+    )
+    together = alt.hconcat if side_by_side else alt.vconcat
+    return together(*panels, spacing=16), cut
 
 
 def _watermark(words: str) -> Any:
@@ -183,8 +242,8 @@ def _words(steps: Sequence[Step], budget: Epsilon) -> str:
         return "This column has a single value, so there is nothing to hide."
     first, last = steps[0], steps[-1]
     words = (
-        f"After every answer that a budget of {budget} allows, someone who thought two values equally likely "
-        f"is at most {percent(first.certainty)} sure which of them it is {_when(first)}"
+        f"After every answer that a budget of ε {budget} allows, someone who thought two values equally "
+        f"likely is at most {percent(first.certainty)} sure which of them it is {_when(first)}"
     )
     if len(steps) == 1:
         return words + "."

@@ -11,6 +11,7 @@ import numpy as np
 
 from blowfishdb.core.arrays import BoolArray
 from blowfishdb.core.domain.bins import Bins
+from blowfishdb.core.graphs.general import Apex, Cone
 from blowfishdb.show.charts.frame import WIDTH, finished, inline, label_axis
 from blowfishdb.show.tables import Table
 
@@ -22,7 +23,6 @@ MOST_ROWS = 500
 _BINNED = 250
 _MOST_ALONG = 31
 _MOST_RUNS = 20_000
-_ABSENT = "not in the data"
 _SIDES: tuple[tuple[int, Literal["left", "center", "right"], int], ...] = (
     (1, "left", 10),
     (-1, "right", -10),
@@ -80,12 +80,12 @@ def graph_table(graph: PolicyGraph, labels: Sequence[str] | None = None) -> Tabl
 
 def edge_words(graph: PolicyGraph) -> str:
     """The number of edges in words."""
-    values, pairs = graph.counted.size, graph.edge_count
+    values, pairs = graph.counted.size, graph.counted.edge_count
     verb = "is" if pairs == 1 else "are"
     counted = (
         f"{pairs:,} pair{'' if pairs == 1 else 's'} of values {verb} hidden" if pairs else "Nothing is hidden"
     )
-    presence = ", and so is whether someone is in the data" if graph.absent else ""
+    presence = f", and so is whether someone is {_belonging(graph)}" if graph.absent else ""
     return f"{counted} among {values:,} value{'' if values == 1 else 's'}{presence}."
 
 
@@ -94,7 +94,13 @@ def _names(graph: PolicyGraph, labels: Sequence[str] | None) -> list[str]:
     names = (
         list(labels) if labels is not None and len(labels) == values else [f"{i:,}" for i in range(values)]
     )
-    return [*names, _ABSENT] if graph.absent else names
+    return [*names, f"not {_belonging(graph)}"] if graph.absent else names
+
+
+def _belonging(graph: PolicyGraph) -> str:
+    """What ⊥ is not: unless presence is hidden, it is a row that the question or a declaration leaves out."""
+    present = isinstance(graph, Cone) and graph.apex is Apex.PRESENCE
+    return "in the data" if present else "counted"
 
 
 def _adjacency(graph: PolicyGraph) -> BoolArray:
@@ -110,7 +116,8 @@ def _nodes(graph: PolicyGraph, names: list[str], width: int) -> Any:
     """Ordered values lie on a line with arcs above; others, and ⊥, on a ring."""
     import altair as alt
 
-    line = graph.reach is not None and not graph.absent and graph.size > 2
+    ordered = graph.reach is not None or 1 in graph.axes
+    line = ordered and not graph.absent and graph.size > 2
     spots = _on_line(graph.size) if line else _on_ring(graph.size)
     paths = [
         {"edge": number, "order": step, "x": round(x, 4), "y": round(y, 4)}
@@ -223,7 +230,7 @@ def _plane(graph: PolicyGraph, columns: Mapping[str, int]) -> dict[str, int] | N
     """The two columns that the graph is over, with their sizes; None if there are more, or fewer."""
     if len(columns) == 2 and math.prod(columns.values()) == graph.size:
         return dict(columns)
-    if len(graph.axes) == 2:
+    if len(graph.axes) == 2 and min(graph.axes) > 1:
         return dict(zip(("first column", "second column"), graph.axes, strict=True))
     return None
 

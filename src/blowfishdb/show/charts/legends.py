@@ -17,9 +17,9 @@ LINE: Final = "line"
 BAND: Final = "band"
 RAW: Final = "raw"
 CELL: Final = "cell"
-CIRCLE: Final = "circle"
 LIMIT: Final = "limit"
 DIAMOND: Final = "diamond"
+LEVEL: Final = "level"
 Entry = tuple[str, str]
 """A mark, and its words."""
 _SAMPLE: Final = 22  # pixels of the mark
@@ -86,8 +86,10 @@ def _sample(base: Any, mark: str, x: Any, y: Any) -> Any:
             return base.mark_rule(aria=False, style="interval").encode(x=middle, y=top, y2=alt.Y2("y2:Q"))
         case "limit":
             return base.mark_rule(aria=False, style="alarm", strokeDash=[6, 3], strokeWidth=2).encode(
-                x=middle, y=top, y2=alt.Y2("y2:Q")
+                x=x, x2=alt.X2("x2:Q"), y=y
             )
+        case "level":
+            return base.mark_rule(aria=False, style="zero").encode(x=x, x2=alt.X2("x2:Q"), y=y)
         case "raw":
             return base.mark_point(aria=False, style="raw", shape="circle", size=28).encode(x=middle, y=y)
         case "diamond":

@@ -44,7 +44,7 @@ from blowfishdb.entrypoints.server.problems import read
 from blowfishdb.entrypoints.server.routing import PREFIX, Router
 from blowfishdb.messages.policies import Face
 from blowfishdb.service.advice import missing_prices
-from blowfishdb.service.records import check_not_own
+from blowfishdb.service.declaration import check_not_own
 from blowfishdb.workspace.gateway import Gateway
 
 if TYPE_CHECKING:

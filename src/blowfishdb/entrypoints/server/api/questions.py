@@ -223,8 +223,9 @@ def quote(
     With ``more=false`` the price alone, at once: ``plain_epsilon`` and ``dividend`` are null, and neither
     ``alternatives`` nor ``fits`` are looked for. A quote is given up when its connection is closed.
     """
-    asking = body.asking(caller.gateway[dataset])
-    offered = offer(caller, dataset, asking, body, more=more, cancel=given_up(request.scope))
+    with caller.server.workspace.store.at_one_look():
+        asking = body.asking(caller.gateway[dataset])
+        offered = offer(caller, dataset, asking, body, more=more, cancel=given_up(request.scope))
     return JSONResponse(offered.to_plain())
 
 

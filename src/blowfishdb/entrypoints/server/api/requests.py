@@ -8,9 +8,9 @@ from typing import Any, Final, Literal, final
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 from pydantic_core import PydanticCustomError
 
+from blowfishdb.adapters.copies.values import SourceKind
 from blowfishdb.adapters.tokens import Role
 from blowfishdb.core.domain.tables import Tables
-from blowfishdb.core.source_kind import SourceKind
 
 Plain = dict[str, Any]
 Value = int | float | str | bool
@@ -72,6 +72,26 @@ class NewUser(Body):
 
 
 @final
+class WireChange(Body):
+    """What connections of database clients begin with; an empty text takes a value back."""
+
+    error: str | None = Field(default=None, max_length=100)
+    confidence: str | None = Field(default=None, max_length=100)
+    each: str | None = Field(default=None, max_length=100)
+    epsilon: str | None = Field(default=None, max_length=100)
+    max_cost: str | None = Field(default=None, max_length=100)
+    daily_cap: str | None = Field(default=None, max_length=100)
+    intervals: str | None = Field(default=None, max_length=100)
+    preview: str | None = Field(default=None, max_length=100)
+    reset: bool = False
+    """Forget all of them first."""
+
+    def said(self) -> dict[str, str | None]:
+        """The settings by their names."""
+        return self.model_dump(exclude={"reset"})
+
+
+@final
 class UserChange(Body):
     """What to change about a user."""
 
@@ -124,13 +144,16 @@ def said_tables(said: TablesSaid | None) -> Tables | None:
 
 @final
 class DialectSaid(Body):
-    """How a file of texts is written; what is not said is as in most files."""
+    """How a file of texts is written, or which sheet is read; what is not said is as in most files."""
 
     delimiter: str = Field(default=",", min_length=1, max_length=1)
     quote: Literal['"', "'", ""] = '"'
     encoding: str = Field(default="utf-8", max_length=40)
     header: bool = Field(default=True, description="Whether the first line names the columns.")
     decimal: Literal[".", ","] = "."
+    sheet: str = Field(
+        default="", max_length=255, description="The sheet of a file of Excel, and of no other."
+    )
 
 
 @final

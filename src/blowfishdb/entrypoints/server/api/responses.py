@@ -8,8 +8,8 @@ from typing import Any, final
 
 from pydantic import BaseModel, Field
 
+from blowfishdb.adapters.copies.values import SourceKind
 from blowfishdb.adapters.tokens import Role
-from blowfishdb.core.source_kind import SourceKind
 from blowfishdb.entrypoints.server.api.requests import Plain
 
 
@@ -50,6 +50,34 @@ class TokenList(BaseModel):
     """One's own tokens."""
 
     tokens: list[TokenShown]
+
+
+@final
+class WireAccess(BaseModel):
+    """How database clients of a user come in: whether there is a wire password, what they begin with."""
+
+    user: str
+    active: bool
+    defaults: dict[str, str]
+    highest_cap: str | None
+    """The cap for a day that a curator has set, which its user cannot raise."""
+    spent_today: str
+
+
+@final
+class WireMade(BaseModel):
+    """A new wire password; its text is shown this once."""
+
+    user: str
+    password: str
+
+
+@final
+class WireDefaults(BaseModel):
+    """What questions of database clients about a dataset begin with."""
+
+    dataset: str
+    defaults: dict[str, str]
 
 
 @final

@@ -15,7 +15,7 @@ from blowfishdb.core.cancellation import Cancellation, Progress
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.questions.form import SYNTHETIC, QuestionForm
 from blowfishdb.entrypoints.server import once, problems
-from blowfishdb.entrypoints.server.access import Asker, Caller, SignedIn
+from blowfishdb.entrypoints.server.access import Asker, Caller, Curator, SignedIn
 from blowfishdb.entrypoints.server.api.questions import Amount, Prefer, QuestionBody
 from blowfishdb.entrypoints.server.api.requests import Body, Plain
 from blowfishdb.entrypoints.server.once import Key, Reply, answered_once
@@ -44,6 +44,9 @@ class SynthesisBody(Body):
     target: str | None = Field(
         default=None, max_length=255, description="The column whose relations to others matter most."
     )
+    keep: list[str] = Field(
+        default=[], max_length=200, description="Public columns whose rows stay as they are, if confirmed."
+    )
     from_answers: bool = Field(default=False, description="Made from what is out already, and free.")
     max_cost: Amount | None = None
 
@@ -54,7 +57,13 @@ class SynthesisBody(Body):
                 "Send an epsilon or from_answers, one of the two.", fixes=('"epsilon": "0.5"',)
             )
         source = "answers" if self.from_answers else None
-        plain = {"kind": SYNTHETIC, "columns": self.columns, "target": self.target, "source": source}
+        plain = {
+            "kind": SYNTHETIC,
+            "columns": self.columns,
+            "target": self.target,
+            "source": source,
+            "keep": self.keep,
+        }
         form = read("columns", lambda: QuestionForm.from_plain(plain))
         return Synthesizing(dataset.question(form).spend(1 if self.epsilon is None else self.epsilon))
 
@@ -144,6 +153,26 @@ def rows(number: int, form: RowsForm, caller: SignedIn, rows: Rows = None, seed:
     return Response(file.body, media_type=file.media_type, headers=headers)
 
 
+class KeptRowsBody(Body):
+    """Of which columns rows may be kept, and whether that is confirmed."""
+
+    columns: list[str] = Field(default=[], max_length=200, description="None takes it back.")
+    confirm: bool = Field(default=False, description="Without it, only what that would mean is said.")
+
+
+@router.post("/datasets/{dataset}/kept-rows", summary="Let synthetic tables keep rows of public columns")
+def keep_rows(dataset: str, body: KeptRowsBody, caller: Curator) -> dict[str, Any]:
+    """CURATOR VIEW, TRUE DATA: what that gives away. That someone looked is written into the ledger, and so
+    is what is confirmed."""
+    return caller.gateway.keep_rows(dataset, body.columns, confirm=body.confirm).to_plain()
+
+
+@router.post("/datasets/{dataset}/synthetic/{number:int}/comparison", summary="True beside synthetic counts")
+def compare(dataset: str, number: int, caller: Curator) -> dict[str, Any]:
+    """CURATOR VIEW, TRUE DATA. Nothing is charged; that someone looked is written into the ledger."""
+    return caller.gateway.compare_synthetic(dataset, number).to_plain()
+
+
 @router.get("/synthetic/jobs/{job}", summary="How far a synthetic table is")
 def job(job: str, caller: Asker) -> JSONResponse:
     """How far a synthetic table of yours is; its summary once it is done, the problem if it failed."""
@@ -166,6 +195,7 @@ def summary(table: SyntheticTable, caller: Caller) -> dict[str, Any]:
     return {
         "id": table.number,
         "columns": list(table.columns),
+        "kept": list(table.kept_columns),
         "total": table.total,
         "receipt": shown.receipt.to_plain(),
         "words": list(table.words),

@@ -32,6 +32,7 @@ from blowfishdb.entrypoints.server.web import (
     frame,
     helping,
     imports,
+    plans,
     policy,
     starting,
     synthesis,
@@ -60,6 +61,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     answers.router,
     answers.comparing,
     desk.router,
+    plans.router,
     datasets.guarantee_pages,
     figures.pictures,
 )

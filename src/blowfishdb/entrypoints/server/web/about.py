@@ -7,7 +7,6 @@ from typing import Final
 from fastapi import Request, Response
 
 from blowfishdb.core.domain.domain import Domain
-from blowfishdb.core.errors import InvalidInput
 from blowfishdb.entrypoints.server.access import Caller, PageCurator
 from blowfishdb.entrypoints.server.api.datasets import change_dataset, typed_place
 from blowfishdb.entrypoints.server.api.requests import DatasetChange
@@ -23,12 +22,9 @@ from blowfishdb.entrypoints.server.web.frame import (
     ticked,
 )
 from blowfishdb.entrypoints.server.web.import_form import (
-    KINDS,
-    MISSING,
-    OUTSIDE,
-    SOME_MISSING,
-    UNITS,
+    CHOICES,
     ColumnTexts,
+    check_complete,
     checked,
     confirmed_count,
     declared_columns,
@@ -111,12 +107,7 @@ def redeclare(request: Request, dataset: str, form: Sent, caller: PageCurator) -
     """Declare them anew: everything is hidden again, until a policy is published."""
     columns, attributes = checked(sent_columns(form))
     shown_again(request, lambda problem: _columns(request, caller, dataset, columns, problem))
-    if wrong := sum(1 for column in columns if column["problem"]):
-        raise InvalidInput(
-            "1 column still needs attention." if wrong == 1 else f"{wrong} columns still need attention."
-        )
-    if not attributes:
-        raise InvalidInput("No column is used, so nothing could be asked.", fixes=("use a column",))
+    check_complete(columns, attributes)
     with typed_place():
         caller.gateway.redeclare(dataset, Domain.of(attributes))
     flash = "The columns are declared anew, and everything about them is hidden."
@@ -140,9 +131,5 @@ def _columns(
         confirmed=confirmed_count(columns),
         charged=bool(caller.gateway.pages.by_state(dataset)),
         described=[(name, each.describe()) for name, each in caller.gateway.facts(dataset).domain.columns],
-        kinds=KINDS,
-        units=UNITS,
-        missing=MISSING,
-        some_missing=SOME_MISSING,
-        outside=OUTSIDE,
+        **CHOICES,
     )

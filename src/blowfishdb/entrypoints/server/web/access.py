@@ -1,16 +1,19 @@
-"""The access page: who may come in, in which role, and the tokens of programs.
+"""The access page: who may come in, in which role, the tokens of programs, and database clients.
 
 Signing in and out, the role switch of the demonstration, and the theme.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from fastapi import Request, Response
 
+from blowfishdb.adapters.accounts import check_password
 from blowfishdb.adapters.tokens import Role
 from blowfishdb.core.errors import InvalidInput, NotFound
+from blowfishdb.entrypoints.pgwire.defaults import read_setting
 from blowfishdb.entrypoints.server.access import (
     Caller,
     PageCurator,
@@ -19,6 +22,9 @@ from blowfishdb.entrypoints.server.access import (
     from_this_machine,
 )
 from blowfishdb.entrypoints.server.api import accounts
+from blowfishdb.entrypoints.server.api import wire as clients
+from blowfishdb.entrypoints.server.api.requests import WireChange
+from blowfishdb.entrypoints.server.api.responses import WireMade
 from blowfishdb.entrypoints.server.problems import Problem
 from blowfishdb.entrypoints.server.routing import Router
 from blowfishdb.entrypoints.server.server import server_of
@@ -31,13 +37,25 @@ from blowfishdb.entrypoints.server.web.frame import (
     shown_again,
     text,
 )
+from blowfishdb.entrypoints.server.web.typed import at_field, loss_text, number_text
 
 router: Final = Router(include_in_schema=False)
 
 _USERS: Final = "users"
 _TOKENS: Final = "tokens"
+_WIRE: Final = "wire"
 _NOBODY: Final = ("", Role.ANALYST.value)
 _MOST_DAYS: Final = 3_650
+_WIRE_FIELDS: Final = (
+    ("error", "Error"),
+    ("confidence", "Confidence"),
+    ("max_cost", "Max cost ε"),
+    ("daily_cap", "Cap a day ε"),
+    ("preview", "Preview"),
+)
+"""What a curator sets for database clients on this page, and how it is called."""
+_WRITTEN: Final = {"error": number_text, "max_cost": loss_text, "daily_cap": loss_text}
+"""How numbers among them are typed."""
 
 
 @router.get("/datasets/{dataset}/access")
@@ -51,7 +69,11 @@ def add(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Resp
     """Let someone in."""
     user, role, password = text(form, "user"), text(form, "role"), text(form, "password")
     _again(request, caller, dataset, typed=(user, role))
-    made = caller.server.accounts.add(user, _role(role), password or None, by=caller.name)
+    if password:
+        with at_field(request, "password"):
+            check_password(password)
+    with at_field(request, "user"):
+        made = caller.server.accounts.add(user, _role(role), password or None, by=caller.name)
     return _done(dataset, f"{made.user} may come in as {made.role.value}.")
 
 
@@ -69,9 +91,10 @@ def set_password(request: Request, dataset: str, form: Sent, caller: PageCurator
     """Another password for someone, who is signed out everywhere."""
     user, password = text(form, "user"), text(form, "password")
     _again(request, caller, dataset)
-    if not password:
-        raise InvalidInput("Type the new password.", fixes=("at least a few random words",))
-    accounts.change_account(caller, user, password=password)
+    with at_field(request, f"password {user}"):
+        if not password:
+            raise InvalidInput("Type the new password.", fixes=("at least a few random words",))
+        accounts.change_account(caller, user, password=password)
     return _done(dataset, f"{user} has a new password and is signed out everywhere.")
 
 
@@ -87,8 +110,12 @@ def revoke(request: Request, dataset: str, form: Sent, caller: PageCurator) -> R
 @router.post("/datasets/{dataset}/access/token")
 def issue(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
     """A token for a program. Its text is on this one page and never again, so nothing is redirected."""
-    _again(request, caller, dataset, part=_TOKENS)
-    made, _ = accounts.new_token(caller, text(form, "label"), _days(text(form, "days")))
+    label, days = text(form, "label"), text(form, "days")
+    _again(request, caller, dataset, part=_TOKENS, token=(label, days))
+    with at_field(request, "days"):
+        valid = _days(days)
+    with at_field(request, "label"):
+        made, _ = accounts.new_token(caller, label, valid)
     return _page(request, caller, dataset, made=made)
 
 
@@ -98,6 +125,45 @@ def end(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Resp
     _again(request, caller, dataset, part=_TOKENS)
     caller.server.tokens.revoke_token(text(form, "token"), owner=caller.name)
     return _done(dataset, "The token lets nobody in any more.")
+
+
+@router.post("/datasets/{dataset}/access/wire")
+def issue_wire(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
+    """A wire password for database clients of a user, on this one page and never again."""
+    _again(request, caller, dataset, part=_WIRE)
+    made = clients.new_password(caller, text(form, "user"))
+    return _page(request, caller, dataset, wire=made)
+
+
+@router.post("/datasets/{dataset}/access/wire/end")
+def end_wire(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
+    """End the wire password of a user."""
+    user = text(form, "user")
+    _again(request, caller, dataset, part=_WIRE)
+    clients.revoke_password(caller, user)
+    return _done(dataset, f"Database clients of {user} are let in no longer.")
+
+
+@router.post("/datasets/{dataset}/access/wire/defaults")
+def set_wire(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
+    """What connections of a user begin with, or questions about the dataset if no user is named."""
+    user = text(form, "user")
+    typed = {name: text(form, name)[:100] for name, _ in _WIRE_FIELDS}
+    _again(request, caller, dataset, part=_WIRE, setting=(user, dict(typed)))
+    for name, value in typed.items():
+        with at_field(request, f"{name} {user}"):
+            typed[name] = read_setting(name, _WRITTEN.get(name, str)(value))
+    if user and typed["daily_cap"] == (clients.wire_access(caller, user).highest_cap or ""):
+        del typed["daily_cap"]  # it was left as it is: a lower one of the user's own stays
+    said = WireChange.model_validate(typed)
+    with at_field(request, f"daily_cap {user}"):
+        if user:
+            clients.change_defaults(caller, user, said)
+        else:
+            clients.change_dataset(caller, dataset, said)
+    if user:
+        return _done(dataset, f"Database clients of {user} now begin with these settings.")
+    return _done(dataset, f"Database clients that ask about {dataset} now begin with these settings.")
 
 
 def _role(role: str) -> Role:
@@ -110,7 +176,7 @@ def _role(role: str) -> Role:
 def _days(typed: str) -> float | None:
     """For how long a token is valid; None where nothing was typed."""
     try:
-        days = float(typed) if typed else None
+        days = float(number_text(typed)) if typed else None
     except ValueError:
         days = 0
     if days is not None and not 0 < days <= _MOST_DAYS:
@@ -118,12 +184,9 @@ def _days(typed: str) -> float | None:
     return days
 
 
-def _again(
-    request: Request, caller: Caller, dataset: str, part: str = _USERS, typed: tuple[str, str] = _NOBODY
-) -> None:
-    shown_again(
-        request, lambda problem: _page(request, caller, dataset, part=part, problem=problem, typed=typed)
-    )
+def _again(request: Request, caller: Caller, dataset: str, part: str = _USERS, **typed: Any) -> None:
+    """What is refused from here on is shown beside what was ``typed``."""
+    shown_again(request, lambda problem: _page(request, caller, dataset, part=part, problem=problem, **typed))
 
 
 def _done(dataset: str, sentence: str) -> Response:
@@ -138,9 +201,13 @@ def _page(
     part: str = "",
     problem: Problem | None = None,
     typed: tuple[str, str] = _NOBODY,
+    token: tuple[str, str] = ("", "90"),
+    setting: tuple[str, Mapping[str, str]] | None = None,
     made: str | None = None,
+    wire: WireMade | None = None,
 ) -> Response:
     grants = {grant.user: grant for grant in caller.gateway.grants(dataset)}
+    users = sorted(caller.server.accounts.list(), key=lambda account: not account.active)
     return render(
         request,
         "curator/access.html",
@@ -148,12 +215,18 @@ def _page(
         dataset=dataset,
         problem=problem,
         part=part,
-        users=sorted(caller.server.accounts.list(), key=lambda account: not account.active),
+        users=users,
         grants=grants,
         limited=any(grant.granted is not None for grant in grants.values()),
         tokens=accounts.own_tokens(caller),
         typed=typed,
+        token=token,
+        setting=setting,
         made=made,
+        wire=wire,
+        clients=[clients.wire_access(caller, user.user) for user in users if user.active],
+        of_dataset=clients.wire_of_dataset(dataset, caller).defaults,
+        wire_fields=_WIRE_FIELDS,
         every_role=[role.value for role in Role],
     )
 

@@ -24,7 +24,7 @@ from blowfishdb.entrypoints.server.problems import Problem, told
 from blowfishdb.entrypoints.server.routing import Router
 from blowfishdb.entrypoints.server.web.ask_draft import Draft
 from blowfishdb.entrypoints.server.web.figures import Figure, figure
-from blowfishdb.entrypoints.server.web.frame import dataset_address, meter, redirect, render
+from blowfishdb.entrypoints.server.web.frame import dataset_address, meter, redirect, render, shown_again
 from blowfishdb.messages.answers import Answer, Comparison, compare
 from blowfishdb.messages.arranged import arranged
 from blowfishdb.show.asking import typed
@@ -41,7 +41,7 @@ _LONGEST: Final = 20_000
 _MOST_EXPORTED: Final = 100
 _SORTS: Final = (("new", "the newest first"), ("old", "the oldest first"), ("dear", "the dearest first"))
 _INTERVALS: Final = {
-    "fresh": "noise of its own",
+    "fresh": "fresh noise",
     "planned": "computed from stored answers, as was planned with them; no data was read",
     "any": "computed from stored answers; it holds whatever made you ask; no data was read",
 }
@@ -62,6 +62,26 @@ def log_page(
 
     Words are looked for in some hundred answers at a time, in those ``before`` a number.
     """
+    return _log(request, caller, q=q, dataset=dataset, page=page, before=before, sort=sort)
+
+
+def log_page_again(request: Request, caller: Caller, problem: Problem, ticked: list[int]) -> Response:
+    """The log with what was ticked, and what cannot be done with it."""
+    return _log(request, caller, problem=problem, ticked=frozenset(ticked))
+
+
+def _log(
+    request: Request,
+    caller: Caller,
+    *,
+    q: str = "",
+    dataset: str = "",
+    page: int = 1,
+    before: int = 0,
+    sort: str = "new",
+    problem: Problem | None = None,
+    ticked: frozenset[int] = frozenset(),
+) -> Response:
     if dataset:
         caller.gateway.facts(dataset)
     known, words = caller.gateway.pages.answered(dataset or None).count, q.casefold().split()
@@ -89,13 +109,16 @@ def log_page(
         sort=sort if sort in dict(_SORTS) and not words else "new",
         named=not caller.analyst,
         asks=not caller.auditor,
+        problem=problem,
+        ticked=ticked,
     )
 
 
 @router.get("/answers/export")
-def export_picked(caller: PageReader, pick: Picked = None, form: str = "csv") -> Response:
+def export_picked(request: Request, caller: PageReader, pick: Picked = None, form: str = "csv") -> Response:
     """The ticked answers as one file, or as an archive of several."""
     numbers = list(dict.fromkeys(pick or []))
+    shown_again(request, lambda problem: log_page_again(request, caller, problem, numbers))
     if not 1 <= len(numbers) <= _MOST_EXPORTED:
         raise InvalidInput(f"Tick the answers to export, at most {_MOST_EXPORTED}.", fixes=("tick one",))
     files = [export(shown_to(caller.gateway.answer(number), caller), form) for number in numbers]
@@ -120,13 +143,33 @@ def answer_page(
 
     ``asked``: as it is to be shown; what is stored is whole.
     """
+    return _answer(request, number, caller, raw=raw, asked=asked)
+
+
+def answer_page_again(
+    request: Request, number: int, caller: Caller, problem: Problem, typed: tuple[str, str]
+) -> Response:
+    """An answer with a name and a note that cannot be kept."""
+    return _answer(request, number, caller, problem=problem, typed=typed)
+
+
+def _answer(
+    request: Request,
+    number: int,
+    caller: Caller,
+    *,
+    raw: bool = False,
+    asked: str = "",
+    problem: Problem | None = None,
+    typed: tuple[str, str] | None = None,
+) -> Response:
     whole = shown_to(caller.gateway.answer(number), caller)
     if whole.kind == SYNTHETIC:
         return redirect(dataset_address(whole.receipt.dataset, f"/synthetic/{number}"))
     answer = _as_asked(caller, whole, asked) if asked else whole
     again = None if caller.auditor else _again(caller, whole)
     under, raw = _under(caller, answer), raw and answer.places is None
-    newest = caller.gateway.answers(limit=_ON_A_PAGE)[::-1]
+    newest, label = caller.gateway.answers(limit=_ON_A_PAGE)[::-1], caller.gateway.desk.label(number)
     others = [other for other in newest if other.number != number]
     return render(
         request,
@@ -137,7 +180,7 @@ def answer_page(
         figure=answer_figure(answer, raw=raw, under=under, elsewhere=f"/api/v1/answers/{number}.svg"),
         words=_accuracy(answer),
         policy=_policy(caller, answer),
-        interval="none is promised" if answer.band is None else _INTERVALS[answer.interval],
+        interval=_interval(answer),
         raw=raw,
         raw_fits=1 < len(answer.raw) == len(answer.values) and answer.places is None and not answer.measures,
         formats=tuple(FORMATS),
@@ -146,12 +189,21 @@ def answer_page(
         asks=not caller.auditor,
         others=others,
         comparable={other.number for other in others if _comparable(other, whole)},
-        label=caller.gateway.desk.label(number),
+        label=label,
+        naming=typed or (label.name, label.note),
+        problem=problem,
         labels=caller.gateway.desk.labels(),
         names_it=caller.curator or whole.receipt.user == caller.name,
         cards=caller.gateway.desk.cards_allowed(answer.receipt.dataset),
         **_further(caller, whole),
     )
+
+
+def _interval(answer: Answer) -> str:
+    """How far off it is, and which noise that is; exact numbers have none."""
+    if answer.band is None:
+        return "none is promised"
+    return answer.brief if answer.brief == "exact" else f"{answer.brief}; {_INTERVALS[answer.interval]}"
 
 
 def _further(caller: Caller, answer: Answer) -> dict[str, Any]:
@@ -163,7 +215,7 @@ def _further(caller: Caller, answer: Answer) -> dict[str, Any]:
     draft, there = Draft.of(answer, source.schema), dataset_address(answer.receipt.dataset, "/ask")
     if draft is None or caller.auditor:
         return {"edit": None, "splits": [], "typed": typed(answer, source.schema, source.select)}
-    used = {draft.column, draft.second if draft.shape == "two" else ""}
+    used = {draft.column, draft.second if draft.shape in ("two", "boxes") else ""}
     parts = [(name, draft.split(name)) for name in source.schema.names if name not in used]
     splits = [(name, there + part.address()) for name, part in parts if part is not None]
     ways = typed(answer, source.schema, source.select)

@@ -8,30 +8,36 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 
 from fastapi import Request, Response
+from fastapi.responses import JSONResponse
 
+from blowfishdb.adapters.store.values import State
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import AnswerInProgress, BlowfishError
 from blowfishdb.core.policy.words import sentences
 from blowfishdb.entrypoints.server.access import Caller, PageAsker
 from blowfishdb.entrypoints.server.api import questions
 from blowfishdb.entrypoints.server.api.questions import AskBody, OfferedQuote
-from blowfishdb.entrypoints.server.once import Reply
+from blowfishdb.entrypoints.server.once import Reply, RunningQuestions
 from blowfishdb.entrypoints.server.problems import Problem, told
 from blowfishdb.entrypoints.server.routing import Router
 from blowfishdb.entrypoints.server.waiting import given_up
 from blowfishdb.entrypoints.server.web.answers import answer_figure, shown_as
 from blowfishdb.entrypoints.server.web.ask_draft import (
+    ALONG,
     CUTS,
     MECHANISMS,
     SHAPES,
     WAYS,
     Draft,
+    example_boxes,
+    example_conditions,
     example_more,
     example_per,
     example_ranges,
     example_sql,
+    example_told,
 )
+from blowfishdb.entrypoints.server.web.ask_fields import LABELS, mistakes, read_draft
 from blowfishdb.entrypoints.server.web.frame import (
     Sent,
     dataset_address,
@@ -50,6 +56,10 @@ router: Final = Router(include_in_schema=False)
 
 _PATIENCE: Final = 10.0  # seconds that a form sent twice waits for the answer to the first
 _POLL: Final = 0.1
+_UNDER_WAY: Final[dict[State | None, str]] = {
+    State.RESERVED: "Its ε is set aside; rows are about to be read.",
+    State.READING: "Rows are being read.",
+}
 
 
 @router.get("/datasets/{dataset}/ask")
@@ -72,6 +82,24 @@ def spend(request: Request, dataset: str, form: Sent, caller: PageAsker) -> Resp
     return _page(request, dataset, caller, problem=Problem(**reply.body))
 
 
+@router.get("/datasets/{dataset}/asking")
+def under_way(dataset: str, caller: PageAsker) -> Response:
+    """What happens to the newest question of the caller, for a page that waits for its answer."""
+    caller.gateway.facts(dataset)
+    newest = caller.gateway.pages.charge_page(dataset, analyst=caller.name, number=1, size=1).charges
+    state = newest[0][0].state if newest else None
+    words = _UNDER_WAY.get(state, "Waiting for its turn, or being planned.")
+    return JSONResponse({"words": words}, headers={"Cache-Control": "no-store"})
+
+
+@router.post("/datasets/{dataset}/asking/stop")
+def give_up(dataset: str, form: Sent, caller: PageAsker) -> Response:
+    """Give up a question that is under way: free before its rows are read, charged after that."""
+    caller.gateway.facts(dataset)
+    RunningQuestions(caller.server).stop(caller.name, text(form, "key"))
+    return JSONResponse({"words": "Giving it up."}, status_code=202)
+
+
 @router.get("/datasets/{dataset}/made-up")
 def made_up_page(request: Request, dataset: str, caller: PageAsker) -> Response:
     """What stands in the form, answered from made-up rows: the whole answer, about nobody."""
@@ -80,8 +108,7 @@ def made_up_page(request: Request, dataset: str, caller: PageAsker) -> Response:
     answer, problem = None, None
     try:
         source = caller.gateway[dataset].made_up()
-        asking = draft.asked(facts.domain, dataset, source.select)[0].asking(source)
-        answer = asking.ask()
+        answer = read_draft(draft, source).asking.ask()
     except BlowfishError as error:
         problem = told(request, error)
     return render(
@@ -125,12 +152,13 @@ def _page(
         "columns": [
             (name, attribute.ordered, attribute.describe()) for name, attribute in facts.domain.columns
         ],
-        **_priced(request, draft, facts.domain, caller, dataset),
+        **_priced(request, draft, caller, dataset),
         "action": dataset_address(dataset, "/ask") + draft.address(explain=""),
         "try_out": dataset_address(dataset, "/made-up") + draft.address(explain=""),
         "key": str(uuid.uuid4()),
         "change": change,
         "policy": sentences(facts.policy),
+        "labels": LABELS,
     }
     if request.method == "GET" and request.headers.get("Part") in ("quote", "price"):
         return render_part(request, "analyst/quote_alone.html", caller=caller, **priced)
@@ -140,6 +168,7 @@ def _page(
         caller=caller,
         status=status,
         shapes=SHAPES,
+        along=ALONG,
         cuts=CUTS,
         mechanisms=MECHANISMS,
         ways=WAYS,
@@ -147,6 +176,9 @@ def _page(
         per_example=example_per(facts.domain, draft.column),
         where_example=example_condition(facts.domain, draft.second),
         ranges_example=example_ranges(facts.domain, draft.column),
+        boxes_example=example_boxes(facts.domain, draft.column, draft.second),
+        told_example=example_told(facts.domain),
+        conditions_example=example_conditions(facts.domain),
         sql_example=_example(caller, facts),
         held=_held(caller, dataset),
         problem=problem,
@@ -160,17 +192,22 @@ def _example(caller: Caller, facts: DatasetInfo) -> str:
     return example_sql(counted.domain, counted.name)
 
 
-def _priced(request: Request, draft: Draft, domain: Domain, caller: Caller, dataset: str) -> dict[str, Any]:
-    """The quote and, if wanted, how it would be answered; or what is wrong with the question."""
-    priced: dict[str, Any] = {"quote": None, "explanation": None, "wrong": None}
+def _priced(request: Request, draft: Draft, caller: Caller, dataset: str) -> dict[str, Any]:
+    """The quote and, if wanted, how it would be answered; or what is wrong, with which fields if with any."""
+    priced: dict[str, Any] = {"quote": None, "explanation": None, "wrong": None, "wrongs": {}}
+    source = caller.gateway[dataset]
     try:
-        source = caller.gateway[dataset]
-        body, explaining = draft.asked(domain, dataset, source.select)
-        asking = body.asking(source)
-        more = request.headers.get("Part") != "price"
-        offered = questions.offer(caller, dataset, asking, body, more=more, cancel=given_up(request.scope))
-        priced["quote"] = _Price.of(offered, draft, caller.gateway.budget(dataset).total)
-        priced["explanation"] = source.explain(asking) if explaining else None
+        read = read_draft(draft, source)
+    except BlowfishError as error:
+        found = mistakes(draft, source)
+        priced["wrong"] = told(request, error)
+        priced["wrongs"] = {name: told(request, each) for name, each in found.items()}
+        return priced
+    try:
+        more, cancel = request.headers.get("Part") != "price", given_up(request.scope)
+        offered = questions.offer(caller, dataset, read.asking, read.body, more=more, cancel=cancel)
+        priced["quote"] = _Price.of(offered, draft)
+        priced["explanation"] = source.explain(read.asking) if read.explaining else None
     except BlowfishError as error:
         priced["wrong"] = told(request, error)
     return priced
@@ -202,7 +239,7 @@ class _Price:
         return dividend(self.quote)
 
     @classmethod
-    def of(cls, offered: OfferedQuote, draft: Draft, total: Epsilon) -> _Price:
+    def of(cls, offered: OfferedQuote, draft: Draft) -> _Price:
         """The price of a draft."""
         quote = offered.quote
         cheaper = tuple(
@@ -211,7 +248,7 @@ class _Price:
             if draft.mode == "form"
         )
         fits = tuple((fit.words, draft.fitted(fit)) for fit in quote.fits)
-        return cls(quote, offered.id, _state(quote), _share(quote.epsilon, total), cheaper, fits)
+        return cls(quote, offered.id, _state(quote), _share(quote.epsilon, quote.remaining), cheaper, fits)
 
 
 def _state(quote: Quote) -> str:
@@ -226,11 +263,11 @@ def _state(quote: Quote) -> str:
     return "short" if quote.remaining else "exhausted"
 
 
-def _share(cost: Epsilon, total: Epsilon) -> str:
-    """A part of the budget in per cent; what is not nothing is not called that."""
-    if not total:
-        return ""
-    part = 100 * float(cost) / float(total)
+def _share(cost: Epsilon, left: Epsilon) -> str:
+    """A part of what the asker has left, in per cent; what is not nothing is not called that."""
+    if cost > left or not left:
+        return "more than all"
+    part = 100 * float(cost) / float(left)
     return f"{part:.0f} %" if part >= 1 or not part else "under 1 %"
 
 

@@ -12,22 +12,25 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from functools import partial
-from typing import Any, Final, Self, final
+from typing import Any, Final, NoReturn, Self, final
 from urllib.parse import urlencode
 
 from blowfishdb.core.domain.attributes import Integer, Real
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.domain.predicates import Everything
 from blowfishdb.core.errors import InvalidAlpha, InvalidBeta, InvalidBins, InvalidQuestion, UnknownColumn
+from blowfishdb.core.questions.conditions import all_sets
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
 from blowfishdb.core.questions.kinds import Question
 from blowfishdb.core.questions.round_bins import round_bins
 from blowfishdb.entrypoints.server.api.questions import QuestionBody
+from blowfishdb.entrypoints.server.web.typed import loss_text, number_text
 from blowfishdb.language.aggregates import SelectContext
-from blowfishdb.language.condition import condition_text
+from blowfishdb.language.arrangement import short_measure_text
+from blowfishdb.language.condition import condition_text, example_condition
 from blowfishdb.language.select import SqlQuestion, parse_select
-from blowfishdb.language.short import column_text, value_text
-from blowfishdb.language.text import name_text
+from blowfishdb.language.short import bounds_text, column_text, value_text
+from blowfishdb.language.text import name_text, quoted_name
 from blowfishdb.mechanisms import CLUSTERING, DATA_DEPENDENT, NAMED
 from blowfishdb.messages.answers import Answer
 from blowfishdb.messages.quotes import Fit
@@ -37,14 +40,19 @@ SHAPES: Final = (
     ("cumulative", "cumulative histogram"),
     ("two", "2-D histogram (two columns)"),
     ("ranges", "ranges"),
-    ("quantiles", "quantiles"),
+    ("boxes", "rectangles (ranges of two columns)"),
+    ("quantiles", "quantiles (medians)"),
     ("top", "fullest bars (top-k)"),
     ("above", "bars above a limit"),
+    ("partition", "parts of as many people each (k-d tree)"),
     ("clusters", "clusters (k-means)"),
     ("mean", "mean"),
     ("sum", "sum"),
     ("stddev", "standard deviation"),
     ("count", "count"),
+    ("aggregates", "several aggregates"),
+    ("counts", "list of conditions"),
+    ("marginals", "tables of several columns (marginals)"),
 )
 CUTS: Final = (
     ("round", "round bins, at most"),
@@ -56,10 +64,31 @@ CUTS: Final = (
 )
 WAYS: Final = (("best", "what is expected closer"), *((name, name) for name in CLUSTERING))
 MECHANISMS: Final = tuple(name for name in (*NAMED, *DATA_DEPENDENT) if name not in ("best", "adaptive"))
-_DETAILS: Final = {"ranges": "ranges", "quantiles": "shares", "top": "most", "above": "limit"}
-_ALONG: Final = ("cumulative", "ranges", "quantiles", "clusters", "mean", "sum", "stddev")
-_UNCUT: Final = ("ranges", "clusters", "mean", "sum", "stddev", "count")
-_GROUPED: Final = ("mean", "sum", "stddev", "count")
+_DETAILS: Final = {
+    "ranges": "ranges",
+    "boxes": "boxes",
+    "quantiles": "shares",
+    "top": "most",
+    "partition": "parts",
+    "above": "limit",
+    "marginals": "ways",
+}
+_BARS: Final = 20
+ALONG: Final = (
+    "cumulative",
+    "ranges",
+    "boxes",
+    "partition",
+    "quantiles",
+    "clusters",
+    "mean",
+    "sum",
+    "stddev",
+)
+_UNCUT: Final = ("ranges", "boxes", "clusters", "mean", "sum", "stddev", "count")
+_NUMBERS: Final = ("mean", "sum", "stddev", "count")
+_GROUPED: Final = (*_NUMBERS, "cumulative", "ranges", "boxes", "quantiles", "aggregates", "counts")
+_KINDS: Final = {"two": "histogram", "boxes": "ranges"}
 _UNPROMISED: Final = ("clusters", "stddev")
 _BRACKETS: Final = {"edges": ("[", "]"), "groups": ("{", "}")}
 _LONGEST: Final = 20_000
@@ -82,9 +111,16 @@ class Draft:
     cut2: str = "round"
     size2: str = "10"
     ranges: str = ""
+    boxes: str = ""
+    told: str = ""
+    conditions: str = ""
+    others: str = ""
+    ways: str = "2"
     shares: str = "0.25, 0.5, 0.75"
     most: str = "3"
     limit: str = "100"
+    parts: str = "8"
+    beside: str = ""
     per: str = ""
     least: str = ""
     more: str = ""
@@ -111,14 +147,16 @@ class Draft:
         for cut, size in (("cut", "size"), ("cut2", "size2")):
             if size in typed and cut not in typed:  # a number alone is one of bins
                 given = replace(given, **{cut: "bins"})
-        return replace(given, **given._missing(domain))
+        missing = given._missing(domain)
+        column = missing.get("column", given.column)
+        if "shape" not in typed and column in domain.names and not domain[column].ordered:
+            missing["shape"] = "histogram"
+        return replace(given, **missing)
 
     def _missing(self, domain: Domain) -> dict[str, str]:
         filled: dict[str, str] = {}
         if not self.column:
-            filled["column"] = _largest(domain)
-            if not domain[filled["column"]].ordered:
-                filled["shape"] = "histogram"
+            filled["column"] = usual_column(domain)
         column = filled.get("column", self.column)
         if not self.second:
             filled["second"] = next((name for name in domain.names if name != column), column)
@@ -149,7 +187,14 @@ class Draft:
     @property
     def single(self) -> bool:
         """Whether the answer is one number."""
-        return self.mode != "sql" and self.shape in _GROUPED and not self.per
+        return self.mode != "sql" and self.shape in _NUMBERS and not self.per
+
+    @property
+    def unit(self) -> str:
+        """What an error is counted in."""
+        if self.mode == "sql" or self.shape not in ("mean", "sum", "aggregates"):
+            return "people"
+        return "the column’s own units" if self.shape == "aggregates" else f"units of {self.column}"
 
     @property
     def spends(self) -> bool:
@@ -159,7 +204,7 @@ class Draft:
     def unordered_in(self, columns: Iterable[tuple[str, bool, str]]) -> bool:
         """Whether the shape needs an order that the column does not have."""
         loose = any(name == self.column and not ordered for name, ordered, _ in columns)
-        return self.mode != "sql" and loose and self.shape in _ALONG
+        return self.mode != "sql" and loose and self.shape in ALONG
 
     # --- from texts to a question ---------------------------------------------------------------
 
@@ -182,32 +227,52 @@ class Draft:
 
     def question(self, domain: Domain) -> str:
         """The short form of the question."""
+        groups = f" by {self.per}" if self.per and self.shape in _GROUPED else ""
+        if self.least and self.shape in ("mean", "aggregates") and not self.spends:
+            groups += f" for groups of {number_text(self.least)}"
+        where = f" where {self.where}" if self.where else ""
+        return f"{self._asked_for(domain)}{groups}{where}"
+
+    def _asked_for(self, domain: Domain) -> str:
+        """The question without its groups and its condition."""
+        if self.shape == "aggregates":
+            return self.told or _unsaid("Say which aggregates", example_told(domain))
+        if self.shape == "counts":
+            listed = [line.strip().rstrip(",") for line in self.conditions.splitlines() if line.strip()]
+            return (
+                f"counts({', '.join(listed)})"
+                if listed
+                else _unsaid("Say which conditions", example_conditions(domain))
+            )
         columns = [self._cut_column(domain, self.column, self.cut, self.size)]
-        kind = self.shape
-        if self.shape == "two":
+        if self.shape in ("two", "boxes"):
             if self.second == self.column:
                 raise InvalidQuestion(
                     "Two columns are needed, and they are the same.", fixes=("another one",)
                 )
             columns.append(self._cut_column(domain, self.second, self.cut2, self.size2))
-            kind = "histogram"
+        if self.shape == "marginals":
+            columns.append(
+                self.others.strip(", ")
+                or _unsaid("Say which other columns", example_per(domain, self.column))
+            )
+        if self.shape == "partition":
+            columns += filter(None, [self.beside.strip(", ")])
         if self.shape == "clusters":
-            numbers = (f"k={_plain(self.k)}", f"iterations={_plain(self.iterations)}")
+            numbers = (f"k={number_text(self.k)}", f"iterations={number_text(self.iterations)}")
             columns += [*filter(None, [self.more.strip(", ")]), *numbers]
         detail = _DETAILS.get(self.shape)
         if detail is not None:
             columns.append(self._detail(detail, domain))
-        groups = f" by {self.per}" if self.per and self.shape in _GROUPED else ""
-        if self.least and self.shape == "mean" and not self.spends:
-            groups += f" for groups of {_plain(self.least)}"
-        where = f" where {self.where}" if self.where else ""
-        return f"{kind}({', '.join(columns)}){groups}{where}"
+        return f"{_KINDS.get(self.shape, self.shape)}({', '.join(columns)})"
 
     def _detail(self, name: str, domain: Domain) -> str:
         typed = str(getattr(self, name))
         if name == "ranges" and not typed:
-            raise InvalidQuestion("Say which ranges to count.", fixes=(example_ranges(domain, self.column),))
-        return _plain(typed) if name in ("most", "limit") else typed
+            _unsaid("Say which ranges to count", example_ranges(domain, self.column))
+        if name == "boxes" and not typed:
+            _unsaid("Say which rectangles to count", example_boxes(domain, self.column, self.second))
+        return number_text(typed) if name in ("most", "limit", "ways", "parts") else typed
 
     def _cut_column(self, domain: Domain, name: str, cut: str, size: str) -> str:
         if name not in domain.names:
@@ -221,17 +286,20 @@ class Draft:
         if cut == "round":
             return column_text(round_bins(name, domain[name], _most(size)))
         opened, closed = _BRACKETS.get(cut, ("", ""))
-        inside = _inside(cut, size) if opened else _plain(size)
+        inside = _inside(cut, size) if opened else number_text(size)
         return f"{shown}({cut}={opened}{inside}{closed})"
 
     def _terms(self) -> dict[str, Any]:
         if self.spends:
             name = self.way if self.mode != "sql" and self.shape == "clusters" else self.mechanism
             chosen = {} if name == "best" else {"mechanism": name}
-            return {"epsilon": _plain(self.epsilon) or "0", **chosen}
-        confidence = _number(self.confidence.rstrip("% "), "A confidence is a percentage.", "95", InvalidBeta)
+            return {"epsilon": loss_text(self.epsilon) or "0", **chosen}
+        how_often = "how often it is within that, in per cent"
+        confidence = _number(self.confidence.rstrip("% "), how_often, "95", InvalidBeta)
+        if not 0 < confidence < 100:
+            raise InvalidBeta(f"Say {how_often}, more than 0 and less than 100.", fixes=("95", "99.9"))
         return {
-            "error": float(_number(self.error.lstrip("±"), "An error is a number.", "50", InvalidAlpha)),
+            "error": float(_number(self.error, f"how far off it may be, in {self.unit}", "50", InvalidAlpha)),
             "confidence": float(confidence / 100),
             "each": self.every == "each",
         }
@@ -245,25 +313,17 @@ class Draft:
         Nor where no ε may reach that: in a cell of several values a sum stays as far off as it is wide.
         """
         form = QuestionForm.from_plain(answer.form) if answer.form else None
-        if form is not None and form.measures:
-            return cls._grouped_again(form, answer)
-        if form is None or not 1 <= len(form.columns) <= 2 or not answer.alpha or answer.beta is None:
-            return None
-        if form.conditions:
+        if form is None or not answer.alpha or answer.beta is None:
             return None
         question = form.question(domain)
         if form.kind in ("sum", "mean") and isinstance(question, Question) and not question.told_by_counts:
             return None
-        two = len(form.columns) == 2
-        if two and form.kind != "histogram":
+        filled = _shape_fields(form)
+        if filled is None:
             return None
-        filled: dict[str, str] = {"column": form.columns[0].name, "shape": "two" if two else form.kind}
-        filled |= _cut_fields(form.columns[0], "cut", "size")
-        if two:
-            filled |= {"second": form.columns[1].name, **_cut_fields(form.columns[1], "cut2", "size2")}
         if not isinstance(form.where, Everything):
             filled["where"] = condition_text(form.where)
-        return replace(cls(), **filled, **_closer(answer), **_detail_fields(form))
+        return replace(cls(), **filled, **_closer(answer))
 
     @classmethod
     def of(cls, answer: Answer, domain: Domain) -> Self | None:
@@ -278,23 +338,6 @@ class Draft:
         if self.shape in _GROUPED and not self.per:
             return replace(self, per=name_text(column))
         return None
-
-    @classmethod
-    def _grouped_again(cls, form: QuestionForm, answer: Answer) -> Self | None:
-        """A mean or a sum in groups."""
-        measure = form.measures[0]
-        if len(form.measures) > 1 or not answer.alpha or answer.beta is None or measure.column is None:
-            return None
-        filled = {
-            "column": measure.column,
-            "shape": measure.of,
-            "per": ", ".join(map(column_text, form.columns)),
-        }
-        if form.group_size is not None:
-            filled["least"] = str(form.group_size)
-        if not isinstance(form.where, Everything):
-            filled["where"] = condition_text(form.where)
-        return replace(cls(), **filled, **_closer(answer))
 
 
 def _closer(answer: Answer) -> dict[str, str]:
@@ -316,6 +359,24 @@ def example_ranges(domain: Domain, column: str) -> str:
     )
 
 
+def example_boxes(domain: Domain, column: str, second: str) -> str:
+    """The lower halves of two columns, and the upper ones."""
+    halves = (example_ranges(domain, name).split(", ") for name in (column, second))
+    return ", ".join(f"({low}, {high})" for low, high in zip(*halves, strict=True))
+
+
+def example_told(domain: Domain) -> str:
+    """What can be asked of all rows at once."""
+    numbers = [name for name, attribute in domain.columns if isinstance(attribute, Integer | Real)]
+    return f"mean({name_text(numbers[0])}), count()" if numbers else f"count({name_text(domain.names[0])})"
+
+
+def example_conditions(domain: Domain) -> str:
+    """A condition on each of the first two columns, by a name."""
+    named = zip(("one", "other"), domain.names[:2], strict=False)
+    return ", ".join(f"{example_condition(domain, column)} as {name}" for name, column in named)
+
+
 def example_per(domain: Domain, column: str) -> str:
     """Groups by a column of few values, or by bins of another."""
     others = [name for name in domain.names if name != column] or list(domain.names)
@@ -332,14 +393,16 @@ def example_more(domain: Domain, column: str) -> str:
 def example_sql(domain: Domain, dataset: str) -> str:
     """A SELECT that can be asked of these columns."""
     source = SelectContext(domain, dataset)
-    statement = f"{source.counted(source.key(_largest(domain)))} WITH ERROR 50 CONFIDENCE 0.95"
+    statement = f"{source.counted(source.key(usual_column(domain)))} WITH ERROR 50 CONFIDENCE 0.95"
     return _CLAUSES.sub(r"\n\1 ", statement)
 
 
-def _largest(domain: Domain) -> str:
-    """The column with the most values that have an order; the first one if none has."""
+def usual_column(domain: Domain) -> str:
+    """What is asked about if nobody says: the first column with an order and more values than bars, as common
+    questions have it; else the first with an order; else the first."""
     ordered = [name for name, attribute in domain.columns if attribute.ordered]
-    return max(ordered, key=lambda name: domain[name].value_count, default=domain.names[0])
+    wide = (name for name in ordered if domain[name].value_count > _BARS)
+    return next(wide, next(iter(ordered), domain.names[0]))
 
 
 def _cut_fields(column: ColumnForm, cut: str, size: str) -> dict[str, str]:
@@ -354,37 +417,80 @@ def _inside(cut: str, typed: str) -> str:
     return typed.removeprefix(opened).removesuffix(closed) if typed.startswith(opened) else typed
 
 
+def _shape_fields(form: QuestionForm) -> dict[str, str] | None:
+    """Which shape holds a question, with what; None where none does."""
+    per = {"per": ", ".join(map(column_text, form.by))} if form.by else {}
+    if form.measures:
+        return _measure_fields(form)
+    if form.conditions:
+        listed = (f"{condition_text(each)} as {quoted_name(name)}" for name, each in form.conditions)
+        grouped = ", ".join(map(column_text, form.columns))
+        return {"shape": "counts", "conditions": "\n".join(listed), "per": grouped}
+    if form.kind == "count" and not form.columns:
+        return {"shape": "aggregates", "told": "count()"}
+    if not form.columns or form.kind == "clusters":
+        return None
+    first, *others = form.columns
+    filled = {"column": first.name, **_cut_fields(first, "cut", "size"), **_detail_fields(form), **per}
+    if form.sets:
+        ways = len(form.sets[0])
+        joined = ", ".join(map(column_text, others))
+        whole = bool(others) and form.sets == all_sets(tuple(each.name for each in form.columns), ways)
+        return {**filled, "shape": "marginals", "others": joined, "ways": str(ways)} if whole else None
+    if form.kind == "partition":
+        return {**filled, "shape": form.kind, "beside": ", ".join(map(column_text, others))}
+    if not others:
+        return {**filled, "shape": form.kind}
+    shape = {"histogram": "two", "ranges": "boxes"}.get(form.kind)
+    if shape is None or len(others) > 1:
+        return None
+    return {**filled, "shape": shape, "second": others[0].name, **_cut_fields(others[0], "cut2", "size2")}
+
+
+def _measure_fields(form: QuestionForm) -> dict[str, str]:
+    """One aggregate of a column has a shape of its own."""
+    filled = {"per": ", ".join(map(column_text, form.columns))}
+    if form.group_size is not None:
+        filled["least"] = str(form.group_size)
+    measure = form.measures[0]
+    if len(form.measures) == 1 and measure.column is not None and measure.of in _NUMBERS:
+        return {**filled, "column": measure.column, "shape": measure.of}
+    return {**filled, "shape": "aggregates", "told": ", ".join(map(short_measure_text, form.measures))}
+
+
 def _detail_fields(form: QuestionForm) -> dict[str, str]:
     fields: dict[str, str] = {}
     if form.bounds:
-        fields["ranges"] = ", ".join(f"{value_text(lo)}..{value_text(hi)}" for lo, hi in form.bounds)
+        fields["ranges" if len(form.columns) == 1 else "boxes"] = ", ".join(map(bounds_text, form.bounds))
     if form.shares:
         fields["shares"] = ", ".join(map(value_text, form.shares))
     if form.count is not None:
-        fields["most"] = str(form.count)
+        fields["parts" if form.kind == "partition" else "most"] = str(form.count)
     if form.limit is not None:
         fields["limit"] = value_text(form.limit)
     return fields
 
 
+def _unsaid(words: str, example: str) -> NoReturn:
+    raise InvalidQuestion(f"{words}.", fixes=(example,))
+
+
 def _most(typed: str) -> int:
     """How many bins at most."""
-    number = _plain(typed)
+    number = number_text(typed)
     if not number.isdecimal() or not 1 <= int(number) <= _MOST_BINS:
         raise InvalidBins("The number of bins is a whole number.", fixes=("20",))
     return int(number)
 
 
-def _plain(typed: str) -> str:
-    """``$10,000`` as a number is written."""
-    return typed.replace(",", "").replace("$", "").strip()
-
-
-def _number(typed: str, words: str, example: str, error: type[InvalidAlpha | InvalidBeta]) -> Decimal:
+def _number(typed: str, what: str, example: str, error: type[InvalidAlpha | InvalidBeta]) -> Decimal:
     try:
-        number = Decimal(_plain(typed))
+        number = Decimal(number_text(typed))
     except InvalidOperation:
-        raise error(f"{words} It cannot be read.", fixes=(example,)) from None
+        raise error(
+            f"{f'“{typed[:40]}” is no number' if typed else 'Nothing is typed here'}: say {what}.",
+            fixes=(example,),
+        ) from None
     if not number.is_finite() or not math.isfinite(float(number)):
-        raise error(f"{words} It must be finite.", fixes=(example,))
+        raise error(f"Say {what}, as a finite number.", fixes=(example,))
     return number

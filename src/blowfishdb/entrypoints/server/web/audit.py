@@ -14,12 +14,14 @@ from typing import Any, Final
 
 from fastapi import Request, Response
 
+from blowfishdb.adapters.store.catalogue import KEPT_ROWS
 from blowfishdb.adapters.store.values import Answered, Audited, Event, State
 from blowfishdb.adapters.tokens import Role
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.policy.guarantee import guarantee
 from blowfishdb.core.policy.protection import at_most, certainty_at
+from blowfishdb.core.questions.synthesis import listed
 from blowfishdb.entrypoints.server.access import Caller, PageBookReader, PageCurator
 from blowfishdb.entrypoints.server.api.books import audit_shown, audited_books, grant_to
 from blowfishdb.entrypoints.server.api.responses import EventShown
@@ -36,6 +38,7 @@ from blowfishdb.entrypoints.server.web.frame import (
     ticked,
 )
 from blowfishdb.entrypoints.server.web.promise_table import promise_table
+from blowfishdb.entrypoints.server.web.typed import at_field, privacy_loss
 from blowfishdb.show.charts import budget_chart, spending_chart, spending_table
 from blowfishdb.show.tables import budget_table
 
@@ -52,7 +55,14 @@ _STATES: Final = {
     State.RESERVED: "held: reserved",
     State.VOID: "given back",
 }
-_ENTRIES: Final = {"dataset": "declaration of the data", "policy": "policy"}
+_ENTRIES: Final = {
+    "dataset": "declaration of the data",
+    "policy": "policy",
+    "face": "title and description",
+    "standing": "word whether it is open",
+    "sharing": "word whether cards may be made",
+    "deleted": "word that it is deleted",
+}
 _KINDS: Final = {
     "budget": "budget set",
     "grant": "grant",
@@ -186,6 +196,9 @@ def _facts(event: Event) -> list[str]:
         return [versions, *change, *([past] if past else [])]
     if event.kind in ("promise", "withdrawn"):
         return [f"Version {facts.get('version')} of the policy."]
+    if event.kind == "entry" and facts.get("entry") == KEPT_ROWS:
+        columns = [str(name) for name in facts.get("columns", [])]
+        return [f"Synthetic tables may keep rows of {listed(columns)}." if columns else "No rows are kept."]
     if event.kind == "entry":
         return [f"Version {facts.get('version')} of the {_ENTRIES.get(str(facts.get('entry')), 'entry')}."]
     if event.kind == "grant":
@@ -201,7 +214,8 @@ budget_pages: Final = Router(include_in_schema=False)
 def budget_page(request: Request, dataset: str, caller: PageBookReader, total: str = "") -> Response:
     """Total, spent and held; ``total`` asks what another total would promise, and changes nothing."""
     shown_again(request, lambda problem: _page(request, caller, dataset, typed=total, problem=problem))
-    tried = Epsilon(total.strip()) if total.strip() else None
+    with at_field(request, "try-total"):
+        tried = privacy_loss(total) if total.strip() else None
     return _page(request, caller, dataset, tried=tried, typed=total)
 
 
@@ -210,10 +224,12 @@ def set_total(request: Request, dataset: str, form: Sent, caller: PageCurator) -
     """Promise another total. More than before weakens the promise, so it is shown first and confirmed."""
     typed = text(form, "total")
     shown_again(request, lambda problem: _page(request, caller, dataset, typed=typed, problem=problem))
-    total = Epsilon(typed)
+    with at_field(request, "total"):
+        total = privacy_loss(typed)
     if total > caller.gateway.budget(dataset).total and not ticked(form, "weaken"):
         return _page(request, caller, dataset, tried=total, typed=typed, asking=True)
-    caller.gateway.set_budget(dataset, total)
+    with at_field(request, "total"):
+        caller.gateway.set_budget(dataset, total)
     return redirect(dataset_address(dataset, "/budget"), flash=f"The total budget is now ε {total}.")
 
 
@@ -223,8 +239,9 @@ def grant(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Re
     user, typed = text(form, "user"), text(form, "epsilon")
     granting = (user, typed)
     shown_again(request, lambda problem: _page(request, caller, dataset, granting=granting, problem=problem))
-    epsilon = Epsilon(typed)
-    grant_to(caller, dataset, user, epsilon)
+    with at_field(request, f"grant {user}"):
+        epsilon = privacy_loss(typed)
+        grant_to(caller, dataset, user, epsilon)
     return redirect(dataset_address(dataset, "/budget"), flash=f"{user} may spend up to ε {epsilon} in all.")
 
 
@@ -274,7 +291,6 @@ def _page(
         asking=asking,
         problem=problem,
         granting=granting or ("", ""),
-        refused=granting is not None,
         grants=grants,
         granted=granted,
         limited=any(grant.granted is not None for grant in grants),

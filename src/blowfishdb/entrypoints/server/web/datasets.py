@@ -31,6 +31,7 @@ from blowfishdb.entrypoints.server.web.figures import Figure, figure
 from blowfishdb.entrypoints.server.web.frame import (
     Sent,
     dataset_address,
+    forward,
     meter,
     redirect,
     render,
@@ -38,12 +39,14 @@ from blowfishdb.entrypoints.server.web.frame import (
     text,
     ticked,
 )
+from blowfishdb.entrypoints.server.web.imports import received
 from blowfishdb.entrypoints.server.web.promise_table import promise_table
 from blowfishdb.show.charts import protection_chart, protection_table
 
 router: Final = Router(include_in_schema=False)
 
 _LATEST: Final = 5
+_CEILING: Final = 0.98  # above which a curve of certainty is a line along the edge of its chart
 _GUIDE, _OFF, _ONE_YEAR = "guide", "off", 365 * 24 * 3600
 _ORDER: Final = (WAITING, OPEN, CLOSED)
 
@@ -96,18 +99,27 @@ def overview_page(request: Request, dataset: str, caller: PageReader) -> Respons
         untouched=facts.policy_version == 1,
         active=last_activity(caller, dataset),
         askers=who_may_ask(caller, dataset),
+        sent=caller.curator and not facts.part_of and _was_sent(caller, dataset),
     )
 
 
+def _was_sent(caller: Caller, dataset: str) -> bool:
+    """Whether its rows are a copy of what is nowhere to be read again."""
+    source = caller.gateway.source(dataset)
+    return source.copy is not None and not source.location
+
+
 @router.post("/datasets/{dataset}/refresh")
-def refreshed(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
-    """The rows have changed: answers from now on belong to a new snapshot."""
+def refreshed(request: Request, dataset: str, caller: PageCurator, form: Sent) -> Response:
+    """Answers from now on belong to a new snapshot. A file that was sent is sent anew."""
     same = ticked(form, "same_rows")
     shown_again(request, lambda problem: _rows_page(request, dataset, caller, problem, same_rows=same))
     with typed_place():
-        caller.gateway.refresh(dataset, same_rows=same)
+        source = received(caller, form) if "file" in form else None
+        caller.gateway.refresh(dataset, source, same_rows=same)
     snapshot = caller.gateway.facts(dataset).snapshot
-    return redirect(dataset_address(dataset), flash=f"Answers from now on belong to snapshot {snapshot}.")
+    flash = f"Answers from now on belong to snapshot {snapshot}."
+    return forward(request, dataset_address(dataset), flash=flash)
 
 
 @router.get("/datasets/{dataset}/rows")
@@ -142,6 +154,7 @@ def _rows_page(
         same_rows=same_rows,
         source=caller.gateway.source(dataset),
         held=caller.gateway.copies(),
+        most=caller.server.settings.longest_upload,
     )
 
 
@@ -185,9 +198,9 @@ def _marked(clause: Clause) -> tuple[str, str, str]:
 
 
 def _curve(policy: Policy, number: int, column: str, budget: Epsilon) -> Figure | None:
-    """None where there is nothing to see: every two values are hidden alike, or none are."""
+    """None where there is nothing to see: values are hidden alike, or all of it is near certainty."""
     steps = curve(policy, column, budget)
-    if len({step.certainty for step in steps}) < 2:
+    if len({step.certainty for step in steps}) < 2 or steps[0].certainty > _CEILING:
         return None
     return figure(
         lambda width: protection_chart(steps, column, budget, width=width),
@@ -234,7 +247,7 @@ def salary_demo(caller: PageCurator) -> Response:
     folder, sample = file.parent, SAMPLES[0]
     if not sample.file(folder).exists():
         sample.make(folder)
-    caller.gateway.add_dataset(sample.name, sample.file(folder), domain=sample.domain(), table=sample.name)
+    caller.gateway.add_dataset(sample.name, sample.file(folder), domain=sample.domain())
     return redirect(dataset_address(sample.name), flash=f"{sample.about}; about nobody.")
 
 

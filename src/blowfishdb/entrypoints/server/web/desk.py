@@ -1,4 +1,4 @@
-"""What people keep beside answers: names and notes, cards, plans, dashboards, and requests for more.
+"""What people keep beside answers: names and notes, cards, dashboards, and requests for more.
 
 A card is a page for whoever has its address; nobody has to sign in for it, and it shows one answer and
 nothing about whoever asked.
@@ -6,16 +6,11 @@ nothing about whoever asked.
 
 from __future__ import annotations
 
-import uuid
-from typing import Annotated, Any, Final
-from urllib.parse import parse_qsl
+from typing import Annotated, Final
 
 from fastapi import Query, Request, Response
 
-from blowfishdb.adapters.store.values import RequestKey
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.cancellation import Cancellation
-from blowfishdb.core.errors import BlowfishError, InvalidInput, NotFound
 from blowfishdb.entrypoints.server.access import (
     Caller,
     PageAsker,
@@ -25,13 +20,10 @@ from blowfishdb.entrypoints.server.access import (
     shown_to,
 )
 from blowfishdb.entrypoints.server.api import books, desk
-from blowfishdb.entrypoints.server.api.questions import QuestionBody
-from blowfishdb.entrypoints.server.once import Reply, answered_once
-from blowfishdb.entrypoints.server.problems import Problem, told
+from blowfishdb.entrypoints.server.problems import Problem
 from blowfishdb.entrypoints.server.routing import Router
 from blowfishdb.entrypoints.server.server import server_of
-from blowfishdb.entrypoints.server.web.answers import answer_figure
-from blowfishdb.entrypoints.server.web.ask_draft import Draft
+from blowfishdb.entrypoints.server.web.answers import answer_figure, answer_page_again, log_page_again
 from blowfishdb.entrypoints.server.web.frame import (
     Sent,
     dataset_address,
@@ -43,10 +35,9 @@ from blowfishdb.entrypoints.server.web.frame import (
     texts,
     ticked,
 )
-from blowfishdb.messages.desk import Label, Planned
-from blowfishdb.messages.quotes import TogetherQuote
+from blowfishdb.entrypoints.server.web.typed import at_field, privacy_loss
+from blowfishdb.messages.desk import Label
 from blowfishdb.show.charts import answer_chart, svg, themed
-from blowfishdb.workspace.asking import Asking
 
 router: Final = Router(include_in_schema=False)
 
@@ -58,9 +49,14 @@ _CARD_WIDTH: Final = 560
 
 
 @router.post("/answers/{number:int}/label")
-def name_it(number: int, form: Sent, caller: PageAsker) -> Response:
+def name_it(request: Request, number: int, form: Sent, caller: PageAsker) -> Response:
     """Name an answer, and note something about it."""
-    label = Label(" ".join(text(form, "name").split()), text(form, "note"))
+    name, note = " ".join(text(form, "name").split()), text(form, "note")
+    shown_again(request, lambda problem: answer_page_again(request, number, caller, problem, (name, note)))
+    with at_field(request, "name"):
+        Label(name)
+    with at_field(request, "note"):
+        label = Label(name, note)
     desk.named(caller, number, label)
     return redirect(f"/answers/{number}", flash="Name and note are kept.")
 
@@ -168,7 +164,8 @@ def request_more(request: Request, dataset: str, form: Sent, caller: PageAsker) 
     caller.gateway.facts(dataset)
     reason = text(form, "reason")
     shown_again(request, lambda problem: _requests(request, caller, problem=problem, typed=(dataset, reason)))
-    caller.gateway.desk.request(dataset, caller.name, reason)
+    with at_field(request, "reason"):
+        caller.gateway.desk.request(dataset, caller.name, reason)
     return redirect("/requests", flash="The curator has your request.")
 
 
@@ -181,25 +178,28 @@ def requests_page(request: Request, caller: PageAsker, dataset: str = "") -> Res
 @router.post("/requests/{id}")
 def settle_request(request: Request, id: str, form: Sent, caller: PageCurator) -> Response:  # noqa: A002
     """Grant what is asked for, or decline it; a new grant is made at once."""
-    granted, epsilon, reply = text(form, "state") == "granted", text(form, "epsilon"), text(form, "reply")
-    shown_again(request, lambda problem: _requests(request, caller, problem=problem))
-    kept = caller.gateway.desk
-    found = next((each for each in kept.requests() if each.id == id), None)
-    if found is None:
-        raise NotFound("There is no such request.")
-    if granted:
-        books.grant_to(caller, found.dataset, found.user, Epsilon(epsilon))
-    kept.settle_request(id, "granted" if granted else "declined", reply, caller.name)
-    said = (
-        f"{found.user} may spend up to ε {Epsilon(epsilon)} in all."
-        if granted
-        else "The request is declined."
+    granted, typed, reply = text(form, "state") == "granted", text(form, "epsilon"), text(form, "reply")
+    shown_again(
+        request, lambda problem: _requests(request, caller, problem=problem, settling=(id, typed, reply))
     )
+    kept = caller.gateway.desk
+    found = kept.open_request(id)
+    if granted:
+        with at_field(request, f"epsilon {id}"):
+            epsilon = privacy_loss(typed)
+            books.grant_to(caller, found.dataset, found.user, epsilon)
+    kept.settle_request(id, "granted" if granted else "declined", reply, caller.name)
+    said = f"{found.user} may spend up to ε {epsilon} in all." if granted else "The request is declined."
     return redirect("/requests", flash=said)
 
 
 def _requests(
-    request: Request, caller: Caller, *, problem: Problem | None = None, typed: tuple[str, str] = ("", "")
+    request: Request,
+    caller: Caller,
+    *,
+    problem: Problem | None = None,
+    typed: tuple[str, str] = ("", ""),
+    settling: tuple[str, str, str] = ("", "", ""),
 ) -> Response:
     mine = None if caller.curator else caller.name
     every = caller.gateway.desk.requests(user=mine)[::-1]
@@ -214,109 +214,17 @@ def _requests(
         caller=caller,
         problem=problem,
         typed=typed,
+        settling=settling,
         names=names,
         waiting=[each for each in every if each.state == "open"],
         done=[each for each in every if each.state != "open"][:50],
         grants=grants,
+        granted={name for (name, _), grant in grants.items() if grant.granted is not None},
         meters=[meter(caller, name) for name in names],
     )
 
 
-# --- plans and dashboards -------------------------------------------------------------------------
-
-
-@router.post("/plan/add")
-def put_on_plan(form: Sent, caller: PageAsker) -> Response:
-    """Put what stands in the form of a dataset on the plan."""
-    dataset, address = text(form, "dataset"), text(form, "address")[:_LONGEST]
-    facts, source = caller.gateway.facts(dataset), caller.gateway[dataset]
-    draft = Draft.read(dict(parse_qsl(address.removeprefix("?"), keep_blank_values=True)), facts.domain)
-    body, _ = draft.asked(facts.domain, dataset, source.select)
-    body.asking(source)  # what cannot be asked is not put there
-    asked = body.model_dump(mode="json", exclude_defaults=True)
-    kept = caller.gateway.desk
-    planned = kept.plan(caller.name)
-    if all((each.dataset, each.asked) != (dataset, asked) for each in planned):
-        kept.keep_plan(caller.name, [*planned, Planned(dataset, asked, draft.address(explain=""))])
-    return redirect("/plan")
-
-
-@router.get("/plan")
-def plan_page(request: Request, caller: PageAsker) -> Response:
-    """The questions on the plan: what each costs alone and beside the others, and what all of them cost."""
-    return _plan(request, caller)
-
-
-@router.post("/plan/drop")
-def drop_from_plan(form: Sent, caller: PageAsker) -> Response:
-    """Take a question off."""
-    kept, at = caller.gateway.desk, text(form, "at")
-    planned = kept.plan(caller.name)
-    if at.isdecimal() and int(at) < len(planned):
-        kept.keep_plan(caller.name, [each for number, each in enumerate(planned) if number != int(at)])
-    return redirect("/plan")
-
-
-@router.post("/plan/ask")
-def pay_for_plan(request: Request, form: Sent, caller: PageAsker) -> Response:
-    """Pay once for everything on the plan, no more than was shown, and go to the page of all answers."""
-    shown_again(request, lambda problem: _plan(request, caller, problem=problem))
-    most, title, key = text(form, "most"), text(form, "title") or "Plan", text(form, "key")
-    limit = Epsilon(most)
-    kept = caller.gateway.desk
-    planned = kept.plan(caller.name)
-    if not planned:
-        raise InvalidInput("There is nothing on the plan.", fixes=("put a question on it",))
-
-    def answer(_: Cancellation | None, sent: RequestKey | None) -> Reply:
-        found = caller.gateway.batch(*_askings(caller, planned)).ask(max_cost=limit, key=sent)
-        return Reply(200, {"answers": [each.number for each in found]})
-
-    said = {"plan": [each.to_plain() for each in planned], "most": str(limit)}
-    reply = answered_once(caller, request, key or None, said, answer)
-    if reply.status != 200:
-        return _plan(request, caller, problem=Problem(**reply.body))
-    made = kept.make_dashboard(title[:120], list(dict.fromkeys(reply.body["answers"])), caller.name)
-    kept.keep_plan(caller.name, [])
-    return redirect(f"/dashboards/{made.id}", flash="Everything on the plan is answered.")
-
-
-def _askings(caller: Caller, planned: list[Planned]) -> list[Asking]:
-    return [QuestionBody(**each.asked).asking(caller.gateway[each.dataset]) for each in planned]
-
-
-def _plan(request: Request, caller: Caller, *, problem: Problem | None = None) -> Response:
-    planned = caller.gateway.desk.plan(caller.name)
-    quote: TogetherQuote | None = None
-    if planned:
-        try:
-            quote = caller.gateway.plan(*_askings(caller, planned)).quotes()
-        except BlowfishError as error:
-            problem = problem or told(request, error)
-    used = list(dict.fromkeys(each.dataset for each in planned if each.dataset in caller.gateway))
-    left = {name: caller.gateway.left(name) for name in used}
-    costs = {} if quote is None else _by_dataset(quote)
-    return render(
-        request,
-        "analyst/plan.html",
-        caller=caller,
-        problem=problem,
-        planned=planned,
-        quote=quote,
-        short=[name for name, cost in costs.items() if cost > left.get(name, Epsilon(0))],
-        left=left,
-        costs=costs,
-        key=str(uuid.uuid4()),
-        meters=[meter(caller, name) for name in used],
-        names=caller.gateway.datasets(),
-    )
-
-
-def _by_dataset(quote: TogetherQuote) -> dict[str, Epsilon]:
-    costs: dict[str, Epsilon] = {}
-    for part in quote.parts:
-        costs[part.dataset] = costs.get(part.dataset, Epsilon(0)) + part.epsilon
-    return costs
+# --- dashboards -----------------------------------------------------------------------------------
 
 
 @router.get("/dashboards")
@@ -332,6 +240,7 @@ def dashboards_page(request: Request, caller: PageReader) -> Response:
 def make_dashboard(request: Request, form: Sent, caller: PageAsker) -> Response:
     """The ticked answers on one page."""
     numbers = [int(each) for each in texts(form, "pick") if each.isdecimal()]
+    shown_again(request, lambda problem: log_page_again(request, caller, problem, numbers))
     for number in numbers:
         caller.gateway.answer(number)
     title = text(form, "title") or f"{len(numbers)} answers"
@@ -359,10 +268,3 @@ def dashboard_page(request: Request, id: str, caller: PageReader) -> Response:  
         spent=spent,
         used=list(dict.fromkeys(each.receipt.dataset for each in answers)),
     )
-
-
-def planned_by(caller: Caller) -> dict[str, Any]:
-    """What the navigation says: how many questions are on the plan, how many requests wait."""
-    kept = caller.gateway.desk
-    waiting = [each for each in kept.requests() if each.state == "open"] if caller.curator else []
-    return {"planned": len(kept.plan(caller.name)), "waiting": len(waiting)}

@@ -25,6 +25,7 @@ router: Final = Router(include_in_schema=False)
 FILE: Final = Path(__file__).with_name("door.json")
 _HEIGHT: Final = 180  # of the drawing, in its own units
 _BAR: Final = 24
+_SCALE: Final = (400, 800)  # people, at the lines behind the bars
 _FIRST: Final = 2  # the picture that a visitor sees first
 
 
@@ -71,6 +72,7 @@ def front_door(request: Request, caller: PageVisitor) -> Response:
         first=_FIRST,
         width=_BAR * len(shown["truth"]),
         height=_HEIGHT,
+        scale=tuple((people, _height(people)) for people in _SCALE),
         promises=public_promises(server.workspace),
         playing=server.settings.demo and from_this_machine(request),
     )
@@ -86,24 +88,29 @@ def _stored() -> dict[str, Any]:
 def stills() -> tuple[Still, ...]:
     """The five pictures, on one scale."""
     shown = _stored()
-    most = max(bar + still["error"] for still in shown["stills"] for bar in still["bars"])
-    return tuple(_still(still, shown["truth"], shown["width"], most) for still in shown["stills"])
+    return tuple(_still(still, shown["truth"], shown["width"]) for still in shown["stills"])
 
 
-def _still(still: dict[str, Any], truth: list[int], width: int, most: float) -> Still:
-    def height(count: float) -> float:
-        return round(_HEIGHT * (1 - max(0.0, count) / most), 1)
+@cache
+def _most() -> float:
+    return max(float(bar + still["error"]) for still in _stored()["stills"] for bar in still["bars"])
 
+
+def _height(count: float) -> float:
+    return round(_HEIGHT * (1 - max(0.0, count) / _most()), 1)
+
+
+def _still(still: dict[str, Any], truth: list[int], width: int) -> Still:
     error, distance = still["error"], still["distance"]
     bars = tuple(
         Bar(
             f"${number * width:,} to ${(number + 1) * width - 1:,}",
             number * _BAR,
             max(0, noisy),
-            height(noisy),
-            height(true),
-            height(noisy + error),
-            height(noisy - error),
+            _height(noisy),
+            _height(true),
+            _height(noisy + error),
+            _height(noisy - error),
         )
         for number, (noisy, true) in enumerate(zip(still["bars"], truth, strict=True))
     )

@@ -79,8 +79,13 @@ class Figure:
 
     @property
     def narrow(self) -> str:
-        """The specification for a telephone."""
-        return "null" if self._specifications is None else self._embedded(self._specifications[1])
+        """The specification for a telephone; without its rows where they are those of the wide one."""
+        if self._specifications is None:
+            return "null"
+        wide, narrow = self._specifications
+        if narrow.get("datasets") == wide.get("datasets"):
+            narrow = {key: narrow[key] for key in narrow if key != "datasets"}
+        return self._embedded(narrow)
 
     def _embedded(self, spec: dict[str, Any]) -> str:
         return _embedded(spec if self.headed else {key: spec[key] for key in spec if key != "title"})

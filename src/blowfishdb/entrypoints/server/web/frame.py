@@ -32,7 +32,7 @@ from typing import Annotated, Any, Final, final
 from urllib.parse import quote, unquote
 
 from fastapi import Depends, Request, Response
-from fastapi.responses import RedirectResponse, StreamingResponse
+from fastapi.responses import JSONResponse, RedirectResponse, StreamingResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.datastructures import FormData
 
@@ -43,6 +43,7 @@ from blowfishdb.entrypoints.server.problems import Problem
 from blowfishdb.entrypoints.server.routing import Router
 from blowfishdb.entrypoints.server.server import server_of
 from blowfishdb.entrypoints.server.web.figures import picture_address
+from blowfishdb.entrypoints.server.web.typed import field_of
 from blowfishdb.show.charts.frame import DARK, LIGHT, config
 from blowfishdb.show.words import loss, moment
 
@@ -286,8 +287,13 @@ class Meter:
 
     @property
     def exhausted(self) -> bool:
-        """Whether nothing is left."""
+        """Whether nothing is left for the one who looks."""
         return float(self.left) <= 0
+
+    @property
+    def used_up(self) -> bool:
+        """Whether nothing is left for anyone."""
+        return self.percent >= 100
 
 
 def render(
@@ -302,12 +308,15 @@ def render(
 ) -> Response:
     """A page. ``dataset`` brings its tabs and its budget; a message from the last step is shown once.
 
-    What went wrong, the page's status says, too.
+    What went wrong, the page's status says, too. A problem of one field (``at_field``) is shown there:
+    ``wrongs`` has the problems of fields by their names, and ``problem`` is then None.
     """
     flash = _flash(request)
     filled = environment().get_template(template)
-    around = _around(request, caller, dataset)
-    pieces = filled.generate(**around, flash=flash, problem=problem, **context)
+    at = field_of(request) if problem is not None else ""
+    around = {"at": at, "wrongs": {at: problem} if at else {}, **_around(request, caller, dataset)}
+    told = {"flash": flash, "problem": None if at else problem}
+    pieces = filled.generate(**(around | told | context))
     response = streamed(request, pieces, status if problem is None else problem.status)
     if flash is not None:
         response.delete_cookie(_FLASH, path="/")
@@ -317,16 +326,29 @@ def render(
 def render_part(request: Request, template: str, *, caller: Caller, **context: Any) -> Response:
     """A part of a page for a script that puts it in the place of the old one: no frame around it."""
     filled = environment().get_template(template)
-    return streamed(request, filled.generate(csrf=_csrf(caller), **context), 200)
+    return streamed(request, filled.generate(**{"csrf": _csrf(caller), "wrongs": {}, **context}), 200)
 
 
 def redirect(address: str, *, flash: str | None = None) -> RedirectResponse:
     """To another page after a form (303); ``flash`` is a sentence that the next page shows."""
     response = RedirectResponse(address, 303)
+    _keep_flash(response, flash)
+    return response
+
+
+def forward(request: Request, address: str, *, flash: str | None = None) -> Response:
+    """The same after a form with a file: a script that showed how much is sent is told where to go on."""
+    if request.headers.get("Part") != "address":
+        return redirect(address, flash=flash)
+    response = JSONResponse({"next": address})
+    _keep_flash(response, flash)
+    return response
+
+
+def _keep_flash(response: Response, flash: str | None) -> None:
     if flash is not None:
         value = quote(flash[:_LONGEST_FLASH])
         response.set_cookie(_FLASH, value, max_age=60, path="/", httponly=True, samesite="strict")
-    return response
 
 
 def shown_again(request: Request, page: Callable[[Problem], Response]) -> None:
@@ -351,7 +373,7 @@ def environment() -> Environment:
     )
     made.filters["eps"] = loss
     made.filters["moment"] = moment
-    made.filters["unbroken"] = lambda words: words.replace(" %", "\u00a0%")
+    made.filters["unbroken"] = lambda words: words.replace(" %", "\u00a0%").replace("ε ", "ε\u00a0")
     made.filters["zip"] = lambda one, other: list(zip(one, other, strict=True))
     made.filters["count"] = lambda number: f"{number:,}"
     made.globals["static"] = static_address
@@ -368,6 +390,7 @@ def _around(request: Request, caller: Caller | None, dataset: str | None) -> dic
         "me": caller,
         "csrf": _csrf(caller),
         "dataset": dataset,
+        "called": _called(caller, dataset),
         "demo": server_of(request).settings.demo,
         "roles": [role.value for role in Role],
         "sections": _sections(path, caller),
@@ -375,8 +398,14 @@ def _around(request: Request, caller: Caller | None, dataset: str | None) -> dic
         "meter": meter(caller, dataset),
         "theme": theme if theme in THEMES else None,
         "picture": lambda figure: picture_address(figure, caller, server_of(request)),
+        "path": path,
         "here": path + query if request.method == "GET" else "/",
     }
+
+
+def _called(caller: Caller | None, dataset: str | None) -> str:
+    """What headings call a dataset: its title, and its name where it has none."""
+    return "" if caller is None or dataset is None else caller.gateway.facts(dataset).title
 
 
 def _csrf(caller: Caller | None) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
 from starlette.datastructures import FormData
 
@@ -24,28 +24,36 @@ from blowfishdb.entrypoints.server.web.frame import text, ticked
 from blowfishdb.language.columns import FIELDS, read_column, written_column
 from blowfishdb.service.advice import missing_prices
 
-KINDS: Final = (
+_KINDS: Final = (
     ("integer", "whole numbers"),
     ("real", "numbers"),
     ("date", "dates"),
     ("category", "a list of values"),
     ("boolean", "false and true"),
 )
-UNITS: Final = tuple((unit, f"one {unit}") for unit in get_args(Unit))
-MISSING: Final = (
+_UNITS: Final = tuple((unit, f"one {unit}") for unit in get_args(Unit))
+_MISSING: Final = (
     ("none", "none"),
     ("value", "apart; who has none is secret"),
     ("public", "apart; who has none is not secret"),
     ("drop", "the row is left out"),
     ("clamp", "count as the lowest, and answers say so"),
 )
-SOME_MISSING: Final = (
+_SOME_MISSING: Final = (
     ("value", "apart; who has none is secret"),
     ("public", "apart; everyone may know who has none"),
     ("drop", "the row is left out"),
     ("clamp", "count as the lowest, and answers say so"),
 )
-OUTSIDE: Final = (("clamp", "the nearest limit"), ("drop", "left out"))
+_OUTSIDE: Final = (("clamp", "nearest limit"), ("drop", "left out"))
+CHOICES: Final[dict[str, Any]] = {
+    "kinds": _KINDS,
+    "units": _UNITS,
+    "missing": _MISSING,
+    "some_missing": _SOME_MISSING,
+    "outside": _OUTSIDE,
+}
+"""What can be picked for a column, by the names that the form has for it."""
 _MOST_COLUMNS: Final = 2_000
 
 
@@ -124,6 +132,16 @@ def checked(columns: Sequence[ColumnTexts]) -> tuple[list[ColumnTexts], dict[str
             problem = str(error)
         shown.append(column | {"problem": problem, "wrong": _wrong_field(column, problem)})
     return shown, attributes
+
+
+def check_complete(columns: Sequence[ColumnTexts], attributes: dict[str, Attribute]) -> None:
+    """Every column that is used could be read, and there is one."""
+    if wrong := sum(1 for column in columns if column["problem"]):
+        raise InvalidInput(
+            "1 column still needs attention." if wrong == 1 else f"{wrong} columns still need attention."
+        )
+    if not attributes:
+        raise InvalidInput("No column is used, so nothing could be asked.", fixes=("use a column",))
 
 
 def _wrong_field(column: ColumnTexts, problem: str) -> str:

@@ -14,7 +14,6 @@ from typing import Any, BinaryIO, Final, TypeVar, final
 from urllib.parse import quote
 
 from fastapi import Request, Response
-from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 from starlette.datastructures import FormData, UploadFile
 
@@ -32,18 +31,16 @@ from blowfishdb.entrypoints.server.routing import Router
 from blowfishdb.entrypoints.server.web.frame import (
     Sent,
     dataset_address,
+    forward,
     redirect,
     render,
     shown_again,
     text,
 )
 from blowfishdb.entrypoints.server.web.import_form import (
-    KINDS,
-    MISSING,
-    OUTSIDE,
-    SOME_MISSING,
-    UNITS,
+    CHOICES,
     ColumnTexts,
+    check_complete,
     checked,
     confirmed_count,
     proposed_columns,
@@ -114,6 +111,8 @@ class SourceForm:
     public: str = ""
     rows_vary: str = ""
     same_rows: str = ""
+    sheets: str = ""
+    """Those of a file of Excel to choose from, one on each line."""
     dialect: DialectSaid | None = None
     tables: tuple[TableTexts, ...] = ()
     """Several tables, in place of one."""
@@ -182,17 +181,19 @@ def source_page(request: Request, caller: PageCurator) -> Response:
 @router.post("/import/file")
 def receive_file(request: Request, caller: PageCurator, form: Sent) -> Response:
     """A file from the curator's own machine; kept until it is declared, or for an hour."""
-    file = form.get("file")
     shown_again(request, lambda problem: _source_page(request, caller, SourceForm(), problem, wrong="file"))
+    return forward(request, f"/import/columns?source={quote(received(caller, form), safe='')}")
+
+
+def received(caller: Caller, form: FormData) -> str:
+    """The file of a form, kept; how it is called as a source."""
+    file = form.get("file")
     if not isinstance(file, UploadFile) or not file.filename:
-        raise InvalidInput("Choose a file first.", fixes=("a CSV, TSV or Parquet file",))
-    most = caller.server.settings.longest_upload
+        raise InvalidInput("Choose a file first.", fixes=("a CSV, TSV, Parquet or Excel file",))
     with file.file as sent:
-        source = caller.gateway.receive(file.filename, _blocks(sent), most=most)
-    address = f"/import/columns?source={quote(source, safe='')}"
-    if request.headers.get("Part") == "address":  # a script that has shown how much is sent
-        return JSONResponse({"next": address})
-    return redirect(address)
+        return caller.gateway.receive(
+            file.filename, _blocks(sent), most=caller.server.settings.longest_upload
+        )
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:
@@ -211,9 +212,7 @@ def take_sample(request: Request, caller: PageCurator, form: Sent) -> Response:
     folder = caller.gateway.file.parent
     if not sample.file(folder).exists():
         sample.make(folder)
-    caller.gateway.add_dataset(
-        sample.name, sample.file(folder), domain=sample.domain(), table=sample.name, opened=False
-    )
+    caller.gateway.add_dataset(sample.name, sample.file(folder), domain=sample.domain(), opened=False)
     _introduce(caller, sample.name, f"{sample.about[0].upper()}{sample.about[1:]}; about nobody.")
     return redirect(dataset_address(sample.name, "/start"), flash=f"{sample.about}; about nobody.")
 
@@ -254,7 +253,8 @@ def _proposed_page(request: Request, caller: Caller, source: SourceForm) -> Resp
     proposal = propose_columns(caller, source.looked_at())
     located = source
     if proposal.dialect is not None:
-        located = replace(located, dialect=DialectSaid(**proposal.dialect.to_plain()))
+        dialect = DialectSaid(**proposal.dialect.to_plain())
+        located = replace(located, dialect=dialect, sheets="\n".join(proposal.sheets))
     if not source.view:
         located = replace(located, table=proposal.table or "")  # the only table of a file has a name, too
     if not source.name:
@@ -281,12 +281,7 @@ def declare(request: Request, form: Sent, caller: PageCurator) -> Response:
             request, caller, source, columns, suggested=text(form, "suggested"), problem=problem
         ),
     )
-    if wrong := sum(1 for column in columns if column["problem"]):
-        raise InvalidInput(
-            "1 column still needs attention." if wrong == 1 else f"{wrong} columns still need attention."
-        )
-    if not attributes:
-        raise InvalidInput("No column is used, so nothing could be asked.", fixes=("use a column",))
+    check_complete(columns, attributes)
     declare_dataset(caller, source.declared(), Domain.of(attributes))
     _introduce(caller, source.name)
     return redirect(
@@ -297,6 +292,8 @@ def declare(request: Request, form: Sent, caller: PageCurator) -> Response:
 
 def _sent_dialect(form: FormData) -> DialectSaid | None:
     """How a file of texts is written, as the curator says it; None while nobody has."""
+    if "sheet" in form:
+        return _checked_sheet(text(form, "sheet"), header=text(form, "header") == "yes")
     if "delimiter" not in form:
         return None
     sign = str(form.get("delimiter") or "")
@@ -312,6 +309,13 @@ def _sent_dialect(form: FormData) -> DialectSaid | None:
         )
     except ValidationError:
         raise InvalidInput("This is not how a file is written.", fixes=("one of the choices",)) from None
+
+
+def _checked_sheet(name: str, *, header: bool) -> DialectSaid:
+    try:
+        return DialectSaid(sheet=name, header=header)
+    except ValidationError:
+        raise InvalidInput("This is no name of a sheet.", fixes=("one of the choices",)) from None
 
 
 def _source_page(
@@ -356,11 +360,7 @@ def _columns_page(
         confirmed=confirmed_count(columns),
         sent=source.source.startswith(UPLOAD),
         warning=WARNING,
-        kinds=KINDS,
-        units=UNITS,
-        missing=MISSING,
-        some_missing=SOME_MISSING,
-        outside=OUTSIDE,
+        **CHOICES,
         read_as=_read_as(source.dialect),
         signs=_signs(source.dialect),
         encodings=list(dict.fromkeys([*_ENCODINGS, *([source.dialect.encoding] if source.dialect else [])])),

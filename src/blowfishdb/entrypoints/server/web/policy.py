@@ -7,7 +7,7 @@ The part of the policy page about what the world already knows: kept in the draf
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, final
 from urllib.parse import parse_qsl, urlencode
@@ -39,14 +39,19 @@ from blowfishdb.entrypoints.server.web.frame import (
     text,
     ticked,
 )
-from blowfishdb.entrypoints.server.web.policy_form import (
+from blowfishdb.entrypoints.server.web.known_form import (
     CHECK,
-    SHAPES,
+    SIGNS,
     KnownInput,
-    PolicyForm,
-    TemplateForm,
     changed,
     known_form,
+)
+from blowfishdb.entrypoints.server.web.place_form import PlaceMap
+from blowfishdb.entrypoints.server.web.policy_form import (
+    SHAPES,
+    PolicyForm,
+    TemplateForm,
+    bounds,
 )
 from blowfishdb.entrypoints.server.web.promise_table import promise_table
 from blowfishdb.language.policy_file import read_policy
@@ -170,6 +175,9 @@ def show_policy(
         asked=template,
         shapes=SHAPES,
         domain=facts.domain,
+        bounds=_bounds(form, draft, wrong),
+        place_map=PlaceMap.of(form.place, facts.domain) if form.place.columns and policy else None,
+        signs=SIGNS,
         policy_version=facts.policy_version,
         standing=facts.standing,
         pair=pair,
@@ -183,6 +191,12 @@ def show_policy(
         known=known_form(meant, known or KnownInput(), _asking(template, caller.gateway[dataset])),
         **(_NOTHING if policy is None else _shown(request, caller, dataset, policy, state)),
     )
+
+
+def _bounds(form: PolicyForm, draft: Policy, wrong: Mapping[str, BlowfishError]) -> dict[str, str]:
+    """Where groups of numbers begin and end, of the columns that are hidden in such groups."""
+    rules = [rule for rule in form.columns if rule.hides == "width" and rule.column not in wrong]
+    return {rule.column: bounds(draft.domain[rule.column], rule.graph(draft)) for rule in rules}
 
 
 def _asking(template: TemplateForm, dataset: Dataset) -> Asking | None:

@@ -4,33 +4,38 @@ The state is in the address, so going back undoes a change. What a form cannot h
 columns, a list of ten thousand pairs, what everyone knows already) is kept as it was drafted.
 
 The curator's question: a column, a shape, bins and an accuracy, for the policy and trade-off pages.
-
-What the world already knows, as the policy page shows it and as its form is read.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final, final
+from itertools import pairwise
+from typing import Final, final
 
-from starlette.datastructures import FormData
+import numpy as np
 
-from blowfishdb.core.constraints import Constraints, Reading
 from blowfishdb.core.domain.attribute import Attribute
+from blowfishdb.core.domain.attributes import Category
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import BlowfishError, InvalidInput
 from blowfishdb.core.graphs import PolicyGraph
-from blowfishdb.core.policy.columns import Hides, current, grouped, ungrouped, values_graph, with_point
-from blowfishdb.core.policy.policy import Policy
-from blowfishdb.core.policy.words import effect, known_things
+from blowfishdb.core.policy.columns import (
+    Hides,
+    current,
+    grouped,
+    shown_cell,
+    ungrouped,
+    values_graph,
+    with_point,
+)
+from blowfishdb.core.policy.policy import Policy, combined
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
-from blowfishdb.core.questions.projection import project
-from blowfishdb.core.sensitivity import sensitivity
-from blowfishdb.entrypoints.server.web.frame import text, texts
+from blowfishdb.entrypoints.server.web.ask_draft import usual_column
+from blowfishdb.entrypoints.server.web.place_form import PlaceForm
 from blowfishdb.language.columns import EXAMPLES, read_rule, written_rule
-from blowfishdb.language.known import read_known, read_table
 from blowfishdb.workspace.asking import Asking
 from blowfishdb.workspace.datasets import Dataset
 
@@ -39,6 +44,9 @@ OPERANDS: Final = ("within", "width", "groups", "pairs")
 """The choices that come with something to type, under a field of the same name."""
 
 _LONGEST: Final = 2_000  # of a list in an address; a longer one is kept instead of shown
+_FEW: Final = 60  # values that are put into groups one by one
+_LISTED: Final = 4  # groups that are named
+_SEVERAL: Final = re.compile(r"[;,]|\.\.")
 
 TOGETHER: Final = "together"
 SINGLE: Final = "single"
@@ -54,16 +62,20 @@ class ColumnRuleForm:
     ordered: bool
     typed: Mapping[str, str]
     kept: str = ""
+    values: tuple[str, ...] = ()
+    """Those of a short list, which can be put into groups one by one."""
 
     @classmethod
     def of(cls, policy: Policy, column: str) -> ColumnRuleForm:
         """The form that says what a policy says about a column."""
-        rule, ordered = current(policy, column, most=_LONGEST), policy.domain[column].ordered
+        attribute = policy.domain[column]
+        rule, values = current(policy, column, most=_LONGEST), _few_values(attribute)
+        typed = {"groups": "; ".join(values)} if values else {}  # all in one group, to begin with
         text = None if rule.said is None else written_rule(rule)
         if text is None or len(text) > _LONGEST:
-            return cls(column, KEPT, ordered, {}, f"{rule.entries or 0:,} entries")
+            return cls(column, KEPT, attribute.ordered, typed, f"{rule.entries or 0:,} entries", values)
         hides = rule.hides.name.lower()
-        return cls(column, hides, ordered, {hides: _set_apart(text)})
+        return cls(column, hides, attribute.ordered, {**typed, hides: _set_apart(text)}, values=values)
 
     @property
     def choices(self) -> list[tuple[str, str]]:
@@ -112,6 +124,32 @@ class ColumnRuleForm:
         return rule.graph(draft.domain[self.column])
 
 
+def _few_values(attribute: Attribute) -> tuple[str, ...]:
+    """The values of a list that is short, none of which could be read as two or as a range."""
+    if not isinstance(attribute, Category) or attribute.value_count > _FEW:
+        return ()
+    values = tuple(map(str, attribute.values))
+    plain = all(value and value == value.strip() and not _SEVERAL.search(value) for value in values)
+    return values if plain else ()
+
+
+def bounds(attribute: Attribute, graph: PolicyGraph) -> str:
+    """Where groups of equally many numbers begin and end, in words; empty where there are none."""
+    parts = graph.cliques
+    if parts is None or not attribute.ordered or isinstance(attribute, Category):
+        return ""
+    firsts = [int(first) for first in parts.first(np.arange(parts.count))]
+    ends = list(pairwise([*firsts, attribute.value_count]))
+    if len(ends) < 2 or len({last - first for first, last in ends[:-1]}) > 1:
+        return ""
+    named = [f"{shown_cell(attribute, first)} to {shown_cell(attribute, last - 1)}" for first, last in ends]
+    listed = named if len(named) <= _LISTED else [*named[: _LISTED - 1], "…", named[-1]]
+    begin = f"They begin at {shown_cell(attribute, 0)}, the lowest value"
+    shorter = ends[-1][1] - ends[-1][0] < ends[0][1] - ends[0][0]
+    end = ", and the last one is shorter." if shorter else "."
+    return f"{len(named):,} groups: {'; '.join(listed)}. {begin}{end}"
+
+
 def _set_apart(text: str, digits: int = 5) -> str:
     """A number of so many digits or more with its thousands set apart; anything else as it is."""
     return grouped(Fraction(text)) if text.isascii() and text.isdecimal() and len(text) >= digits else text
@@ -125,6 +163,7 @@ class PolicyForm:
     columns: tuple[ColumnRuleForm, ...]
     records: str
     presence: bool
+    place: PlaceForm
     whole: bool = False
 
     @classmethod
@@ -132,7 +171,9 @@ class PolicyForm:
         """The form that says what a policy says."""
         columns = tuple(ColumnRuleForm.of(policy, name) for name in policy.domain.names)
         records = TOGETHER if policy.joint else SINGLE
-        return cls(columns, records, policy.hides_presence, whole=not policy.separable)
+        place = PlaceForm.of(policy)
+        whole = not policy.separable and not place.columns
+        return cls(columns, records, policy.hides_presence, place, whole=whole)
 
     def changed(self, fields: Mapping[str, str]) -> PolicyForm:
         """The form after someone filled it in; what was not sent stays."""
@@ -141,7 +182,14 @@ class PolicyForm:
         columns = tuple(column.changed(fields) for column in self.columns)
         records = SINGLE if fields["records"] == SINGLE else TOGETHER
         whole = self.whole and fields["records"] == KEPT
-        return replace(self, columns=columns, records=records, presence="presence" in fields, whole=whole)
+        return replace(
+            self,
+            columns=columns,
+            records=records,
+            presence="presence" in fields,
+            place=self.place.changed(fields),
+            whole=whole,
+        )
 
     def policy(self, draft: Policy) -> tuple[Policy | None, dict[str, BlowfishError]]:
         """The policy, or what is wrong about which column."""
@@ -151,12 +199,18 @@ class PolicyForm:
         wrong: dict[str, BlowfishError] = {}
         for column in self.columns:
             try:
-                graphs[column.column] = column.graph(draft)
+                if column.column not in self.place.columns:
+                    graphs[column.column] = column.graph(draft)
+                elif column.column == self.place.columns[0]:
+                    graphs[column.column] = self.place.graph(draft.domain)
             except BlowfishError as error:
                 wrong[column.column] = error
         if wrong:
             return None, wrong
         joint = self.records == TOGETHER
+        if self.place.columns:
+            graph = combined(tuple(graphs.values()), joint=joint, hide_presence=self.presence)
+            return Policy(draft.domain, graph, draft.constraints), {}
         policy = draft.edited(graphs, joint=joint, hide_presence=self.presence)
         whole = joint and all(column.hides == "everything" for column in self.columns)
         return policy.hiding_records() if whole else policy, {}
@@ -165,7 +219,7 @@ class PolicyForm:
         """The form as it stands in an address: only what matters."""
         if self.whole:
             return {"records": KEPT}
-        query = {"records": self.records}
+        query = {"records": self.records, **self.place.query()}
         for column in self.columns:
             query[f"hide.{column.column}"] = column.hides
             if column.hides in OPERANDS:
@@ -204,14 +258,12 @@ class TemplateForm:
 
     @classmethod
     def of(cls, domain: Domain, fields: Mapping[str, str]) -> TemplateForm:
-        """What was sent, or a question about the column with the most values that have an order."""
-        ordered = [name for name, attribute in domain.columns if attribute.ordered]
-        usual = max(ordered or list(domain.names), key=lambda name: domain[name].value_count)
+        """What was sent, or a question about the column that is usually asked about."""
         given = {name: fields[name].strip() for name in _FIELDS if fields.get(name, "").strip()}
         if "ask" in fields and "bins" in fields:
             given["bins"] = fields["bins"].strip()  # emptied on purpose: every value alone
         if given.get("column") not in domain.names:
-            given["column"] = usual
+            given["column"] = usual_column(domain)
         if given.get("second") not in domain.names or given.get("second") == given["column"]:
             given.pop("second", None)
         if given.get("ask", "cumulative") in _OF_AN_ORDER and not domain[given["column"]].ordered:
@@ -262,90 +314,3 @@ def _number(typed: str, what: str, example: str) -> float:
         return float(ungrouped(with_point(typed)))
     except ValueError:
         raise InvalidInput(f"{what} is a number.", fixes=(example,)) from None
-
-
-COUNT: Final = "count"
-TABLE: Final = "table"
-PASTED: Final = "pasted"
-READING: Final = "reading"
-CHECK: Final = "check"
-_TYPED: Final = ("where", "answer", "csv")
-_LONGEST_FILE: Final = 900_000
-
-
-@final
-@dataclass(frozen=True)
-class KnownInput:
-    """What was typed to add to what is known, to be shown again; or what was found when it was checked."""
-
-    typed: Mapping[str, str] = field(default_factory=dict)
-    columns: frozenset[str] = frozenset()
-    checked: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, form: FormData) -> KnownInput:
-        """Everything that was typed, so that nothing of it is lost."""
-        return cls({name: text(form, name) for name in _TYPED}, frozenset(texts(form, "columns")))
-
-
-@final
-@dataclass(frozen=True)
-class KnownForm:
-    """The list of what is known, what it does, and what was typed to add to it."""
-
-    things: tuple[str, ...]
-    effects: tuple[str, ...]
-    reading: str
-    input: KnownInput
-
-
-def known_form(policy: Policy, typed: KnownInput, asking: Asking | None) -> KnownForm:
-    """What is known under ``policy``, and what that does to the question on the page."""
-    reading = Reading.LITERAL if policy.constraints is None else policy.constraints.reading
-    effects = () if policy.constraints is None else (effect(policy), *_on_noise(policy, asking))
-    return KnownForm(known_things(policy), effects, reading.value, typed)
-
-
-def _on_noise(policy: Policy, asking: Asking | None) -> tuple[str, ...]:
-    """What the noise of a question has to cover, with and without what is known."""
-    if asking is None:
-        return ()
-    try:
-        problem = project(asking.request().counts, policy)
-        if problem.refined is None:
-            return ()
-        tied = problem.refined.sensitivity(problem.workload)
-        alone = sensitivity(problem.workload, problem.graph)
-    except BlowfishError:
-        return ()
-    if tied == alone:
-        return (f"For the question below, noise has to cover {tied}, as it would without them.",)
-    return (
-        "Because these counts are public, one person's move may force others to move: for the question "
-        f"below, noise has to cover {tied} instead of {alone}.",
-    )
-
-
-def changed(before: Constraints, form: FormData, domain: Domain) -> Constraints:
-    """What is known after someone added to it, took something back or chose the other reading."""
-    if number := text(form, "remove"):
-        return before.without(int(number) if number.isdecimal() and len(number) < 9 else -1)
-    do = text(form, "do")
-    if do == READING:
-        return before.read_as(text(form, "reading"))
-    if do == PASTED:
-        return before.plus(Constraints(marginals=[read_table(text(form, "csv")[:_LONGEST_FILE], domain)]))
-    return before.plus(read_known(_section(do, form), domain))
-
-
-def _section(do: str, form: FormData) -> dict[str, Any]:
-    """What was typed, as a policy file says it."""
-    if do == TABLE:
-        columns = texts(form, "columns")
-        if not columns:
-            raise InvalidInput("Tick the columns of the table.", fixes=("one column, or several together",))
-        return {"tables": [{"columns": columns}]}
-    where, answer = text(form, "where"), text(form, "answer")
-    if not where:
-        raise InvalidInput("Say which rows are counted.", fixes=("age >= 65",))
-    return {"counts": [{"where": where, **({"count": answer} if answer else {})}]}

@@ -50,7 +50,17 @@ def _row(policy: Policy, clause: Clause) -> PromiseRow:
         hidden = ColumnRuleForm.of(policy, clause.columns[0]).in_short
     else:
         hidden = "hidden entirely" if clause.certainty and not clause.limits else "hidden as one area"
-    beyond = "; ".join(f"{each.apart}: {percent(each.certainty)}" for each in clause.limits[:_MOST_BEYOND])
+    beyond = "; ".join(f"{apart}: {sure}" for apart, sure in _told_apart(clause))
     sure = "not hidden" if clause.certainty is None else percent(clause.certainty)
     named = "the whole record" if everything else ", ".join(clause.columns)
     return PromiseRow(named, hidden, sure, beyond)
+
+
+def _told_apart(clause: Clause) -> list[tuple[str, str]]:
+    """How sure anyone can be of values that are farther apart, as far as the number still changes."""
+    told: list[tuple[str, str]] = []
+    for limit in clause.limits[:_MOST_BEYOND]:
+        sure = percent(limit.certainty)
+        if not told or told[-1][1] != sure:
+            told.append((limit.apart, sure))
+    return told

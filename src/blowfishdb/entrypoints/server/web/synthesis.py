@@ -11,12 +11,13 @@ from urllib.parse import urlencode
 from fastapi import BackgroundTasks, Request, Response
 
 from blowfishdb.core.domain.domain import Domain
-from blowfishdb.core.errors import BlowfishError, InvalidInput, NotCounted
+from blowfishdb.core.errors import BlowfishError, InvalidInput, NotCounted, NotProven
 from blowfishdb.entrypoints.server import once
-from blowfishdb.entrypoints.server.access import Caller, PageAsker, PageReader
+from blowfishdb.entrypoints.server.access import Caller, PageAsker, PageCurator, PageReader
 from blowfishdb.entrypoints.server.api import synthesis as api
 from blowfishdb.entrypoints.server.api.synthesis import JOBS, SynthesisBody
-from blowfishdb.entrypoints.server.problems import Problem, told
+from blowfishdb.entrypoints.server.problems import Problem
+from blowfishdb.entrypoints.server.problems import told as told_in_words
 from blowfishdb.entrypoints.server.routing import Router
 from blowfishdb.entrypoints.server.web.frame import (
     Sent,
@@ -25,7 +26,10 @@ from blowfishdb.entrypoints.server.web.frame import (
     render,
     shown_again,
     text,
+    texts,
+    ticked,
 )
+from blowfishdb.messages.curator import KeptColumns
 from blowfishdb.messages.synthesis import GOOD_FOR, NOT_FOR, SynthesisQuote
 from blowfishdb.messages.synthetic_table import MOST_ROWS
 from blowfishdb.show.synthetic import FORMS
@@ -102,6 +106,80 @@ def table_page(request: Request, dataset: str, number: int, caller: PageReader) 
     )
 
 
+@router.get("/datasets/{dataset}/synthetic/kept")
+def kept_page(request: Request, dataset: str, caller: PageCurator) -> Response:
+    """Columns whose rows could be kept, and those that are confirmed; nothing is read for it."""
+    return _kept_page(request, dataset, caller, None)
+
+
+@router.post("/datasets/{dataset}/synthetic/kept")
+def keep(request: Request, dataset: str, form: Sent, caller: PageCurator) -> Response:
+    """Say what keeping rows of these columns means, and confirm it once that was read."""
+    shown_again(request, lambda problem: _kept_page(request, dataset, caller, None, problem=problem))
+    columns, confirm = texts(form, "column"), ticked(form, "confirm")
+    told = caller.gateway.keep_rows(dataset, columns, confirm=confirm or not columns)
+    if told.confirmed:
+        return redirect(dataset_address(dataset, "/synthetic/kept"))
+    return _kept_page(request, dataset, caller, told)
+
+
+def _kept_page(
+    request: Request,
+    dataset: str,
+    caller: Caller,
+    told: KeptColumns | None,
+    *,
+    problem: Problem | None = None,
+) -> Response:
+    facts = caller.gateway.facts(dataset)
+    try:
+        public, refused = caller.gateway.keepable(dataset), None
+    except NotProven as error:
+        public, refused = (), error
+    return render(
+        request,
+        "curator/kept_rows.html",
+        caller=caller,
+        dataset=dataset,
+        problem=problem,
+        refused=None if refused is None else told_in_words(request, refused),
+        public=public,
+        others=[name for name in facts.domain.names if name not in public],
+        confirmed=[name for name in facts.may_keep if name in public],
+        chosen=facts.may_keep if told is None else told.columns,
+        told=told,
+    )
+
+
+@router.post("/datasets/{dataset}/synthetic/{number:int}/comparison")
+def comparison(request: Request, dataset: str, number: int, caller: PageCurator) -> Response:
+    """CURATOR VIEW, TRUE DATA: true counts beside synthetic ones; that somebody looked is on record."""
+    shown = caller.gateway.compare_synthetic(dataset, number)
+    return render(
+        request,
+        "curator/comparison.html",
+        caller=caller,
+        dataset=dataset,
+        shown=shown,
+        columns=[
+            (
+                one.columns[0],
+                one.known,
+                f"{100 * one.off:.2f} %",
+                [
+                    (label, f"{true:,}", f"{drawn:,}")
+                    for label, true, drawn in zip(one.labels, one.true, one.synthetic, strict=True)
+                ],
+            )
+            for one in shown.columns
+        ],
+        pairs=[
+            (" × ".join(one.columns), one.known, f"{100 * one.off:.2f} %")
+            for one in sorted(shown.pairs, key=lambda pair: -pair.off)
+        ],
+    )
+
+
 @final
 @dataclass(frozen=True)
 class _Wanted:
@@ -111,17 +189,19 @@ class _Wanted:
     epsilon: str = _USUAL
     target: str = ""
     free: bool = False
+    keep: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, typed: Any) -> _Wanted:
         columns = tuple(str(name) for name in typed.getlist("column"))
         epsilon = str(typed.get("epsilon", "") or _USUAL)[:40]
-        return cls(columns, epsilon, str(typed.get("target", ""))[:255], typed.get("free") == "1")
+        keep = tuple(str(name) for name in typed.getlist("keep"))
+        return cls(columns, epsilon, str(typed.get("target", ""))[:255], typed.get("free") == "1", keep)
 
     @property
     def address(self) -> str:
         """The same form in an address."""
-        named = [("column", name) for name in self.columns]
+        named = [("column", name) for name in self.columns] + [("keep", name) for name in self.keep]
         return "?" + urlencode([*named, ("epsilon", self.epsilon), ("target", self.target)])
 
     def body(self, domain: Domain) -> SynthesisBody:
@@ -135,6 +215,7 @@ class _Wanted:
             columns=list(self.columns),
             epsilon=self.epsilon,
             target=self.target or None,
+            keep=list(self.keep),
             max_cost=self.epsilon,
         )
 
@@ -148,7 +229,8 @@ def _page(
     problem: Problem | None = None,
 ) -> Response:
     wanted = wanted or _Wanted.of(request.query_params)
-    names = caller.gateway.facts(dataset).domain.names
+    facts = caller.gateway.facts(dataset)
+    names = facts.domain.names
     priced = _priced(request, dataset, caller, wanted)
     return render(
         request,
@@ -159,6 +241,7 @@ def _page(
         wanted=wanted,
         chosen=wanted.columns or names,
         names=names,
+        may_keep=facts.may_keep,
         good_for=GOOD_FOR,
         not_for=NOT_FOR,
         key=str(uuid.uuid4()),
@@ -174,20 +257,20 @@ def _priced(request: Request, dataset: str, caller: Caller, wanted: _Wanted) -> 
         try:
             return body.wanted(source).quote(), None, False
         except NotCounted as error:
-            return None, told(request, error), True
+            return None, told_in_words(request, error), True
         except BlowfishError as error:
-            return None, told(request, error), False
+            return None, told_in_words(request, error), False
 
     free, unfree, uncounted = attempt(SynthesisBody(from_answers=True))
     try:
         quote, wrong, _ = attempt(wanted.body(source.schema))
     except BlowfishError as error:
-        quote, wrong = None, told(request, error)
+        quote, wrong = None, told_in_words(request, error)
     tables = () if quote is None else quote.tables
     rows = [
         (
             one.column,
-            f"{one.numbers:,} {'up to a bin' if one.cumulative else 'counts'}",
+            one.counted,
             f"±{one.margin:,g}" if one.margin else "exact",
             f"{100 * one.off:.2f} %",
         )

@@ -28,6 +28,7 @@ from blowfishdb.entrypoints.server.web.figures import figure
 from blowfishdb.entrypoints.server.web.frame import Sent, dataset_address, render, shown_again
 from blowfishdb.entrypoints.server.web.policy import MADE_UP, View, attempt
 from blowfishdb.entrypoints.server.web.policy_form import SHAPES, PolicyForm, TemplateForm
+from blowfishdb.entrypoints.server.web.typed import at_field
 from blowfishdb.messages.quotes import Tradeoff
 from blowfishdb.show.charts import tradeoff_chart
 from blowfishdb.show.tables import tradeoff_table
@@ -49,12 +50,14 @@ def tradeoff_page(request: Request, dataset: str, caller: PageCurator) -> Respon
         "shapes": SHAPES,
         "domain": caller.gateway.facts(dataset).domain,
         "distances": wanted.distances,
-        "made_up": typed.get("data") == MADE_UP,
+        "made_up": typed.get("data", MADE_UP) == MADE_UP,
         "ordered": wanted.attribute.ordered,
     }
     shown_again(request, lambda problem: _page(request, dataset, caller, context, problem=problem))
+    with at_field(request, "distances"):
+        wanted.cells()
     tradeoff = wanted.priced(caller, None)
-    state = {**wanted.template.query(), "distances": wanted.distances, "data": typed.get("data", "true")}
+    state = {**wanted.template.query(), "distances": wanted.distances, "data": typed.get("data", MADE_UP)}
     links = {p.policy: f"?{urlencode({**state, 'point': p.policy})}#point" for p in tradeoff.points}
     chart = figure(
         lambda width: tradeoff_chart(
@@ -107,7 +110,7 @@ class _Wanted:
 
     def policies(self) -> tuple[dict[str, Policy], dict[str, float]]:
         """The draft with the column hidden within each distance, from the weakest to the strongest."""
-        cells = self._cells()
+        cells = self.cells()
         column, last = self.template.column, self.attribute.value_count - 1
         policies: dict[str, Policy] = {}
         thetas: dict[str, float] = {}
@@ -123,7 +126,8 @@ class _Wanted:
             thetas[name] = float(data_distance(self.attribute, min(theta, max(last, 1))))
         return policies, thetas
 
-    def _cells(self) -> set[int]:
+    def cells(self) -> set[int]:
+        """The distances in cells of the column."""
         parts = [part for part in split(self.distances) if part]
         if not parts or len(parts) > _MOST:
             raise InvalidThreshold(f"List between 1 and {_MOST} distances.", fixes=(usual(self.attribute),))
@@ -162,12 +166,12 @@ def _picked(
         return None
     source = caller.gateway[dataset]
     asking = wanted.template.asking(source)
-    made_up = typed.get("data") == MADE_UP
+    made_up = typed.get("data", MADE_UP) == MADE_UP
 
     def answered() -> View:
         return views.answers_view(source, asking, policy, made_up=made_up)[0]
 
-    state = {**PolicyForm.of(policy).query(), **wanted.template.query(), "data": typed.get("data", "true")}
+    state = {**PolicyForm.of(policy).query(), **wanted.template.query(), "data": typed.get("data", MADE_UP)}
     return {
         "name": typed["point"],
         "answers": attempt(request, answered),

@@ -1,5 +1,7 @@
 // Live quotes: a change in the form asks for the quote of the same page, and only for that.
 
+import { watch } from "./underway.js";
+
 const form = document.getElementById("ask");
 const quote = document.getElementById("quote");
 const PAUSE = 50; // between keys of one number; a quote is due 200 ms after the last
@@ -31,9 +33,22 @@ async function show(address, part, signal) {
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
   if (signal.aborted || quote.querySelector("[data-sent]")) return false;
   const held = quote.contains(document.activeElement) ? document.activeElement : null;
+  mark(page.getElementById("mistakes"));
   quote.replaceChildren(...page.body.childNodes);
   if (held) alike(held)?.focus({ preventScroll: true });
   return true;
+}
+
+// What is wrong with a field stands right behind it.
+function mark(found) {
+  for (const place of form.querySelectorAll(".mistake")) {
+    const said = found.content.getElementById(place.id);
+    const field = form.elements[place.id.slice("wrong-".length)];
+    place.replaceChildren(...(said ? said.childNodes : []));
+    if (said) field.setAttribute("aria-invalid", "true");
+    else field.removeAttribute("aria-invalid");
+  }
+  found.remove();
 }
 
 // Whoever has reached a button by the keyboard stays on it when more is filled in around it.
@@ -48,13 +63,21 @@ function stale() {
   quote.setAttribute("aria-busy", "true");
   for (const price of quote.querySelectorAll(".price, .bar .small-only")) price.textContent = "Pricing …";
   for (const old of quote.querySelectorAll(".facts, .fits, .promise, .put-on-plan")) old.hidden = true;
-  for (const button of quote.querySelectorAll("#spend button")) {
+  for (const button of quote.querySelectorAll("#spend button[type=submit]")) {
     button.disabled = true;
     button.textContent = "Pricing …";
   }
 }
 
-form.addEventListener("input", () => {
+// Where values have no order, nothing can be asked along it: the question is about their bars then.
+function withoutOrder(field) {
+  const shape = form.elements.shape;
+  const loose = field.id === "field-column" && field.selectedOptions[0].classList.contains("loose");
+  if (loose && shape.dataset.along.split(" ").includes(shape.value)) shape.value = "histogram";
+}
+
+form.addEventListener("input", (event) => {
+  withoutOrder(event.target);
   clearTimeout(timer);
   stale();
   timer = setTimeout(() => refresh(address()), PAUSE);
@@ -62,14 +85,16 @@ form.addEventListener("input", () => {
 
 // The price that is shown must be the price of what stands in the form.
 quote.addEventListener("submit", (event) => {
+  if (event.target.id !== "spend") return;
   if (quote.getAttribute("aria-busy") === "true" || event.target.dataset.sent) {
     event.preventDefault();
     return;
   }
   event.target.dataset.sent = "yes";
-  const button = event.target.querySelector("button");
+  const button = event.target.querySelector("button[type=submit]");
   button.setAttribute("aria-disabled", "true");
   button.textContent = "Asking …";
+  watch(event.target);
 });
 
 quote.addEventListener("click", (event) => {

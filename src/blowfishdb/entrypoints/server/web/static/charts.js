@@ -14,7 +14,9 @@ async function draw(figure) {
   const place = figure.querySelector(".drawing");
   await import(place.dataset.vega);
   const size = sizeIn(figure);
-  const spec = JSON.parse(figure.querySelector(`script.${size}`).textContent);
+  const specification = (name) => JSON.parse(figure.querySelector(`script.${name}`).textContent);
+  const spec = specification(size);
+  spec.datasets ??= specification("wide").datasets; // both widths show the same rows
   const theme = isDark() ? "dark" : "light";
   drawn.get(figure)?.result.finalize();
   const result = await window.vegaEmbed(place, spec, {

@@ -2,6 +2,7 @@
 // Each change is a step in the browser's history, so going back undoes it.
 
 import { drawAll } from "./charts.js";
+import "./groups.js";
 
 const form = document.getElementById("policy");
 const status = document.getElementById("status");
@@ -59,7 +60,7 @@ document.addEventListener("change", (event) => {
     const operand = form.elements[`${chosen.value}.${chosen.name.slice(5)}`];
     if (operand && !operand.value) { operand.focus(); return; } // nothing to show until a distance is typed
   }
-  if (chosen.name === "column") location.assign(address());
+  if (["column", "place"].includes(chosen.name)) location.assign(address());
   else follow();
 });
 for (const about of document.querySelectorAll("details.about")) {

@@ -1,0 +1,206 @@
+"""What analysts ask, at every door: one question, one answer and one charge, in whatever words it comes.
+
+Asked and paid in Python; then the short form, SQL, REST in all three forms, the client, the pages and a
+PostgreSQL client each get that answer, and nothing is charged any more.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from urllib.parse import urlencode
+
+import psycopg
+import pytest
+
+import blowfishdb as bf
+from blowfishdb.adapters.tokens import Tokens
+from blowfishdb.entrypoints.demo import serving
+from blowfishdb.workspace.asking import Asking
+from blowfishdb.workspace.datasets import Dataset
+from blowfishdb.workspace.gateway import Gateway
+from tests.entrypoints.server import Running, ok, running
+from tests.pgwire.door import door_of
+
+API = "/api/v1/datasets/salaries"
+OLD, RICH = bf.col("age") >= 60, bf.col("salary") > 50_000
+
+
+@dataclass(frozen=True)
+class Line:
+    """One question in Python, in short and, where SQL has words for it, as a SELECT."""
+
+    python: Callable[[Dataset], Asking]
+    short: str
+    sql: str | None = None
+
+    @property
+    def sized(self) -> bool:
+        """Whether it says for how large groups its error holds."""
+        return "for groups of" in self.short
+
+
+LINES = {
+    "several aggregates": Line(
+        lambda ds: ds.by("region").aggregate(("mean", "salary"), ("sum", "salary"), "count"),
+        "mean(salary), sum(salary), count() by region",
+        "SELECT region, AVG(salary), SUM(salary), COUNT(*) FROM salaries GROUP BY region",
+    ),
+    "several columns": Line(
+        lambda ds: ds.by("region").aggregate(("mean", "salary"), ("mean", "age")),
+        "mean(salary), mean(age) by region",
+        "SELECT region, AVG(salary), AVG(age) FROM salaries GROUP BY region",
+    ),
+    "a spread of some rows in bins": Line(
+        lambda ds: ds.where(RICH).by("age", width=20).std("salary"),
+        "stddev(salary) by age(width=20) where salary > 50000",
+        "SELECT BIN(age, 20), STDDEV(salary) FROM salaries WHERE salary > 50000 GROUP BY 1",
+    ),
+    "a mean of large groups": Line(
+        lambda ds: ds.by("region").mean("age", group_size=500),
+        "mean(age) by region for groups of 500",
+        "SELECT region, AVG(age) FROM salaries GROUP BY region WITH ERROR 4 FOR GROUPS OF 500",
+    ),
+    "counts of values": Line(
+        lambda ds: ds.by("region").count("age"),
+        "count(age) by region",
+        "SELECT region, COUNT(age) FROM salaries GROUP BY region",
+    ),
+    "instead of extremes": Line(
+        lambda ds: ds["salary"].quantiles([0.01, 0.99]),
+        "quantiles(salary, 0.01, 0.99)",
+        "SELECT QUANTILE(salary, 0.01), QUANTILE(salary, 0.99) FROM salaries",
+    ),
+    "medians of groups": Line(
+        lambda ds: ds.by("region").median("age"),
+        "median(age) by region",
+        "SELECT region, MEDIAN(age) FROM salaries GROUP BY region",
+    ),
+    "a list of conditions": Line(
+        lambda ds: ds.by("region").counts({"old": OLD, "rich": RICH}),
+        "counts(age >= 60 as old, salary > 50000 as rich) by region",
+        "SELECT region, COUNT(*) FILTER (WHERE age >= 60) AS old, "
+        "SUM(CASE WHEN salary > 50000 THEN 1 ELSE 0 END) AS rich FROM salaries GROUP BY region",
+    ),
+    "rectangles": Line(
+        lambda ds: ds["age", "salary"].ranges([((20, 39), (0, 49_999)), ((30, 59), (0, 9_999))]),
+        "ranges(age, salary, (20..39, 0..49999), (30..59, 0..9999))",
+    ),
+    "prefixes in groups": Line(
+        lambda ds: ds.by("region").cumulative("age", bins=4), "cumulative(age, bins=4) by region"
+    ),
+    "prefixes": Line(
+        lambda ds: ds["age"].cumulative(width=10),
+        "cumulative(age, width=10)",
+        "SELECT BIN(age, 10), SUM(COUNT(*)) OVER (ORDER BY BIN(age, 10)) FROM salaries GROUP BY 1",
+    ),
+    "marginals": Line(
+        lambda ds: ds["age", "salary"].marginals(1, bins=4), "marginals(age(bins=4), salary(bins=4), 1)"
+    ),
+    "subtotals": Line(
+        lambda ds: ds.question("marginals(region, age(width=20), [region, age], [region], [])"),
+        "marginals(region, age(width=20), [region, age], [region], [])",
+        "SELECT region, BIN(age, 20), COUNT(*) FROM salaries GROUP BY ROLLUP (region, BIN(age, 20))",
+    ),
+    "the fullest": Line(
+        lambda ds: ds["age"].top(3, width=10),
+        "top(age, 3, width=10)",
+        "SELECT BIN(age, 10), COUNT(*) FROM salaries GROUP BY 1 ORDER BY 2 DESC LIMIT 3",
+    ),
+    "an iceberg": Line(
+        lambda ds: ds["age"].above(300, width=10),
+        "above(age, 300, width=10)",
+        "SELECT BIN(age, 10), COUNT(*) AS n FROM salaries GROUP BY 1 HAVING n > 300",
+    ),
+    "an order": Line(
+        lambda ds: (
+            ds.by("region")
+            .aggregate(("mean", "age"), "count")
+            .having("count() > 10")
+            .order_by("mean(age) desc")
+            .limit(2)
+        ),
+        "mean(age), count() by region having count() > 10 order by mean(age) desc limit 2",
+        "SELECT region, AVG(age) AS a, COUNT(*) FROM salaries GROUP BY region HAVING COUNT(*) > 10 "
+        "ORDER BY a DESC LIMIT 2",
+    ),
+    "shares": Line(
+        lambda ds: ds["region"].histogram().show(share="count() * 100 / total(count())"),
+        "histogram(region) show count() * 100 / total(count()) as share",
+        "SELECT region, COUNT(*) * 100 / SUM(COUNT(*)) OVER () AS share FROM salaries GROUP BY region",
+    ),
+    "a group that is computed": Line(
+        lambda ds: ds["age"].histogram(edges=[18, 30, 60]),
+        "histogram(age, edges=[18, 30, 60])",
+        "SELECT CASE WHEN age < 30 THEN 'young' WHEN age < 60 THEN 'middle' ELSE 'old' END AS g, COUNT(*) "
+        "FROM salaries GROUP BY g",
+    ),
+    "declared values that match": Line(
+        lambda ds: ds.where(bf.col("region").isin(["north", "south"])).count(),
+        "count() where region in ('north', 'south')",
+        "SELECT COUNT(*) FROM salaries WHERE region LIKE '%th'",
+    ),
+    "parts": Line(
+        lambda ds: ds["age", "salary"].partition(4, bins=6), "partition(age(bins=6), salary(bins=6), 4)"
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Doors:
+    """One server with everything open, and a client of it."""
+
+    web: Running
+    client: Gateway
+    line: psycopg.Connection[tuple[object, ...]]
+
+
+@pytest.fixture(scope="module")
+def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
+    with running(tmp_path_factory.mktemp("doors"), budget="1000") as web, door_of(web) as wire:
+        web.workspace["salaries"].count().spend(1).ask()
+        token = Tokens(web.workspace.store).issue("analyst", purpose="api", lifetime=timedelta(hours=1))[0]
+        with (
+            serving(web.app) as address,
+            bf.connect(address, token=token) as client,
+            wire.connect() as line,
+        ):
+            line.execute("SET blowfishdb.epsilon = '0.5'")
+            yield Doors(web, client, line)
+
+
+def on(asking: Asking, line: Line) -> Asking:
+    """On the terms of the table: an ε, or an error where groups have a size."""
+    return asking.accurate_to(4) if line.sized else asking.spend("0.5")
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_a_question_is_one_answer_at_every_door(doors: Doors, name: str) -> None:
+    line, dataset = LINES[name], doors.web.workspace["salaries"]
+    answer = on(line.python(dataset), line).ask()
+    spent = dataset.budget.status.spent
+
+    typed = [dataset.question(line.short), *([dataset.sql(line.sql)] if line.sql else [])]
+    far = line.python(doors.client["salaries"])
+    for asking in (*typed, far):
+        again = on(asking, line).ask(max_cost=0)
+        assert again.number == answer.number and again.values.tolist() == answer.values.tolist()
+
+    terms = {"error": 4} if line.sized else {"epsilon": "0.5"}
+    bodies: list[dict[str, object]] = [
+        {"question": line.short},
+        {"question": line.python(dataset).form.to_plain()},
+    ]
+    for body in (*bodies, *([{"sql": line.sql}] if line.sql and not line.sized else [])):
+        said = ok(doors.web.analyst.post(f"{API}/answers", json={**body, **terms, "max_cost": "0"}))
+        assert said["id"] == answer.number and said["promise"] == answer.promise
+
+    browser, stored = doors.web.browser("analyst"), doors.web.workspace.answer(answer.number)
+    assert html.escape(stored.promise) in browser.get(f"/answers/{answer.number}").text
+    if line.sql:
+        asked = urlencode({"mode": "sql", "sql": line.sql, "by": "epsilon", "epsilon": "0.5"})
+        assert "Already answered" in browser.get(f"/datasets/salaries/ask?{asked}").text
+        assert doors.line.execute(line.sql).fetchall()
+    assert dataset.budget.status.spent == spent
