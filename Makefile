@@ -13,7 +13,8 @@ export PYTHONDONTWRITEBYTECODE =
 test coverage audit: export OMP_NUM_THREADS = 1
 test coverage audit: export OPENBLAS_NUM_THREADS = 1
 # What is marked thorough belongs to the audit: a shorter test of the same stays here. Properties are tried with more examples there.
-TESTS := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+# A test that waits for ever fails after ten minutes, and says where it stood.
+TESTS := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --timeout 600
 
 # Where memory has room, what tests write is kept there until they end: waiting for a disk tests nothing.
 ROOM := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 6000000 { print "/dev/shm" }')
@@ -36,7 +37,7 @@ SEED ?= $(shell git rev-parse HEAD 2>/dev/null)
 audit: export BLOWFISHDB_AUDIT_MINUTES = $(MINUTES)
 audit: export BLOWFISHDB_AUDIT_SEED = $(SEED)
 audit: $(READY) browser  ## other neighbouring databases than the tests have, for MINUTES, faults that must be found, and long tests
-	@$(SCRATCH) $(BIN)/pytest -n 2 --dist worksteal -m "not thorough" tests/neighbours tests/seeded tests/pgwire/test_fuzz.py
+	@$(SCRATCH) $(BIN)/pytest -n 2 --dist worksteal --timeout $$(($(MINUTES) * 60 + 900)) -m "not thorough" tests/neighbours tests/seeded tests/pgwire/test_fuzz.py
 	@$(SCRATCH) $(TESTS) -m "thorough or hypothesis" --ignore=tests/neighbours --ignore=tests/seeded
 
 # Debian calls it chromium; the tests of pages drive it, and nothing else needs it.

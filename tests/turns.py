@@ -54,7 +54,7 @@ class Turns:
     """A plugin that puts tests in order, and writes down how long they took."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self._cache = config.cache
+        self._cache = getattr(config, "cache", None)
         self._leads = not hasattr(config, "workerinput")
         self._taken: dict[str, float] = defaultdict(float)
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import subprocess
+import sys
+import textwrap
 import threading
 from contextlib import closing
 from datetime import timedelta
@@ -137,14 +140,15 @@ def test_deleting(ledger: Ledger, path: Path, tmp_path: Path) -> None:
         delete(path)
 
 
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_workspace_whose_process_was_killed_is_deleted_with_its_journal(path: Path, tmp_path: Path) -> None:
-    child = os.fork()
-    if child == 0:
-        opened = Ledger.open(path)
-        opened.set_budget("people", Epsilon(1), "carla")
+    script = f"""
+        import os
+        from blowfishdb.adapters.store.ledger import Ledger
+        from blowfishdb.core.budget import Epsilon
+        Ledger.open({str(path)!r}).set_budget("people", Epsilon(1), "carla")
         os._exit(0)  # nothing is closed
-    os.waitpid(child, 0)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True, timeout=60)
     assert {path.name, path.name + "-wal"} <= files(tmp_path)
     delete(path)
     assert files(tmp_path) == set()
