@@ -160,7 +160,8 @@ def test_nothing_that_an_analyst_fetches_is_a_true_value(
         assert not leaks(content), what
         assert b"people.duckdb" not in content, what  # nor where the rows are
     assert not leaks(caplog.text.encode())
-    assert not leaks(curator.get("/metrics").content)
+    numbers = curator.get("/metrics").content.splitlines()  # of which a moment has any digits
+    assert not leaks(b"\n".join(line for line in numbers if b"_created" not in line))
 
     body = {"question": "histogram(region)", **WIDE}
     shown = curator.post(f"{API}/datasets/people/preview", json=body).content

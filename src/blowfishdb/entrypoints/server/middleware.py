@@ -357,7 +357,7 @@ class Metrics:
             found = self._requests.labels(route, known, str(status)), self._seconds.labels(route, known)
             self._found[route, known, status] = found
         found[0].inc()
-        found[1].observe(seconds)
+        found[1].observe(round(seconds, 6))  # no digit is left over to be taken for a number of people
 
     def text(self) -> bytes:
         """Everything, in the form that Prometheus reads."""
