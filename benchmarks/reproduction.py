@@ -115,7 +115,7 @@ def clusters() -> str:
         for method in ("histogram", "rounds")
     }
     return (
-        f"{epsilons} of the ten ε, {runs['histogram']} runs of 50 ({runs['rounds']} in rounds) from seed "
+        f"{epsilons} of ten ε, {runs['histogram']} runs of 50 ({runs['rounds']} in rounds) from seed "
         "2014; quartiles in the table; Twitter at 256 × 256"
     )
 
@@ -333,8 +333,7 @@ from a look-alike, and says so. Seeds are fixed, so a figure that is drawn again
 ENDING = """
 ## What is smaller than in the papers
 
-Figure 1 of *Blowfish Privacy*, as drawn here, has fewer ε and runs than there: `python -m benchmarks.kmeans
---write` takes all ten ε and fifty runs (ten in rounds), and seven minutes of a processor. Figure 7 of *DAWA*
+Rounds of k-means in Figure 1 of *Blowfish Privacy* have ten runs, not fifty. Figure 7 of *DAWA*
 has three other grids in the place of roads, made finer than they are. Figure 5 of *Data-dependent Blowfish*
 has fewer releases on 2,048 cells than on 512. None of the verdicts above rests on what is left out.
 """
