@@ -191,9 +191,16 @@ def chart(rows: list[Row]) -> object:
         alt.Chart(alt.InlineData(values=list(rows)))
         .mark_line(point={"size": 12})
         .encode(
-            x=alt.X("epsilon:Q", title="ε", scale=alt.Scale(type="log")),
-            y=alt.Y("ratio:Q", title="objective over k-means without noise", scale=alt.Scale(type="log")),
-            color=alt.Color("method:N", sort=list(METHODS), title="one line per policy"),
+            x=alt.X(
+                "epsilon:Q", title="ε", scale=alt.Scale(type="log"), axis=alt.Axis(values=[0.1, 0.2, 0.5, 1])
+            ),
+            y=alt.Y("ratio:Q", title="objective ÷ without noise", scale=alt.Scale(type="log")),
+            color=alt.Color(
+                "method:N",
+                sort=list(METHODS),
+                title="one line per policy",
+                legend=alt.Legend(orient="top", labelLimit=300),
+            ),
             detail="policy:N",
         )
         .properties(width=230, height=170)
