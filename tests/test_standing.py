@@ -10,6 +10,7 @@ import pytest
 import blowfishdb as bf
 from blowfishdb.core.errors import InvalidInput, NotOpen, PolicyConflict
 from blowfishdb.messages.policies import Face
+from blowfishdb.service.starting import common_questions
 from blowfishdb.workspace.asking import Asking
 from blowfishdb.workspace.datasets import Dataset
 from blowfishdb.workspace.embedded import Workspace
@@ -100,6 +101,13 @@ def test_starting_points_hide_from_much_to_little_and_cost_less(people: Dataset)
     assert [start.key for start in starts] == ["strict", "usual", "open"]
     assert starts[0].total > starts[1].total >= starts[2].total
     assert "within 10 of each other" in " ".join(starts[1].sentences)
+
+
+def test_common_questions_are_cut_at_round_values() -> None:
+    asked = common_questions(bf.Domain(age=bf.Integer(17, 96), region=bf.Category(["north", "south"])))
+    edges = [question.columns[0].edges for question in asked if question.columns[0].name == "age"]
+    by_fives, by_tens = (17, *range(20, 97, 5)), (17, *range(20, 97, 10))
+    assert edges == [by_fives, by_fives, by_tens, by_tens]
 
 
 @pytest.mark.parametrize(

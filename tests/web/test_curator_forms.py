@@ -11,9 +11,11 @@ from blowfishdb.core.graphs import Explicit, Full, Grid, PolicyGraph, Product
 from blowfishdb.core.policy import codec
 from blowfishdb.core.policy.columns import column_graph
 from blowfishdb.core.policy.policy import Policy
+from blowfishdb.entrypoints.server.web.ask_draft import Draft
 from blowfishdb.entrypoints.server.web.place_form import PlaceForm, PlaceMap
 from blowfishdb.entrypoints.server.web.policy_form import PolicyForm, TemplateForm, bounds
 from blowfishdb.entrypoints.server.web.tradeoff import split, usual
+from blowfishdb.language.short import parse_question
 
 DOMAIN = Domain(salary=Integer(0, 99_999), age=Integer(18, 97), region=Category(("north", "south", "east")))
 
@@ -144,7 +146,18 @@ def test_a_question_to_begin_with() -> None:
     assert TemplateForm.of(DOMAIN, form.query()) == form
 
 
-@pytest.mark.parametrize("said", [{"bins": "many"}, {"ask": "nonsense"}, {"ask": "own"}])
+def test_a_column_is_cut_at_round_values_as_on_the_page_for_questions() -> None:
+    form = TemplateForm.of(DOMAIN, {"column": "age", "bins": "10"}).form(DOMAIN)
+    assert form.columns[0].edges == (18, *range(20, 98, 10))
+    for column, bins in (("age", "10"), ("age", "80"), ("salary", "30"), ("region", "2")):
+        here = TemplateForm.of(DOMAIN, {"ask": "histogram", "column": column, "bins": bins})
+        there = Draft.read({"shape": "histogram", "column": column, "cut": "round", "size": bins}, DOMAIN)
+        assert here.form(DOMAIN) == parse_question(there.question(DOMAIN), DOMAIN)
+
+
+@pytest.mark.parametrize(
+    "said", [{"bins": "many"}, {"bins": "0"}, {"bins": "20,000"}, {"ask": "nonsense"}, {"ask": "own"}]
+)
 def test_what_cannot_be_asked_is_an_error_with_something_to_try(said: dict[str, str]) -> None:
     with pytest.raises(InvalidInput) as refused:
         TemplateForm.of(DOMAIN, {"ask": "cumulative", "bins": "20", **said}).form(DOMAIN)

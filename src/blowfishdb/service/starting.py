@@ -11,6 +11,7 @@ from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import BlowfishError
 from blowfishdb.core.policy.starting import StartingPoint
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
+from blowfishdb.core.questions.round_bins import round_bins
 from blowfishdb.messages.policies import PricedStart
 from blowfishdb.messages.questions import Request, Terms
 from blowfishdb.service.planning import Planner
@@ -32,22 +33,18 @@ def _questions(domain: Domain) -> Iterator[QuestionForm]:
     wide = [name for name, attribute in domain.columns if attribute.ordered and sizes[name] > _BARS]
     short = [name for name in domain.names if name not in wide and sizes[name] <= _LONG]
     for name in wide[:3]:
-        yield QuestionForm("cumulative", (_cut(name, sizes, _CURVE),))
-        yield QuestionForm("quantiles", (_cut(name, sizes, _FINE),), shares=(0.5,))
+        yield QuestionForm("cumulative", (round_bins(name, domain[name], _CURVE),))
+        yield QuestionForm("quantiles", (round_bins(name, domain[name], _FINE),), shares=(0.5,))
     for name in short[:3]:
         yield QuestionForm("histogram", (ColumnForm(name),))
     for name in wide[:3]:
-        yield QuestionForm("histogram", (_cut(name, sizes, _BARS),))
+        yield QuestionForm("histogram", (round_bins(name, domain[name], _BARS),))
     if wide and short:
-        yield QuestionForm("histogram", (_cut(wide[0], sizes, _BARS), ColumnForm(short[0])))
+        yield QuestionForm("histogram", (round_bins(wide[0], domain[wide[0]], _BARS), ColumnForm(short[0])))
     if len(short) > 1:
         yield QuestionForm("histogram", (ColumnForm(short[0]), ColumnForm(short[1])))
     for name in short[3:]:
         yield QuestionForm("histogram", (ColumnForm(name),))
-
-
-def _cut(name: str, sizes: dict[str, int], bins: int) -> ColumnForm:
-    return ColumnForm(name, bins if sizes[name] > bins else None)
 
 
 def priced_starts(

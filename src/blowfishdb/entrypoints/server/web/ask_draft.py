@@ -24,7 +24,7 @@ from blowfishdb.core.questions.form import ColumnForm, QuestionForm
 from blowfishdb.core.questions.kinds import Question
 from blowfishdb.core.questions.round_bins import round_bins
 from blowfishdb.entrypoints.server.api.questions import QuestionBody
-from blowfishdb.entrypoints.server.web.typed import loss_text, number_text
+from blowfishdb.entrypoints.server.web.typed import loss_text, most_bins, number_text
 from blowfishdb.language.aggregates import SelectContext
 from blowfishdb.language.arrangement import short_measure_text
 from blowfishdb.language.condition import condition_text, example_condition
@@ -92,7 +92,6 @@ _KINDS: Final = {"two": "histogram", "boxes": "ranges"}
 _UNPROMISED: Final = ("clusters", "stddev")
 _BRACKETS: Final = {"edges": ("[", "]"), "groups": ("{", "}")}
 _LONGEST: Final = 20_000
-_MOST_BINS: Final = 10_000
 _CLAUSES: Final = re.compile(r" (FROM|GROUP BY|WITH ERROR) ")
 _EXPLAIN: Final = re.compile(r"\s*explain\s+", re.IGNORECASE)
 
@@ -284,7 +283,7 @@ class Draft:
         if not size:
             raise InvalidBins("Say how the column is cut into bins.", fixes=("20 bins",))
         if cut == "round":
-            return column_text(round_bins(name, domain[name], _most(size)))
+            return column_text(round_bins(name, domain[name], most_bins(size)))
         opened, closed = _BRACKETS.get(cut, ("", ""))
         inside = _inside(cut, size) if opened else number_text(size)
         return f"{shown}({cut}={opened}{inside}{closed})"
@@ -473,14 +472,6 @@ def _detail_fields(form: QuestionForm) -> dict[str, str]:
 
 def _unsaid(words: str, example: str) -> NoReturn:
     raise InvalidQuestion(f"{words}.", fixes=(example,))
-
-
-def _most(typed: str) -> int:
-    """How many bins at most."""
-    number = number_text(typed)
-    if not number.isdecimal() or not 1 <= int(number) <= _MOST_BINS:
-        raise InvalidBins("The number of bins is a whole number.", fixes=("20",))
-    return int(number)
 
 
 def _number(typed: str, what: str, example: str, error: type[InvalidAlpha | InvalidBeta]) -> Decimal:

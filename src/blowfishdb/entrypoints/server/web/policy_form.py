@@ -33,8 +33,10 @@ from blowfishdb.core.policy.columns import (
 )
 from blowfishdb.core.policy.policy import Policy, combined
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
+from blowfishdb.core.questions.round_bins import round_bins
 from blowfishdb.entrypoints.server.web.ask_draft import usual_column
 from blowfishdb.entrypoints.server.web.place_form import PlaceForm
+from blowfishdb.entrypoints.server.web.typed import most_bins
 from blowfishdb.language.columns import EXAMPLES, read_rule, written_rule
 from blowfishdb.workspace.asking import Asking
 from blowfishdb.workspace.datasets import Dataset
@@ -296,17 +298,8 @@ class TemplateForm:
         return QuestionForm(self.ask, columns, shares=shares)
 
     def _cut(self, name: str, attribute: Attribute) -> ColumnForm:
-        """The column in its bins; each value alone where it has no order, or no more values than bins."""
-        if not self.bins:
-            return ColumnForm(name)
-        try:
-            bins = int(self.bins.replace(",", ""))
-        except ValueError:
-            raise InvalidInput(
-                "The number of bins is a whole number.", fixes=("20", "nothing: each value by itself")
-            ) from None
-        alone = not attribute.ordered or bins >= attribute.value_count
-        return ColumnForm(name, None if alone else bins)
+        """The column in round bins; each value alone where nothing is said."""
+        return round_bins(name, attribute, most_bins(self.bins)) if self.bins else ColumnForm(name)
 
 
 def _number(typed: str, what: str, example: str) -> float:

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
+from typing import Final
 
 from fastapi import Request
 
 from blowfishdb.core.budget import Epsilon
-from blowfishdb.core.errors import InvalidEpsilon
+from blowfishdb.core.errors import InvalidBins, InvalidEpsilon
 from blowfishdb.core.policy.columns import ungrouped, with_point
+
+_MOST_BINS: Final = 10_000
 
 
 def number_text(typed: str) -> str:
@@ -42,6 +45,14 @@ def privacy_loss(typed: str) -> Epsilon:
     if not text:
         raise InvalidEpsilon("Type an ε here, a number.", fixes=("0.5",))
     return Epsilon(text)
+
+
+def most_bins(typed: str) -> int:
+    """How many bins at most somebody typed."""
+    number = number_text(typed)
+    if not number.isdecimal() or not 1 <= int(number) <= _MOST_BINS:
+        raise InvalidBins(f"The number of bins is a whole number up to {_MOST_BINS:,}.", fixes=("20",))
+    return int(number)
 
 
 @contextmanager
