@@ -51,8 +51,11 @@ if TYPE_CHECKING:
     from blowfishdb.messages.answers import Answer
 
 
+Band = tuple[FloatArray, FloatArray]
+"""Both ends of the noise intervals."""
 _MOST_BARS = 120  # more are too thin for whiskers, and are drawn as steps
 _MOST_STEPS = 1_000
+_ROOM = 8.0  # pixels of a bar whose whisker has room for ends
 _MOST_RANKED = 40
 _MOST_GROUPS = 120
 MOST_KINDS = 30
@@ -92,7 +95,7 @@ def _drawn(answer: Answer, series: Series, width: int, *, raw: bool) -> tuple[An
     if not count:
         return _nothing(width), [], ""
     if answer.kind in UNITS or count == 1:
-        return _dots(answer, series, width), [(WHISKER, _often(answer))] if series.band else [], ""
+        return _dots(answer, series, width), _interval_entry(answer, series.band), ""
     if len(answer.labels) == 2 and not answer.listed:
         drawn = heat_map(answer.axes, answer.labels, answer.values, answer.low, width=width)
         faint = answer.low is not None and bool((answer.low <= 0).any())
@@ -100,14 +103,25 @@ def _drawn(answer: Answer, series: Series, width: int, *, raw: bool) -> tuple[An
     ranked = answer.kind in ("top", "above") and count <= _MOST_RANKED
     if ranked or sorts(answer):
         return _ranking(answer, series, width, raw=raw)
-    if (answer.kind == "cumulative" and not answer.arranged) or count > _MOST_BARS:
-        seen = _seen(series, HEIGHT)
-        line = "people" if seen or not answer.alpha else _thin_line(answer)
-        entries = [(LINE, line), *([(BAND, _often(answer))] if seen else []), *_raw_entry(raw)]
-        return _steps(answer, series, width, raw=raw), entries, "" if seen else _thin(answer, "line")
-    seen = _seen(series, HEIGHT)
-    entries = [*_bar_entries(answer, series), *_raw_entry(raw)]
-    return _bars(answer, series, width, raw=raw), entries, "" if seen else _thin(answer, "outline of a bar")
+    entries, more = marks(answer, series.band, HEIGHT)
+    draw = _steps if stepped(answer) else _bars
+    return draw(answer, series, width, raw=raw), [*entries, *_raw_entry(raw)], more
+
+
+def stepped(answer: Answer) -> bool:
+    """Whether it is a line in steps: what adds up along a column, and bars that would be too thin."""
+    return (answer.kind == "cumulative" and not answer.arranged) or len(answer.values) > _MOST_BARS
+
+
+def marks(answer: Answer, band: Band | None, pixels: float) -> tuple[list[Entry], str]:
+    """What bars, steps and intervals mean, on an axis of so many pixels; and what is too thin to be seen."""
+    if answer.kind in UNITS:
+        return _interval_entry(answer, band), ""
+    seen = _seen(band, pixels)
+    if not stepped(answer):
+        return _bar_entries(answer, band), "" if seen else _thin(answer, "outline of a bar")
+    line = "people" if seen or not answer.alpha else _thin_line(answer)
+    return [(LINE, line), *([(BAND, _often(answer))] if seen else [])], "" if seen else _thin(answer, "line")
 
 
 def sorts(answer: Answer) -> bool:
@@ -127,22 +141,26 @@ def _often(answer: Answer) -> str:
     )
 
 
-def _bar_entries(answer: Answer, series: Series) -> list[Entry]:
-    if series.band is None:
+def _bar_entries(answer: Answer, band: Band | None) -> list[Entry]:
+    if band is None:
         return []
-    faint = bool((series.band[0] <= 0).any())
+    faint = bool((band[0] <= 0).any())
     return [(BAR, "people"), (WHISKER, _often(answer)), *([(FAINT, "could be zero")] if faint else [])]
+
+
+def _interval_entry(answer: Answer, band: Band | None) -> list[Entry]:
+    return [] if band is None else [(WHISKER, _often(answer))]
 
 
 def _raw_entry(raw: bool) -> list[Entry]:
     return [(RAW, "raw release")] if raw else []
 
 
-def _seen(series: Series, pixels: float) -> bool:
+def _seen(band: Band | None, pixels: float) -> bool:
     """Whether its intervals are long enough to be seen, on an axis of so many pixels."""
-    if series.band is None:
+    if band is None:
         return True
-    low, high = series.band
+    low, high = band
     most = float(np.nanmax(high, initial=0.0)) or 1.0
     return bool(np.nanmedian(high - low) / most * pixels >= _SEEN)
 
@@ -183,7 +201,7 @@ class Series:
 
     labels: tuple[str, ...]
     values: FloatArray
-    band: tuple[FloatArray, FloatArray] | None
+    band: Band | None
     raw: FloatArray | None
     stride: int
     decimals: int
@@ -238,29 +256,15 @@ def _tooltip(series: Series, axis: str, value: str) -> list[Any]:
 
 
 def _bars(answer: Answer, series: Series, width: int, *, raw: bool) -> Any:
-    """Bars whose interval includes zero are faint and have a dashed outline."""
     import altair as alt
 
     base = alt.Chart(inline(series.rows()))
     axis = " · ".join(answer.axes)
     x = alt.X("bin:N", sort=None, title=axis, axis=label_axis(series.labels, width))
     y = alt.Y("value:Q", axis=number_axis(value_title(answer)))
-    bars = base.mark_bar(style="answer").encode(
-        x=x,
-        y=y,
-        tooltip=_tooltip(series, axis, value_title(answer)),
-        fillOpacity=alt.condition("datum.faint", alt.value(0.1), alt.value(FILLED)),
-        strokeDash=alt.condition("datum.faint", alt.value([3, 3]), alt.value([1, 0])),
-    )
-    whiskers = base.mark_rule(style="interval").encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))
-    ends = [
-        base.mark_tick(
-            style="interval", thickness=2, size=min(10.0, 0.5 * width / len(series.labels))
-        ).encode(x=x, y=alt.Y(f"{end}:Q"))
-        for end in ("low", "high")
-    ]
-    interval = [whiskers, *(ends if len(series.labels) <= 60 else [])]
-    layers = [bars, *_promised(series, *interval)]
+    tooltip = _tooltip(series, axis, value_title(answer))
+    room = width / len(series.labels)
+    layers = bar_layers(base, x, y, tooltip=tooltip, room=room, band=series.band is not None)
     return alt.layer(*layers, *_raw_dots(base, x, raw)).properties(width=width, height=HEIGHT)
 
 
@@ -269,16 +273,51 @@ def _steps(answer: Answer, series: Series, width: int, *, raw: bool) -> Any:
 
     base = alt.Chart(inline(series.rows()))
     axis = " · ".join(answer.axes)
-    scale = alt.Scale(type="point", padding=0.5)
-    x = alt.X("bin:N", sort=None, title=axis, axis=label_axis(series.labels, width), scale=scale)
+    x = alt.X("bin:N", sort=None, title=axis, axis=label_axis(series.labels, width), scale=in_steps())
     y = alt.Y("value:Q", axis=number_axis(value_title(answer)))
-    band = base.mark_area(style="band", interpolate="step").encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))
-    line = base.mark_line(style="answer-line", interpolate="step").encode(x=x, y=y)
     hover = base.mark_rule(opacity=0, aria=False, strokeWidth=max(1.0, width / len(series.labels))).encode(
         x=x, tooltip=_tooltip(series, axis, value_title(answer))
     )
-    layers = [*_promised(series, band), line, *_raw_dots(base, x, raw), hover]
+    layers = [*line_layers(base, x, y, band=series.band is not None), *_raw_dots(base, x, raw), hover]
     return alt.layer(*layers).properties(width=width, height=HEIGHT)
+
+
+def in_steps() -> Any:
+    """The scale of a line in steps: bins stand where bars would."""
+    import altair as alt
+
+    return alt.Scale(type="point", padding=0.5)
+
+
+def line_layers(base: Any, x: Any, y: Any, *, band: bool) -> list[Any]:
+    """A line in steps, over the band of its noise intervals."""
+    import altair as alt
+
+    area = base.mark_area(style="band", interpolate="step").encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))
+    line = base.mark_line(style="answer-line", interpolate="step").encode(x=x, y=y)
+    return [area, line] if band else [line]
+
+
+def bar_layers(base: Any, x: Any, y: Any, *, tooltip: list[Any], room: float, band: bool) -> list[Any]:
+    """Bars of so many pixels, under whiskers; those whose interval includes zero are faint and dashed."""
+    import altair as alt
+
+    bars = base.mark_bar(style="answer").encode(
+        x=x,
+        y=y,
+        tooltip=tooltip,
+        fillOpacity=alt.condition("datum.faint", alt.value(0.1), alt.value(FILLED)),
+        strokeDash=alt.condition("datum.faint", alt.value([3, 3]), alt.value([1, 0])),
+    )
+    whiskers = base.mark_rule(style="interval").encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))
+    ends = [
+        base.mark_tick(style="interval", thickness=2, size=min(10.0, 0.5 * room)).encode(
+            x=x, y=alt.Y(f"{end}:Q")
+        )
+        for end in ("low", "high")
+    ]
+    interval = [whiskers, *(ends if room >= _ROOM else [])]
+    return [bars, *(interval if band else [])]
 
 
 def _promised(series: Series, *layers: Any) -> tuple[Any, ...]:
@@ -409,7 +448,7 @@ def _ranking(answer: Answer, series: Series, width: int, *, raw: bool) -> tuple[
     ]
     circles = base.mark_point(style="raw", shape="circle", size=28).encode(y=y, x=alt.X("raw:Q"))
     layers = [bars, *_promised(series, whiskers, *ends), *([circles] if raw else [])]
-    entries = [*_bar_entries(answer, series), *_raw_entry(raw)]
+    entries = [*_bar_entries(answer, series.band), *_raw_entry(raw)]
     limit = answer.form.get("limit") if answer.kind == "above" else None
     if limit is not None:
         layers.append(
@@ -422,7 +461,7 @@ def _ranking(answer: Answer, series: Series, width: int, *, raw: bool) -> tuple[
     return (
         drawn,
         entries,
-        more if _seen(series, min(width, _ACROSS)) else more + _thin(answer, "outline of a bar"),
+        more if _seen(series.band, min(width, _ACROSS)) else more + _thin(answer, "outline of a bar"),
     )
 
 

@@ -11,12 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from blowfishdb.core.arrays import FloatArray
 from blowfishdb.core.policy.protection import Step, percent
-from blowfishdb.show.charts.answers import MOST_KINDS, sorts
+from blowfishdb.show.charts.answers import (
+    MOST_KINDS,
+    bar_layers,
+    in_steps,
+    line_layers,
+    marks,
+    sorts,
+    stepped,
+)
 from blowfishdb.show.charts.frame import FILLED, WIDTH, finished, inline, label_axis, number_axis
 from blowfishdb.show.charts.heat import heat_map
-from blowfishdb.show.tables import Table, bin_names, priced_promise, value_places, value_title
+from blowfishdb.show.charts.legends import with_legend
+from blowfishdb.show.tables import UNITS, Table, bin_names, priced_promise, value_places, value_title
 from blowfishdb.show.words import amount, decimals, rounded
 
 if TYPE_CHECKING:
@@ -52,7 +60,7 @@ def preview_chart(preview: Preview, *, width: int = WIDTH) -> Any:
     elif sorts(noisy):
         drawn, more = _kinds_panels(preview, width)
     else:
-        drawn = _panels(preview, width)
+        drawn, more = _panels(preview, width)
     return finished(drawn, f"{noisy.receipt.question}: {mark}", priced_promise(noisy) + more, width=width)
 
 
@@ -88,42 +96,46 @@ def _exact(preview: Preview) -> str:
     return "Without noise" if preview.stand_in else "True answer"
 
 
-def _panels(preview: Preview, width: int) -> Any:
+def _panels(preview: Preview, width: int) -> tuple[Any, str]:
+    """Bars, or a line in steps, as the answer itself is drawn; and what is too thin to be seen."""
     import altair as alt
 
     noisy = preview.noisy
     stride = -(-len(noisy.values) // _MOST)
     names = bin_names(noisy)[::stride]
     places = decimals(noisy.grain if noisy.kind != "quantiles" else 1.0)
-
-    def column(values: FloatArray) -> list[float]:
-        return [rounded(value, places) for value in values[::stride]]
-
-    ends = noisy.band or (noisy.values, noisy.values)
-    truth, drawn, low, high = (column(v) for v in (preview.truth.values, noisy.values, *ends))
-    rows = [
-        {"bin": n, "true": t, "noisy": v, "low": lo, "high": hi, "residual": rounded(v - t, places)}
-        for n, t, v, lo, hi in zip(names, truth, drawn, low, high, strict=True)
+    in_line, ends = stepped(noisy), noisy.band or (noisy.values, noisy.values)
+    columns = {"true": preview.truth.values, "noisy": noisy.values, "low": ends[0], "high": ends[1]}
+    told = {name: [rounded(value, places) for value in column[::stride]] for name, column in columns.items()}
+    rows: list[dict[str, Any]] = [
+        {"bin": name, **dict(zip(told, numbers, strict=True))}
+        for name, *numbers in zip(names, *told.values(), strict=True)
     ]
-    top, bottom = max([*truth, *high, 0.0]), min([*truth, *low, 0.0])
+    if not in_line and noisy.band is not None:
+        rows = [{**row, "faint": noisy.kind not in UNITS and row["low"] <= 0} for row in rows]
+    top, bottom = max([*told["true"], *told["high"], 0.0]), min([*told["true"], *told["low"], 0.0])
     top += 0.15 * (top - bottom)  # where the mark stands, so that no bar lies under it
     base = alt.Chart(inline(rows))
     side_by_side = width >= 480
     each = (width - 72) // 2 if side_by_side else width
-    axis = " · ".join(noisy.axes)
-    x = alt.X("bin:N", sort=None, title=axis, axis=label_axis(names, each, most=4))
+    axis, room = " · ".join(noisy.axes), each / max(len(names), 1)
+    scale = in_steps() if in_line else alt.Undefined
+    x = alt.X("bin:N", sort=None, title=axis, axis=label_axis(names, each, most=4), scale=scale)
     domain = alt.Scale(domain=[bottom, top if top > bottom else bottom + 1], nice=True)
 
     def panel(field: str, title: str, words: str) -> Any:
         y = alt.Y(f"{field}:Q", scale=domain, axis=number_axis(title))
-        layers: list[Any] = [
-            base.mark_bar(style="answer", fillOpacity=FILLED).encode(
-                x=x, y=y, tooltip=[alt.Tooltip("bin:N"), alt.Tooltip(f"{field}:Q")]
-            )
-        ]
-        if field == "noisy" and noisy.band is not None:
-            layers.append(base.mark_rule(style="interval").encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q")))
-        elif field == "true":
+        tooltip = [alt.Tooltip("bin:N", title=axis), alt.Tooltip(f"{field}:Q")]
+        promised = field == "noisy" and noisy.band is not None
+        if in_line:
+            hover = base.mark_rule(opacity=0, aria=False, strokeWidth=max(1.0, room))
+            layers = [*line_layers(base, x, y, band=promised), hover.encode(x=x, tooltip=tooltip)]
+        elif promised:
+            layers = bar_layers(base, x, y, tooltip=tooltip, room=room, band=True)
+        else:
+            bars = base.mark_bar(style="answer", fillOpacity=FILLED)
+            layers = [bars.encode(x=x, y=y, tooltip=tooltip)]
+        if field == "true":
             layers.append(_watermark(_mark(preview)))
         named = alt.TitleParams(text=words, fontSize=13)
         return alt.layer(*layers).properties(width=each, height=_HEIGHT, title=named)
@@ -134,15 +146,17 @@ def _panels(preview: Preview, width: int) -> Any:
     )
     pair = alt.hconcat(*panels, spacing=16) if side_by_side else alt.vconcat(*panels, spacing=16)
     strip = (
-        base.mark_bar(style="answer", fillOpacity=FILLED)
+        base.transform_calculate(residual=f"round((datum.noisy - datum.true) * 1e{places}) / 1e{places}")
+        .mark_bar(style="answer", fillOpacity=FILLED)
         .encode(
             x=alt.X("bin:N", sort=None, title=axis, axis=label_axis(names, width)),
             y=alt.Y("residual:Q", axis=number_axis(_difference(preview), ticks=3)),
-            tooltip=[alt.Tooltip("bin:N"), alt.Tooltip("residual:Q")],
+            tooltip=[alt.Tooltip("bin:N", title=axis), alt.Tooltip("residual:Q", title=_difference(preview))],
         )
         .properties(width=width, height=_STRIP)
     )
-    return alt.vconcat(pair, strip, spacing=16)
+    entries, more = marks(noisy, noisy.band, _HEIGHT)
+    return alt.vconcat(pair, with_legend(strip, entries, width=width), spacing=16), more
 
 
 def _kinds_panels(preview: Preview, width: int) -> tuple[Any, str]:
