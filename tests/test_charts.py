@@ -220,7 +220,7 @@ def test_edges_are_counted_in_words() -> None:
 
 def test_a_place_that_is_asked_along_one_column_is_drawn_as_a_line() -> None:
     drawn = str(charts.graph_chart(G.Grid((1, 9), 2)).to_dict())
-    assert "second column" not in drawn and "interpolate" in drawn
+    assert "second column" not in drawn and "sequence(13)" in drawn
 
 
 @pytest.mark.parametrize("graph", [G.Grid((4, 3), 1), G.Grid((4, 3), 1).project(np.arange(12)[::-1].copy())])

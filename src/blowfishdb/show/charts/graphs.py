@@ -119,23 +119,19 @@ def _nodes(graph: PolicyGraph, names: list[str], width: int) -> Any:
     ordered = graph.reach is not None or 1 in graph.axes
     line = ordered and not graph.absent and graph.size > 2
     spots = _on_line(graph.size) if line else _on_ring(graph.size)
-    paths = [
-        {"edge": number, "order": step, "x": round(x, 4), "y": round(y, 4)}
-        for number, (u, v) in enumerate(graph.edges(MOST_NODES**2).tolist())
-        for step, (x, y) in enumerate(_arc(spots[u], spots[v]) if line else (spots[u], spots[v]))
-    ]
+    ends = [(spots[u], spots[v]) for u, v in graph.edges(MOST_NODES**2).tolist()]
     nodes = [
         {"name": name, "x": x, "y": y, "side": math.copysign(1, x) if not line and abs(x) > 0.02 else 0}
         for name, (x, y) in zip(names, spots, strict=True)
     ]
     lone = 1.25 if not line else None
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[-lone * 1.4, lone * 1.4] if lone else [-0.03, 1.03]))
-    top = max((path["y"] for path in paths), default=0.1) or 0.1
+    top = max((abs(u[0] - v[0]) / 2 for u, v in ends), default=0.1)
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[-lone, lone] if lone else [-0.25 * top, 1.05 * top]))
-    arcs = alt.Chart(inline(paths)).mark_line(style="edge", interpolate="linear")
+    edges = (_arcs(ends) if line else _chords(ends)).mark_line(style="edge")
     dots = alt.Chart(inline(nodes))
     layers = [
-        arcs.encode(x=x, y=y, detail=alt.Detail("edge:N"), order=alt.Order("order:Q")),
+        edges.encode(x=x, y=y, detail=alt.Detail("edge:N"), order=alt.Order("order:Q")),
         dots.mark_point(style="answer", filled=True, size=90, opacity=1).encode(
             x=x, y=y, tooltip=alt.Tooltip("name:N")
         ),
@@ -166,12 +162,38 @@ def _on_ring(count: int) -> list[tuple[float, float]]:
     return [(round(math.sin(t), 4) + 0.0, round(math.cos(t), 4) + 0.0) for t in turns]
 
 
-def _arc(start: tuple[float, float], end: tuple[float, float]) -> Iterator[tuple[float, float]]:
-    """Half an ellipse between two points of the line, as high as half the way it spans."""
-    middle, radius = (start[0] + end[0]) / 2, (end[0] - start[0]) / 2
-    for step in range(13):
-        turn = math.pi * step / 12
-        yield middle - radius * math.cos(turn), radius * math.sin(turn)
+Spot = tuple[float, float]
+
+
+def _chords(ends: Sequence[tuple[Spot, Spot]]) -> Any:
+    """The two ends of each line."""
+    import altair as alt
+
+    rows = [
+        {"edge": edge, "order": order, "x": x, "y": y}
+        for edge, both in enumerate(ends)
+        for order, (x, y) in enumerate(both)
+    ]
+    return alt.Chart(inline(rows))
+
+
+def _arcs(ends: Sequence[tuple[Spot, Spot]]) -> Any:
+    """Half an ellipse between two points of the line, as high as half the way it spans.
+
+    Whoever draws works out the points of each: they are many, and two numbers say the same.
+    """
+    import altair as alt
+
+    rows = [{"edge": edge, "u": round(u[0], 4), "v": round(v[0], 4)} for edge, (u, v) in enumerate(ends)]
+    return (
+        alt.Chart(inline(rows))
+        .transform_calculate(order="sequence(13)")
+        .transform_flatten(["order"])
+        .transform_calculate(
+            x="(datum.u + datum.v - (datum.v - datum.u) * cos(PI * datum.order / 12)) / 2",
+            y="abs(datum.v - datum.u) * sin(PI * datum.order / 12) / 2",
+        )
+    )
 
 
 # --- many values ------------------------------------------------------------------------------------

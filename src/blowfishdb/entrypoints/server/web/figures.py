@@ -9,13 +9,13 @@ Charts as pictures, for those who look without JavaScript.
 A page names an address for each of its charts inside ``<noscript>``. Only a browser that runs no scripts asks
 for it, and only then is the picture made: from the very figure of the page, so that a noisy draw is not drawn
 anew. The address itself carries the figure, encrypted for the one who saw the page: whichever worker is asked
-can draw it, nothing is kept, and whoever reads addresses in a log reads nothing.
+can draw it, nothing is kept, and whoever reads addresses in a log reads nothing. A figure without noise that
+follows from the address of its page need not be carried: it is drawn again, at an address of its own.
 """
 
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -28,6 +28,7 @@ from blowfishdb.core.errors import BlowfishError, NotFound
 from blowfishdb.entrypoints.server.access import Caller, PageVisitor
 from blowfishdb.entrypoints.server.routing import Router
 from blowfishdb.entrypoints.server.server import Server, server_of
+from blowfishdb.entrypoints.server.web.packing import NotPacked, packed, unpacked
 from blowfishdb.show.charts import picture_of
 from blowfishdb.show.tables import OneNumber, Table
 
@@ -49,6 +50,8 @@ class Figure:
     draw: Drawing = field(repr=False)
     elsewhere: str | None = None
     """Where else it can be had as a picture."""
+    again: str | None = None
+    """Where the very same is drawn again, if it need not be carried along."""
     number: OneNumber | None = None
     """What it shows, where that is one number: the page says it large, and there is nothing to draw."""
 
@@ -79,13 +82,13 @@ class Figure:
 
     @property
     def narrow(self) -> str:
-        """The specification for a telephone; without its rows where they are those of the wide one."""
+        """The specification for a telephone; without the rows that are those of the wide one."""
         if self._specifications is None:
             return "null"
         wide, narrow = self._specifications
-        if narrow.get("datasets") == wide.get("datasets"):
-            narrow = {key: narrow[key] for key in narrow if key != "datasets"}
-        return self._embedded(narrow)
+        there = wide.get("datasets", {})
+        own = {name: rows for name, rows in narrow.get("datasets", {}).items() if rows != there.get(name)}
+        return self._embedded({**narrow, "datasets": own})
 
     def _embedded(self, spec: dict[str, Any]) -> str:
         return _embedded(spec if self.headed else {key: spec[key] for key in spec if key != "title"})
@@ -117,17 +120,22 @@ def figure(
     width: int = WIDE,
     headed: bool = True,
     elsewhere: str | None = None,
+    again: str | None = None,
     number: OneNumber | None = None,
 ) -> Figure:
     """A chart and its table twin; ``id`` is unique on its page. Not ``headed`` if the page says its title."""
-    return Figure(id, table, width, headed, draw, elsewhere, number)
+    return Figure(id, table, width, headed, draw, elsewhere, again, number)
 
 
 def _specification(chart: Any) -> dict[str, Any]:
-    """The chart without colours: they follow the theme of whoever looks."""
+    """The chart without colours, which follow the theme of whoever looks; its rows have short names."""
     spec: dict[str, Any] = chart.to_dict(validate=False)
     spec.pop("config", None)
-    return spec
+    text = json.dumps(spec, ensure_ascii=False)
+    for number, name in enumerate(spec.get("datasets", {})):
+        text = text.replace(f'"{name}"', f'"{number}"')
+    short: dict[str, Any] = json.loads(text)
+    return short
 
 
 def _lines(title: object, part: str) -> str:
@@ -152,8 +160,9 @@ _HEADERS: Final = {
 
 def picture_address(figure: Figure, caller: Caller | None, server: Server) -> str | None:
     """Where the picture of a figure can be had, for ``&dark=true`` to follow; None if nowhere."""
-    body = zlib.compress(json.dumps(figure.specification, separators=(",", ":")).encode(), 9)
-    text = server.seal(_purpose(caller)).encrypt(body).decode().rstrip("=")
+    if figure.again is not None:
+        return figure.again
+    text = server.seal(_purpose(caller)).encrypt(packed(figure.specification)).decode().rstrip("=")
     if len(text) <= _LONGEST:
         return f"/pictures?of={text}"
     return None if figure.elsewhere is None else f"{figure.elsewhere}?"
@@ -162,7 +171,11 @@ def picture_address(figure: Figure, caller: Caller | None, server: Server) -> st
 @pictures.get("/pictures")
 def picture(request: Request, caller: PageVisitor, of: str = "", dark: bool = False) -> Response:
     """The picture of a figure on a page that the caller has seen."""
-    specification = _opened(of, caller, server_of(request))
+    return pictured(_opened(of, caller, server_of(request)), dark=dark)
+
+
+def pictured(specification: dict[str, Any], *, dark: bool) -> Response:
+    """The picture of a specification, in one theme."""
     return Response(picture_of(specification, dark=dark), media_type="image/svg+xml", headers=_HEADERS)
 
 
@@ -171,10 +184,9 @@ def _opened(text: str, caller: Caller | None, server: Server) -> dict[str, Any]:
     for reader in (caller, None):
         try:
             body = server.seal(_purpose(reader)).decrypt(sealed)
-        except InvalidToken:
+            return unpacked(body)
+        except (InvalidToken, NotPacked):
             continue
-        specification: dict[str, Any] = json.loads(zlib.decompress(body))  # we packed it ourselves
-        return specification
     raise NotFound("There is no such picture for you.", fixes=("load its page again",))
 
 

@@ -16,7 +16,7 @@ async function draw(figure) {
   const size = sizeIn(figure);
   const specification = (name) => JSON.parse(figure.querySelector(`script.${name}`).textContent);
   const spec = specification(size);
-  spec.datasets ??= specification("wide").datasets; // both widths show the same rows
+  spec.datasets = { ...specification("wide").datasets, ...spec.datasets }; // both widths show the same rows
   const theme = isDark() ? "dark" : "light";
   drawn.get(figure)?.result.finalize();
   const result = await window.vegaEmbed(place, spec, {
