@@ -12,7 +12,7 @@ from pathlib import Path
 from blowfishdb.entrypoints.server.app import create_app
 from tests.entrypoints.server import CHEAP, SETTINGS, Running, TestClient, client_of, running
 
-PICTURE = re.compile(r'<img src="(/pictures[^"]*|/api/[^"]*)"')
+PICTURE = re.compile(r'<img src="(/pictures[^"]*|/api/[^"]*|/datasets/[^"]*[.]svg[^"]*)"')
 
 
 @contextmanager
@@ -77,6 +77,21 @@ def test_a_picture_is_for_its_reader_and_its_address_tells_nothing(tmp_path: Pat
         one.workspace["salaries"].budget.set("1")
         public = addresses(client_of(one.app).get("/datasets/salaries/guarantee").text)
         assert len(public) == 1 and one.browser("analyst").get(public[0]).status_code == 200
+
+
+def test_what_follows_from_the_address_of_a_page_is_drawn_again_for_curators(tmp_path: Path) -> None:
+    with two_workers(tmp_path) as (one, first, _):
+        page = "/datasets/salaries/policy?records=together&column=salary&hide.salary=within&within.salary="
+        near, far = (addresses(first.get(f"{page}{theta}").text)[1:] for theta in ("5000", "20000"))
+        assert [address.partition(".svg?")[0] for address in near] == [
+            "/datasets/salaries/policy/graph",
+            "/datasets/salaries/policy/protection",
+        ]
+        for one_of, other in zip(near, far, strict=True):
+            assert first.get(one_of).text != first.get(other).text
+            assert one.browser("analyst").get(one_of).status_code == 403
+        assert first.get("/datasets/salaries/policy/other.svg").status_code == 404
+        assert first.get("/datasets/salaries/policy/graph.svg?own=no(&ask=own").status_code == 422
 
 
 def test_one_with_too_much_in_it_is_had_elsewhere_or_said_to_be_in_the_table(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ def test_values_are_dragged_into_groups(page_for: PageFor) -> None:
     expect(chips).to_have_count(4)  # all in one group: the choice alone is no error
     expect(page.locator(".about .alert.bad")).to_have_count(0)
     first = [chip.inner_text() for chip in chips.all()]
+    page.locator(".board").evaluate("board => board.scrollIntoView({block: 'center'})")
     chips.first.drag_to(page.locator(".board .group.new"))
     expect(page.locator(".board .group:not(.new)")).to_have_count(2)
     expect(text).to_have_value("; ".join(first[1:]) + "\n" + first[0])

@@ -25,7 +25,7 @@ def _followed(page: Any) -> None:
 
 
 def _cost(page: Any) -> float:
-    found = re.search(r"costs ε ([\d.]+)", page.locator("#answers-live .price").inner_text())
+    found = re.search(r"costs ε ([\d.]+)", page.locator("#price-live").inner_text())
     assert found, "no price on the page"
     return float(found[1])
 

@@ -66,7 +66,7 @@ def test_publishing_needs_every_box_and_names_what_becomes_exact(page_for: PageF
     assert web.workspace.facts("salaries").policy_version == 3
     expect(page.locator("main")).to_contain_text(exact)
     page.goto(POLICY + "?column=age&ask=histogram&bins=8")
-    expect(page.locator("#answers-live")).to_contain_text("the answer is free")
+    expect(page.locator("#price-live")).to_contain_text("the answer is free")
 
 
 def test_a_policy_that_was_published_meanwhile_is_not_overwritten_unread(

@@ -18,7 +18,7 @@ from blowfishdb.adapters.store.catalogue import WAITING
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.constraints import Constraints
 from blowfishdb.core.domain.attribute import Attribute
-from blowfishdb.core.errors import BlowfishError, InvalidInput, NotProven, PolicyConflict
+from blowfishdb.core.errors import BlowfishError, InvalidInput, NotFound, NotProven, PolicyConflict
 from blowfishdb.core.policy.columns import shown_cell
 from blowfishdb.core.policy.guarantee import guarantee
 from blowfishdb.core.policy.policy import Policy
@@ -29,7 +29,7 @@ from blowfishdb.entrypoints.server.access import Caller, PageCurator
 from blowfishdb.entrypoints.server.api.policies import file_of
 from blowfishdb.entrypoints.server.problems import Problem, read, told
 from blowfishdb.entrypoints.server.routing import Router
-from blowfishdb.entrypoints.server.web.figures import Figure, figure
+from blowfishdb.entrypoints.server.web.figures import Figure, figure, pictured
 from blowfishdb.entrypoints.server.web.frame import (
     Sent,
     dataset_address,
@@ -64,10 +64,13 @@ from blowfishdb.show.charts import (
     protection_chart,
     protection_table,
 )
+from blowfishdb.show.words import headline
 from blowfishdb.workspace.asking import Asking
 from blowfishdb.workspace.datasets import Dataset
 
 MADE_UP: Final = "made-up"
+GRAPH: Final = "graph"
+PROTECTION: Final = "protection"
 _NEAR: Final = (0.4, 0.44)  # where along a column two values to compare are suggested
 
 
@@ -79,6 +82,16 @@ class View:
     figure: Figure | None = None
     problem: Problem | None = None
     words: str = ""
+
+
+@final
+@dataclass(frozen=True)
+class Price:
+    """What a question costs under the policy on the page, and under the published one if it may be asked."""
+
+    question: str
+    cost: Epsilon
+    published: Epsilon | None
 
 
 def attempt(request: Request, show: Callable[[], View]) -> View:
@@ -96,7 +109,7 @@ def answers_view(dataset: Dataset, asking: Asking, policy: Policy, *, made_up: b
     return View(drawn), seen.noisy.receipt.epsilon
 
 
-def graph_view(asking: Asking, policy: Policy) -> View:
+def graph_view(asking: Asking, policy: Policy, *, again: str | None = None) -> View:
     """The policy as the question sees it: on its bins."""
     problem = project(asking.request().counts, policy)
     axes = problem.cells.axes
@@ -106,15 +119,21 @@ def graph_view(asking: Asking, policy: Policy) -> View:
         lambda width: graph_chart(small, labels, columns=columns, width=width),
         graph_table(small, labels),
         id="graph",
+        again=again,
     )
     return View(drawn)
 
 
-def protection_view(policy: Policy, column: str, budget: Epsilon) -> View:
+def protection_view(policy: Policy, column: str, budget: Epsilon, *, again: str | None = None) -> View:
     """How sure an attacker can become, against how far two values are apart."""
     steps = curve(policy, column, budget)
     table = protection_table(steps, column, budget)
-    drawn = figure(lambda width: protection_chart(steps, column, budget, width=width), table, id="protection")
+    drawn = figure(
+        lambda width: protection_chart(steps, column, budget, width=width),
+        table,
+        id="protection",
+        again=again,
+    )
     return View(drawn)
 
 
@@ -219,8 +238,7 @@ _NOTHING: Final[dict[str, Any]] = {
     "graph": None,
     "protection": None,
     "probed": None,
-    "cost": None,
-    "published_cost": None,
+    "price": None,
     "change": None,
     "guarantee": None,
     "draft_differs": False,
@@ -231,29 +249,60 @@ def _shown(request: Request, caller: Caller, name: str, policy: Policy, state: S
     """Everything that follows from a policy that makes sense."""
     dataset, facts = caller.gateway[name], caller.gateway.facts(name)
     template, total = TemplateForm.of(facts.domain, state), caller.gateway.budget(name).total
-    costs: list[Epsilon] = []
+    prices: list[Price] = []
 
     def answered() -> View:
         asking = template.asking(dataset)
         view, cost = answers_view(dataset, asking, policy, made_up=state["data"] == MADE_UP)
-        costs[:] = [cost]
+        published = None if change.same is True else _published_cost(dataset, template)
+        prices[:] = [Price(headline(asking.request().question.describe()), cost, published)]
         return view
 
     pair = (state["u"], state["v"]) if "u" in state else suggested_pair(facts.domain[template.column])
-    answers = attempt(request, answered)
     change = caller.gateway.propose(name, policy)
+    answers = attempt(request, answered)
     return {
         "policy": sentences(policy),
         "answers": answers,
-        "graph": attempt(request, lambda: graph_view(template.asking(dataset), policy)),
-        "protection": attempt(request, lambda: protection_view(policy, template.column, total)),
+        "graph": attempt(
+            request, lambda: graph_view(template.asking(dataset), policy, again=_again(name, GRAPH, state))
+        ),
+        "protection": attempt(
+            request,
+            lambda: protection_view(policy, template.column, total, again=_again(name, PROTECTION, state)),
+        ),
         "probed": attempt(request, lambda: probed_view(policy, template.column, pair, total)),
-        "cost": costs[0] if costs else None,
-        "published_cost": _published_cost(dataset, template) if costs and change.same is not True else None,
+        "price": prices[0] if prices else None,
         "change": change,
         "guarantee": guarantee(policy, total, rows_per_person=facts.rows_per_person),
         "draft_differs": caller.gateway.propose(name, caller.gateway.draft(name)).same is not True,
     }
+
+
+def _again(dataset: str, part: str, state: State) -> str:
+    """Where a picture of the page is drawn again, by what the page has in its own address."""
+    return dataset_address(dataset, f"/policy/{part}.svg?{urlencode(state)}")
+
+
+@router.get("/datasets/{dataset}/policy/{part}.svg")
+def policy_picture(
+    request: Request, dataset: str, part: str, caller: PageCurator, dark: bool = False
+) -> Response:
+    """The graph or the protection of the page with this address, for whoever looks without JavaScript."""
+    state = dict(request.query_params)
+    policy, template = _described(caller, dataset, state), _template(caller, dataset, state)
+    if part == GRAPH:
+        view = graph_view(template.asking(caller.gateway[dataset]), policy)
+    elif part == PROTECTION:
+        view = protection_view(policy, template.column, caller.gateway.budget(dataset).total)
+    else:
+        raise NotFound("There is no such picture.", fixes=(GRAPH, PROTECTION))
+    assert view.figure is not None
+    return pictured(view.figure.specification, dark=dark)
+
+
+def _template(caller: Caller, dataset: str, typed: Mapping[str, str]) -> TemplateForm:
+    return TemplateForm.of(caller.gateway.facts(dataset).domain, typed)
 
 
 def _published_cost(dataset: Dataset, template: TemplateForm) -> Epsilon | None:
@@ -339,8 +388,12 @@ def publish(request: Request, dataset: str, form: Sent, caller: PageCurator) -> 
 
 def _meant(caller: Caller, dataset: str, state: str) -> Policy:
     """The policy that a state describes, for those who act on it."""
+    return _described(caller, dataset, dict(parse_qsl(state, keep_blank_values=True)))
+
+
+def _described(caller: Caller, dataset: str, state: State) -> Policy:
     draft = caller.gateway.draft(dataset)
-    form = PolicyForm.of(draft).changed(dict(parse_qsl(state, keep_blank_values=True)))
+    form = PolicyForm.of(draft).changed(state)
     policy, wrong = form.policy(draft)
     if policy is None:
         raise next(iter(wrong.values()))

@@ -6,7 +6,8 @@ import "./groups.js";
 
 const form = document.getElementById("policy");
 const status = document.getElementById("status");
-let asked = 0;
+const price = () => document.querySelector("#price-live .price");
+let asking = new AbortController();
 let shown = location.search;
 
 function address() {
@@ -34,21 +35,25 @@ function replace(page) {
 }
 
 async function follow() {
-  const mine = ++asked;
+  asking.abort();
+  const mine = asking = new AbortController();
   const wanted = address();
   for (const part of document.querySelectorAll("[data-live]")) part.setAttribute("aria-busy", "true");
+  price().textContent = "Pricing …"; // the old price is of another policy
   status.textContent = "Working …";
   try {
-    const response = await fetch(wanted, { headers: { Accept: "text/html" } });
+    const response = await fetch(wanted, { headers: { Accept: "text/html" }, signal: mine.signal });
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
-    if (mine !== asked) return;
     if (!response.ok || response.redirected) { location.assign(wanted); return; }
     replace(page);
     history.pushState(null, "", wanted);
     shown = location.search;
     status.textContent = "The page shows the policy as it reads now.";
+  } catch {
+    if (mine.signal.aborted) return; // by a later change
+    price().textContent = status.textContent = "No price: the server did not answer. Try again.";
   } finally {
-    if (mine === asked) for (const part of document.querySelectorAll("[aria-busy]")) part.removeAttribute("aria-busy");
+    if (mine === asking) for (const part of document.querySelectorAll("[aria-busy]")) part.removeAttribute("aria-busy");
   }
 }
 
