@@ -9,47 +9,47 @@ from typing import Any
 from playwright.sync_api import expect
 
 from tests.entrypoints.server import PASSWORD
+from tests.web.hands import Walker, Way
 
 Look = Callable[[Any, str], None]
+
+
+MOUSE = Way("mouse", 1280, "light")
 
 
 class Newcomer:
     """Clicks and fields of one person in front of one window."""
 
-    def __init__(self, page: Any, look: Look = lambda page, name: None) -> None:
+    def __init__(self, page: Any, look: Look = lambda page, name: None, *, way: Way = MOUSE) -> None:
         self.page = page
+        self._walker = Walker(page, way)
         self.steps: list[str] = []
         self._look = look
 
     def click(self, role: str, name: str) -> None:
         """One click on something that says what it does."""
         self.steps.append(f"click {name}")
-        self.page.get_by_role(role, name=name).first.click()
-        self._at_ease()
+        self._walker.press(role, name)
+        expect(self.page.locator("[role=alert]")).to_have_count(0)
 
     def fill(self, label: str, text: str) -> None:
         """One field."""
         self.steps.append(f"fill {label}")
-        self.page.get_by_label(label, exact=True).fill(text)
+        self._walker.fill(label, text)
 
     def choose(self, label: str, file: Path) -> None:
         """One file."""
         self.steps.append(f"choose {file.name}")
-        self.page.get_by_label(label).set_input_files(file)
+        self._walker.send(label, file)
 
     def tick(self, label: str) -> None:
         """One box."""
         self.steps.append(f"tick {label}")
-        self.page.get_by_label(label).first.check()
+        self._walker.tick(label)
 
     def look(self, name: str) -> None:
         """Whoever watches may take a picture."""
         self._look(self.page, name)
-
-    def _at_ease(self) -> None:
-        """Nothing went wrong on the way."""
-        self.page.wait_for_load_state()
-        expect(self.page.locator("[role=alert]")).to_have_count(0)
 
 
 def from_the_door_to_an_answer(newcomer: Newcomer, file: Path) -> None:

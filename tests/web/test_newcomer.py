@@ -15,6 +15,7 @@ from blowfishdb.workspace.embedded import Workspace
 from tests.entrypoints.server import CHEAP, PASSWORD, ROLES
 from tests.entrypoints.server import SETTINGS as REAL
 from tests.web.conftest import PageFor
+from tests.web.hands import WAYS, Way
 from tests.web.newcomer import Newcomer, from_the_door_to_an_answer
 from tests.web.site import Site, site
 
@@ -54,13 +55,22 @@ def adults(folder: Path, name: str) -> Path:
     return file
 
 
-@pytest.mark.parametrize("options", [{"scripts": True}, {"scripts": False}], ids=["scripts", "plain"])
+TRIED = (Way("mouse", 390, "light"), Way("plain", 768, "dark"))
+"""The others are tried by audits."""
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param(way, id=str(way), marks=() if way in TRIED else pytest.mark.thorough)
+        for way in dict.fromkeys((*TRIED, *WAYS))
+    ],
+)
 def test_a_newcomer_gets_an_answer_in_few_steps(
-    page_for: PageFor, web: Site, tmp_path: Path, options: dict[str, bool]
+    page_for: PageFor, web: Site, tmp_path: Path, way: Way
 ) -> None:
-    name = f"adults{options['scripts']}"
-    page = page_for(None, java_script_enabled=options["scripts"], viewport={"width": 390, "height": 800})
-    newcomer = Newcomer(page)
+    name = f"adults-{way}"
+    newcomer = Newcomer(page_for(None, **way.options), way=way)
     from_the_door_to_an_answer(newcomer, adults(tmp_path, name))
     assert len(newcomer.steps) <= MOST_STEPS, newcomer.steps
     facts = web.workspace.facts(name)
@@ -95,7 +105,7 @@ def test_a_column_can_be_corrected_before_anything_is_asked(page_for: PageFor, w
     page.get_by_role("button", name="Declare the columns anew").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("What must stay hidden in waiting?")
     assert str(web.workspace.facts("waiting").domain["hours"].describe()).count("120")
-    page.goto("/datasets/adultsTrue/columns")
+    page.goto("/datasets/adults-mouse-390-light/columns")
     expect(page.locator("main")).to_contain_text("Questions were asked, so the columns stay as they are.")
 
 
@@ -108,7 +118,7 @@ def test_a_dataset_introduces_itself_and_is_listed_if_its_curator_says_so(
         "No curator of this server has made a promise public yet."
     )
     page = page_for("curator")
-    page.goto("/datasets/adultsTrue/about")
+    page.goto("/datasets/adults-mouse-390-light/about")
     page.get_by_label("Title", exact=True).fill("Adults of 1994")
     page.get_by_label("Whom to write to").fill("census@example.org")
     page.get_by_label("Show its promise on the front page").check()
@@ -126,12 +136,12 @@ def test_a_dataset_introduces_itself_and_is_listed_if_its_curator_says_so(
 
 def test_a_closed_dataset_takes_no_questions(page_for: PageFor, web: Site) -> None:
     page = page_for("curator")
-    page.goto("/datasets/adultsTrue/about")
+    page.goto("/datasets/adults-mouse-390-light/about")
     page.get_by_role("button", name="Close it").click()
     expect(page.locator(".standing")).to_have_text("closed")
-    page.goto("/datasets/adultsTrue/ask")
+    page.goto("/datasets/adults-mouse-390-light/ask")
     expect(page.locator("main")).to_contain_text("closed to new questions")
-    page.goto("/datasets/adultsTrue/about")
+    page.goto("/datasets/adults-mouse-390-light/about")
     page.get_by_role("button", name="Open it again").click()
     expect(page.locator(".standing")).to_have_text("open")
 
