@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 import blowfishdb as bf
+from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.questions.readings import Reading
 from blowfishdb.messages.answers import compare
 from blowfishdb.messages.curator import Preview
+from blowfishdb.messages.quotes import Tradeoff, TradeoffPoint
 from blowfishdb.show import charts
 from blowfishdb.show.charts.heat import coordinates
 from blowfishdb.show.tables import answer_names, comparison_table, one_number
@@ -135,10 +137,44 @@ def test_a_curator_sees_kinds_lying_as_well_with_every_name(width: int) -> None:
     truth = noisy.values + 3
     preview = Preview(Reading(noisy.labels, truth, truth, truth, noisy.exact), noisy, stand_in=False)
     chart = charts.preview_chart(preview, width=width)
-    panels = next(iter(chart.to_dict()[way] for way in ("hconcat", "vconcat") if way in chart.to_dict()))
+    pictured, _legend = chart.to_dict()["vconcat"]
+    panels = next(iter(pictured[way] for way in ("hconcat", "vconcat") if way in pictured))
     encodings = [panel["layer"][0]["encoding"] for panel in panels]
     assert all(each["y"]["sort"] == list(kinds[::-1]) for each in encodings)
     assert encodings[0]["x"]["scale"]["domain"] == encodings[1]["x"]["scale"]["domain"]
     shown = texts(chart)
     assert [text for text in shown if text in kinds][:8] == list(kinds[::-1])
     assert any("TRUE DATA" in text for text in shown)
+
+
+@pytest.mark.parametrize("width", [640, 272])
+def test_a_curator_sees_a_curve_as_analysts_do(width: int) -> None:
+    noisy = made_up(bins(20), np.cumsum(hill(20)), kind="cumulative", alpha=900)
+    truth = noisy.values + 3
+    chart = charts.preview_chart(
+        Preview(Reading(noisy.labels, truth, truth, truth, noisy.exact), noisy, stand_in=True), width=width
+    )
+    pair, strip = chart.to_dict()["vconcat"]
+    panels = pair["hconcat" if width == 640 else "vconcat"]
+    kinds = [[layer["mark"]["type"] for layer in panel["layer"]] for panel in panels]
+    assert kinds == [["line", "rule", "text"], ["area", "line", "rule"]]  # the rule tells what is pointed at
+    answered = {layer["mark"].get("style"): layer for layer in layers(charts.answer_chart(noisy))}
+    for layer in panels[1]["layer"][:2]:
+        assert layer["mark"] == answered[layer["mark"]["style"]]["mark"]
+    assert strip["vconcat"][0]["mark"]["type"] == "bar"
+    assert {"people", "noise interval, 95 % of the time"} <= set(texts(chart))
+
+
+def test_the_last_distance_of_a_tradeoff_has_room_for_its_label() -> None:
+    thetas = (500, 1_000, 5_000, 10_000, 50_000, 99_999)
+    points = tuple(
+        TradeoffPoint("everything" if t > 50_000 else f"within {t}", Epsilon("0.1"), 50.0, "Laplace", t)
+        for t in thetas
+    )
+    shown = {
+        width: layers(charts.tradeoff_chart(Tradeoff("q", 50.0, Epsilon("0.1"), points), width=width))[0][
+            "encoding"
+        ]["x"]["axis"]["values"]
+        for width in (640, 272)
+    }
+    assert shown == {640: [*thetas], 272: [500, 1_000, 5_000, 10_000, 99_999]}

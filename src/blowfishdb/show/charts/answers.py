@@ -298,16 +298,25 @@ def line_layers(base: Any, x: Any, y: Any, *, band: bool) -> list[Any]:
     return [area, line] if band else [line]
 
 
+def faded() -> dict[str, Any]:
+    """Bars whose interval includes zero are faint and dashed."""
+    import altair as alt
+
+    return {
+        "fillOpacity": alt.condition("datum.faint", alt.value(0.1), alt.value(FILLED)),
+        "strokeDash": alt.condition("datum.faint", alt.value([3, 3]), alt.value([1, 0])),
+    }
+
+
 def bar_layers(base: Any, x: Any, y: Any, *, tooltip: list[Any], room: float, band: bool) -> list[Any]:
-    """Bars of so many pixels, under whiskers; those whose interval includes zero are faint and dashed."""
+    """Bars of so many pixels, under whiskers."""
     import altair as alt
 
     bars = base.mark_bar(style="answer").encode(
         x=x,
         y=y,
         tooltip=tooltip,
-        fillOpacity=alt.condition("datum.faint", alt.value(0.1), alt.value(FILLED)),
-        strokeDash=alt.condition("datum.faint", alt.value([3, 3]), alt.value([1, 0])),
+        **faded(),
     )
     whiskers = base.mark_rule(style="interval").encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))
     ends = [
@@ -436,8 +445,7 @@ def _ranking(answer: Answer, series: Series, width: int, *, raw: bool) -> tuple[
         y=y,
         x=x,
         tooltip=_tooltip(series, answer.axes[0], value_title(answer)),
-        fillOpacity=alt.condition("datum.faint", alt.value(0.1), alt.value(FILLED)),
-        strokeDash=alt.condition("datum.faint", alt.value([3, 3]), alt.value([1, 0])),
+        **faded(),
     )
     whiskers = base.mark_rule(style="interval").encode(y=y, x=alt.X("low:Q"), x2=alt.X2("high:Q"))
     ends = [

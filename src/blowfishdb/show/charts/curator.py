@@ -15,6 +15,7 @@ from blowfishdb.core.policy.protection import Step, percent
 from blowfishdb.show.charts.answers import (
     MOST_KINDS,
     bar_layers,
+    faded,
     in_steps,
     line_layers,
     marks,
@@ -169,6 +170,7 @@ def _kinds_panels(preview: Preview, width: int) -> tuple[Any, str]:
     cells = [[rounded(value, places) for value in column] for column in numbers]
     names = ("bin", "true", "noisy", "low", "high", "residual")
     rows = [dict(zip(names, row, strict=True)) for row in zip(bin_names(noisy), *cells, strict=True)]
+    rows = [{**row, "faint": noisy.band is not None and row["low"] <= 0} for row in rows]
     rows.sort(key=lambda row: -row["noisy"])
     cut = f" The {MOST_KINDS} largest of {len(rows)} are drawn." if len(rows) > MOST_KINDS else ""
     rows = rows[:MOST_KINDS]
@@ -184,8 +186,10 @@ def _kinds_panels(preview: Preview, width: int) -> tuple[Any, str]:
         y = alt.Y("bin:N", sort=[row["bin"] for row in rows], title=None, axis=axis)
         scale = alt.Undefined if field == "residual" else domain
         x = alt.X(f"{field}:Q", scale=scale, axis=number_axis(title, ticks=3))
-        bars = base.mark_bar(style="answer", fillOpacity=FILLED, height=alt.RelativeBandSize(0.66))
-        layers: list[Any] = [bars.encode(y=y, x=x, tooltip=[alt.Tooltip("bin:N"), alt.Tooltip(f"{field}:Q")])]
+        bars = base.mark_bar(style="answer", height=alt.RelativeBandSize(0.66))
+        look = faded() if field == "noisy" else {"fillOpacity": alt.value(FILLED)}
+        tooltip = [alt.Tooltip("bin:N"), alt.Tooltip(f"{field}:Q")]
+        layers: list[Any] = [bars.encode(y=y, x=x, tooltip=tooltip, **look)]
         if field == "noisy" and noisy.band is not None:
             layers.append(base.mark_rule(style="interval").encode(y=y, x=alt.X("low:Q"), x2=alt.X2("high:Q")))
         titled = alt.TitleParams(text=words, fontSize=13)
@@ -202,7 +206,8 @@ def _kinds_panels(preview: Preview, width: int) -> tuple[Any, str]:
         panel("residual", _difference(preview), "Difference", named=not side_by_side),
     )
     together = alt.hconcat if side_by_side else alt.vconcat
-    return together(*panels, spacing=16), cut
+    entries, more = marks(noisy, noisy.band, each)
+    return with_legend(together(*panels, spacing=16), entries, width=width), cut + more
 
 
 def _watermark(words: str) -> Any:

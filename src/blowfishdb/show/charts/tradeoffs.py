@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 
 _HEIGHT = 180
+_ROOM = 56  # pixels before the last label
 _EVERYTHING = "everything"
 _STAR = (
     "M0,-1L0.23,-0.31L0.95,-0.31L0.36,0.12L0.59,0.81L0,0.38L-0.59,0.81L-0.36,0.12L-0.95,-0.31L-0.23,-0.31Z"
@@ -87,7 +89,7 @@ def _x(rows: list[dict[str, Any]], names: list[str], ordered: bool, width: int) 
     def axis(title: str | None) -> Any:
         if ordered:
             thetas = sorted({float(row["theta"]) for row in rows})
-            shown = [*_spread(thetas[:-1]), thetas[-1]]
+            shown = [*(each for each in _spread(thetas[:-1]) if _apart(each, thetas, width)), thetas[-1]]
             scale = alt.Scale(type="log", nice=False, padding=16)
             ticks = alt.Axis(
                 values=shown, format=",.6~g", grid=False, labelOverlap="greedy", **_last_label(rows)
@@ -106,6 +108,11 @@ def _last_label(rows: list[dict[str, Any]]) -> dict[str, Any]:
     if not everything:
         return {}
     return {"labelExpr": f"datum.value == {max(everything):.17g} ? 'all' : datum.label"}
+
+
+def _apart(theta: float, thetas: list[float], width: int) -> bool:
+    """Whether its label has room before the last one, on a log axis."""
+    return math.log(thetas[-1] / theta) / math.log(thetas[-1] / thetas[0]) * width >= _ROOM
 
 
 def _spread(thetas: list[float]) -> list[float]:
