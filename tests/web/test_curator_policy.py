@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.web.conftest import PageFor
@@ -167,3 +168,35 @@ def test_the_whole_flow_by_keyboard_alone(page_for: PageFor, web: Site) -> None:
     page.wait_for_url("**/guarantee")
     assert web.workspace.facts("salaries").policy_version == before + 1
     expect(page.locator("main")).to_contain_text("within 2,000 of each other")
+
+
+@pytest.mark.parametrize(("width", "scripts"), [(390, False), (768, True), (1440, False)])
+def test_the_price_stays_in_sight_wherever_one_is_on_the_page(
+    page_for: PageFor, width: int, scripts: bool
+) -> None:
+    page = page_for("curator", java_script_enabled=scripts, viewport={"width": width, "height": 700})
+    page.goto(POLICY + STRICT, wait_until="domcontentloaded")
+    price, foot = page.locator("#price-live"), page.locator("footer")
+    for _ in range(4):
+        expect(price).to_be_in_viewport(ratio=0.99)
+        expect(price).to_contain_text(re.compile(r"salary \(20 bins\) costs ε [\d.]+ under this policy, ε"))
+        page.mouse.wheel(0, 1_500)
+    foot.scroll_into_view_if_needed()
+    page.mouse.wheel(0, 10_000)
+    expect(foot).to_be_in_viewport(ratio=0.9)
+    assert price.bounding_box()["y"] + price.bounding_box()["height"] <= foot.bounding_box()["y"]
+
+
+def test_the_old_price_goes_at_once(page_for: PageFor) -> None:
+    page = page_for("curator")
+    page.goto(POLICY + STRICT)
+    price = page.locator("#price-live")
+    page.route("**/policy?*", lambda route: (page.wait_for_timeout(300), route.continue_()))
+    page.get_by_label("Largest error").fill("70")
+    page.get_by_label("Largest error").press("Tab")
+    expect(price).to_have_text("Pricing …")
+    expect(price).to_contain_text("costs ε")
+    page.route("**/policy?*", lambda route: route.abort())
+    page.get_by_label("Largest error").fill("80")
+    page.get_by_label("Largest error").press("Tab")
+    expect(price).to_contain_text("the server did not answer")
