@@ -191,6 +191,25 @@ def test_an_answer_can_be_asked_again_more_accurately(short: str, tmp_path: Path
         assert body.asking(salaries).form.to_plain() == answer.form
 
 
+@pytest.mark.parametrize(
+    ("short", "spend", "mechanism"),
+    [("mean(salary), count() by region", "0.2", None), ("histogram(age, bins=16)", "0.2", "adaptive")],
+)
+def test_what_was_asked_for_an_epsilon_is_edited_with_it(
+    short: str, spend: str, mechanism: str | None, tmp_path: Path
+) -> None:
+    with Workspace(make_workspace(tmp_path, rows=50), user="analyst") as workspace:
+        salaries = workspace["salaries"]
+        asking = salaries.question(short).spend(spend)
+        answer = (asking if mechanism is None else asking.using(mechanism)).ask()
+        edited = Draft.of(answer)
+        assert edited is not None and Draft.again(answer, DOMAIN) is None
+        body, _ = edited.asked(DOMAIN, "salaries")
+        assert (body.error, str(body.epsilon)) == (None, spend)
+        assert (body.mechanism == "adaptive") is (mechanism == "adaptive")
+        assert body.asking(salaries).form.to_plain() == answer.form
+
+
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     with running(tmp_path_factory.mktemp("forms")) as server:

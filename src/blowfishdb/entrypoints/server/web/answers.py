@@ -212,7 +212,7 @@ def _further(caller: Caller, answer: Answer) -> dict[str, Any]:
         source = caller.gateway[answer.receipt.dataset]
     except UnknownDataset:
         return {"edit": None, "splits": [], "typed": {}}
-    draft, there = Draft.of(answer, source.schema), dataset_address(answer.receipt.dataset, "/ask")
+    draft, there = Draft.of(answer), dataset_address(answer.receipt.dataset, "/ask")
     if draft is None or caller.auditor:
         return {"edit": None, "splits": [], "typed": typed(answer, source.schema, source.select)}
     used = {draft.column, draft.second if draft.shape in ("two", "boxes") else ""}

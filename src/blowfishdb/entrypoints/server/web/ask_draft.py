@@ -311,24 +311,25 @@ class Draft:
 
         Nor where no ε may reach that: in a cell of several values a sum stays as far off as it is wide.
         """
-        form = QuestionForm.from_plain(answer.form) if answer.form else None
-        if form is None or not answer.alpha or answer.beta is None:
+        asked = cls.of(answer)
+        if asked is None or not answer.alpha or answer.beta is None:
             return None
+        form = QuestionForm.from_plain(answer.form)
         question = form.question(domain)
         if form.kind in ("sum", "mean") and isinstance(question, Question) and not question.told_by_counts:
             return None
-        filled = _shape_fields(form)
-        if filled is None:
+        return replace(asked, error=f"{answer.alpha / 2:.6g}")
+
+    @classmethod
+    def of(cls, answer: Answer) -> Self | None:
+        """The question of an answer as it was asked; None where the form cannot hold it."""
+        form = QuestionForm.from_plain(answer.form) if answer.form else None
+        filled = None if form is None else _shape_fields(form)
+        if form is None or filled is None:
             return None
         if not isinstance(form.where, Everything):
             filled["where"] = condition_text(form.where)
-        return replace(cls(), **filled, **_closer(answer))
-
-    @classmethod
-    def of(cls, answer: Answer, domain: Domain) -> Self | None:
-        """The question of an answer as it was asked; None where the form cannot hold it."""
-        halved = cls.again(answer, domain)
-        return None if halved is None or not answer.alpha else replace(halved, error=f"{answer.alpha:.6g}")
+        return replace(cls(), **filled, **_stated(answer))
 
     def split(self, column: str) -> Self | None:
         """The same, told apart by another column too; None where the form has no place for it."""
@@ -339,12 +340,17 @@ class Draft:
         return None
 
 
-def _closer(answer: Answer) -> dict[str, str]:
-    """Half the error of an answer, as it was promised."""
-    assert answer.alpha is not None and answer.beta is not None
-    every = "all" if answer.simultaneous else "each"
-    confidence = f"{100 * (1 - answer.beta):.6g}"
-    return {"error": f"{answer.alpha / 2:.6g}", "confidence": confidence, "every": every}
+def _stated(answer: Answer) -> dict[str, str]:
+    """The error of an answer, as it was promised, or else the ε that it cost; nothing of an exact one."""
+    if answer.alpha and answer.beta is not None:
+        every = "all" if answer.simultaneous else "each"
+        confidence = f"{100 * (1 - answer.beta):.6g}"
+        return {"error": f"{answer.alpha:.6g}", "confidence": confidence, "every": every}
+    if not answer.receipt.epsilon:
+        return {}
+    promised = answer.beta is not None
+    named = {} if promised else {"mechanism": "adaptive"}
+    return {"by": "epsilon", "epsilon": str(answer.receipt.epsilon), **named}
 
 
 def example_ranges(domain: Domain, column: str) -> str:
