@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import re
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -92,6 +93,13 @@ def test_what_follows_from_the_address_of_a_page_is_drawn_again_for_curators(tmp
             assert one.browser("analyst").get(one_of).status_code == 403
         assert first.get("/datasets/salaries/policy/other.svg").status_code == 404
         assert first.get("/datasets/salaries/policy/graph.svg?own=no(&ask=own").status_code == 422
+
+
+def test_the_policy_page_is_light_when_it_is_visited_again(tmp_path: Path) -> None:
+    with running(tmp_path, rows=200) as one:
+        page = one.browser("curator").get("/datasets/salaries/policy")
+        headers = sum(len(name) + len(value) + 4 for name, value in page.headers.items())
+        assert len(zlib.compress(page.content, 9)) + headers <= 12_000
 
 
 def test_one_with_too_much_in_it_is_had_elsewhere_or_said_to_be_in_the_table(tmp_path: Path) -> None:
