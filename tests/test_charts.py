@@ -218,6 +218,15 @@ def test_edges_are_counted_in_words() -> None:
     assert "is counted." in left_out.caption and "not counted" in left_out.rows[0][1]
 
 
+def test_bins_that_are_not_equal_lie_on_a_line_too() -> None:
+    decades = G.Explicit(4, [(0, 1), (1, 2), (2, 3)])
+    names = ["18–19", "20–29", "30–39", "40–42"]
+    line = charts.graph_chart(decades, names, ordered=True).to_dict()
+    assert "sequence(13)" in str(line) and "sequence(13)" not in str(
+        charts.graph_chart(decades, names).to_dict()
+    )
+
+
 def test_a_place_that_is_asked_along_one_column_is_drawn_as_a_line() -> None:
     drawn = str(charts.graph_chart(G.Grid((1, 9), 2)).to_dict())
     assert "second column" not in drawn and "sequence(13)" in drawn

@@ -36,18 +36,20 @@ def graph_chart(
     labels: Sequence[str] | None = None,
     *,
     columns: Mapping[str, int] | None = None,
+    ordered: bool = False,
     width: int = WIDTH,
 ) -> Any:
     """What the policy hides: two values that are joined cannot be told apart.
 
-    ``columns`` names the columns that the values are made of, each with its number of bins.
+    ``columns`` names the columns that the values are made of, each with its number of bins; ``ordered`` are
+    those of one column whose order means something, also where the graph itself does not tell.
     """
     inside = graph.counted
     plane, side = _plane(inside, columns or {}), min(width, 440)
     if plane is not None:
         drawn, note = _neighbourhood(inside, plane, side)
     elif graph.size <= MOST_NODES:
-        drawn, note = _nodes(graph, _names(graph, labels), width), ""
+        drawn, note = _nodes(graph, _names(graph, labels), width, ordered=ordered), ""
     else:
         drawn, note = _matrix(inside, side)
     return finished(drawn, "Policy graph", f"{edge_words(graph)} {note}".strip(), width=width)
@@ -112,12 +114,12 @@ def _adjacency(graph: PolicyGraph) -> BoolArray:
 # --- a few values -----------------------------------------------------------------------------------
 
 
-def _nodes(graph: PolicyGraph, names: list[str], width: int) -> Any:
+def _nodes(graph: PolicyGraph, names: list[str], width: int, *, ordered: bool) -> Any:
     """Ordered values lie on a line with arcs above; others, and ⊥, on a ring."""
     import altair as alt
 
-    ordered = graph.reach is not None or 1 in graph.axes
-    line = ordered and not graph.absent and graph.size > 2
+    along = ordered or graph.reach is not None or 1 in graph.axes
+    line = along and not graph.absent and graph.size > 2
     spots = _on_line(graph.size) if line else _on_ring(graph.size)
     ends = [(spots[u], spots[v]) for u, v in graph.edges(MOST_NODES**2).tolist()]
     nodes = [

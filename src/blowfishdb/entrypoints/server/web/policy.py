@@ -115,8 +115,9 @@ def graph_view(asking: Asking, policy: Policy, *, again: str | None = None) -> V
     axes = problem.cells.axes
     small, columns = problem.graph, {axis.column: axis.bins.count for axis in axes}
     labels = box_labels([axis.labels() for axis in axes])
+    ordered = len(axes) == 1 and axes[0].attribute.ordered
     drawn = figure(
-        lambda width: graph_chart(small, labels, columns=columns, width=width),
+        lambda width: graph_chart(small, labels, columns=columns, ordered=ordered, width=width),
         graph_table(small, labels),
         id="graph",
         again=again,
