@@ -13,17 +13,17 @@ POLICY = "/datasets/salaries/policy"
 def test_update_save_and_forget_a_draft(page_for: PageFor, web: Site) -> None:
     page = page_for("curator", java_script_enabled=False)
     page.goto(POLICY)
-    expect(page.get_by_label("Distance in salary")).to_have_value("1000")
+    expect(page.get_by_label("Distance in salary")).to_have_value("1,000")
     page.get_by_label("Distance in salary").fill("5,000")
     page.get_by_role("button", name="Update").click()
     expect(page.locator("#change-live")).to_contain_text("within 5,000 of each other")
     page.get_by_role("button", name="Save draft").click()
     expect(page.locator(".alert.good")).to_contain_text("Draft saved")
     page.goto(POLICY)
-    expect(page.get_by_label("Distance in salary")).to_have_value("5000")
+    expect(page.get_by_label("Distance in salary")).to_have_value("5,000")
     assert web.workspace.facts("salaries").policy_version == 2  # nobody else sees the draft
     page.get_by_role("button", name="Back to the published policy").click()
-    expect(page.get_by_label("Distance in salary")).to_have_value("1000")
+    expect(page.get_by_label("Distance in salary")).to_have_value("1,000")
 
 
 def test_what_is_wrong_is_said_beside_the_sentence(page_for: PageFor) -> None:

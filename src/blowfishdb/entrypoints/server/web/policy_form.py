@@ -93,7 +93,7 @@ class ColumnRuleForm:
     @property
     def in_short(self) -> str:
         """What is hidden, as a few words beside the name of the column."""
-        typed = _set_apart(self.typed.get(self.hides, ""), 4)
+        typed = _set_apart(self.typed.get(self.hides, ""))
         lines = len([line for line in typed.splitlines() if line.strip()])
         return {
             "everything": "hidden entirely",
@@ -152,9 +152,9 @@ def bounds(attribute: Attribute, graph: PolicyGraph) -> str:
     return f"{len(named):,} groups: {'; '.join(listed)}. {begin}{end}"
 
 
-def _set_apart(text: str, digits: int = 5) -> str:
-    """A number of so many digits or more with its thousands set apart; anything else as it is."""
-    return grouped(Fraction(text)) if text.isascii() and text.isdecimal() and len(text) >= digits else text
+def _set_apart(text: str) -> str:
+    """A number with its thousands set apart, as it is everywhere else; anything else as it is."""
+    return grouped(Fraction(text)) if text.isascii() and text.isdecimal() else text
 
 
 @final
