@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.web.conftest import PageFor
@@ -88,3 +89,25 @@ def test_only_curators_see_true_data(page_for: PageFor) -> None:
         page = page_for(role)
         for path in ("/policy", "/policy/publish", "/tradeoff", "/access"):
             assert page.goto(f"/datasets/salaries{path}").status == 403
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_what_is_wrong_with_the_question_is_said_at_its_fields(page_for: PageFor, scripts: bool) -> None:
+    page = page_for("curator", java_script_enabled=scripts)
+    page.goto(POLICY)
+    page.get_by_label("Round bins, at most").fill("many")
+    page.get_by_label("Largest error").fill("near")
+    page.get_by_role("button", name="Draw again").click()
+    expect(page.locator("#wrong-bins")).to_contain_text("The number of bins is a whole number")
+    expect(page.locator("#wrong-error")).to_contain_text("The error is a number.")
+    expect(page.locator("#wrong-confidence")).to_be_empty()
+    for label, wrong in (("Round bins, at most", "true"), ("Largest error", "true")):
+        expect(page.get_by_label(label)).to_have_attribute("aria-invalid", wrong)
+    expect(page.locator("#price-live")).to_contain_text("No price")
+    expect(page.locator("main .alert.bad")).to_have_count(0)
+    page.get_by_label("Round bins, at most").fill("10")
+    page.get_by_label("Largest error").fill("60")
+    page.get_by_role("button", name="Draw again").click()
+    expect(page.locator("#price-live")).to_contain_text("costs ε")
+    expect(page.locator("#wrong-bins")).to_be_empty()
+    expect(page.locator("#field-bins[aria-invalid=true]")).to_have_count(0)

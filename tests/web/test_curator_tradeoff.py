@@ -38,8 +38,9 @@ def test_what_is_wrong_is_said_and_nothing_typed_is_lost(page_for: PageFor) -> N
     expect(page.get_by_label("Distances to try")).to_have_attribute("aria-invalid", "true")
     expect(page.get_by_label("Distances to try")).to_have_value("1,000, far")
     page.goto(f"{TRADEOFF}?ask=own&own=nonsense(")
-    expect(page.locator(".alert.bad")).to_have_count(1)
+    expect(page.locator("#wrong-own")).to_contain_text("nonsense")
     expect(page.get_by_label("Your question")).to_have_value("nonsense(")
+    expect(page.get_by_label("Your question")).to_have_attribute("aria-invalid", "true")
 
 
 def test_progress_of_a_long_list_comes_from_the_job(page_for: PageFor) -> None:

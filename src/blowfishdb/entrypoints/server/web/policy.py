@@ -184,6 +184,7 @@ def show_policy(
     state = {**form.query(), **template.query(), "data": "true" if typed.get("data") == "true" else MADE_UP}
     state |= {"probing": template.column, "u": pair[0], "v": pair[1]} if pair != suggestion else {}
     total, meant = caller.gateway.budget(dataset).total, draft if policy is None else policy
+    mistakes = template.mistakes(caller.gateway[dataset])
     return render(
         request,
         "curator/policy.html",
@@ -193,6 +194,7 @@ def show_policy(
         form=form,
         wrong={name: _helped(told(request, error), form, name) for name, error in wrong.items()},
         asked=template,
+        wrongs={name: told(request, error) for name, error in mistakes.items()},
         shapes=SHAPES,
         domain=facts.domain,
         bounds=_bounds(form, draft, wrong),
@@ -209,7 +211,10 @@ def show_policy(
         file=(file_of(meant, dataset) or "") if file is None else file,
         file_refused=file is not None,
         known=known_form(meant, known or KnownInput(), _asking(template, caller.gateway[dataset])),
-        **(_NOTHING if policy is None else _shown(request, caller, dataset, policy, state)),
+        **{
+            **(_NOTHING if policy is None else _shown(request, caller, dataset, policy, state)),
+            **(_UNASKED if mistakes else {}),  # said at the fields
+        },
     )
 
 
@@ -244,6 +249,9 @@ _NOTHING: Final[dict[str, Any]] = {
     "guarantee": None,
     "draft_differs": False,
 }
+
+
+_UNASKED: Final[dict[str, Any]] = {"answers": None, "graph": None, "price": None}
 
 
 def _shown(request: Request, caller: Caller, name: str, policy: Policy, state: State) -> dict[str, Any]:

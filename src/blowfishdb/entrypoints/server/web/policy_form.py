@@ -38,6 +38,7 @@ from blowfishdb.entrypoints.server.web.ask_draft import usual_column
 from blowfishdb.entrypoints.server.web.place_form import PlaceForm
 from blowfishdb.entrypoints.server.web.typed import most_bins
 from blowfishdb.language.columns import EXAMPLES, read_rule, written_rule
+from blowfishdb.language.text import name_text
 from blowfishdb.workspace.asking import Asking
 from blowfishdb.workspace.datasets import Dataset
 
@@ -239,6 +240,7 @@ _OF_AN_ORDER: Final = ("cumulative", "quantiles")
 """What only a column whose values have an order can be asked; another one is asked for its bars."""
 _BINS: Final = 20
 _QUARTILES: Final = (0.25, 0.5, 0.75)
+_READABLE: Final = {"bins": str(_BINS), "error": "50", "confidence": "95", "epsilon": "0.1"}
 _FIELDS: Final = ("column", "second", "ask", "bins", "own", "terms", "error", "confidence", "each", "epsilon")
 
 
@@ -281,6 +283,24 @@ class TemplateForm:
         return question.accurate_to(
             _number(self.error, "The error", "50"), confidence=round(share, 9), each=bool(self.each)
         )
+
+    def mistakes(self, dataset: Dataset) -> dict[str, BlowfishError]:
+        """Each field that cannot be read as it was typed, where others that cannot have an example."""
+        if self._wrong(dataset) is None:
+            return {}
+        readable = replace(self, **_READABLE, own=f"histogram({name_text(self.column)})")
+        found = {
+            name: replace(readable, **{name: getattr(self, name)})._wrong(dataset)
+            for name in (*_READABLE, "own")
+        }
+        return {name: error for name, error in found.items() if error is not None}
+
+    def _wrong(self, dataset: Dataset) -> BlowfishError | None:
+        try:
+            self.asking(dataset)
+        except BlowfishError as error:
+            return error
+        return None
 
     def query(self) -> dict[str, str]:
         """The question as it stands in an address."""

@@ -22,6 +22,7 @@ from blowfishdb.core.policy.columns import (
 from blowfishdb.core.policy.policy import Policy
 from blowfishdb.entrypoints.server import once
 from blowfishdb.entrypoints.server.access import Caller, PageCurator
+from blowfishdb.entrypoints.server.problems import told
 from blowfishdb.entrypoints.server.routing import Router
 from blowfishdb.entrypoints.server.web import policy as views
 from blowfishdb.entrypoints.server.web.figures import figure
@@ -56,6 +57,10 @@ def tradeoff_page(request: Request, dataset: str, caller: PageCurator) -> Respon
     shown_again(request, lambda problem: _page(request, dataset, caller, context, problem=problem))
     with at_field(request, "distances"):
         wanted.cells()
+    mistakes = wanted.template.mistakes(caller.gateway[dataset])
+    if mistakes:
+        wrongs = {name: told(request, error) for name, error in mistakes.items()}
+        return _page(request, dataset, caller, context, wrongs=wrongs)
     tradeoff = wanted.priced(caller, None)
     state = {**wanted.template.query(), "distances": wanted.distances, "data": typed.get("data", MADE_UP)}
     links = {p.policy: f"?{urlencode({**state, 'point': p.policy})}#point" for p in tradeoff.points}

@@ -31,6 +31,9 @@ function replace(page) {
       drawAll(part);
     }
   }
+  for (const { id, textContent } of document.querySelectorAll("[data-live] > .mistake")) {
+    form.elements.namedItem(id.slice("wrong-".length)).setAttribute("aria-invalid", String(textContent !== ""));
+  }
   form.elements.was.value = page.querySelector("input[name=was]").value;
 }
 
