@@ -199,7 +199,7 @@ def test_rows_are_those_of_a_database(values, than, limit, offset, descending):
     having = Joined("or", (Compared(">", Told(0), Constant(than)), Compared("=", Told(1), Told(0))))
     order = (OrderKey(Told(1), descending), OrderKey("g"))
     arrangement = Arrangement(having=having, order=order, limit=limit, offset=offset)
-    places = {"g": np.arange(len(values))}
+    places = {"g": np.arange(len(values), dtype=float)}
     found = shown(arrangement, np.array(values, dtype=float), places)
     sql = (
         f"SELECT g FROM groups WHERE a > {than} OR b = a ORDER BY b {'DESC' if descending else ''}, g "
@@ -214,6 +214,9 @@ def test_what_is_no_number_is_last_and_satisfies_nothing() -> None:
     values = np.array([[1.0], [np.nan], [3.0], [2.0]])
     for descending, wanted in ((False, [0, 3, 2, 1]), (True, [2, 3, 0, 1])):
         assert shown(Arrangement(order=(OrderKey(Told(0), descending),)), values, {}).tolist() == wanted
+        first = OrderKey(Told(0), descending, missing_first=True)
+        assert shown(Arrangement(order=(first,)), values, {}).tolist() == [1, *wanted[:-1]]
+        assert OrderKey.from_plain(json.loads(json.dumps(first.to_plain()))) == first
     above = Compared(">", Told(0), Constant(0))
     assert shown(Arrangement(having=above), values, {}).tolist() == [0, 2, 3]
     assert shown(Arrangement(having=Joined("not", (above,))), values, {}).tolist() == []
@@ -226,6 +229,8 @@ def test_what_is_no_number_is_last_and_satisfies_nothing() -> None:
         {"having": {"xor": []}},
         {"order": [{"column": "a", "number": 1}]},
         {"order": [{"number": {"told": -1}}]},
+        {"order": [{"column": "a", "missing_last": True}]},
+        {"order": [{"column": "a", "missing_first": "no"}]},
         {"order": "a"},
         {"limit": -1},
         {"limit": 1.5},

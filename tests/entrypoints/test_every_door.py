@@ -100,9 +100,12 @@ LINES = {
         lambda ds: ds["age", "salary"].marginals(1, bins=4), "marginals(age(bins=4), salary(bins=4), 1)"
     ),
     "subtotals": Line(
-        lambda ds: ds.question("marginals(region, age(width=20), [region, age], [region], [])"),
-        "marginals(region, age(width=20), [region, age], [region], [])",
-        "SELECT region, BIN(age, 20), COUNT(*) FROM salaries GROUP BY ROLLUP (region, BIN(age, 20))",
+        lambda ds: ds.question("marginals(region, age(width=20), [region, age], [region], [])").order_by(
+            "region", "age desc"
+        ),
+        "marginals(region, age(width=20), [region, age], [region], []) order by region, age desc",
+        "SELECT region, BIN(age, 20), COUNT(*) FROM salaries GROUP BY ROLLUP (region, BIN(age, 20)) "
+        "ORDER BY region, BIN(age, 20) DESC",
     ),
     "the fullest": Line(
         lambda ds: ds["age"].top(3, width=10),
@@ -119,12 +122,13 @@ LINES = {
             ds.by("region")
             .aggregate(("mean", "age"), "count")
             .having("count() > 10")
-            .order_by("mean(age) desc")
+            .order_by("mean(age) desc nulls first", "region")
             .limit(2)
         ),
-        "mean(age), count() by region having count() > 10 order by mean(age) desc limit 2",
+        "mean(age), count() by region having count() > 10 "
+        "order by mean(age) desc nulls first, region limit 2",
         "SELECT region, AVG(age) AS a, COUNT(*) FROM salaries GROUP BY region HAVING COUNT(*) > 10 "
-        "ORDER BY a DESC LIMIT 2",
+        "ORDER BY a DESC NULLS FIRST, region LIMIT 2",
     ),
     "shares": Line(
         lambda ds: ds["region"].histogram().show(share="count() * 100 / total(count())"),

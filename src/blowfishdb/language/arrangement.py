@@ -251,14 +251,16 @@ def _read(reader: NumberReader, node: exp.Expr, form: QuestionForm) -> Number:
 
 
 def _order_key(node: exp.Expr, form: QuestionForm, domain: Domain, reader: NumberReader) -> OrderKey:
-    descending = bool(node.args.get("desc"))
-    number = reader.number(node.this)
-    if number is not None:
-        return OrderKey(number, descending)
-    if isinstance(node.this, exp.Column) and isinstance(node.this.this, exp.Identifier):
+    by: str | Number | None = reader.number(node.this)
+    if by is None and isinstance(node.this, exp.Column) and isinstance(node.this.this, exp.Identifier):
         quoted = bool(node.this.this.args.get("quoted"))
-        return OrderKey(column_name(node.this.name, domain, quoted=quoted), descending)
-    return OrderKey(_read(reader, node.this, form), descending)
+        by = column_name(node.this.name, domain, quoted=quoted)
+    return order_key(node, _read(reader, node.this, form) if by is None else by)
+
+
+def order_key(node: exp.Expr, by: str | Number, names: tuple[str, ...] = ()) -> OrderKey:
+    """``… DESC NULLS FIRST``; what is missing is last, unless it is said to be first."""
+    return OrderKey(by, bool(node.args.get("desc")), names, bool(node.args.get("nulls_first")))
 
 
 def _reader(form: QuestionForm, domain: Domain, named: Mapping[str, Number] | None = None) -> NumberReader:
@@ -364,6 +366,7 @@ def tail_text(form: QuestionForm) -> str:
         keys = ", ".join(
             (name_text(key.by) if isinstance(key.by, str) else number_words(key.by, names))
             + (" desc" if key.descending else "")
+            + (" nulls first" if key.missing_first else "")
             for key in arrangement.order
         )
         parts.append(f"order by {keys}")

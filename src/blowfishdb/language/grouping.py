@@ -79,6 +79,12 @@ def missing_name(node: exp.Expr, attribute: Attribute) -> str | None:
     return None if said in {attribute.at(tick) for tick in range(attribute.ticks)} else said
 
 
+def missing_truth(node: exp.Expr, attribute: Attribute, domain: Domain) -> bool | None:
+    """Whether a condition is true of what is missing; None where that is unknown."""
+    true, false = condition_of(node, domain).truth(lambda atom: atom.on_value(None, attribute))
+    return bool(true) if true or false else None
+
+
 def together(nodes: Sequence[exp.Expr], name: str, domain: Domain) -> ColumnForm | None:
     """The groups that are alike in every one of the expressions; None where they are not computed here."""
     try:

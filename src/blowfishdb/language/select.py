@@ -52,11 +52,17 @@ from blowfishdb.language.aggregates import (
     refuse_shape,
     refuse_statement,
 )
-from blowfishdb.language.arrangement import how_many
+from blowfishdb.language.arrangement import how_many, order_key
 from blowfishdb.language.condition import condition_of
 from blowfishdb.language.extensions import Extended, split_extensions
 from blowfishdb.language.flattened import flattened, plainer, without_top
-from blowfishdb.language.grouping import case_labels, is_condition, together
+from blowfishdb.language.grouping import (
+    case_labels,
+    is_condition,
+    missing_name,
+    missing_truth,
+    together,
+)
 from blowfishdb.language.grouping_sets import grouping_sets
 from blowfishdb.language.joins import without_joins
 from blowfishdb.language.mended import mended
@@ -543,23 +549,23 @@ class _Select:
 
         None where there are none, or where they are of something else.
         """
-        group, args = self.tree.args.get("group"), self.tree.args
+        group = self.tree.args.get("group")
         sets = None if group is None else grouping_sets(group)
         items = [item for item in self._items if not is_key(item)]
-        plain = not any(args.get(clause) for clause in ("having", "limit", "offset"))
-        if sets is None or len(items) != 1 or not is_count(items[0]) or not plain:
+        if sets is None or len(items) != 1 or not is_count(items[0]):
             return None
         named = [[key(self._meant(node), self.source) for node in each] for each in sets]
-        columns = tuple(dict.fromkeys(column for each in named for column in each))
-        ordered = [self._meant(each.this) for each in getattr(args.get("order"), "expressions", ())]
-        known = {column.name for column in columns}
-        if len(known) < len(columns) or not columns or not all(map(is_key, ordered)):
-            return None
-        if any(each.args.get("desc") for each in getattr(args.get("order"), "expressions", ())):
+        columns = tuple(_different(column for each in named for column in each))
+        if len({column.name for column in columns}) < len(columns) or not columns:
             return None
         self._check_selected(list(columns))
         tables = tuple(dict.fromkeys(tuple(dict.fromkeys(column.name for column in each)) for each in named))
-        return QuestionForm("marginals", columns, self.source.where, sets=tables)
+        released = ReleasedSums(self.source, self._named)
+        rows = released.number(items[0])
+        arrangement = self._arrangement((), list(columns), released)
+        if any(number.told - rows.told for number in arrangement.numbers):
+            return None
+        return QuestionForm("marginals", columns, self.source.where, sets=tables, arrangement=arrangement)
 
     def _subtotals(self, group: exp.Expr) -> UnsupportedSql:
         """ROLLUP, CUBE, GROUPING SETS: the finest groups, and all rows, as statements of their own."""
@@ -637,7 +643,8 @@ class _Select:
         if order is not None:
             self._check_order([self._meant(each.this) for each in order.expressions], keys)
         ordered = list(dict.fromkeys(ordered))
-        order_keys = () if self._as_declared(ordered, keys) else tuple(ordered)
+        sets = any(self.tree.find_all(exp.Rollup, exp.Cube, exp.GroupingSets))
+        order_keys = () if not sets and self._as_declared(ordered, keys) else tuple(ordered)
         return Arrangement(show, chosen, order_keys, *numbers)
 
     def _check_order(self, wanted: list[exp.Expr], keys: list[ColumnForm]) -> None:
@@ -655,9 +662,9 @@ class _Select:
         return is_key(node) and self.source.first_column(node) == cut.name
 
     def _order_key(self, node: exp.Expr, keys: list[ColumnForm], released: Released) -> OrderKey:
-        wanted, descending = self._meant(node.this), bool(node.args.get("desc"))
+        wanted = self._meant(node.this)
         if not is_key(wanted):
-            return OrderKey(released.number(wanted), descending)
+            return order_key(node, released.number(wanted))
         column = key(wanted, self.source)
         if column not in keys:
             written = list(map(key_text, keys))
@@ -667,13 +674,19 @@ class _Select:
                 else self.source.select("COUNT(*)")
             )
             raise self.source.refuse(f"{shown(wanted)}: groups are ordered by what they are of.", fix)
-        return OrderKey(column.name, descending, self._names(wanted, column))
+        return order_key(node, column.name, self._names(wanted, column))
 
     def _names(self, node: exp.Expr, column: ColumnForm) -> tuple[str, ...]:
-        """What a statement calls intervals, in whose order they come; nothing where they are not named."""
+        """What a statement calls its groups, in whose order they come; nothing where they are not named."""
+        axis, attribute = column.axis(self.source.domain), self.source.domain[column.name]
+        unknown = missing_name(node, attribute)
+        if unknown is not None:  # which is a name among others
+            return () if attribute.ordered else (*axis.labels()[: axis.value_bins], unknown)
+        if is_condition(node) and (last := missing_truth(node, attribute, self.source.domain)) is not None:
+            told = [] if column.groups is None else [*column.groups]
+            return (*told, str(last).lower()) if told else ()
         if column.groups is not None or column.edges is None:
             return ()
-        axis, attribute = column.axis(self.source.domain), self.source.domain[column.name]
         starts = [attribute.lower(int(axis.bins.first(bin_))) for bin_ in range(axis.value_bins)]
         if isinstance(node, exp.Case):
             return tuple(case_labels(node, column, starts, self.source.domain))
@@ -689,6 +702,7 @@ class _Select:
         return all(
             one.by == column.name
             and not one.descending
+            and not one.missing_first
             and not one.names
             and column.groups is None
             and self.source.domain[column.name].ordered
@@ -702,7 +716,10 @@ class _Select:
         if len(keys) > 1 or arrangement.show or arrangement.offset:
             return listed
         rows = Told(0)
-        if arrangement.order == (OrderKey(rows, descending=True),) and arrangement.having is None:
+        order = tuple(
+            replace(each, missing_first=False) for each in arrangement.order
+        )  # counts are all there
+        if order == (OrderKey(rows, descending=True),) and arrangement.having is None:
             most = arrangement.limit
             everything = most is None or most >= columns[0].axis(self.source.domain).bins.count
             return listed if everything else QuestionForm("top", columns, where, count=most)

@@ -26,6 +26,7 @@ from blowfishdb.language.grouping import (
     is_computed,
     is_condition,
     missing_name,
+    missing_truth,
     told_as_numbers,
 )
 
@@ -105,9 +106,8 @@ def group_column(item: exp.Expr, place: int, column: ColumnForm, domain: Domain)
         return _group(name, "text", place, labels, axis.bins.count)
     if is_condition(node):
         holds = condition_of(node, domain)
-        missing = holds.truth(lambda atom: atom.on_value(None, attribute))
         told = [holds.matches({column.name: start}, domain) for start in starts]
-        last = bool(missing[0]) if missing[0] or missing[1] else None
+        last = missing_truth(node, attribute, domain)
         return Selected(name, "truth", place, None, (*told, *[last] * (axis.bins.count - count)))
     unknown = missing_name(node, attribute)
     if unknown is not None:

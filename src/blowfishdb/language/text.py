@@ -35,7 +35,9 @@ UNITS = {"week": 604_800, "day": 86_400, "hour": 3600, "minute": 60, "second": 1
 
 @final
 class TypedSql(sqlglot.Dialect):
-    """SQL as people type it: also ``region ~ 'pattern'`` and ``hours // 10``."""
+    """SQL as people type it: also ``region ~ 'pattern'`` and ``hours // 10``; what is missing is last."""
+
+    NULL_ORDERING = "nulls_are_last"
 
     class Tokenizer(sqlglot.Tokenizer):
         """The words of it."""

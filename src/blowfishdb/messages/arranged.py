@@ -22,6 +22,7 @@ from blowfishdb.core.questions.numbers import ReleasedTable
 from blowfishdb.messages.answers import Answer
 
 _ROWS = "rows"
+_COUNTED = ("histogram", "cumulative", "count", "marginals")
 
 
 def arranged(answer: Answer, form: QuestionForm, domain: Domain) -> Answer:
@@ -33,21 +34,18 @@ def arranged(answer: Answer, form: QuestionForm, domain: Domain) -> Answer:
         answer = replace(answer, measures=answer.labels[0])
     groups = answer.labels[:-1] if answer.measured_last else answer.labels
     count = len(answer.measures) or 1
-    names = answer.measures or (_ROWS if form.kind in ("histogram", "cumulative", "count") else form.kind,)
+    names = answer.measures or (_ROWS if form.kind in _COUNTED else form.kind,)
     table = _table(answer, count)
     shape = tuple(map(len, groups))
-    ranks = {
-        name: np.broadcast_to(
-            places[name].reshape([-1 if at == axis else 1 for at in range(len(shape))]), shape
-        )
-        for axis, name in enumerate(answer.axes[: len(shape)])
-        if name in places
-    }
-    possible = np.ones(shape, dtype=np.bool_)
-    if arrangement.possible:
+    if form.sets:
+        ranks, possible = _of_sets(form, domain, places)
+    else:
+        ranks = _along(answer.axes[: len(shape)], shape, places)
         along = form.possible(domain)
-        possible = reduce(np.multiply.outer, [along[name] for name in answer.axes[: len(shape)]])
-    rows = arrangement.rows(table, {name: each.ravel() for name, each in ranks.items()}, possible.ravel())
+        several = [along[name] for name in answer.axes[: len(shape)]] if arrangement.possible else []
+        possible = reduce(np.multiply.outer, several, np.ones((), dtype=np.bool_))
+    everything = np.broadcast_to(possible.ravel(), (math.prod(shape),))
+    rows = arrangement.rows(table, ranks, everything)
     if arrangement.show:
         answer = _computed(answer, arrangement, table, groups)
         count = len(arrangement.show)
@@ -59,6 +57,32 @@ def arranged(answer: Answer, form: QuestionForm, domain: Domain) -> Answer:
         form=form.to_plain(),
         notes=notes,
     )
+
+
+def _along(
+    axes: tuple[str, ...], shape: tuple[int, ...], places: dict[str, FloatArray]
+) -> dict[str, FloatArray]:
+    """Where each column puts every group, of those that are listed along all columns."""
+    return {
+        name: np.broadcast_to(
+            places[name].reshape([-1 if at == axis else 1 for at in range(len(shape))]), shape
+        ).ravel()
+        for axis, name in enumerate(axes)
+        if name in places
+    }
+
+
+def _of_sets(
+    form: QuestionForm, domain: Domain, places: dict[str, FloatArray]
+) -> tuple[dict[str, FloatArray], BoolArray]:
+    """The same of tables with their subtotals, which have no place along the columns that they add up."""
+    cells, along = list(form.subtotals(domain).values()), form.possible(domain)
+    ranks = {
+        name: np.array([of[cell[name]] if name in cell else math.nan for cell in cells])
+        for name, of in places.items()
+    }
+    possible = [all(along[name][bin_] for name, bin_ in cell.items()) for cell in cells]
+    return ranks, np.array(possible, dtype=np.bool_)
 
 
 def _table(answer: Answer, count: int) -> ReleasedTable:

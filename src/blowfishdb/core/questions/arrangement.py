@@ -144,27 +144,38 @@ class OrderKey:
     descending: bool = False
     names: tuple[str, ...] = ()
     """What the groups of a column are called here, if they come in the order of these names."""
+    missing_first: bool = False
+    """Whether groups without a value, and numbers of which nothing can be said, come before all others."""
 
     def to_plain(self) -> dict[str, Any]:
         """JSON-ready data, without what was not said."""
         what = {"column": self.by} if isinstance(self.by, str) else {"number": self.by.to_plain()}
-        said = {"names": list(self.names)} if self.names else {}
-        return what | ({"descending": True} if self.descending else {}) | said
+        said: dict[str, Any] = {"names": list(self.names)} if self.names else {}
+        said |= {"descending": True} if self.descending else {}
+        return what | said | ({"missing_first": True} if self.missing_first else {})
 
     @classmethod
     def from_plain(cls, stored: object) -> OrderKey:
         """From its plain form."""
         said = dict(stored) if isinstance(stored, Mapping) else {}
         descending, number, column = (said.pop(name, None) for name in ("descending", "number", "column"))
-        names = said.pop("names", ())
+        names, missing_first = said.pop("names", ()), said.pop("missing_first", False)
         if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
             raise InvalidInput("The names of groups are a list of texts.")
-        if said or (column is None) == (number is None) or not isinstance(column, str | None):
+        unclear = not isinstance(missing_first, bool) or not isinstance(column, str | None)
+        if said or unclear or (column is None) == (number is None):
             raise InvalidInput(
                 "Groups are ordered by a column or a number, perhaps descending.",
                 fixes=('{"column": "region"}', '{"number": {"told": 0}, "descending": true}'),
             )
-        return cls(number_from_plain(number) if column is None else column, bool(descending), tuple(names))
+        by = number_from_plain(number) if column is None else column
+        return cls(by, bool(descending), tuple(names), missing_first)
+
+    def arranged(self, groups: IntArray, places: FloatArray) -> IntArray:
+        """The groups by their ``places``, equal ones as they were; what has no place is last, or first."""
+        by = -places if self.descending else places
+        unknown = np.isnan(by)
+        return groups[np.lexsort((by, ~unknown if self.missing_first else unknown))]
 
 
 @final
@@ -224,7 +235,7 @@ class Arrangement:
         as_they_are = tuple(number for _, number in self.show) == tuple(map(Told, range(count)))
         return replace(self, show=()) if as_they_are else self
 
-    def rows(self, table: ReleasedTable, ranks: Mapping[str, IntArray], possible: BoolArray) -> IntArray:
+    def rows(self, table: ReleasedTable, ranks: Mapping[str, FloatArray], possible: BoolArray) -> IntArray:
         """Which groups are shown, in order.
 
         ``ranks`` says where each column puts every group, ``possible`` which groups can have rows.
@@ -234,8 +245,7 @@ class Arrangement:
             kept = kept[self.having.truth(table)[0][kept]]
         for key in reversed(self.order):
             places = ranks[key.by] if isinstance(key.by, str) else key.by.of(table)
-            by = places[kept].astype(np.float64)
-            kept = kept[np.argsort(-by if key.descending else by, kind="stable")]  # what is no number is last
+            kept = key.arranged(kept, places[kept])
         stop = None if self.limit is None else self.offset + self.limit
         return kept[self.offset : stop]
 
@@ -306,16 +316,17 @@ def possible_along(axis: Axis, where: Predicate, domain: Domain) -> BoolArray:
     return told
 
 
-def places_along(axis: Axis, names: Sequence[str] = ()) -> IntArray:
+def places_along(axis: Axis, names: Sequence[str] = ()) -> FloatArray:
     """Where a column puts each of its bins: as declared, or by their texts where it has no order.
 
-    Named groups are in the order of their ``names``. Missing values come last.
+    Named groups are in the order of their ``names``. Missing values have no place, unless they are named too.
     """
     if names and len(names) < axis.value_bins:
         raise InvalidInput(f"{axis.column} has {axis.value_bins} groups, and {len(names)} names are given.")
+    placed = axis.bins.count if len(names) >= axis.bins.count else axis.value_bins
     texts = names or axis.labels()
-    places = np.arange(axis.bins.count)
-    if names or not axis.attribute.ordered:
-        order = sorted(range(axis.value_bins), key=texts.__getitem__)
-        places[order] = np.arange(len(order))
+    places = np.full(axis.bins.count, np.nan)
+    by_text = bool(names) or not axis.attribute.ordered
+    order = sorted(range(placed), key=texts.__getitem__) if by_text else range(placed)
+    places[list(order)] = np.arange(placed)
     return places

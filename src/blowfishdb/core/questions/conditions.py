@@ -162,14 +162,19 @@ class Marginals(Kind):
         return rows
 
     def read(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
-        told = itertools.chain.from_iterable(_names(each, axes) for each in self.sets)
-        return counted_reading(release, (tuple(told),))
+        return counted_reading(release, (tuple(name for name, _ in cells_of_sets(self.sets, axes)),))
 
     def identity(self) -> list[object]:
         return [self.name, [sorted(each) for each in self.sets]]
 
 
-def _names(columns: tuple[str, ...], axes: tuple[Axis, ...]) -> list[str]:
-    """The groups of one set of columns in words, in the order of their counts."""
-    named = [[f"{axis.column} {label}" for label in axis.labels()] for axis in axes if axis.column in columns]
-    return [", ".join(parts) or "all rows" for parts in itertools.product(*named)]
+def cells_of_sets(sets: Sets, axes: tuple[Axis, ...]) -> list[tuple[str, dict[str, int]]]:
+    """Every group of each set of columns in words, with the bin of each column that it is of."""
+    told = []
+    for columns in sets:
+        named = [(axis.column, axis.labels()) for axis in axes if axis.column in columns]
+        for bins in itertools.product(*(range(len(labels)) for _, labels in named)):
+            words = (f"{name} {labels[bin_]}" for (name, labels), bin_ in zip(named, bins, strict=True))
+            cells = dict(zip((name for name, _ in named), bins, strict=True))
+            told.append((", ".join(words) or "all rows", cells))
+    return told

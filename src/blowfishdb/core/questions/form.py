@@ -12,7 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
-from blowfishdb.core.arrays import BoolArray, IntArray
+from blowfishdb.core.arrays import BoolArray, FloatArray
 from blowfishdb.core.domain.dates import length_of_time
 from blowfishdb.core.domain.domain import Axis, Domain
 from blowfishdb.core.domain.predicates import Everything, Predicate
@@ -23,7 +23,14 @@ from blowfishdb.core.questions import kinds as questions
 from blowfishdb.core.questions.aggregates import AggregateQuestion, Measure
 from blowfishdb.core.questions.arrangement import Arrangement, places_along, possible_along
 from blowfishdb.core.questions.clusters import USUAL_ITERATIONS, ClusterQuestion, cluster_axes
-from blowfishdb.core.questions.conditions import Conditions, Counts, Marginals, Sets, condition_axes
+from blowfishdb.core.questions.conditions import (
+    Conditions,
+    Counts,
+    Marginals,
+    Sets,
+    cells_of_sets,
+    condition_axes,
+)
 from blowfishdb.core.questions.kinds import Kind, Question
 
 if TYPE_CHECKING:
@@ -241,7 +248,7 @@ class QuestionForm:
     @property
     def lists_groups(self) -> bool:
         """Whether the answer is a list of groups, in an order of one's own."""
-        return (self.kind in _LISTED and bool(self.columns)) or self.quantiles_by_group
+        return (self.kind in (*_LISTED, "marginals") and bool(self.columns)) or self.quantiles_by_group
 
     @property
     def released(self) -> int:
@@ -260,7 +267,7 @@ class QuestionForm:
         """The question, whatever is shown of its answer."""
         return replace(self, arrangement=Arrangement()) if self.arrangement else self
 
-    def places(self, domain: Domain) -> dict[str, IntArray]:
+    def places(self, domain: Domain) -> dict[str, FloatArray]:
         """Where each column by which groups are ordered puts its bins."""
         wanted = {key.by: key.names for key in self.arrangement.order if isinstance(key.by, str)}
         return {
@@ -268,6 +275,12 @@ class QuestionForm:
             for column in (*self.columns, *self.by)
             if column.name in wanted
         }
+
+    def subtotals(self, domain: Domain) -> dict[str, dict[str, int]]:
+        """Of marginals, every group by its name, with the bin of each column that it is of."""
+        axes = [column.axis(domain) for column in self.columns]
+        ordered = tuple(sorted(axes, key=lambda axis: domain.names.index(axis.column)))
+        return dict(cells_of_sets(self.sets, ordered))
 
     def possible(self, domain: Domain) -> dict[str, BoolArray]:
         """Which bins of each column by which rows are grouped may have rows for which the condition holds.

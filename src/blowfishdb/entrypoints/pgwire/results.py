@@ -6,7 +6,6 @@ intervals are not. Where there are too few rows to say anything, the value is NU
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -117,7 +116,7 @@ def rows_of(
 ) -> list[tuple[Any, ...]]:
     """The rows of a result."""
     alone = form.kind == "quantiles" and not answer.measures
-    bins = _subtotals(form, domain) if form.kind == "marginals" else None
+    subtotals = form.subtotals(domain) if form.kind == "marginals" else None
     groups = [()] if alone else answer.groups
     count = len(answer.values) // len(groups) if groups else 1
     tables = [None if side is None else side.reshape(-1, count).tolist() for side in _sides(answer)]
@@ -128,7 +127,8 @@ def rows_of(
         row: list[Any] = []
         for each, names in zip(selected, places, strict=True):
             if each.group is not None:
-                place = bins[at].get(each.group) if bins is not None else names[group]
+                name = form.grouped[each.group].name
+                place = names[group] if subtotals is None else subtotals[group[0]].get(name)
                 row.append(None if place is None else each.values[place])
                 continue
             told = [None if table is None else table[at] for table in tables]
@@ -161,21 +161,6 @@ def _places(form: QuestionForm, group: int, answer: Answer, domain: Domain) -> d
     bins = {label: at for at, label in enumerate(labels)}
     place = answer.axes.index(column.name)
     return {each: bins[each[place]] for each in answer.groups}
-
-
-def _subtotals(form: QuestionForm, domain: Domain) -> list[dict[int, int]]:
-    """Of every number of marginals which bin of which column it is of; all rows of those that are not
-    there."""
-    places = {column.name: at for at, column in enumerate(form.columns)}
-    numbers: list[dict[int, int]] = []
-    for each in form.sets:
-        names = sorted(each, key=domain.names.index)
-        counts = (range(form.columns[places[name]].axis(domain).bins.count) for name in names)
-        numbers += [
-            dict(zip((places[name] for name in names), cells, strict=True))
-            for cells in itertools.product(*counts)
-        ]
-    return numbers
 
 
 def _number(value: float, shown: Shown) -> int | float | None:
