@@ -6,12 +6,14 @@ from collections import defaultdict
 from datetime import date, timedelta
 
 import duckdb
+import numpy as np
 import pytest
 
 from blowfishdb.core.domain.attributes import Category, Integer, Real
 from blowfishdb.core.domain.dates import Date
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import UnsupportedSql
+from blowfishdb.core.questions.form import ColumnForm
 from blowfishdb.language.aggregates import key_text
 from blowfishdb.language.select import parse_select
 
@@ -105,6 +107,50 @@ def test_a_group_is_what_a_database_computes(sql: str) -> None:
     assert groups == partition(sql, GROUPS[sql])
     again = parse_select(f"SELECT {key_text(asked)}, COUNT(*) FROM t GROUP BY 1", DOMAIN, dataset="t").form
     assert again.columns[0].axis(DOMAIN).bins.count == bins.count
+
+
+LONG = Domain.of(
+    {"day": Date("2019-02-03", "2023-04-05"), "seen": Date("2019-02-03", "2021-04-05", missing="value")}
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "part"),
+    [
+        ("EXTRACT(month FROM day)", "month"),
+        ("MONTHNAME(day)", "month"),
+        ("strftime(day, '%m')", "month"),
+        ("strftime(day, '%b')", "month"),
+        ("MONTH(seen)", "month"),
+        ("QUARTER(day)", "quarter"),
+        ("date_part('quarter', seen)", "quarter"),
+        ("WEEK(day)", "week"),
+        ("EXTRACT(week FROM seen)", "week"),
+        ("DAYOFMONTH(day)", "day"),
+        ("EXTRACT(dow FROM day)", "weekday"),
+        ("ISODOW(seen)", "weekday"),
+        ("DAYNAME(day)", "weekday"),
+        ("strftime(day, '%A')", "weekday"),
+    ],
+)
+def test_parts_of_several_years_are_those_of_a_database(sql: str, part: str) -> None:
+    """The same groups, called the same, in the same order."""
+    name = "seen" if "seen" in sql else "day"
+    attribute = LONG[name]
+    days = [attribute.at(tick) for tick in range(attribute.ticks)]
+    listed = ", ".join(f"(DATE '{day}')" for day in days)
+    rows = duckdb.sql(
+        f"SELECT {sql} AS g, LIST({name}) FROM (VALUES {listed}) t({name}) GROUP BY 1 ORDER BY 1"
+    )
+    question = parse_select(f"SELECT {sql} AS g, COUNT(*) FROM t GROUP BY g ORDER BY g", LONG, dataset="t")
+    (column,) = question.form.columns
+    assert column == ColumnForm(name, part=part)
+    axis, called = column.axis(LONG), question.columns[0].values
+    order = np.argsort(question.form.places(LONG).get(name, np.arange(axis.value_bins))[: axis.value_bins])
+    told = [(called[bin_], [days[cell] for cell in axis.bins.members(int(bin_))]) for bin_ in order]
+    assert told == [(group, sorted(members)) for group, members in rows.fetchall()]
+    again = parse_select(f"SELECT {key_text(column)}, COUNT(*) FROM t GROUP BY 1", LONG, dataset="t").form
+    assert again.columns == (column,)
 
 
 def test_buckets_of_equal_width() -> None:

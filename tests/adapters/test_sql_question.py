@@ -15,7 +15,6 @@ from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain.attributes import Boolean, Category, Integer
 from blowfishdb.core.domain.conditions import col
-from blowfishdb.core.domain.dates import Date
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import (
     BlowfishError,
@@ -210,6 +209,16 @@ def ask(typed: str) -> SqlQuestion:
         (
             "SELECT region, AVG(salary) AS m FROM salaries GROUP BY 1 ORDER BY m NULLS FIRST, 1 NULLS LAST",
             "mean(salary) by region order by mean(salary) nulls first, region",
+        ),
+        (
+            "SELECT MONTH(day) AS m, COUNT(*) FROM salaries WHERE employed GROUP BY m ORDER BY m",
+            "histogram(day, edges=["
+            + ", ".join(f"2024-{m:02}-01" for m in range(1, 13))
+            + "]) where employed",
+        ),
+        (
+            "SELECT DAYNAME(day) AS d, AVG(age) FROM salaries GROUP BY d",
+            "mean(age) by day(part=weekday)",
         ),
         (
             "SELECT region, level, COUNT(*) FROM salaries GROUP BY GROUPING SETS ((region), (level))",
@@ -780,16 +789,6 @@ def test_what_is_missing_is_called_as_the_statement_says() -> None:
     assert found.columns[0].values == ("here", "there", "nowhere")
     with pytest.raises(UnsupportedSql, match="computed from one column"):
         parse_select(typed.format("here"), known, dataset="t")  # two groups would be one
-
-
-def test_parts_of_years_are_suggested_as_conditions() -> None:
-    typed = "SELECT {} AS part, COUNT(*) FROM t WHERE day > '2016-01-01' GROUP BY part"
-    long = Domain.of({"day": Date("2015-01-01", "2024-12-31")})
-    for part, many in (("EXTRACT(MONTH FROM day)", 12), ("QUARTER(day)", 4)):
-        with pytest.raises(UnsupportedSql, match="many pieces of the calendar") as refused:
-            parse_select(typed.format(part), long, dataset="t")
-        form = parse_select(refused.value.fixes[0], long, dataset="t").form
-        assert form.kind == "counts" and len(form.conditions) == many and "day" in form.where.columns()
 
 
 def test_two_unnamed_columns_of_one_name_stay_apart() -> None:

@@ -32,7 +32,7 @@ from blowfishdb.language.arrangement import Meant, NumberReader
 from blowfishdb.language.condition import condition_of, condition_text
 from blowfishdb.language.conditional import aggregated_rows, counted_rows, multiplied, share_of_rows
 from blowfishdb.language.expressions import exactly
-from blowfishdb.language.grouping import computed, cut_text, is_computed, without_rest
+from blowfishdb.language.grouping import computed, cut_text, is_computed, part_text, without_rest
 from blowfishdb.language.text import (
     TypedSql,
     column_name,
@@ -332,7 +332,6 @@ def _key(node: exp.Expr, source: SelectContext) -> ColumnForm:
                 raise source.refuse(
                     f"{shown(node)}: its groups lie in many pieces of the calendar; those of one piece each "
                     "are counted.",
-                    *parts_of_years(node, source),
                     fix,
                 )
             apart = without_rest(node, source.domain)
@@ -359,19 +358,11 @@ def _key(node: exp.Expr, source: SelectContext) -> ColumnForm:
     return ColumnForm(name, width=_width(width, name, source))
 
 
-def parts_of_years(node: exp.Expr, source: SelectContext) -> list[str]:
-    """Each month or quarter as a condition, in one statement."""
-    unit = str(node.this).upper() if isinstance(node, exp.Extract) else type(node).__name__.upper()
-    many, written = {"MONTH": 12, "QUARTER": 4}.get(unit, 0), node.sql(TypedSql)
-    parts = (
-        f"COUNT(*) FILTER (WHERE {written} = {part}) AS {unit.lower()}_{part}" for part in range(1, many + 1)
-    )
-    return [source.select(", ".join(parts))] if many else []
-
-
 def key_text(column: ColumnForm) -> str:
     """A column of GROUP BY as SQL."""
     name, width = name_text(column.name), column.width
+    if column.part is not None:
+        return part_text(column)
     if column.edges is not None or column.groups is not None:
         return cut_text(column)
     if width is None:

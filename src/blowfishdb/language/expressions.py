@@ -17,19 +17,30 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from blowfishdb.core.domain.dates import MONTHS, PARTS, WEEKDAYS
 from blowfishdb.core.domain.values import moment
 from blowfishdb.core.errors import InvalidInput, InvalidQuestion
 from blowfishdb.language.text import number_from
 
 PARTS_OF_DAYS: Final[dict[str, Callable[[date], int]]] = {
-    "YEAR": lambda day: day.year,
-    "QUARTER": lambda day: (day.month + 2) // 3,
-    "MONTH": lambda day: day.month,
-    "DAY": lambda day: day.day,
+    **{part.upper(): PARTS[part] for part in ("year", "quarter", "month", "week", "day", "hour")},
     "DOW": lambda day: day.isoweekday() % 7,
-    "ISODOW": lambda day: day.isoweekday(),
+    "ISODOW": PARTS["weekday"],
     "DOY": lambda day: day.timetuple().tm_yday,
 }
+_CALLED: Final[dict[type[exp.Expr], str]] = {
+    exp.Year: "YEAR",
+    exp.Quarter: "QUARTER",
+    exp.Month: "MONTH",
+    exp.Week: "WEEK",
+    exp.WeekOfYear: "WEEK",
+    exp.Day: "DAY",
+    exp.DayOfMonth: "DAY",
+    exp.DayOfYear: "DOY",
+    exp.DayOfWeekIso: "ISODOW",
+    exp.Hour: "HOUR",
+}
+"""Functions for parts of days on which databases agree; weeks are those of ISO 8601, as in DuckDB."""
 STARTS_OF_DAYS: Final[dict[str, Callable[[date], date]]] = {
     "DAY": lambda day: day,
     "WEEK": lambda day: day - timedelta(days=day.weekday()),
@@ -97,8 +108,11 @@ def _value(node: exp.Expr, value: Any) -> Any:
             return _rounded(node, _undivided(node, value))
         case exp.Cast():
             return _cast(node, _value(node.this, value))
-        case exp.Extract() | exp.Year() | exp.Quarter() | exp.Month() | exp.Day():
-            return _part(node, value)
+        case exp.Extract():
+            return _part(node.this.name.upper(), _value(node.expression, value))
+        case exp.Dayname() | exp.Monthname():
+            day = _day(_value(node.this, value))
+            return WEEKDAYS[day.weekday()] if isinstance(node, exp.Dayname) else MONTHS[day.month - 1]
         case exp.DateTrunc() | exp.TimestampTrunc():
             unit, inner = str(node.args["unit"].name).upper(), _value(node.this, value)
             if unit in ("HOUR", "MINUTE") and isinstance(inner, datetime):
@@ -114,6 +128,8 @@ def _value(node: exp.Expr, value: Any) -> Any:
             return _bucket(node, Fraction(_number(_value(node.this, value))))
         case exp.Anonymous():
             return _called(node, value)
+    if type(node) in _CALLED and len(_given(node)) == 1:
+        return _part(_CALLED[type(node)], _value(node.this, value))
     return _of_text(node, value)
 
 
@@ -252,13 +268,11 @@ def _day(value: Any) -> date:
     return said
 
 
-def _part(node: exp.Expr, value: Any) -> int:
+def _part(unit: str, value: Any) -> int:
     """``EXTRACT(YEAR FROM day)``, ``YEAR(day)``."""
-    of, unit = (node.expression, node.this.name), type(node).__name__
-    inner, unit = of if isinstance(node, exp.Extract) else (node.this, unit)
-    if unit.upper() not in PARTS_OF_DAYS:
+    if unit not in PARTS_OF_DAYS or (unit == "HOUR" and not isinstance(value, datetime)):
         raise NotComputed
-    return PARTS_OF_DAYS[unit.upper()](_day(_value(inner, value)))
+    return PARTS_OF_DAYS[unit](value if unit == "HOUR" else _day(value))
 
 
 def _moved(value: Any, length: exp.Interval, sign: int) -> date:
@@ -287,6 +301,10 @@ def _dated(day: date, form: str) -> str:
         ("MM", f"{day.month:02}"),
         ("DD", f"{day.day:02}"),
         ("YY", f"{day.year % 100:02}"),
+        ("%A", WEEKDAYS[day.weekday()]),
+        ("%a", WEEKDAYS[day.weekday()][:3]),
+        ("%B", MONTHS[day.month - 1]),
+        ("%b", MONTHS[day.month - 1][:3]),
     ):
         form, written = form.replace(letters, ""), written.replace(letters, text)
     if any(letter.isalpha() or letter in '%"' for letter in form):

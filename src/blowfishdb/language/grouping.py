@@ -18,8 +18,10 @@ from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.domain.attributes import Category
 from blowfishdb.core.domain.bins import common_bins
 from blowfishdb.core.domain.conditions import IsMissing
+from blowfishdb.core.domain.dates import PARTS, Date
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.domain.predicates import Everything, Predicate
+from blowfishdb.core.errors import InvalidBins
 from blowfishdb.core.questions.form import ColumnForm
 from blowfishdb.language.condition import condition_of
 from blowfishdb.language.expressions import NotComputed, forgets_missing, increasing, value_of
@@ -27,6 +29,7 @@ from blowfishdb.language.text import LONGEST, name_text, quoted_text, sql_value
 
 _MOST_GROUPS: Final = 10_000
 _MOST_VALUES: Final = 2_000
+_MOST_CELLS: Final = 50_000
 _NO_GROUP: Final = (exp.Column, exp.Literal, exp.Star, exp.Alias, exp.Boolean, exp.Null)
 _ACROSS_ROWS: Final = (exp.AggFunc, exp.Window, exp.Query, exp.Star, exp.Distinct)
 """What is not computed from one row."""
@@ -125,19 +128,46 @@ def _by_value(nodes: Sequence[exp.Expr], name: str, attribute: Attribute) -> Col
     if all(map(increasing, nodes)) and attribute.ordered:
         starts = _starts(told_at, attribute.ticks)
         return None if starts is None else _from(starts, name, attribute)
+    if isinstance(attribute, Date) and len(nodes) == 1 and (parts := _parts(nodes[0], name, attribute)):
+        return parts
     if attribute.ticks > _MOST_GROUPS:
         return None
     told = [told_at(tick) for tick in range(attribute.ticks)]
     if attribute.ordered and told == _sorted(told):
         starts = [tick for tick, value in enumerate(told) if not tick or value != told[tick - 1]]
         return _from(starts, name, attribute)
-    labels = _labels([value for (value,) in told]) if len(nodes) == 1 else None
+    labels = labels_in_order([value for (value,) in told]) if len(nodes) == 1 else None
     if labels is None:
         return None
     named = sorted(zip((str(attribute.at(tick)) for tick in range(attribute.ticks)), labels, strict=True))
     if [label for _, label in named] == sorted(set(labels)):
         return ColumnForm(name)  # the same groups in the same order, by other names
     return _listed(labels, name, attribute)
+
+
+def _parts(node: exp.Expr, name: str, attribute: Date) -> ColumnForm | None:
+    """The part of dates that an expression tells apart, in whatever words; None where it is none of them."""
+    if attribute.value_count > _MOST_CELLS:
+        return None
+    told = [value_of(node, attribute.lower(cell)) for cell in range(attribute.value_count)]
+    for part in PARTS:
+        try:
+            bins = attribute.parts(part)
+        except InvalidBins:
+            continue  # cells that lie in two
+        named = [told[int(bins.first(bin_))] for bin_ in range(bins.count - attribute.has_missing_cell)]
+        places = bins.assign(np.arange(attribute.value_count))
+        if bins.contiguous or len(set(named)) < len(named):
+            continue
+        if all(value == named[place] for value, place in zip(told, places.tolist(), strict=True)):
+            return ColumnForm(name, part=part)
+    return None
+
+
+def part_text(column: ColumnForm) -> str:
+    """A part of dates as SQL."""
+    unit = {"weekday": "ISODOW"}.get(column.part or "", (column.part or "").upper())
+    return f"EXTRACT({unit} FROM {name_text(column.name)})"
 
 
 def _starts(told: Callable[[int], Any], ticks: int) -> list[int] | None:
@@ -171,7 +201,7 @@ def _sorted(told: list[tuple[Any, ...]]) -> list[tuple[Any, ...]] | None:
     return sorted(told)
 
 
-def _labels(told: list[Any]) -> list[str] | None:
+def labels_in_order(told: list[Any]) -> list[str] | None:
     """What groups are called, so that their names are in the order of what they are."""
     if all(isinstance(value, str) for value in told):
         return told

@@ -54,11 +54,14 @@ from blowfishdb.language.aggregates import (
 )
 from blowfishdb.language.arrangement import how_many, order_key
 from blowfishdb.language.condition import condition_of
+from blowfishdb.language.expressions import value_of
 from blowfishdb.language.extensions import Extended, split_extensions
 from blowfishdb.language.flattened import flattened, plainer, without_top
 from blowfishdb.language.grouping import (
     case_labels,
+    is_computed,
     is_condition,
+    labels_in_order,
     missing_name,
     missing_truth,
     together,
@@ -685,6 +688,10 @@ class _Select:
         if is_condition(node) and (last := missing_truth(node, attribute, self.source.domain)) is not None:
             told = [] if column.groups is None else [*column.groups]
             return (*told, str(last).lower()) if told else ()
+        if column.part is not None and is_computed(node):
+            bins = axis.bins.first(range(axis.value_bins)).tolist()
+            called = labels_in_order([value_of(node, attribute.lower(cell)) for cell in bins])
+            return () if called is None or called == sorted(called) else tuple(called)
         if column.groups is not None or column.edges is None:
             return ()
         starts = [attribute.lower(int(axis.bins.first(bin_))) for bin_ in range(axis.value_bins)]

@@ -217,6 +217,8 @@ def _cut_text(column: ColumnForm) -> list[str]:
         parts.append(f"edges={_list_text(column.edges)}")
     if column.groups is not None:
         parts.append(f"groups={_groups_text(column.groups)}")
+    if column.part is not None:
+        parts.append(f"part={column.part}")
     return parts
 
 
@@ -249,7 +251,7 @@ def value_text(value: object) -> str:
 
 _NAMES = (*KINDS[:4], "median", *KINDS[4:-3], *SPREADS, "counts", "marginals")
 _BY = ("cumulative", "ranges", "quantiles", "median")
-_CUTS = ("bins", "width", "edges", "groups")
+_CUTS = ("bins", "width", "edges", "groups", "part")
 _NUMBERED = ("k", "iterations")
 _SHAPES = {
     "ranges": "{column}, {low}..{high}",
@@ -483,7 +485,7 @@ class _Reader:
         while not self.words.takes(")"):
             word = self.words.take()
             if word.kind != "name" or not self.words.takes("="):
-                self._wrong(kind, "bins=, width=, edges= or groups=")
+                self._wrong(kind, "bins=, width=, edges=, groups= or part=")
             self._cut(kind, word.text, cuts)
             if self.words.next.text != ")" and not self.words.takes(","):
                 self._wrong(kind, "',' or ')'")
@@ -499,6 +501,8 @@ class _Reader:
             raise InvalidBins(f"In {kind}(…): bins are given once, not by '{next(iter(cuts))}' and '{name}'.")
         if name == "groups":
             cuts[name] = self._groups(kind)
+        elif name == "part":
+            cuts[name] = self.words.take().text
         else:
             cuts[name] = self._list(kind) if name == "edges" else self._value(kind)
 

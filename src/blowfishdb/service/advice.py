@@ -138,7 +138,7 @@ def _coarsened(request: Request, domain: Domain, times: int) -> Request | None:
     bins = request.counts.axes[0].value_bins // times
     if bins < 2:
         return None
-    column = replace(form.columns[0], bins=bins, width=None, edges=None, groups=None)
+    column = replace(form.columns[0], bins=bins, width=None, edges=None, groups=None, part=None)
     coarser = replace(form, columns=(column,))
     return replace(request, form=coarser, question=coarser.question(domain))
 

@@ -48,7 +48,7 @@ def typed(answer: Answer, domain: Domain, select: Callable[[str], SqlQuestion]) 
 
 def _statement(form: QuestionForm, dataset: str, domain: Domain) -> str:
     """A SELECT that counts the same; empty where none is known to."""
-    if form.kind not in ("histogram", "count") or any(c.edges or c.groups for c in form.columns):
+    if form.kind not in ("histogram", "count") or any(c.edges or c.groups or c.part for c in form.columns):
         return ""
     where = "" if isinstance(form.where, Everything) else f" WHERE {condition_text(form.where)}"
     rows = f" FROM {name_text(dataset)}{where}"

@@ -59,9 +59,10 @@ class Columns:
         width: object = None,
         edges: Sequence[object] | None = None,
         groups: Mapping[str, Iterable[object]] | None = None,
+        part: str | None = None,
     ) -> Asking:
         """How many rows fall into each bin."""
-        return self._asking(QuestionForm("histogram", self._cut(bins, width, edges, groups)))
+        return self._asking(QuestionForm("histogram", self._cut(bins, width, edges, groups, part)))
 
     def cumulative(
         self, bins: int | None = None, *, width: object = None, edges: Sequence[object] | None = None
@@ -138,10 +139,11 @@ class Columns:
         width: object = None,
         edges: Sequence[object] | None = None,
         groups: Mapping[str, Iterable[object]] | None = None,
+        part: str | None = None,
     ) -> tuple[ColumnForm, ...]:
         starts = None if edges is None else tuple(edges)
         parts = None if groups is None else {name: tuple(values) for name, values in groups.items()}
-        return tuple(ColumnForm(name, bins, width, starts, parts) for name in self.names)
+        return tuple(ColumnForm(name, bins, width, starts, parts, part) for name in self.names)
 
     def _asking(self, form: QuestionForm) -> Asking:
         return asking(self.answering, self.dataset, self.domain, form.only(self.condition), self.tables)
@@ -176,11 +178,12 @@ class Groups:
         width: object = None,
         edges: Sequence[object] | None = None,
         groups: Mapping[str, Iterable[object]] | None = None,
+        part: str | None = None,
     ) -> Groups:
         """In smaller groups: by these columns too, each value alone or in bins."""
         starts = None if edges is None else tuple(edges)
         parts = None if groups is None else {name: tuple(values) for name, values in groups.items()}
-        more = tuple(ColumnForm(name, bins, width, starts, parts) for name in columns)
+        more = tuple(ColumnForm(name, bins, width, starts, parts, part) for name in columns)
         for column in more:
             column.axis(self.domain)
         return replace(self, columns=(*self.columns, *more))

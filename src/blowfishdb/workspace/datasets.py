@@ -264,11 +264,12 @@ class Dataset:
         width: object = None,
         edges: Sequence[object] | None = None,
         groups: Mapping[str, Iterable[object]] | None = None,
+        part: str | None = None,
     ) -> Groups:
-        """Rows in groups: ``by("region").mean("salary")``, ``by("age", width=10)``; without columns, all."""
+        """Rows in groups: ``by("region")``, ``by("age", width=10)``, ``by("day", part="month")``; or all."""
         facts = self.gateway.facts(self.name)
         rows = Groups(self.gateway, self.name, facts.domain, (), self.condition, facts.tables)
-        return rows.by(*columns, bins=bins, width=width, edges=edges, groups=groups)
+        return rows.by(*columns, bins=bins, width=width, edges=edges, groups=groups, part=part)
 
     def count(self) -> Asking:
         """How many rows there are; exact and free where the policy does not hide it."""

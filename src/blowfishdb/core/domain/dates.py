@@ -5,10 +5,12 @@ Time zones are refused: a cell is a stretch of the wall clock, and a moment must
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from fractions import Fraction
-from typing import Any, Literal, final, get_args
+from functools import lru_cache
+from typing import Any, Final, Literal, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +24,40 @@ from blowfishdb.core.domain.attribute import (
     check_choices,
     freeze,
 )
+from blowfishdb.core.domain.bins import Bins
 from blowfishdb.core.domain.values import moment, number, plain, text
-from blowfishdb.core.errors import InvalidAttribute, InvalidValue, ReversedBounds
+from blowfishdb.core.errors import InvalidAttribute, InvalidBins, InvalidValue, ReversedBounds, TooLarge
 
 Unit = Literal["second", "minute", "hour", "day", "week"]
 _SECONDS: dict[Unit, int] = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
+
+
+PARTS: Final[Mapping[str, Callable[[date], int]]] = {
+    "year": lambda day: day.year,
+    "quarter": lambda day: (day.month + 2) // 3,
+    "month": lambda day: day.month,
+    "week": lambda day: day.isocalendar().week,
+    "day": lambda day: day.day,
+    "weekday": lambda day: day.isoweekday(),
+    "hour": lambda day: day.hour if isinstance(day, datetime) else 0,
+}
+"""Parts of dates that come again: months of every year, weekdays (1 is Monday), weeks as in ISO 8601."""
+MONTHS: Final = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
+WEEKDAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MOST_CELLS: Final = 100_000
 
 
 def length_of_time(written: object) -> object:
@@ -146,6 +177,29 @@ class Date(Attribute):
             column = np.clip(column, earliest, latest)
         return (column.astype(start.dtype) - start).astype(np.int64), np.isnat(column)
 
+    def parts(self, part: str) -> Bins:
+        """A bin for every value of a part of dates, such as every month, whatever the year.
+
+        Missing values with a cell of their own are the last bin.
+        """
+        return _parts(self, part)
+
+    def part_names(self, bins: Bins) -> tuple[str, ...] | None:
+        """What bins of values are called that are parts of dates; None for others."""
+        if bins.contiguous or self.value_count > _MOST_CELLS:
+            return None
+        for part in PARTS:
+            try:
+                alike = self.parts(part) == bins
+            except InvalidBins:
+                continue  # cells that lie in two
+            if alike:
+                starts = bins.first(np.arange(bins.count - self.has_missing_cell)).tolist()
+                return tuple(
+                    _part_name(part, PARTS[part](self.at(start * self.ticks_per_cell))) for start in starts
+                )
+        return None
+
     @property
     def _null_tick(self) -> int:
         return 0
@@ -157,6 +211,43 @@ class Date(Attribute):
     @property
     def _stray(self) -> tuple[str, str]:
         return beyond_ends(self)
+
+
+@lru_cache(maxsize=64)
+def _parts(attribute: Date, part: str) -> Bins:
+    if part not in PARTS:
+        raise InvalidBins(f"Dates have no part {part!r}.", fixes=tuple(PARTS))
+    if part == "hour" and attribute.by_day:
+        raise InvalidBins("Days have no hours.", fixes=("weekday",))
+    count = attribute.value_count
+    if count > _MOST_CELLS:
+        raise TooLarge(
+            f"Parts of dates are told apart in at most {_MOST_CELLS:,} cells.", fixes=("use edges",)
+        )
+    ticks = attribute.ticks_per_cell
+    told = np.array([PARTS[part](attribute.at(cell * ticks)) for cell in range(count)])
+    if ticks > 1:
+        ends = (min((cell + 1) * ticks, attribute.ticks) - 1 for cell in range(count))
+        if (told != [PARTS[part](attribute.at(end)) for end in ends]).any():
+            raise InvalidBins(f"A cell of one {attribute.unit} may lie in two {part}s.", fixes=("use edges",))
+    labels = np.unique(told, return_inverse=True)[1]
+    missing = [labels.max() + 1] if attribute.has_missing_cell else []
+    return Bins.labels(np.append(labels, missing).astype(np.int64))
+
+
+def _part_name(part: str, value: int) -> str:
+    match part:
+        case "month":
+            return MONTHS[value - 1]
+        case "weekday":
+            return WEEKDAYS[value - 1]
+        case "quarter":
+            return f"Q{value}"
+        case "week" | "day":
+            return f"{part} {value}"
+        case "hour":
+            return f"{value:02}:00"
+    return str(value)
 
 
 def _as_datetime(value: date, at: time) -> datetime:

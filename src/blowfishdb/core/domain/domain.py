@@ -20,6 +20,7 @@ import numpy as np
 from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.domain.bins import Bins
+from blowfishdb.core.domain.dates import Date
 from blowfishdb.core.domain.values import Value, text
 from blowfishdb.core.errors import EmptyDomain, InvalidAttribute, SizeMismatch, UnknownColumn
 
@@ -174,6 +175,9 @@ def loose_columns(axes: tuple[Axis, ...]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def _labels(attribute: Attribute, bins: Bins) -> tuple[str, ...]:
+    named = attribute.part_names(bins) if isinstance(attribute, Date) else None
+    if named is not None:
+        return (*named, *([attribute.label(attribute.value_count)] if attribute.has_missing_cell else []))
     index = np.arange(bins.count)
     firsts, lasts = bins.first(index).tolist(), bins.last(index).tolist()
     grouped = _grouped(attribute)

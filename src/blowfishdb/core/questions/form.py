@@ -13,7 +13,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 from blowfishdb.core.arrays import BoolArray, FloatArray
-from blowfishdb.core.domain.dates import length_of_time
+from blowfishdb.core.domain.attribute import Attribute
+from blowfishdb.core.domain.bins import Bins
+from blowfishdb.core.domain.dates import PARTS, Date, length_of_time
 from blowfishdb.core.domain.domain import Axis, Domain
 from blowfishdb.core.domain.predicates import Everything, Predicate
 from blowfishdb.core.domain.values import plain
@@ -120,6 +122,8 @@ class ColumnForm:
     width: Any = None
     edges: tuple[Any, ...] | None = None
     groups: Mapping[str, tuple[Any, ...]] | None = None
+    part: str | None = None
+    """Of dates: a part of them that comes again, such as the month of every year."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -132,17 +136,31 @@ class ColumnForm:
             object.__setattr__(self, "edges", tuple(edges))
         if self.groups is not None:
             object.__setattr__(self, "groups", _groups(self.groups))
+        if self.part is not None and not isinstance(self.part, str):
+            raise InvalidInput("A part of dates is named by a text.", fixes=tuple(PARTS))
 
     def axis(self, domain: Domain) -> Axis:
         """The column as it is declared, cut as it was asked."""
         attribute = domain[self.name]
+        if self.part is not None:
+            return Axis(self.name, attribute, self._parts(attribute, self.part))
         cut = attribute.bins(count=self.bins, width=self.width, edges=self.edges, groups=self.groups)
         return Axis(self.name, attribute, cut)
+
+    def _parts(self, attribute: Attribute, part: str) -> Bins:
+        if any(way is not None for way in (self.bins, self.width, self.edges, self.groups)):
+            raise InvalidBins(
+                "Bins are given by one of count, width, edges, groups and part, not by several."
+            )
+        if not isinstance(attribute, Date):
+            raise InvalidBins(f"Only dates have parts; {self.name} has none.", fixes=("use groups",))
+        return attribute.parts(part)
 
     @property
     def cut(self) -> bool:
         """Whether bins were asked for."""
-        return any(way is not None for way in (self.bins, self.width, self.edges, self.groups))
+        ways = (self.bins, self.width, self.edges, self.groups, self.part)
+        return any(way is not None for way in ways)
 
     def to_plain(self) -> dict[str, Any]:
         """JSON-ready data, without what was not said."""
@@ -157,14 +175,14 @@ class ColumnForm:
             fields["groups"] = {
                 name: [plain_value(v) for v in values] for name, values in self.groups.items()
             }
-        return fields
+        return fields if self.part is None else {**fields, "part": self.part}
 
     @classmethod
     def from_plain(cls, stored: object) -> ColumnForm:
         """A column from its plain form; a text is a column without bins."""
         if isinstance(stored, str):
             return cls(stored)
-        fields = _object(stored, "A column", ("name", "bins", "width", "edges", "groups"))
+        fields = _object(stored, "A column", ("name", "bins", "width", "edges", "groups", "part"))
         edges, groups = fields.get("edges"), fields.get("groups")
         if groups is not None and not isinstance(groups, Mapping):
             raise InvalidBins("Groups are an object: a name for each list of values.")
@@ -174,6 +192,7 @@ class ColumnForm:
             width=value_from(fields.get("width")),
             edges=None if edges is None else _values(edges, "edges"),
             groups=None if groups is None else {k: _values(v, "groups") for k, v in groups.items()},
+            part=fields.get("part"),
         )
 
 

@@ -60,6 +60,7 @@ CUTS: Final = (
     ("width", "bins of width"),
     ("edges", "bins that begin at"),
     ("groups", "named groups"),
+    ("part", "parts of dates"),
     ("values", "each value alone"),
 )
 WAYS: Final = (("best", "what is expected closer"), *((name, name) for name in CLUSTERING))
@@ -285,7 +286,7 @@ class Draft:
         if cut == "round":
             return column_text(round_bins(name, domain[name], most_bins(size)))
         opened, closed = _BRACKETS.get(cut, ("", ""))
-        inside = _inside(cut, size) if opened else number_text(size)
+        inside = _inside(cut, size) if opened or cut == "part" else number_text(size)
         return f"{shown}({cut}={opened}{inside}{closed})"
 
     def _terms(self) -> dict[str, Any]:

@@ -119,7 +119,7 @@ def _in_its_words(draft: Draft, name: str) -> InvalidInput | None:
     typed = str(getattr(draft, name))
     cut = getattr(draft, _WIDTHS[name]) if name in _WIDTHS else ""
     what = "width" if cut == "width" else _COUNTS.get(name)
-    if what is None or cut in ("edges", "groups") or is_number(typed):
+    if what is None or cut in ("edges", "groups", "part") or is_number(typed):
         return None
     return InvalidQuestion(f"“{typed[:40]}” is no {what}.", fixes=(getattr(Draft(), name) or "1000",))
 
