@@ -173,7 +173,7 @@ def test_one_row_is_in_order(people: Dataset) -> None:
     ):
         with pytest.raises(InvalidWorkload):
             wrong()
-    for typed in ("pay", "mean(pay)", "count() * count()"):
+    for typed in ("pay", "mean(pay)", "round(count()) * count()"):
         with pytest.raises(BlowfishError):
             people["region"].histogram().order_by(typed)
 

@@ -129,7 +129,7 @@ def test_what_cannot_be_told_is_refused_before_anything_is_read(people: Dataset)
         people.sql(f"{STATEMENTS['share']} WITH ERROR 30 EACH").quote()
     with pytest.raises(NoGuarantee):
         people["town"].histogram().show(x="count() / 2").spend(1).using("adaptive").quote()
-    for typed in ("count() * count()", "count() / total(count()) + count()"):
+    for typed in ("count() / 0", "round(count()) * count()"):
         with pytest.raises(InvalidWorkload):
             people["town"].histogram().show(x=typed)
     with pytest.raises(InvalidQuestion, match="not computed"):

@@ -545,7 +545,7 @@ REFUSED = [
         "whole numbers",
         "histogram(region) limit 3",
     ),
-    ("SELECT COUNT(*) * COUNT(age) FROM {d}", "not multiplied", "count(), count(age)"),
+    ("SELECT ROUND(COUNT(*)) * COUNT(age) FROM {d}", "rounded last", "count(), count(age)"),
     ("SELECT age, region, COUNT(*) FROM {d} GROUP BY age", "not grouped", "histogram(age, region)"),
     ("SELECT BIN(age, 5), COUNT(*) FROM {d} GROUP BY age", "not grouped", "histogram(age, width=5)"),
     (

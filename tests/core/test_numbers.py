@@ -139,6 +139,39 @@ def test_rounding_is_that_of_databases_and_keeps_what_lies_between(value, digits
     assert Rounded(Told(0)).of(halves).tolist() == [1, -2, 3]
 
 
+products = st.builds(Computed, st.sampled_from(["+", "-", "*", "/"]), trees, trees)
+
+
+@given(products, tables)
+def test_what_is_no_quotient_lies_between_what_its_parts_allow(number, intervals):
+    """Every table that the intervals allow has it inside, and what is told is inside, too."""
+    told = table(intervals)
+    try:
+        (low, high), value = number.interval(told), number.of(told)
+    except InvalidWorkload:
+        assume(False)
+    corners = [(first, first + width) for row in intervals for first, width in row]
+    for corner in itertools.islice(itertools.product(*corners), 64):
+        truth = np.array(corner).reshape(-1, 2)
+        for group in np.flatnonzero(~np.isnan(low)):
+            exact = by_hand(number, truth, group)
+            assert exact is not None and low[group] - 1e-9 <= exact <= high[group] + 1e-9
+    said = ~np.isnan(value)
+    assert (low[said] <= value[said] + 1e-9).all() and (value[said] <= high[said] + 1e-9).all()
+    assert Rounded(number, 1).interval(told)[0] == pytest.approx(np.round(low, 1), abs=0.1001, nan_ok=True)
+
+
+def test_a_product_and_a_difference_of_means_have_the_ends_of_their_corners() -> None:
+    told = table([((2, 2), (-1, 3)), ((4, 0), (10, 10))])
+    low, high = Computed("*", COUNT, SUM).interval(told)
+    assert low == pytest.approx([-4, 40]) and high == pytest.approx([8, 80])
+    mean = Computed("/", SUM, COUNT)
+    gap = Computed("-", mean, Computed("/", Total(1), ALL))
+    low, high = gap.interval(told)
+    assert high[1] == pytest.approx(20 / 4 - (-1 + 10) / (4 + 4)) and gap.told == {0, 1}
+    assert Rounded(gap).interval(told)[1][1] == round(high[1]) and not gap.exact(told).any()
+
+
 @given(trees)
 def test_plain_data_says_the_same(number):
     assert number_from_plain(json.loads(json.dumps(number.to_plain()))) == number

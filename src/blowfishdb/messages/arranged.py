@@ -118,23 +118,23 @@ def _computed(
     answer: Answer, arrangement: Arrangement, table: ReleasedTable, groups: tuple[tuple[str, ...], ...]
 ) -> Answer:
     """Other numbers in the place of those that were released."""
-    quotients = [number.quotient() for _, number in arrangement.show]
+    numbers = [number for _, number in arrangement.show]
     names = tuple(name for name, _ in arrangement.show)
     grouped = bool(answer.axes) and math.prod(map(len, groups)) >= 1 and _in_groups(answer)
     axes = answer.axes[: len(groups)] if grouped else ()
     labels = groups if grouped else ()
     several = len(names) > 1 or not labels
-    ends = [each.interval(table) for each in quotients]
+    ends = [each.interval(table) for each in numbers]
     return replace(
         answer,
         labels=(*labels, *((names,) if several else ())),
         axes=(*axes, *(("measure",) if several else ())),
         kind="aggregates",
         measures=names,
-        values=np.column_stack([each.value(table) for each in quotients]).ravel(),
+        values=np.column_stack([each.of(table) for each in numbers]).ravel(),
         low=np.column_stack([low for low, _ in ends]).ravel(),
         high=np.column_stack([high for _, high in ends]).ravel(),
-        exact=np.column_stack([each.exact(table) for each in quotients]).ravel(),
+        exact=np.column_stack([each.exact(table) for each in numbers]).ravel(),
         alpha=None,
         group_size=None,
     )

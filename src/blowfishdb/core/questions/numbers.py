@@ -1,16 +1,18 @@
 """Numbers that are computed from released ones: ``sum / count``, ``100 * count / total``, ``round(mean, 2)``.
 
-Computing them costs nothing: they are functions of what is out. Every one is a quotient of two sums of
-multiples of released numbers, and that is why its interval can be told exactly: over all numbers that the
-noise intervals allow, such a quotient is largest and smallest at ends of intervals. Where what is divided by
-may be zero there is no interval, and too few rows to say.
+Computing them costs nothing: they are functions of what is out. Most are quotients of two sums of multiples
+of released numbers, and that is why their intervals can be told exactly: over all numbers that the noise
+intervals allow, such a quotient is largest and smallest at ends of intervals. What is none (a product, or the
+difference of two means that are sums divided by counts) lies between the ends of what its parts may be: that
+holds, too, but may be wider than need be. Where what is divided by may be zero there is no interval, and too
+few rows to say.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Final, final
@@ -43,6 +45,10 @@ class ReleasedTable:
         return ReleasedTable(values, low, high, np.asarray(self.exact.all(axis=0)))
 
 
+Ends = tuple[FloatArray, FloatArray]
+"""The lower and the upper end in every group."""
+
+
 class Number(ABC):
     """A number of every group."""
 
@@ -63,7 +69,9 @@ class Number(ABC):
     @property
     def told(self) -> frozenset[int]:
         """Which released numbers it is computed from."""
-        quotient = self.quotient()
+        quotient, parts = _apart(self)
+        if quotient is None:
+            return parts[0].told | parts[1].told
         return frozenset(index for part in (quotient.above, quotient.below) for _, index in part.times)
 
     @property
@@ -73,7 +81,27 @@ class Number(ABC):
 
     def of(self, table: ReleasedTable) -> FloatArray:
         """Its value in every group, from the released values; not a number where nothing can be said."""
-        return self.quotient().value(table)
+        quotient, parts = _apart(self)
+        if quotient is not None:
+            return quotient.value(table)
+        left, right = (part.of(table) for part in parts)
+        if _sign(self) == "/":
+            low, high = parts[1].interval(table)
+            right = np.where(((low > 0) | (high < 0)) & (right != 0), right, math.nan)
+        return _to_places(self, _COMPUTE[_sign(self)](left, right))
+
+    def interval(self, table: ReleasedTable) -> Ends:
+        """What it may be while every released number is in its interval; not a number where anything."""
+        quotient, parts = _apart(self)
+        if quotient is not None:
+            return quotient.interval(table)
+        low, high = _combined(_sign(self), *(part.interval(table) for part in parts))
+        return _to_places(self, low), _to_places(self, high)
+
+    def exact(self, table: ReleasedTable) -> BoolArray:
+        """Where it is computed from exact numbers only."""
+        quotient, parts = _apart(self)
+        return parts[0].exact(table) & parts[1].exact(table) if quotient is None else quotient.exact(table)
 
 
 @final
@@ -230,6 +258,75 @@ def _fraction(typed: int | float | str) -> Fraction:
         raise InvalidInput("A constant is a number, or a text such as '1/3'.") from None
 
 
+# --- of what is no quotient of sums ---------------------------------------------------------------------
+
+_COMPUTE: Final[dict[str, Callable[[FloatArray, FloatArray], FloatArray]]] = {
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": np.divide,
+}
+
+
+class NoQuotient(InvalidWorkload):
+    """A number that is no quotient of two sums."""
+
+
+def _apart(number: Number) -> tuple[Quotient | None, tuple[Number, ...]]:
+    """The number as a quotient of sums; else the two that it is computed from."""
+    inner = number.inner if isinstance(number, Rounded) else number
+    try:
+        return number.quotient(), ()
+    except NoQuotient:
+        if not isinstance(inner, Computed):
+            raise
+        for part in (inner.left, inner.right):
+            if any(isinstance(each, Rounded) for each in _within(part)):
+                raise InvalidWorkload(
+                    "A number is rounded last.", fixes=("round the whole number",)
+                ) from None
+        return None, (inner.left, inner.right)
+
+
+def _within(number: Number) -> Iterator[Number]:
+    yield number
+    if isinstance(number, Computed):
+        yield from _within(number.left)
+        yield from _within(number.right)
+
+
+def _sign(number: Number) -> str:
+    inner = number.inner if isinstance(number, Rounded) else number
+    assert isinstance(inner, Computed)
+    return inner.sign
+
+
+def _combined(sign: str, left: Ends, right: Ends) -> Ends:
+    """The ends of a sum, a difference, a product or a quotient of two numbers between theirs.
+
+    All four are largest and smallest where both numbers are at an end; a quotient as long as what is divided
+    by is not zero in between.
+    """
+    certain = np.ones(len(left[0]), dtype=np.bool_)
+    if sign == "/":
+        certain = (right[0] > 0) | (right[1] < 0)
+        right = np.where(certain, right[0], 1.0), np.where(certain, right[1], 1.0)
+    corners = np.stack([_COMPUTE[sign](one, other) for one in left for other in right])
+    low, high = corners.min(axis=0), corners.max(axis=0)
+    low, high = low - _SLACK * np.abs(low), high + _SLACK * np.abs(high)
+    return np.where(certain, low, math.nan), np.where(certain, high, math.nan)
+
+
+def _to_places(number: Number, values: FloatArray) -> FloatArray:
+    return _to_digits(values, number.digits) if isinstance(number, Rounded) else values
+
+
+def _to_digits(values: FloatArray, digits: int) -> FloatArray:
+    """Rounding keeps the order of numbers, so it keeps what lies between two of them."""
+    unit = 10.0**digits
+    return np.copysign(np.floor(np.abs(values) * unit + 0.5) / unit, values)
+
+
 # --- quotients of sums --------------------------------------------------------------------------------
 
 _Place = tuple[str, int]
@@ -268,7 +365,7 @@ class Linear:
             return self.scaled(other.fixed)
         if self.fixed is not None:
             return other.scaled(self.fixed)
-        raise InvalidWorkload(
+        raise NoQuotient(
             "Released numbers are added, subtracted and divided by one another, but not multiplied.",
             fixes=("ask for each of them, and multiply what is told",),
         )
@@ -297,7 +394,10 @@ class Quotient:
         self._unrounded()
         if below.fixed == 0:
             raise InvalidWorkload("Nothing is divided by zero.")
-        return Quotient(self.above.by(above), self.below.by(below))
+        whole = Quotient(self.above.by(above), self.below.by(below))
+        negative = whole.below.fixed is not None and whole.below.fixed < 0
+        turned = Fraction(-1 if negative else 1)
+        return Quotient(whole.above.scaled(turned), whole.below.scaled(turned))
 
     def _unrounded(self, *others: Quotient) -> None:
         if any(each.digits is not None for each in (self, *others)):
@@ -326,11 +426,7 @@ class Quotient:
         return known
 
     def _told(self, values: FloatArray) -> FloatArray:
-        """Rounding keeps the order of numbers, so it keeps what lies between two of them."""
-        if self.digits is None:
-            return values
-        unit = 10.0**self.digits
-        return np.copysign(np.floor(np.abs(values) * unit + 0.5) / unit, values)
+        return values if self.digits is None else _to_digits(values, self.digits)
 
 
 @final
