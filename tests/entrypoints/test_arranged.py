@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import pytest
 from rich.console import Console
 
+from blowfishdb.core.questions.arrangement import PARTS
 from blowfishdb.show import terminal
 from blowfishdb.show.exports import export
 from tests.entrypoints.server import Running, ok, running
@@ -44,6 +45,39 @@ def test_over_http_it_is_shown_as_asked_and_stored_whole(here: Running) -> None:
         "epsilon": "2",
     }
     assert here.analyst.post(f"{API}/quotes", json=wrong).status_code == 422
+
+
+def test_every_part_of_an_arrangement_is_described_and_taken(here: Running) -> None:
+    schemas = ok(here.analyst.get("/api/openapi.json"))["components"]["schemas"]
+    described = schemas["QuestionBody"]["properties"]["question"]["description"]
+    _, _, behind = described.partition("an arrangement of ")
+    assert PARTS and all(part in behind for part in PARTS)
+    question = {"kind": "histogram", "columns": ["region"], "where": "region in ('north', 'east')"}
+    sides = {"kind": "histogram", "columns": ["region", {"name": "age", "edges": [18, 58]}]}
+    for asked, arrangement, wanted in (
+        (question, {}, [["north", "south", "east", "west"]]),
+        (question, {"possible": True}, [["north", "east"]]),
+        (question, {"possible": True, "limit": 1, "offset": 1}, [["east"]]),
+        (
+            question,
+            {"possible": False, "order": [{"column": "region", "missing_first": True}], "limit": 1},
+            [["east"]],
+        ),
+        (sides, {"across": ["age"]}, [["north", "south", "east", "west"], ["18–57", "58–97"]]),
+        (
+            sides,
+            {
+                "across": ["region", "age"],
+                "show": [{"name": "gap", "number": {"sign": "-", "left": {"told": 7}, "right": {"told": 0}}}],
+            },
+            [["gap"]],
+        ),
+    ):
+        sent = {"question": {**asked, "arrangement": arrangement}, "epsilon": "2"}
+        assert ok(here.analyst.post(f"{API}/answers", json=sent))["labels"] == wanted
+    for wrong in ({"possible": "yes"}, {"across": ["salary"]}, {"across": "age"}, {"beside": ["age"]}):
+        sent = {"question": {**sides, "arrangement": wrong}, "epsilon": "2"}
+        assert here.analyst.post(f"{API}/quotes", json=sent).status_code == 422
 
 
 def test_a_page_shows_it_as_asked(here: Running) -> None:

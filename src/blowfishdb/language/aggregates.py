@@ -29,6 +29,7 @@ from blowfishdb.core.questions.conditions import Conditions
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
 from blowfishdb.core.questions.numbers import Computed, Constant, Number, Told
 from blowfishdb.language.arrangement import Meant, NumberReader
+from blowfishdb.language.beside import Beside, OfSome, beside
 from blowfishdb.language.condition import condition_of, condition_text
 from blowfishdb.language.conditional import aggregated_rows, counted_rows, multiplied, share_of_rows
 from blowfishdb.language.expressions import exactly
@@ -427,15 +428,6 @@ def quantiles(node: exp.Expr, source: SelectContext) -> QuestionForm | None:
     return QuestionForm("quantiles", (key(quantile[0], source),), source.where, shares=shares)
 
 
-@final
-@dataclass(frozen=True)
-class OfSome:
-    """An aggregate of a column, of the rows for which something holds."""
-
-    measure: Measure
-    holds: Predicate
-
-
 class Released(ABC):
     """What a statement is told from, as its numbers come up in the select list, HAVING and ORDER BY."""
 
@@ -509,6 +501,21 @@ class ReleasedSums(Released):
             "Aggregates of one question are of the same rows; those of some rows are asked for with WHERE.",
             *fixes,
         )
+
+    def beside(self, keys: Sequence[str]) -> Beside | None:
+        """All of them from one release of groups beside each other, in groups of columns ``keys``."""
+        everybody = Everything()
+        asked = [
+            OfSome(each, everybody)
+            if isinstance(each, Measure)
+            else each
+            if isinstance(each, OfSome)
+            else OfSome(Measure("count"), each)
+            for each in self.numbers
+        ]
+        if any(each.holds.columns() & set(keys) for each in asked):
+            return None
+        return beside(asked, self.source.domain)
 
     def conditions(self) -> Conditions | None:
         """Every number as a count of some rows, by name; None where no row is left out."""

@@ -5,12 +5,14 @@ Whatever stands there is read to an arrangement of what is released, and written
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, final
 
-from sqlglot import TokenType, exp
+import numpy as np
+from sqlglot import Token, TokenType, exp
 
 from blowfishdb.core.domain.domain import Domain
 from blowfishdb.core.errors import InvalidInput, InvalidQuestion
@@ -41,6 +43,7 @@ _COMPARES: Final[dict[type[exp.Expr], str]] = {
 }
 _CLAUSES: Final = (TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET)
 _TAILS: Final = (TokenType.SHOW, *_CLAUSES)
+_ACROSS: Final = "across"
 _MOST: Final = 10**9
 
 Meant = Callable[[exp.Expr], exp.Expr]
@@ -189,20 +192,46 @@ def tail_of(text: str) -> tuple[str, str]:
 
 
 def _parted(text: str, words: tuple[TokenType, ...]) -> tuple[str, str]:
-    depth = 0
-    for token in sql_tokens(text):
+    depth, tokens = 0, sql_tokens(text)
+    for at, token in enumerate(tokens):
         depth += token.text in ("(", "[", "{")
         depth -= token.text in (")", "]", "}")
-        if depth == 0 and token.token_type in words:
+        if depth == 0 and (token.token_type in words or (words is _TAILS and _begins_across(tokens, at))):
             return text[: token.start], text[token.start :]
     return text, ""
 
 
+def _begins_across(tokens: Sequence[Token], at: int) -> bool:
+    """Whether ``across`` is no column of that name: behind a question, and before a column."""
+    before, after = tokens[max(at - 1, 0)].text.casefold(), tokens[at + 1 : at + 2]
+    named = bool(after) and (after[0].text[0].isalpha() or after[0].token_type == TokenType.IDENTIFIER)
+    comes = at > 0 and before not in ("by", ",", "where", "and", "or", "not")
+    begins = tokens[at].text.casefold() == _ACROSS and comes and named
+    return begins and after[0].text.casefold() not in _COMPARING
+
+
+_COMPARING: Final = ("in", "between", "is", "and", "or", "not", "like", "ilike", "where", "for", "similar")
+"""Words that come behind a column of a condition, or of groups."""
+
+
 def read_tail(typed: str, form: QuestionForm, domain: Domain) -> QuestionForm:
-    """``show mean(salary) / 12 as m having count() > 100 order by m desc limit 3``, of what is released."""
+    """``across sex show mean(pay)[1] as m having count()[1] > 9 order by m desc limit 3``."""
     if not typed.strip():
         return form
     example = "order by count() desc limit 3"
+    word, _, behind = typed.strip().partition(" ")
+    if word.casefold() == _ACROSS:
+        listed, rest = _parted(behind, _TAILS)
+        tree = sql_tree(f"SELECT {listed} FROM t", None, "across region")  # noqa: S608 - parsed, never run
+        columns = with_full_names(tree, domain).expressions
+        if not all(isinstance(each, exp.Column) for each in columns):
+            raise InvalidQuestion("Groups stand beside each other by columns.", fixes=("across region",))
+        quoted = [bool(each.this.args.get("quoted")) for each in columns]
+        across = tuple(
+            column_name(each.name, domain, quoted=how) for each, how in zip(columns, quoted, strict=True)
+        )
+        form = replace(form, arrangement=replace(form.arrangement, across=across))
+        return read_tail(rest, form, domain)
     word, _, behind = typed.strip().partition(" ")
     shows = word.casefold() == "show"
     listed, rest = _parted(behind, _CLAUSES) if shows else ("1", typed)
@@ -270,7 +299,24 @@ def _reader(form: QuestionForm, domain: Domain, named: Mapping[str, Number] | No
         named or {}
     )
 
+    across = [column for column in form.grouped if column.name in form.arrangement.across]
+    order = form.arrangement.across
+    labels = [c.axis(domain).labels() for c in sorted(across, key=lambda column: order.index(column.name))]
+
     def told(node: exp.Expr) -> Number | None:
+        if isinstance(node, exp.Bracket) and across:
+            of = one(node.this)
+            if of is None:
+                return None
+            assert isinstance(of, Told)
+            return Told(_group(node, labels) * form.released + of.index)
+        number = one(node)
+        if across and isinstance(number, Told) and number not in [*(named or {}).values()]:
+            fix = f"{released_names(form)[number.index]}[1]"
+            raise InvalidQuestion(f"{shown(node)}: say of which group, in brackets.", fixes=(fix,))
+        return number
+
+    def one(node: exp.Expr) -> Number | None:
         if isinstance(node, exp.Column) and not node.table:
             return names.get(node.name)
         if form.kind == "quantiles":
@@ -285,6 +331,22 @@ def _reader(form: QuestionForm, domain: Domain, named: Mapping[str, Number] | No
         return Told(measures.index(measure))
 
     return NumberReader(told)
+
+
+def _group(node: exp.Bracket, labels: Sequence[Sequence[str]]) -> int:
+    """Which of the groups beside each other is meant: ``[1]`` the first, ``['F']``, ``['F', 'north']``."""
+    said = node.expressions
+    if len(said) == 1 and isinstance(said[0], exp.Literal) and not said[0].is_string:
+        place = number_from(said[0].this)
+        if isinstance(place, int) and 1 <= place <= math.prod(map(len, labels)):
+            return place - 1
+    texts = [str(each.this) for each in said if isinstance(each, exp.Literal) and each.is_string]
+    known = len(texts) == len(labels) and all(t in each for t, each in zip(texts, labels, strict=True))
+    if not known:
+        fixes = tuple(", ".join(f"'{each[at]}'" for each in labels) for at in range(min(map(len, labels))))
+        raise InvalidQuestion(f"{shown(node)}: there is no such group.", fixes=("1", *fixes[:3]))
+    places = tuple(each.index(text) for text, each in zip(texts, labels, strict=True))
+    return int(np.ravel_multi_index(places, tuple(map(len, labels))))
 
 
 def _short_quantile(node: exp.Expr, form: QuestionForm, domain: Domain) -> Told | None:
@@ -357,6 +419,10 @@ def tail_text(form: QuestionForm) -> str:
     """The arrangement in the short form, with a space before it; nothing where there is none."""
     arrangement, names = form.arrangement, released_names(form)
     parts = []
+    if arrangement.across:
+        parts.append(f"across {', '.join(map(name_text, arrangement.across))}")
+        most = max((told for number in arrangement.numbers for told in number.told), default=-1) + 1
+        names = [f"{names[at % len(names)]}[{at // len(names) + 1}]" for at in range(most)]
     if arrangement.show:
         numbers = (f"{number_words(each, names)} as {quoted_name(name)}" for name, each in arrangement.show)
         parts.append(f"show {', '.join(numbers)}")

@@ -6,6 +6,7 @@ groups of the column; no row is looked at.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from functools import reduce
@@ -96,6 +97,9 @@ def together(nodes: Sequence[exp.Expr], name: str, domain: Domain) -> ColumnForm
         return None
 
 
+_LEADING: Final = re.compile("^(DATE|TIMESTAMP) ")
+
+
 def cut_text(column: ColumnForm) -> str:
     """A cut by edges or groups as SQL that reads back as the same groups; what is missing is in none."""
     name = name_text(column.name)
@@ -107,7 +111,7 @@ def cut_text(column: ColumnForm) -> str:
         return " ".join(("CASE", *parts, "END"))
     assert column.edges is not None
     starts = [*map(sql_value, column.edges)]
-    named = [quoted_text("from " + start.strip("'")) for start in starts]
+    named = [quoted_text("from " + _LEADING.sub("", start).strip("'")) for start in starts]
     parts = [
         f"WHEN {name} < {after} THEN {label}" for after, label in zip(starts[1:], named[:-1], strict=True)
     ]

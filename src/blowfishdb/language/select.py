@@ -33,7 +33,6 @@ from blowfishdb.core.questions.form import ColumnForm, QuestionForm
 from blowfishdb.core.questions.numbers import Constant, Number, Told
 from blowfishdb.language.aggregates import (
     NotAlone,
-    OfSome,
     Released,
     ReleasedQuantiles,
     ReleasedSums,
@@ -53,6 +52,7 @@ from blowfishdb.language.aggregates import (
     refuse_statement,
 )
 from blowfishdb.language.arrangement import how_many, order_key
+from blowfishdb.language.beside import OfSome
 from blowfishdb.language.condition import condition_of
 from blowfishdb.language.expressions import value_of
 from blowfishdb.language.extensions import Extended, split_extensions
@@ -327,16 +327,42 @@ class _Select:
         released = ReleasedSums(self.source, self._named)
         show = _named_apart(self._shown(item, released) for item in items)
         arrangement = self._arrangement(show, keys, released)
-        some = released.of_some(list(map(key_text, keys)))
+        try:
+            some = released.of_some(list(map(key_text, keys)))
+            conditions = released.conditions() if some is None else None
+        except UnsupportedSql:
+            form = self._beside(released, keys, arrangement)
+            if form is None:
+                raise
+            return form
         if some is not None:
             return self._where(some[0])._of_measures(some[1], keys, arrangement)
-        conditions = released.conditions()
         if conditions is not None and len(conditions) > 1:
             return self._conditional(conditions, keys, arrangement)
         if conditions is not None:  # the rows of which it is true are all that is asked about
             ((_, holds),) = conditions
             return self._where(holds)._of_measures((Measure("count"),), keys, arrangement)
         return self._of_measures(released.measures, keys, arrangement)
+
+    def _beside(
+        self, released: ReleasedSums, keys: list[ColumnForm], arrangement: Arrangement
+    ) -> QuestionForm | None:
+        """Aggregates of different rows, from groups beside each other; None if it cannot be."""
+        laid = released.beside([column.name for column in keys])
+        if laid is None:
+            return None
+        if not keys:
+            arrangement = Arrangement(self._single(arrangement, laid.measures).show or arrangement.show)
+        try:
+            arrangement = arrangement.of_groups(laid.numbers, tuple(column.name for column in laid.columns))
+        except InvalidWorkload:
+            return None
+        columns = [*keys, *laid.columns]
+        if laid.measures == (Measure("count"),):
+            form = QuestionForm("histogram", tuple(columns), self.source.where)
+        else:
+            form = self._aggregated(laid.measures, columns)
+        return replace(form, arrangement=arrangement)
 
     def _running(self, items: list[exp.Expr], keys: list[ColumnForm]) -> QuestionForm | None:
         """``SUM(COUNT(*)) OVER (ORDER BY age)``, how many are in a group or below; None for anything else."""
@@ -644,7 +670,8 @@ class _Select:
                 else self.source.select("COUNT(*)"),
             )
         if order is not None:
-            self._check_order([self._meant(each.this) for each in order.expressions], keys)
+            meant = [self._meant(each.this) for each in order.expressions]
+            self._check_order([each for each in meant if not self._is_of_numbers(each)], keys)
         ordered = list(dict.fromkeys(ordered))
         sets = any(self.tree.find_all(exp.Rollup, exp.Cube, exp.GroupingSets))
         order_keys = () if not sets and self._as_declared(ordered, keys) else tuple(ordered)
@@ -666,7 +693,7 @@ class _Select:
 
     def _order_key(self, node: exp.Expr, keys: list[ColumnForm], released: Released) -> OrderKey:
         wanted = self._meant(node.this)
-        if not is_key(wanted):
+        if not is_key(wanted) or self._is_of_numbers(wanted):
             return order_key(node, released.number(wanted))
         column = key(wanted, self.source)
         if column not in keys:
@@ -678,6 +705,11 @@ class _Select:
             )
             raise self.source.refuse(f"{shown(wanted)}: groups are ordered by what they are of.", fix)
         return order_key(node, column.name, self._names(wanted, column))
+
+    def _is_of_numbers(self, node: exp.Expr) -> bool:
+        """Whether it is computed from numbers of the select list by their names: ``f - m``."""
+        meant = [(each, self._named(each)) for each in node.find_all(exp.Column)]
+        return bool(meant) and all(item is not each and not is_key(item) for each, item in meant)
 
     def _names(self, node: exp.Expr, column: ColumnForm) -> tuple[str, ...]:
         """What a statement calls its groups, in whose order they come; nothing where they are not named."""

@@ -353,7 +353,7 @@ class _Reader:
         if words.is_name("where"):
             typed, tail = tail_of(words.rest())
             return condition(typed, self.domain), tail
-        if any(map(words.is_name, ("show", "having", "order", "limit", "offset"))):
+        if any(map(words.is_name, ("across", "show", "having", "order", "limit", "offset"))):
             return Everything(), words.typed[words.next.start :]
         if words.next.kind != "end":
             self._wrong(name, "'by', 'where' or the end" if in_groups else "'where' or the end")

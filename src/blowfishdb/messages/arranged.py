@@ -11,6 +11,7 @@ import itertools
 import math
 from dataclasses import replace
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +33,8 @@ def arranged(answer: Answer, form: QuestionForm, domain: Domain) -> Answer:
         return answer
     if form.kind == "quantiles" and not form.by:
         answer = replace(answer, measures=answer.labels[0])
+    if arrangement.across:
+        answer = _beside(answer, arrangement.across)
     groups = answer.labels[:-1] if answer.measured_last else answer.labels
     count = len(answer.measures) or 1
     names = answer.measures or (_ROWS if form.kind in _COUNTED else form.kind,)
@@ -56,6 +59,37 @@ def arranged(answer: Answer, form: QuestionForm, domain: Domain) -> Answer:
         exact=answer.exact.reshape(-1, count)[rows].ravel() & certain,
         form=form.to_plain(),
         notes=notes,
+    )
+
+
+def _beside(answer: Answer, across: tuple[str, ...]) -> Answer:
+    """Groups by these columns as numbers of one row."""
+    count = len(answer.measures) if answer.measured_last else 1
+    columns = answer.axes[:-1] if answer.measured_last else answer.axes
+    labels = dict(zip(columns, answer.labels, strict=False))
+    rest = [name for name in columns if name not in across]
+    order = [*(columns.index(name) for name in (*rest, *across)), len(columns)]
+    shape = (*(len(labels[name]) for name in columns), count)
+
+    def turned(numbers: Any) -> Any:
+        return numbers.reshape(shape).transpose(order).ravel()
+
+    cells = map(", ".join, itertools.product(*(labels[name] for name in across)))
+    told = answer.measures if count > 1 else ("",)
+    names = tuple(f"{cell}: {each}" if each else cell for cell in cells for each in told)
+    several = len(names) > 1 or not rest
+    return replace(
+        answer,
+        labels=(*(labels[name] for name in rest), *((names,) if several else ())),
+        axes=(*rest, *(("measure",) if several else ())),
+        kind="aggregates",
+        measures=names,
+        values=turned(answer.values),
+        raw=turned(answer.raw) if len(answer.raw) == len(answer.values) else answer.raw,
+        low=None if answer.low is None else turned(answer.low),
+        high=None if answer.high is None else turned(answer.high),
+        exact=turned(answer.exact),
+        alpha=answer.alpha if answer.kind == "aggregates" else None,
     )
 
 

@@ -341,6 +341,13 @@ class Asking:
         """Only groups whose released numbers are so: ``having("count() > 100")``; noise has its say in it."""
         return self._typed(f"having {condition}")
 
+    def across(self, *columns: str) -> Asking:
+        """Groups by these columns beside each other, so that numbers of different ones are computed together.
+
+        ``ds.by("sex").mean("salary").across("sex").show(gap="mean(salary)['F'] - mean(salary)['M']")``
+        """
+        return self._arranged(replace(self.form.arrangement, across=columns))
+
     def show(self, **numbers: str) -> Asking:
         """Other numbers, computed from the released ones: ``show(share="100 * count() / total(count())")``.
 

@@ -19,7 +19,7 @@ from blowfishdb.core.domain.bins import common_bins
 from blowfishdb.core.domain.domain import Axis, Domain
 from blowfishdb.core.domain.predicates import Atom, Predicate, Truth
 from blowfishdb.core.errors import InvalidInput
-from blowfishdb.core.questions.numbers import Number, ReleasedTable, Told, number_from_plain
+from blowfishdb.core.questions.numbers import Number, ReleasedTable, Told, number_from_plain, replaced
 
 _COMPARES: Final[dict[str, Callable[[FloatArray, FloatArray], BoolArray]]] = {
     ">": operator.gt,
@@ -54,6 +54,10 @@ class Having(ABC):
     def numbers(self) -> tuple[Number, ...]:
         """What is compared."""
 
+    @abstractmethod
+    def replaced(self, numbers: Sequence[Number]) -> Having:
+        """With other numbers in the places of those that are released."""
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,9 @@ class Compared(Having):
     @property
     def numbers(self) -> tuple[Number, ...]:
         return self.left, self.right
+
+    def replaced(self, numbers: Sequence[Number]) -> Having:
+        return Compared(self.sign, replaced(self.left, numbers), replaced(self.right, numbers))
 
 
 @final
@@ -116,6 +123,9 @@ class Joined(Having):
     @property
     def numbers(self) -> tuple[Number, ...]:
         return tuple(number for part in self.parts for number in part.numbers)
+
+    def replaced(self, numbers: Sequence[Number]) -> Having:
+        return Joined(self.word, tuple(part.replaced(numbers) for part in self.parts))
 
 
 def having_from_plain(stored: object, depth: int = 0) -> Having:
@@ -191,8 +201,14 @@ class Arrangement:
     offset: int = 0
     possible: bool = False
     """Whether groups of which the condition leaves no row, by the declaration, are left out, as in SQL."""
+    across: tuple[str, ...] = ()
+    """The columns whose groups stand beside each other: numbers are those of the first group, of the second,
+    and so on."""
 
     def __post_init__(self) -> None:
+        named = all(isinstance(name, str) for name in self.across)
+        if not named or len(set(self.across)) < len(self.across):
+            raise InvalidInput("Groups stand beside each other by different columns.", fixes=('["sex"]',))
         names = [name for name, _ in self.show]
         if len(set(names)) < len(names) or not all(names):
             raise InvalidInput("Every number that is shown has a name of its own.", fixes=("AS share",))
@@ -223,12 +239,25 @@ class Arrangement:
 
     def check(self, columns: Sequence[str], numbers: int) -> None:
         """Whatever speaks of other columns, or of numbers that are not released, is refused."""
+        for name in self.across:
+            if name not in columns:
+                raise InvalidInput(f"Groups are not by '{name}', so they are not beside each other by it.")
         for key in self.order:
-            if isinstance(key.by, str) and key.by not in columns:
+            if isinstance(key.by, str) and (key.by not in columns or key.by in self.across):
                 raise InvalidInput(f"Groups are not by '{key.by}', so they are not ordered by it.")
         for number in self.numbers:
             if any(index >= numbers for index in number.told):
                 raise InvalidInput(f"So many numbers are not released; there are {numbers}.")
+
+    def of_groups(self, numbers: Sequence[Number], across: tuple[str, ...]) -> Arrangement:
+        """The same, with its numbers told by those of groups beside each other."""
+        show = tuple((name, replaced(number, numbers)) for name, number in self.show)
+        order = tuple(
+            key if isinstance(key.by, str) else replace(key, by=replaced(key.by, numbers))
+            for key in self.order
+        )
+        having = None if self.having is None else self.having.replaced(numbers)
+        return replace(self, show=show, order=order, having=having, across=across)
 
     def showing(self, count: int) -> Arrangement:
         """Without saying that the ``count`` released numbers are shown as they are."""
@@ -264,13 +293,15 @@ class Arrangement:
             fields["offset"] = self.offset
         if self.possible:
             fields["possible"] = True
+        if self.across:
+            fields["across"] = list(self.across)
         return fields
 
     @classmethod
     def from_plain(cls, stored: object) -> Arrangement:
         """From its plain form."""
-        if not isinstance(stored, Mapping) or set(stored) - _SAID:
-            raise InvalidInput("An arrangement has show, having, order, limit, offset and possible.")
+        if not isinstance(stored, Mapping) or set(stored) - {*PARTS}:
+            raise InvalidInput(f"An arrangement has {', '.join(PARTS[:-1])} and {PARTS[-1]}.")
         if not isinstance(stored.get("possible", False), bool):
             raise InvalidInput("Groups that can have no rows are left out, or not: true or false.")
         having, offset = stored.get("having"), stored.get("offset", 0)
@@ -281,10 +312,12 @@ class Arrangement:
             stored.get("limit"),
             0 if offset is None else offset,
             stored.get("possible", False),
+            tuple(_list(stored.get("across", []))),
         )
 
 
-_SAID: Final = {"show", "having", "order", "limit", "offset", "possible"}
+PARTS: Final = ("show", "having", "order", "limit", "offset", "possible", "across")
+"""What an arrangement says in plain data."""
 
 
 def _list(stored: object) -> list[Any]:

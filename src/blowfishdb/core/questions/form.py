@@ -6,6 +6,7 @@ become one ``QuestionForm``. With the declared columns it becomes a ``Question``
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -19,7 +20,7 @@ from blowfishdb.core.domain.dates import PARTS, Date, length_of_time
 from blowfishdb.core.domain.domain import Axis, Domain
 from blowfishdb.core.domain.predicates import Everything, Predicate
 from blowfishdb.core.domain.values import plain
-from blowfishdb.core.errors import InvalidBins, InvalidInput, InvalidWorkload
+from blowfishdb.core.errors import InvalidBins, InvalidInput, InvalidWorkload, TooLarge
 from blowfishdb.core.policy.codec import condition_from, plain_condition, plain_value, value_from
 from blowfishdb.core.questions import kinds as questions
 from blowfishdb.core.questions.aggregates import AggregateQuestion, Measure
@@ -105,6 +106,8 @@ _LISTED = (
     "aggregates",
     "counts",
 )  # these are lists of groups, in an order of one's own
+_BESIDE = ("histogram", "aggregates", "counts", "quantiles")  # their groups may stand beside each other
+_MOST_BESIDE = 1_000
 _SHOWN = (*_LISTED, "count", "sum", "mean", "quantiles")  # others are computed from these
 
 
@@ -245,14 +248,35 @@ class QuestionForm:
     def _check_arrangement(self) -> None:
         """What is shown follows from what is released, and an order is one of groups."""
         arrangement = self.arrangement
-        if (arrangement.order or arrangement.chooses) and not self.lists_groups:
+        if arrangement.across and self.kind not in _BESIDE:
+            raise InvalidWorkload(f"Groups of a question for {self.kind} do not stand beside each other.")
+        if (arrangement.order or arrangement.chooses) and not self.listed:
             raise InvalidWorkload(
                 f"A question for {self.kind} has no groups to order or to leave out.",
                 fixes=("ask for a histogram",),
             )
         if arrangement.show and self.kind not in _SHOWN:
             raise InvalidWorkload(f"Nothing is computed from an answer to a question for {self.kind}.")
-        arrangement.check([column.name for column in self.grouped], self.released)
+        most = _MOST_BESIDE if arrangement.across else 1
+        arrangement.check([column.name for column in self.grouped], most * self.released)
+
+    def _check_beside(self, domain: Domain) -> None:
+        """Numbers of groups that stand beside each other are those of groups that are there."""
+        across = [column for column in self.grouped if column.name in self.arrangement.across]
+        groups = math.prod(column.axis(domain).bins.count for column in across)
+        if groups > _MOST_BESIDE:
+            raise TooLarge(f"At most {_MOST_BESIDE:,} groups stand beside each other.", fixes=("wider bins",))
+        if any(told >= groups * self.released for each in self.arrangement.numbers for told in each.told):
+            raise InvalidInput(f"So many groups do not stand beside each other; there are {groups}.")
+
+    @property
+    def listed(self) -> tuple[ColumnForm, ...]:
+        """The columns along which the groups of the answer are listed, one below the other."""
+        return tuple(
+            column
+            for column in (self.grouped if self.lists_groups else ())
+            if column.name not in self.arrangement.across
+        )
 
     @property
     def grouped(self) -> tuple[ColumnForm, ...]:
@@ -356,6 +380,8 @@ class QuestionForm:
 
         So has a sum over cells of several values.
         """
+        if self.arrangement.across:
+            self._check_beside(domain)
         if self.kind == "aggregates":
             return self._aggregates(domain)
         if self.kind == SYNTHETIC:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Final, final
@@ -256,6 +256,29 @@ def _fraction(typed: int | float | str) -> Fraction:
         return Fraction(str(typed))
     except (ValueError, ZeroDivisionError):
         raise InvalidInput("A constant is a number, or a text such as '1/3'.") from None
+
+
+def replaced(number: Number, by: Sequence[Number]) -> Number:
+    """With other numbers in the places of those that are released; totals are those of sums."""
+    match number:
+        case Told(index):
+            return by[index]
+        case Total(index):
+            return _total(by[index])
+        case Computed(sign, left, right):
+            return Computed(sign, replaced(left, by), replaced(right, by))
+        case Rounded(inner, digits):
+            return Rounded(replaced(inner, by), digits)
+    return number
+
+
+def _total(number: Number) -> Number:
+    match number:
+        case Told(index):
+            return Total(index)
+        case Computed("+" | "-" as sign, left, right):
+            return Computed(sign, _total(left), _total(right))
+    raise InvalidWorkload("Only sums and counts are added up over all groups.")
 
 
 # --- of what is no quotient of sums ---------------------------------------------------------------------

@@ -65,7 +65,8 @@ class QuestionBody(Body):
         default=None,
         description="The short form, or an object with kind, columns, where (text or object) and what the "
         "kind needs: bounds, shares, count, limit, k and iterations, or measures and group_size; and how the "
-        "answer is shown, an arrangement of show, having, order, limit and offset.",
+        "answer is shown, an arrangement of show, having, order, limit and offset, possible (true leaves out "
+        "groups of which the condition leaves no row) and across (columns whose groups stand side by side).",
         examples=["cumulative(salary, bins=20) where age >= 30"],
     )
     sql: str | None = Field(default=None, max_length=_LONGEST, examples=["SELECT COUNT(*) FROM salaries"])
