@@ -9,10 +9,11 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from urllib.parse import urlencode
 
 import psycopg
+import pyarrow as pa
 import pytest
 
 import blowfishdb as bf
@@ -24,8 +25,8 @@ from blowfishdb.workspace.gateway import Gateway
 from tests.entrypoints.server import Running, ok, running
 from tests.pgwire.door import door_of
 
-API = "/api/v1/datasets/salaries"
 OLD, RICH = bf.col("age") >= 60, bf.col("salary") > 50_000
+MONTHS = [f"{2022 + month // 12}-{month % 12 + 1:02}-01" for month in range(6, 30)]
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Line:
     python: Callable[[Dataset], Asking]
     short: str
     sql: str | None = None
+    of: str = "salaries"
+    """The dataset that is asked."""
 
     @property
     def sized(self) -> bool:
@@ -149,7 +152,67 @@ LINES = {
     "parts": Line(
         lambda ds: ds["age", "salary"].partition(4, bins=6), "partition(age(bins=6), salary(bins=6), 4)"
     ),
+    "those without a value first": Line(
+        lambda ds: ds["town"].histogram().order_by("town desc nulls first"),
+        "histogram(town) order by town desc nulls first",
+        "SELECT town, COUNT(*) FROM staff GROUP BY town ORDER BY town DESC NULLS FIRST",
+        of="staff",
+    ),
+    "months of several years": Line(
+        lambda ds: ds.by("day", part="month").mean("pay"),
+        "mean(pay) by day(part=month)",
+        "SELECT EXTRACT(MONTH FROM day) AS m, AVG(pay) FROM staff GROUP BY m ORDER BY m",
+        of="staff",
+    ),
+    "each month": Line(
+        lambda ds: ds["day"].histogram(edges=MONTHS),
+        f"histogram(day, edges=[{', '.join(MONTHS)}])",
+        "SELECT to_char(day, 'YYYY-MM') AS ym, COUNT(*) FROM staff GROUP BY ym ORDER BY ym",
+        of="staff",
+    ),
+    "aggregates of different rows": Line(
+        lambda ds: ds.by("town", "sex").mean("pay").across("sex").show(gap="mean(pay)['F'] - mean(pay)['M']"),
+        "mean(pay) by town, sex across sex show mean(pay)[1] - mean(pay)[2] as gap",
+        "SELECT town, AVG(pay) FILTER (WHERE sex = 'F') - AVG(CASE WHEN sex = 'M' THEN pay END) AS gap "
+        "FROM staff GROUP BY town",
+        of="staff",
+    ),
+    "what some rows have of all": Line(
+        lambda ds: (
+            ds.by("sex")
+            .aggregate(("sum", "pay"), "count")
+            .across("sex")
+            .show(x="sum(pay)['F'] / (count()[1] + count()[2])")
+        ),
+        "sum(pay), count() by sex across sex show sum(pay)['F'] / (count()[1] + count()[2]) as x",
+        "SELECT SUM(pay) FILTER (WHERE sex = 'F') / COUNT(*) AS x FROM staff",
+        of="staff",
+    ),
+    "a cross table": Line(
+        lambda ds: ds["town", "sex"].histogram().across("sex"), "histogram(town, sex) across sex", of="staff"
+    ),
 }
+
+
+STAFF = bf.Domain(
+    sex=bf.Category(["F", "M"]),
+    town=bf.Category(["york", "bath"], missing="value"),
+    pay=bf.Integer(0, 999),
+    day=bf.Date("2022-07-01", "2024-06-30"),
+)
+
+
+def staff() -> pa.Table:
+    """Rows of two years, every tenth without a town."""
+    rows = range(1_500)
+    return pa.table(
+        {
+            "sex": ["F" if row % 3 else "M" for row in rows],
+            "town": [None if row % 10 == 0 else ("york", "bath")[row % 2] for row in rows],
+            "pay": [row * 7 % 1_000 for row in rows],
+            "day": [date(2022, 7, 1) + timedelta(days=row * 11 % 731) for row in rows],
+        }
+    )
 
 
 @dataclass(frozen=True)
@@ -165,6 +228,8 @@ class Doors:
 def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
     with running(tmp_path_factory.mktemp("doors"), budget="1000") as web, door_of(web) as wire:
         web.workspace["salaries"].count().spend(1).ask()
+        web.workspace.add_dataset("staff", staff(), domain=STAFF).budget.set(1_000)
+        web.workspace["staff"].count().spend(1).ask()
         token = Tokens(web.workspace.store).issue("analyst", purpose="api", lifetime=timedelta(hours=1))[0]
         with (
             serving(web.app) as address,
@@ -182,12 +247,13 @@ def on(asking: Asking, line: Line) -> Asking:
 
 @pytest.mark.parametrize("name", LINES)
 def test_a_question_is_one_answer_at_every_door(doors: Doors, name: str) -> None:
-    line, dataset = LINES[name], doors.web.workspace["salaries"]
+    line = LINES[name]
+    dataset, api = doors.web.workspace[line.of], f"/api/v1/datasets/{line.of}"
     answer = on(line.python(dataset), line).ask()
     spent = dataset.budget.status.spent
 
     typed = [dataset.question(line.short), *([dataset.sql(line.sql)] if line.sql else [])]
-    far = line.python(doors.client["salaries"])
+    far = line.python(doors.client[line.of])
     for asking in (*typed, far):
         again = on(asking, line).ask(max_cost=0)
         assert again.number == answer.number and again.values.tolist() == answer.values.tolist()
@@ -198,13 +264,13 @@ def test_a_question_is_one_answer_at_every_door(doors: Doors, name: str) -> None
         {"question": line.python(dataset).form.to_plain()},
     ]
     for body in (*bodies, *([{"sql": line.sql}] if line.sql and not line.sized else [])):
-        said = ok(doors.web.analyst.post(f"{API}/answers", json={**body, **terms, "max_cost": "0"}))
+        said = ok(doors.web.analyst.post(f"{api}/answers", json={**body, **terms, "max_cost": "0"}))
         assert said["id"] == answer.number and said["promise"] == answer.promise
 
     browser, stored = doors.web.browser("analyst"), doors.web.workspace.answer(answer.number)
     assert html.escape(stored.promise) in browser.get(f"/answers/{answer.number}").text
     if line.sql:
         asked = urlencode({"mode": "sql", "sql": line.sql, "by": "epsilon", "epsilon": "0.5"})
-        assert "Already answered" in browser.get(f"/datasets/salaries/ask?{asked}").text
+        assert "Already answered" in browser.get(f"/datasets/{line.of}/ask?{asked}").text
         assert doors.line.execute(line.sql).fetchall()
     assert dataset.budget.status.spent == spent
