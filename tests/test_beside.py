@@ -17,7 +17,14 @@ from hypothesis import strategies as st
 import blowfishdb as bf
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain.predicates import Everything, Predicate
-from blowfishdb.core.errors import InvalidInput, InvalidQuestion, InvalidWorkload, NoGuarantee, TooLarge
+from blowfishdb.core.errors import (
+    InvalidInput,
+    InvalidQuestion,
+    InvalidWorkload,
+    NoGuarantee,
+    TooLarge,
+    UnsupportedSql,
+)
 from blowfishdb.core.questions.aggregates import Measure
 from blowfishdb.core.questions.form import QuestionForm
 from blowfishdb.core.questions.numbers import ReleasedTable
@@ -173,6 +180,27 @@ def test_the_same_is_typed_in_every_way(people: Dataset) -> None:
     assert sql.form == short.form == chain.form
     assert QuestionForm.from_plain(json.loads(json.dumps(sql.form.to_plain()))) == sql.form
     assert sql.form.to_plain()["arrangement"]["across"] == ["sex"]
+
+
+def test_medians_of_different_rows_are_those_of_their_groups(people: Dataset) -> None:
+    asked = (
+        "SELECT MEDIAN(pay) FILTER (WHERE sex = 'F') AS f, "
+        "QUANTILE_CONT(pay, 0.9) FILTER (WHERE sex = 'M') AS m, "
+        "MEDIAN(pay) FILTER (WHERE sex = 'F') - MEDIAN(CASE WHEN sex = 'M' THEN pay END) AS gap FROM people"
+    )
+    told = people.sql(asked).spend(300).ask()
+    women, men = PAY[WOMEN], PAY[~WOMEN]
+    truth = [women.median(), men.quantile(0.9), women.median() - men.median()]
+    assert told.low is not None and told.high is not None
+    assert (told.low <= truth).all() and (truth <= told.high).all()
+    only = people.sql("SELECT MEDIAN(pay) FILTER (WHERE sex = 'F') AS f FROM people WHERE age > 30")
+    assert only.form == people.sql("SELECT MEDIAN(pay) AS f FROM people WHERE age > 30 AND sex = 'F'").form
+    for other in ("MEDIAN(pay)", "COUNT(*)", "MEDIAN(pay) FILTER (WHERE age > 30)"):
+        with pytest.raises(UnsupportedSql) as refused:
+            people.sql(f"SELECT MEDIAN(pay) FILTER (WHERE sex = 'F') AS f, {other} AS n FROM people")
+        assert len(refused.value.fixes) == 2
+        for fix in refused.value.fixes:
+            people.sql(fix).spend(1).quote()
 
 
 def test_what_is_written_is_read_again(people: Dataset) -> None:

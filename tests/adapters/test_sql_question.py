@@ -217,6 +217,31 @@ def ask(typed: str) -> SqlQuestion:
             + "]) where employed",
         ),
         (
+            "SELECT SUM(salary) AS s, COUNT(*) FILTER (WHERE age > 3) AS n, COUNT(*) FROM salaries "
+            "WHERE age > 1",
+            "sum(salary), count() by age(edges=[0, 4]) where age > 1 across age "
+            "show sum(salary)[1] + (sum(salary)[2] + sum(salary)[3]) as s, count()[2] as n, "
+            'count()[1] + (count()[2] + count()[3]) as "COUNT(*)"',
+        ),
+        (
+            "SELECT AVG(CASE WHEN employed THEN rate END) AS a, AVG(CASE WHEN age < 30 THEN rate END) AS b "
+            "FROM salaries",
+            "sum(rate), count() by employed, age(edges=[0, 30]) across employed, age "
+            "show (sum(rate)[4] + (sum(rate)[5] + sum(rate)[6])) / (count()[4] + (count()[5] + count()[6])) "
+            "as a, (sum(rate)[1] + sum(rate)[4]) / (count()[1] + count()[4]) as b",
+        ),
+        (
+            "SELECT region, MEDIAN(rate) FILTER (WHERE employed) - MEDIAN(rate) FILTER (WHERE NOT employed) "
+            "AS g FROM salaries GROUP BY region ORDER BY g",
+            "median(rate) by region, employed across employed "
+            "show median(rate)['true'] - median(rate)['false'] as g order by g",
+        ),
+        (
+            "SELECT MEDIAN(rate) FILTER (WHERE employed) AS m, QUANTILE(rate, 0.9) FILTER (WHERE employed) "
+            "AS q FROM salaries WHERE age > 3",
+            "quantiles(rate, 0.5, 0.9) where age > 3 and employed",
+        ),
+        (
             "SELECT DAYNAME(day) AS d, AVG(age) FROM salaries GROUP BY d",
             "mean(age) by day(part=weekday)",
         ),
@@ -310,7 +335,8 @@ def ask(typed: str) -> SqlQuestion:
 )
 def test_what_is_asked(typed: str, short: str) -> None:
     found, form = ask(typed), parse_question(short, SALARIES)
-    empty = form.lists_groups and not all(each.all() for each in form.possible(SALARIES).values())
+    listed = {column.name for column in form.listed}
+    empty = not all(each.all() for name, each in form.possible(SALARIES).items() if name in listed)
     arrangement = replace(form.arrangement, possible=empty)
     assert found == SqlQuestion(replace(form, arrangement=arrangement), None, None, False)
 
@@ -471,11 +497,15 @@ REFUSED = [
         "histogram(level) where employed",
     ),
     ("SELECT 1 FROM {d}", "nothing is calculated", "count()"),
-    ("SELECT COUNT(age) FILTER (WHERE age > 3), COUNT(*) FROM {d}", "same rows", "count(age) where age > 3"),
     (
-        "SELECT AVG(CASE WHEN employed THEN rate END), AVG(CASE WHEN age < 30 THEN rate END) FROM {d}",
+        "SELECT STDDEV(CASE WHEN employed THEN rate END), STDDEV(rate) FROM {d}",
         "same rows",
-        "mean(rate) where employed",
+        "stddev(rate) where employed",
+    ),
+    (
+        "SELECT MEDIAN(rate) FILTER (WHERE age < 30), MEDIAN(rate) FROM {d} WHERE employed",
+        "do not overlap",
+        "median(rate) where employed and age < 30",
     ),
     (
         "SELECT region, AVG(rate), MIN(rate) FROM {d} GROUP BY region",
@@ -488,7 +518,8 @@ REFUSED = [
         "histogram(region)",
     ),
     (
-        "SELECT SUM(salary), COUNT(*) FILTER (WHERE age > 3), COUNT(*) FROM {d} WHERE age > 1",
+        "SELECT SUM(salary), COUNT(*) FILTER (WHERE age > 3 AND rate > 5 AND employed AND region = 'north' "
+        "AND level = 'low' AND salary > 9 AND day > '2024-02-01') FROM {d} WHERE age > 1",
         "not both at once",
         "sum(salary) where age > 1",
     ),

@@ -29,7 +29,7 @@ from blowfishdb.core.questions.conditions import Conditions
 from blowfishdb.core.questions.form import ColumnForm, QuestionForm
 from blowfishdb.core.questions.numbers import Computed, Constant, Number, Told
 from blowfishdb.language.arrangement import Meant, NumberReader
-from blowfishdb.language.beside import Beside, OfSome, beside
+from blowfishdb.language.beside import Beside, OfSome, beside, groups_apart
 from blowfishdb.language.condition import condition_of, condition_text
 from blowfishdb.language.conditional import aggregated_rows, counted_rows, multiplied, share_of_rows
 from blowfishdb.language.expressions import exactly
@@ -88,6 +88,13 @@ class SelectContext:
             where = condition_text(self.where)
         filtered = f" WHERE {where}" if where else ""
         return f"SELECT {wanted} FROM {name_text(self.dataset)}{filtered}{tail}"  # noqa: S608 - shown, never run
+
+    def only(self, holds: Predicate) -> SelectContext:
+        """The same dataset, of the rows for which something holds, too."""
+        if isinstance(holds, Everything):
+            return self
+        everything = isinstance(self.where, Everything)
+        return replace(self, where=holds if everything else self.where & holds)
 
     def counted(self, *keys: str, tail: str = "") -> str:
         """The number of rows for each of ``keys``, which are SQL."""
@@ -494,8 +501,7 @@ class ReleasedSums(Released):
         fixes: dict[str, None] = {}
         for condition in dict.fromkeys(each.holds for each in some):
             measured = [measure_text(each.measure) for each in some if each.holds == condition]
-            everything = isinstance(self.source.where, Everything)
-            rows = replace(self.source, where=condition if everything else self.source.where & condition)
+            rows = self.source.only(condition)
             fixes[rows.select(", ".join([*keys, *measured]), tail)] = None
         raise self.source.refuse(
             "Aggregates of one question are of the same rows; those of some rows are asked for with WHERE.",
@@ -573,13 +579,24 @@ class NotAlone(Exception):
     """Quantiles beside what is not read from the same counts."""
 
 
+def quantiles_of_some(node: exp.Expr, source: SelectContext) -> tuple[QuestionForm, Predicate] | None:
+    """The quantiles that one expression asks for, and of which rows; None where it asks for none."""
+    asked = quantiles(node, source)
+    if asked is not None:
+        return asked, Everything()
+    filtered = isinstance(node, exp.Filter) and isinstance(node.expression, exp.Where)
+    some = (node.this, node.expression.this) if filtered else aggregated_rows(node)
+    asked = None if some is None else quantiles(some[0], source)
+    return None if asked is None or some is None else (asked, condition_of(some[1], source.domain))
+
+
 @final
 class ReleasedQuantiles(Released):
     """The quantiles of one column."""
 
     def __init__(self, source: SelectContext, meant: Meant) -> None:
         super().__init__(source, meant)
-        self.shares: list[float] = []
+        self.asked: list[tuple[float, Predicate]] = []
         self._columns: list[ColumnForm] = []
 
     @property
@@ -587,24 +604,55 @@ class ReleasedQuantiles(Released):
         """Whose quantiles they are."""
         return self._columns[0]
 
+    @property
+    def holds(self) -> Predicate | None:
+        """The rows of which all of them are; None where they are of different ones."""
+        held = {holds for _, holds in self.asked}
+        return held.pop() if len(held) == 1 else None
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Which of them are read, of the same rows or of every group."""
+        return tuple(dict.fromkeys(share for share, _ in self.asked))
+
+    def beside(self, keys: Sequence[str]) -> tuple[tuple[ColumnForm, ...], tuple[Number, ...]]:
+        """Groups beside each other, each number a quantile of one of them; refused where it is of several."""
+        conditions = [holds for _, holds in self.asked]
+        mixed = any(each.columns() & set(keys) for each in conditions)
+        apart = None if mixed else groups_apart(conditions, self.source.domain)
+        if apart is None or any(len(places) != 1 for places in apart[1].values()):
+            raise NotAlone(
+                "Quantiles of one question are of the same rows, or of groups that do not overlap."
+            )
+        columns, places = apart
+        shares = self.shares
+        numbers = (
+            Told(int(places[holds][0]) * len(shares) + shares.index(share)) for share, holds in self.asked
+        )
+        return columns, tuple(numbers)
+
     def shown(self, item: exp.Expr) -> list[tuple[str, Number]]:
         """The numbers of one entry of the select list by their names; a list of shares is several."""
         node = item.unalias()
         asked = quantiles(node, self.source)
         if asked is not None and len(asked.shares) > 1:
             name = item.alias or shown(node)
-            return [(f"{name} {share:g}", self._place(asked.columns[0], share)) for share in asked.shares]
+            return [
+                (f"{name} {share:g}", self._place(asked.columns[0], share, Everything()))
+                for share in asked.shares
+            ]
         return [(item.alias or shown(item), self.number(node))]
 
     def _told(self, node: exp.Expr) -> Number | None:
-        asked = quantiles(node, self.source)
-        if asked is not None:
+        found = quantiles_of_some(node, self.source)
+        if found is not None:
+            asked, holds = found
             if len(asked.shares) > 1:
                 raise NotAlone(
                     f"{shown(node)} is several numbers, and nothing is computed from them at once."
                 )
-            return self._place(asked.columns[0], asked.shares[0])
-        others = (share_of_rows(node), counted_rows(node), measure_in(node, self.source))
+            return self._place(asked.columns[0], asked.shares[0], holds)
+        others = (share_of_rows(node), counted_rows(node), aggregated_rows(node), _told_in(node, self.source))
         if any(each is not None for each in others):
             raise NotAlone("One question at a time: quantiles are read from a curve, sums and means are not.")
         return None
@@ -612,13 +660,13 @@ class ReleasedQuantiles(Released):
     def _not_computed(self, why: str) -> NotAlone:
         return NotAlone(why)
 
-    def _place(self, column: ColumnForm, share: float) -> Told:
+    def _place(self, column: ColumnForm, share: float, holds: Predicate) -> Told:
         if self._columns and self._columns[0] != column:
             raise NotAlone("One question at a time: its quantiles are of one column, in the same bins.")
         self._columns.append(column)
-        if share not in self.shares:
-            self.shares.append(share)
-        return Told(self.shares.index(share))
+        if (share, holds) not in self.asked:
+            self.asked.append((share, holds))
+        return Told(self.asked.index((share, holds)))
 
 
 def _filtered(node: exp.Filter, source: SelectContext) -> UnsupportedSql:

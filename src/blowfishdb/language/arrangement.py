@@ -341,12 +341,19 @@ def _group(node: exp.Bracket, labels: Sequence[Sequence[str]]) -> int:
         if isinstance(place, int) and 1 <= place <= math.prod(map(len, labels)):
             return place - 1
     texts = [str(each.this) for each in said if isinstance(each, exp.Literal) and each.is_string]
-    known = len(texts) == len(labels) and all(t in each for t, each in zip(texts, labels, strict=True))
-    if not known:
+    matched = [_label(text, each) for text, each in zip(texts, labels, strict=False)]
+    places = [place for place in matched if place is not None]
+    if not len(places) == len(labels) == len(said):
         fixes = tuple(", ".join(f"'{each[at]}'" for each in labels) for at in range(min(map(len, labels))))
         raise InvalidQuestion(f"{shown(node)}: there is no such group.", fixes=("1", *fixes[:3]))
-    places = tuple(each.index(text) for text, each in zip(texts, labels, strict=True))
-    return int(np.ravel_multi_index(places, tuple(map(len, labels))))
+    return int(np.ravel_multi_index(tuple(places), tuple(map(len, labels))))
+
+
+def _label(text: str, labels: Sequence[str]) -> int | None:
+    """Where a label is, as it is written, or in whatever letter case if that is the only one."""
+    alike = [at for at, label in enumerate(labels) if label.casefold() == text.casefold()]
+    exact = [at for at in alike if labels[at] == text]
+    return next(iter(exact or (alike if len(alike) == 1 else [])), None)
 
 
 def _short_quantile(node: exp.Expr, form: QuestionForm, domain: Domain) -> Told | None:

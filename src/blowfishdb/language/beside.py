@@ -51,7 +51,15 @@ class Beside:
 
 def beside(asked: Sequence[OfSome], domain: Domain) -> Beside | None:
     """Aggregates of different rows from one release; None where they are not told by groups."""
-    conditions = list(dict.fromkeys(each.holds for each in asked))
+    apart = groups_apart([each.holds for each in asked], domain)
+    return None if apart is None else _told(asked, apart[1], apart[0], domain)
+
+
+def groups_apart(
+    asked: Sequence[Predicate], domain: Domain
+) -> tuple[tuple[ColumnForm, ...], dict[Predicate, IntArray]] | None:
+    """Groups that conditions tell apart, and of which of them each is true; None where there are too many."""
+    conditions = list(dict.fromkeys(asked))
     cut: dict[str, Bins] = {}
     for condition in conditions:
         for name, bins in condition.cuts(domain).items():
@@ -70,8 +78,7 @@ def beside(asked: Sequence[OfSome], domain: Domain) -> Beside | None:
     if groups > _MOST_GROUPS:
         return None
     held = _truths(conditions, axes, domain).reshape(len(conditions), groups)
-    places = {condition: np.flatnonzero(held[at]) for at, condition in enumerate(conditions)}
-    return _told(asked, places, tuple(named), domain)
+    return tuple(named), {condition: np.flatnonzero(held[at]) for at, condition in enumerate(conditions)}
 
 
 def _truths(conditions: Sequence[Predicate], axes: Sequence[tuple[str, Bins]], domain: Domain) -> BoolArray:
@@ -96,6 +103,8 @@ def _column(name: str, bins: Bins, labels: IntArray, attribute: Attribute) -> Co
     starts = bins.first(np.arange(bins.count))
     kept = starts < attribute.value_count  # missing values have a group of their own
     starts, labels = starts[kept], labels[kept]
+    if len(set(labels.tolist())) == attribute.value_count:
+        return ColumnForm(name)
     changes = np.flatnonzero(np.diff(labels, prepend=-1))
     if attribute.ordered and len(changes) == len(set(labels.tolist())):
         return ColumnForm(name, edges=tuple(attribute.lower(int(starts[at])) for at in changes))
@@ -105,8 +114,6 @@ def _column(name: str, bins: Bins, labels: IntArray, attribute: Attribute) -> Co
         return ColumnForm(name, edges=tuple(attribute.lower(int(start)) for start in starts))
     cells = np.arange(attribute.value_count)
     told = labels[np.searchsorted(starts, cells, side="right") - 1]
-    if len(set(told.tolist())) == attribute.value_count:
-        return ColumnForm(name)
     groups = {}
     for label in dict.fromkeys(told.tolist()):
         members = cells[told == label].tolist()

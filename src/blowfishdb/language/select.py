@@ -17,7 +17,7 @@ from sqlglot.errors import SqlglotError
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.domain.domain import Domain
-from blowfishdb.core.domain.predicates import Everything, Predicate
+from blowfishdb.core.domain.predicates import Predicate
 from blowfishdb.core.errors import (
     BlowfishError,
     InvalidBins,
@@ -46,6 +46,7 @@ from blowfishdb.language.aggregates import (
     measure_in,
     measure_text,
     quantiles,
+    quantiles_of_some,
     refuse_clauses,
     refuse_extremes,
     refuse_shape,
@@ -259,7 +260,8 @@ def _check_form(form: QuestionForm, source: SelectContext) -> None:
 
 def _without_impossible(form: QuestionForm, domain: Domain) -> QuestionForm:
     """A database returns no group of which WHERE leaves no row; which these are is declared."""
-    if form.lists_groups and not all(each.all() for each in form.possible(domain).values()):
+    listed = {column.name for column in form.listed}
+    if not all(each.all() for name, each in form.possible(domain).items() if name in listed):
         return replace(form, arrangement=replace(form.arrangement, possible=True))
     return form
 
@@ -386,9 +388,7 @@ class _Select:
 
     def _where(self, holds: Predicate) -> _Select:
         """The same of the rows for which something holds, too."""
-        everything = isinstance(self.source.where, Everything)
-        where = holds if everything else self.source.where & holds
-        return replace(self, source=replace(self.source, where=where))
+        return replace(self, source=self.source.only(holds))
 
     def selected(self, form: QuestionForm) -> tuple[Selected, ...]:
         """The columns of the result: the groups by their expressions, and the numbers in their order."""
@@ -510,42 +510,55 @@ class _Select:
 
     def _quantile(self, items: list[exp.Expr], keys: list[ColumnForm]) -> QuestionForm | None:
         """A question for quantiles of one column, in groups or not; None where none is asked for."""
-        if not any(quantiles(node, self.source) is not None for item in items for node in item.walk()):
+        nodes = [node for item in items for node in item.walk()]
+        if not any(quantiles_of_some(node, self.source) is not None for node in nodes):
             return None
         self._check_selected(keys)
         try:
             released = ReleasedQuantiles(self.source, self._named)
             show = tuple(each for item in items for each in released.shown(item))
             arrangement = self._arrangement(show, keys, released)
+            if not keys:
+                arrangement = Arrangement(self._single(arrangement, ()).show or arrangement.show)
+            columns: tuple[ColumnForm, ...] = ()
+            if released.holds is None:
+                columns, numbers = released.beside([column.name for column in keys])
+                arrangement = arrangement.of_groups(numbers, tuple(column.name for column in columns))
+            else:
+                arrangement = arrangement.showing(len(released.shares))
         except NotAlone as error:
             raise self.source.refuse(str(error), *self._apart(items, keys)) from None
-        if not keys:
-            single = self._single(arrangement, ())
-            arrangement = replace(single, show=arrangement.show)
         return QuestionForm(
             "quantiles",
             (released.column,),
-            self.source.where,
-            shares=tuple(released.shares),
-            by=tuple(keys),
-            arrangement=arrangement.showing(len(released.shares)),
+            (self.source if released.holds is None else self.source.only(released.holds)).where,
+            shares=released.shares,
+            by=(*keys, *columns),
+            arrangement=arrangement,
         )
 
     def _apart(self, items: list[exp.Expr], keys: list[ColumnForm]) -> list[str]:
-        """What is asked for beside each other as statements of their own, one for each column."""
+        """What is asked for beside each other as statements of their own: of one column, of the same rows."""
         nodes = [node for item in items for node in item.walk()]
-        forms = [form for node in nodes if (form := quantiles(node, self.source)) is not None]
-        apart = []
-        for columns in dict.fromkeys(form.columns for form in forms):
-            alike = [form for form in forms if form.columns == columns]
+        some = {id(inner) for node in nodes if isinstance(node, exp.Filter) for inner in node.this.walk()}
+        found = [
+            each
+            for node in nodes
+            if id(node) not in some and (each := quantiles_of_some(node, self.source)) is not None
+        ]
+        apart: list[tuple[str, SelectContext]] = []
+        for columns, holds in dict.fromkeys((form.columns, holds) for form, holds in found):
+            alike = [form for form, rows in found if form.columns == columns and rows == holds]
             shares = dict.fromkeys(share for form in alike for share in form.shares)
-            apart.append(aggregate_text(replace(alike[0], shares=tuple(shares))))
-        measures = dict.fromkeys(m for node in nodes if (m := measure_in(node, self.source)) is not None)
+            asked = aggregate_text(replace(alike[0], shares=tuple(shares)))
+            apart.append((asked, self.source.only(holds)))
+        alone = [node for node in nodes if id(node) not in some and not isinstance(node, exp.Filter)]
+        measures = dict.fromkeys(m for node in alone if (m := measure_in(node, self.source)) is not None)
         if measures:
-            apart.append(", ".join(map(measure_text, measures)))
+            apart.append((", ".join(map(measure_text, measures)), self.source))
         written = list(map(key_text, keys))
         tail = f" GROUP BY {', '.join(written)}" if written else ""
-        statements = [self.source.select(", ".join([*written, each]), tail) for each in apart]
+        statements = [source.select(", ".join([*written, each]), tail) for each, source in apart]
         return [each for each in statements if _answered_text(each, self.source)]
 
     # --- with GROUP BY ----------------------------------------------------------------------------
