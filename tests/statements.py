@@ -277,3 +277,40 @@ SELECT age, salary, hours, rate, region, level, department, hired, employed, bon
 SELECT region, total / n AS mean FROM (SELECT region, SUM(salary) AS total, COUNT(*) AS n FROM people GROUP BY region) t ORDER BY mean
 """.strip().splitlines()
 """How dashboards, reports and other databases' habits have it."""
+
+BESIDE = """
+SELECT AVG(salary) FILTER (WHERE level = 'low') - AVG(salary) FILTER (WHERE level = 'high') AS gap FROM people
+SELECT AVG(CASE WHEN region = 'north' THEN salary END) / AVG(CASE WHEN region = 'south' THEN salary END) AS ratio FROM people
+SELECT AVG(salary) AS all_of_them, AVG(salary) FILTER (WHERE employed) AS working, AVG(salary) FILTER (WHERE NOT employed) AS idle FROM people
+SELECT region, AVG(salary) FILTER (WHERE employed) AS w, AVG(salary) FILTER (WHERE NOT employed) AS i FROM people GROUP BY region ORDER BY region
+SELECT SUM(salary) FILTER (WHERE employed) / COUNT(*) AS per_head FROM people
+SELECT COUNT(*) AS total, SUM(CASE WHEN employed THEN 1 ELSE 0 END) AS working, SUM(CASE WHEN employed THEN salary ELSE 0 END) AS wages FROM people
+SELECT region, COUNT(*) AS n, COUNT(*) FILTER (WHERE employed) AS working, AVG(salary) AS s FROM people GROUP BY region ORDER BY region DESC
+SELECT AVG(salary) FILTER (WHERE age < 30) AS y, AVG(salary) FILTER (WHERE age BETWEEN 30 AND 59) AS m, AVG(salary) FILTER (WHERE age >= 60) AS o FROM people
+SELECT SUM(salary) FILTER (WHERE region IN ('north', 'west')) * 100.0 / SUM(salary) AS pct FROM people WHERE hired >= '2018-01-01'
+SELECT AVG(salary) FILTER (WHERE level = 'low' AND employed) - AVG(salary) AS gap FROM people
+SELECT STDDEV(salary) FILTER (WHERE employed) AS a, STDDEV(salary) FILTER (WHERE NOT employed) AS b FROM people
+SELECT YEAR(hired) AS y, SUM(CASE WHEN employed THEN salary ELSE 0 END) * 1.0 / SUM(salary) AS share FROM people GROUP BY y ORDER BY y
+SELECT ROUND(AVG(hours) FILTER (WHERE hired >= '2020-01-01') / AVG(hours) FILTER (WHERE hired < '2020-01-01') * 100, 1) AS pct FROM people
+SELECT MEDIAN(salary) FILTER (WHERE employed) - MEDIAN(salary) FILTER (WHERE NOT employed) AS gap FROM people
+SELECT region, MEDIAN(CASE WHEN age < 40 THEN salary END) AS young, MEDIAN(CASE WHEN age >= 40 THEN salary END) AS old FROM people GROUP BY region ORDER BY region
+SELECT AVG(bonus) FILTER (WHERE region = 'north') AS a, COUNT(bonus) AS b, COUNT(*) AS n FROM people
+SELECT AVG(salary) * COUNT(*) AS total, STDDEV(salary) / AVG(salary) AS cv FROM people
+SELECT SUM(salary) / SUM(hours) - SUM(salary) FILTER (WHERE employed) / SUM(hours) FILTER (WHERE employed) AS d FROM people
+SELECT EXTRACT(MONTH FROM hired) AS m, COUNT(*) AS n FROM people GROUP BY m ORDER BY m
+SELECT MONTH(hired) AS m, AVG(salary) AS s FROM people WHERE employed GROUP BY 1 ORDER BY 1 DESC
+SELECT monthname(hired) AS m, COUNT(*) AS n FROM people GROUP BY m ORDER BY m
+SELECT dayname(hired) AS d, COUNT(*) AS n FROM people GROUP BY d ORDER BY d
+SELECT EXTRACT(DOW FROM hired) AS d, AVG(hours) AS h FROM people GROUP BY d ORDER BY d
+SELECT WEEK(hired) AS w, COUNT(*) AS n FROM people GROUP BY w ORDER BY w
+SELECT region, EXTRACT(QUARTER FROM hired) AS q, COUNT(*) AS n FROM people GROUP BY region, q ORDER BY q DESC, region
+SELECT strftime(hired, '%B') AS m, MEDIAN(age) AS a FROM people GROUP BY m ORDER BY m
+SELECT bonus > 9999 AS high, COUNT(*) AS n FROM people GROUP BY high ORDER BY high NULLS FIRST
+SELECT FLOOR(bonus / 5000) AS b, AVG(age) AS a FROM people GROUP BY b ORDER BY b DESC
+SELECT FLOOR(bonus / 5000) AS b, AVG(age) AS a FROM people GROUP BY b ORDER BY b DESC NULLS FIRST
+SELECT bonus IS NULL AS missing, COUNT(*) AS n FROM people GROUP BY missing ORDER BY missing DESC
+SELECT region, employed, COUNT(*) AS n FROM people GROUP BY ROLLUP (region, employed) ORDER BY region, employed
+SELECT region, employed, COUNT(*) AS n FROM people GROUP BY CUBE (region, employed) ORDER BY employed DESC NULLS FIRST, region
+SELECT region, employed, COUNT(*) AS n FROM people WHERE age > 30 GROUP BY GROUPING SETS ((region), (employed), ()) ORDER BY 2 NULLS FIRST, 1 LIMIT 3
+""".strip().splitlines()
+"""Aggregates of different rows, parts of dates that come again, and orders of what is missing."""

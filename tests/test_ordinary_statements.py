@@ -18,7 +18,7 @@ from blowfishdb.entrypoints.pgwire.results import rows_of
 from blowfishdb.language.select import parse_select
 from blowfishdb.workspace.datasets import Dataset
 from blowfishdb.workspace.embedded import Workspace
-from tests.statements import ORDINARY, TOOLS
+from tests.statements import BESIDE, ORDINARY, TOOLS
 
 COLUMNS = bf.Domain(
     age=bf.Integer(18, 89),
@@ -95,6 +95,10 @@ def test_most_statements_of_tools_are_answered() -> None:
     assert len(TOOLS) == 161
 
 
+def test_all_of_rows_beside_each_other_are_answered() -> None:
+    assert all(map(answered, BESIDE))
+
+
 @pytest.mark.parametrize("typed", [typed for typed in (*ORDINARY, *TOOLS) if not answered(typed)])
 def test_every_refusal_suggests_what_is_answered(typed: str) -> None:
     with pytest.raises(BlowfishError) as refused:
@@ -120,7 +124,7 @@ def check(people: tuple[Dataset, duckdb.DuckDBPyConnection], typed: str) -> None
     rows = rows_of(answer, question.columns, question.form, COLUMNS, intervals=True)
     groups = [at for at, column in enumerate(question.columns) if column.group is not None]
     true = {tuple(key(row[at]) for at in groups): row for row in beside.execute(typed).fetchall()}
-    told = set()
+    told: dict[tuple[Any, ...], None] = {}
     for row in rows:
         cells, at = [], 0
         for column in question.columns:
@@ -128,7 +132,7 @@ def check(people: tuple[Dataset, duckdb.DuckDBPyConnection], typed: str) -> None
             cells.append(row[at : at + wide])
             at += wide
         named = tuple(key(cells[at][0]) for at in groups)
-        told.add(named)
+        told[named] = None
         for place, column in enumerate(question.columns):
             if column.group is not None or (named not in true and column.shown != "count"):
                 continue
@@ -142,12 +146,15 @@ def check(people: tuple[Dataset, duckdb.DuckDBPyConnection], typed: str) -> None
                 ends = (value, value) if low is None else (low, high)
                 off = 4 * (ends[1] - ends[0]) + 1e-6 * max(1.0, abs(float(exact)))
                 assert abs(float(exact) - sum(ends) / 2) <= off, (typed, named, value, low, high, exact)
-    assert TIES in typed or set(true) <= told, typed
+    assert TIES in typed or set(true) <= set(told), typed
+    order = question.form.arrangement.order
+    if "ORDER BY" in typed and order and all(isinstance(each.by, str) for each in order):
+        assert [named for named in told if named in true] == list(true), typed
 
 
 CHECKED = [
     typed
-    for typed in (*ORDINARY, *TOOLS)
+    for typed in (*ORDINARY, *TOOLS, *BESIDE)
     if answered(typed) and not any(part in typed for part in (*ELSEWHERE, *OTHERWISE))
 ]
 

@@ -726,25 +726,23 @@ class _Select:
 
     def _names(self, node: exp.Expr, column: ColumnForm) -> tuple[str, ...]:
         """What a statement calls its groups, in whose order they come; nothing where they are not named."""
-        axis, attribute = column.axis(self.source.domain), self.source.domain[column.name]
+        domain = self.source.domain
+        axis, attribute = column.axis(domain), domain[column.name]
         unknown = missing_name(node, attribute)
         if unknown is not None:  # which is a name among others
             return () if attribute.ordered else (*axis.labels()[: axis.value_bins], unknown)
-        if is_condition(node) and (last := missing_truth(node, attribute, self.source.domain)) is not None:
-            told = [] if column.groups is None else [*column.groups]
-            return (*told, str(last).lower()) if told else ()
-        if column.part is not None and is_computed(node):
-            bins = axis.bins.first(range(axis.value_bins)).tolist()
-            called = labels_in_order([value_of(node, attribute.lower(cell)) for cell in bins])
-            return () if called is None or called == sorted(called) else tuple(called)
-        if column.groups is not None or column.edges is None:
-            return ()
         starts = [attribute.lower(int(axis.bins.first(bin_))) for bin_ in range(axis.value_bins)]
-        if isinstance(node, exp.Case):
-            return tuple(case_labels(node, column, starts, self.source.domain))
         if is_condition(node):
-            holds = condition_of(node, self.source.domain)
-            return tuple(str(holds.matches({column.name: s}, self.source.domain)).lower() for s in starts)
+            holds, last = condition_of(node, domain), missing_truth(node, attribute, domain)
+            if last is None and column.groups is not None:
+                return ()  # which are called so anyway
+            told = [holds.matches({column.name: start}, domain) for start in starts]
+            return tuple(str(each).lower() for each in (told if last is None else [*told, last]))
+        if column.part is not None and is_computed(node):
+            called = labels_in_order([value_of(node, start) for start in starts])
+            return () if called is None or called == sorted(called) else tuple(called)
+        if isinstance(node, exp.Case) and column.groups is None and column.edges is not None:
+            return tuple(case_labels(node, column, starts, domain))
         return ()
 
     def _as_declared(self, order: list[OrderKey], keys: list[ColumnForm]) -> bool:
