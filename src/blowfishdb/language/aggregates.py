@@ -316,10 +316,10 @@ def is_count(node: exp.Expr) -> bool:
 
 
 def is_running_total(node: exp.Expr) -> bool:
-    """``SUM(COUNT(*)) OVER (ORDER BY age)``, of all groups up to each."""
+    """``SUM(COUNT(*)) OVER (PARTITION BY region ORDER BY age)``, of all groups up to each."""
     if not isinstance(node, exp.Window) or not isinstance(node.this, exp.Sum) or not is_count(node.this.this):
         return False
-    said = {name for name, value in node.args.items() if value} - {"this", "over", "order"}
+    said = {name for name, value in node.args.items() if value} - {"this", "over", "order", "partition_by"}
     order = node.args.get("order")
     return not said and order is not None and len(order.expressions) == 1
 

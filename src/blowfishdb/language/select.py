@@ -367,24 +367,28 @@ class _Select:
         return replace(form, arrangement=arrangement)
 
     def _running(self, items: list[exp.Expr], keys: list[ColumnForm]) -> QuestionForm | None:
-        """``SUM(COUNT(*)) OVER (ORDER BY age)``, how many are in a group or below; None for anything else."""
-        args = self.tree.args
-        if len(items) != 1 or len(keys) != 1 or args.get("having") or args.get("limit") or args.get("offset"):
-            return None
-        over, (column,) = items[0].unalias(), keys
-        attribute = self.source.domain[column.name]
-        if not is_running_total(over) or not attribute.ordered or attribute.has_missing_cell or column.groups:
+        """``SUM(COUNT(*)) OVER (PARTITION BY region ORDER BY age)``, how many are in a group or below.
+
+        None for anything else.
+        """
+        over = items[0].unalias() if len(items) == 1 else None
+        if over is None or not is_running_total(over) or self.tree.args.get("having"):
             return None
         (along,) = over.args["order"].expressions
-        ordered = [
-            each for clause in (args.get("order"),) if clause is not None for each in clause.expressions
-        ]
-        if any(each.args.get("desc") for each in (along, *ordered)):
+        order = getattr(self.tree.args.get("order"), "expressions", [])
+        apart = [self._meant(each) for each in over.args.get("partition_by") or []]
+        wanted = [self._meant(each.this) for each in (along, *order)]
+        if along.args.get("desc") or not all(map(is_key, (*wanted, *apart))):
             return None
-        wanted = [self._meant(each.this) for each in (along, *ordered)]
-        if not all(is_key(each) and key(each, self.source) == column for each in wanted):
+        column, groups = key(wanted[0], self.source), [key(each, self.source) for each in apart]
+        attribute = self.source.domain[column.name]
+        if not attribute.ordered or attribute.has_missing_cell or column.groups or column.part:
             return None
-        return QuestionForm("cumulative", (column,), self.source.where)
+        if column in groups or len(groups) != len(keys) - 1 or not all(k in (column, *groups) for k in keys):
+            return None
+        arrangement = self._arrangement((), [column, *groups], ReleasedSums(self.source, self._named))
+        by = tuple(each for each in keys if each != column)
+        return QuestionForm("cumulative", (column,), self.source.where, by=by, arrangement=arrangement)
 
     def _where(self, holds: Predicate) -> _Select:
         """The same of the rows for which something holds, too."""
