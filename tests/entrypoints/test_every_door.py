@@ -7,6 +7,7 @@ PostgreSQL client each get that answer, and nothing is charged any more.
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -18,6 +19,7 @@ import pytest
 
 import blowfishdb as bf
 from blowfishdb.adapters.tokens import Tokens
+from blowfishdb.core.errors import BlowfishError
 from blowfishdb.entrypoints.demo import serving
 from blowfishdb.workspace.asking import Asking
 from blowfishdb.workspace.datasets import Dataset
@@ -92,7 +94,10 @@ LINES = {
         "ranges(age, salary, (20..39, 0..49999), (30..59, 0..9999))",
     ),
     "prefixes in groups": Line(
-        lambda ds: ds.by("region").cumulative("age", bins=4), "cumulative(age, bins=4) by region"
+        lambda ds: ds.by("region").cumulative("age", bins=4),
+        "cumulative(age, bins=4) by region",
+        "SELECT region, BIN(age, 20), SUM(COUNT(*)) OVER (PARTITION BY region ORDER BY BIN(age, 20)) "
+        "FROM salaries GROUP BY 1, 2",
     ),
     "prefixes": Line(
         lambda ds: ds["age"].cumulative(width=10),
@@ -100,7 +105,10 @@ LINES = {
         "SELECT BIN(age, 10), SUM(COUNT(*)) OVER (ORDER BY BIN(age, 10)) FROM salaries GROUP BY 1",
     ),
     "marginals": Line(
-        lambda ds: ds["age", "salary"].marginals(1, bins=4), "marginals(age(bins=4), salary(bins=4), 1)"
+        lambda ds: ds["age", "salary"].marginals(1, bins=4),
+        "marginals(age(bins=4), salary(bins=4), 1)",
+        "SELECT BIN(age, 20), BIN(salary, 25000), COUNT(*) FROM salaries "
+        "GROUP BY GROUPING SETS ((BIN(age, 20)), (BIN(salary, 25000)))",
     ),
     "subtotals": Line(
         lambda ds: ds.question("marginals(region, age(width=20), [region, age], [region], [])").order_by(
@@ -151,6 +159,30 @@ LINES = {
     ),
     "parts": Line(
         lambda ds: ds["age", "salary"].partition(4, bins=6), "partition(age(bins=6), salary(bins=6), 4)"
+    ),
+    "clusters": Line(lambda ds: ds["age", "salary"].clusters(3), "clusters(age, salary, k=3, iterations=5)"),
+    "a width in days": Line(
+        lambda ds: ds["day"].histogram(width="30 days"),
+        "histogram(day, width=30 days)",
+        "SELECT BIN(day, INTERVAL '30' DAY), COUNT(*) FROM staff GROUP BY 1",
+        of="staff",
+    ),
+    "a difference and a ratio": Line(
+        lambda ds: (
+            ds.by("sex")
+            .aggregate(("sum", "pay"), "count")
+            .show(mean="round(sum(pay) / count(), 1)", more="count() - 100")
+        ),
+        "sum(pay), count() by sex show round(sum(pay) / count(), 1) as mean, count() - 100 as more",
+        "SELECT sex, ROUND(SUM(pay) / COUNT(*), 1) AS mean, COUNT(*) - 100 AS more FROM staff GROUP BY sex",
+        of="staff",
+    ),
+    "medians of different rows": Line(
+        lambda ds: ds.by("sex").median("pay").across("sex").show(gap="median(pay)['F'] - median(pay)['M']"),
+        "median(pay) by sex across sex show median(pay)[1] - median(pay)[2] as gap",
+        "SELECT MEDIAN(pay) FILTER (WHERE sex = 'F') - MEDIAN(CASE WHEN sex = 'M' THEN pay END) AS gap "
+        "FROM staff",
+        of="staff",
     ),
     "those without a value first": Line(
         lambda ds: ds["town"].histogram().order_by("town desc nulls first"),
@@ -273,4 +305,65 @@ def test_a_question_is_one_answer_at_every_door(doors: Doors, name: str) -> None
         asked = urlencode({"mode": "sql", "sql": line.sql, "by": "epsilon", "epsilon": "0.5"})
         assert "Already answered" in browser.get(f"/datasets/{line.of}/ask?{asked}").text
         assert doors.line.execute(line.sql).fetchall()
+    assert dataset.budget.status.spent == spent
+
+
+TRIED = ("several aggregates", "clusters", "parts", "months of several years", "aggregates of different rows")
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_made_up_rows_are_the_same_at_every_door(doors: Doors, name: str) -> None:
+    """Asked for nothing, marked wherever they are shown, and with no trace in the books."""
+    line = LINES[name]
+    dataset, api = doors.web.workspace[line.of], f"/api/v1/datasets/{line.of}"
+    spent, last = dataset.budget.status.spent, len(doors.web.workspace.answers())
+    here = line.python(dataset.made_up()).spend("0.5").ask()
+    assert here.made_up
+    typed = [dataset.made_up().question(line.short), *([dataset.made_up().sql(line.sql)] if line.sql else [])]
+    for asking in (*typed, line.python(doors.client[line.of].made_up())):
+        again = asking.spend("0.5").ask()
+        assert again.made_up and again.axes == here.axes and len(again.values) == len(here.values)
+    for body in ({"question": line.short}, *([{"sql": line.sql}] if line.sql else [])):
+        said = ok(doors.web.analyst.post(f"{api}/made-up", json={**body, "epsilon": "0.5"}))
+        assert said["receipt"]["question"] == here.receipt.question and said["promise"] == here.promise
+    if line.sql:
+        asked = urlencode({"mode": "sql", "sql": line.sql, "by": "epsilon", "epsilon": "0.5"})
+        page = doors.web.browser("analyst").get(f"/datasets/{line.of}/made-up?{asked}").text
+        assert html.escape(here.promise) in page and "made-up rows" in page.lower()
+    assert dataset.budget.status.spent == spent and len(doors.web.workspace.answers()) == last
+
+
+REFUSED = {
+    "SELECT MIN(pay) FROM staff": "single persons; pay is declared from 0 to 999",
+    "SELECT sex, MAX(pay) FROM staff GROUP BY sex": "single persons; pay is declared from 0 to 999",
+    "SELECT COUNT(DISTINCT town) FROM staff": "distinct values are not counted",
+    "SELECT sex, COUNT(DISTINCT town) FROM staff GROUP BY sex": "distinct values are not counted",
+    "SELECT * FROM staff": "Rows are never shown",
+    "SELECT COUNT(*) FROM staff UNION ALL SELECT COUNT(*) FROM staff": "One SELECT at a time",
+    "SELECT MEDIAN(pay), MEDIAN(pay) FILTER (WHERE sex = 'F') FROM staff": "do not overlap",
+}
+
+
+@pytest.mark.parametrize("typed", REFUSED)
+def test_a_refusal_says_why_at_every_door_and_what_is_answered(doors: Doors, typed: str) -> None:
+    reason, dataset = REFUSED[typed], doors.web.workspace["staff"]
+    spent = dataset.budget.status.spent
+    with pytest.raises(BlowfishError, match=re.escape(reason)) as here:
+        dataset.sql(typed)
+    assert here.value.fixes
+    for fix in here.value.fixes:
+        dataset.sql(fix).spend("0.5").quote()
+    with pytest.raises(BlowfishError, match=re.escape(reason)) as far:
+        doors.client["staff"].sql(typed)
+    assert far.value.fixes == here.value.fixes
+    sent = {"sql": typed, "epsilon": "0.5"}
+    said = doors.web.analyst.post("/api/v1/datasets/staff/quotes", json=sent)
+    assert said.status_code == 422 and reason in said.text and said.json()["fixes"] == list(here.value.fixes)
+    asked = urlencode({"mode": "sql", "sql": typed, "by": "epsilon", "epsilon": "0.5"})
+    page = doors.web.browser("analyst").get(f"/datasets/staff/ask?{asked}").text
+    assert html.escape(reason) in page and html.escape(here.value.fixes[0]) in page
+    if "*" not in typed.split()[1]:
+        with pytest.raises(psycopg.Error, match=re.escape(reason)) as wired:
+            doors.line.execute(typed)
+        assert here.value.fixes[0] in str(wired.value.diag.message_hint)
     assert dataset.budget.status.spent == spent
