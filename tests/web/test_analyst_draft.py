@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qsl
 
 import pytest
 
+import blowfishdb as bf
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import InvalidAlpha, InvalidBeta, InvalidBins, InvalidQuestion, UnknownColumn
-from blowfishdb.entrypoints.server.web.ask_draft import Draft, example_sql
+from blowfishdb.entrypoints.server.web.ask_draft import CUTS, Draft, example_sql
 from blowfishdb.language.short import parse_question
 from blowfishdb.messages.quotes import Fit, Quote
 from blowfishdb.workspace.embedded import Workspace
@@ -98,6 +100,18 @@ def test_what_is_typed_is_a_question(typed: dict[str, str], short: str) -> None:
     assert draft(**typed).question(DOMAIN) == short
     if "groups" not in short:
         parse_question(short, DOMAIN)
+
+
+def test_parts_of_dates_are_chosen_like_bins() -> None:
+    domain = bf.Domain(day=bf.Date("2020-01-01", "2022-12-31"), pay=bf.Integer(0, 99))
+    asked = Draft.read({"column": "day", "shape": "histogram", "cut": "part", "size": "month"}, domain)
+    assert asked.question(domain) == "histogram(day(part=month))"
+    assert parse_question(asked.question(domain), domain).columns[0].part == "month"
+    per = replace(asked, shape="mean", column="pay", per="day(part=weekday)")
+    assert parse_question(per.question(domain), domain).columns[0].part == "weekday"
+    with pytest.raises(InvalidBins, match="moon"):
+        parse_question(replace(asked, size="moon").question(domain), domain)
+    assert dict(CUTS)["part"] == "parts of dates"
 
 
 def test_the_address_holds_what_was_changed_and_nothing_else() -> None:
