@@ -305,6 +305,12 @@ SELECT EXTRACT(DOW FROM hired) AS d, AVG(hours) AS h FROM people GROUP BY d ORDE
 SELECT WEEK(hired) AS w, COUNT(*) AS n FROM people GROUP BY w ORDER BY w
 SELECT region, EXTRACT(QUARTER FROM hired) AS q, COUNT(*) AS n FROM people GROUP BY region, q ORDER BY q DESC, region
 SELECT strftime(hired, '%B') AS m, MEDIAN(age) AS a FROM people GROUP BY m ORDER BY m
+SELECT CASE WHEN EXTRACT(DOW FROM hired) IN (0, 6) THEN 'weekend' ELSE 'week' END AS w, AVG(hours) AS h FROM people GROUP BY w ORDER BY w DESC
+SELECT EXTRACT(MONTH FROM hired) IN (6, 7, 8) AS summer, COUNT(*) AS n FROM people GROUP BY summer ORDER BY summer DESC
+SELECT hired >= '2020-01-01' AS late, COUNT(*) AS n FROM people GROUP BY late ORDER BY late
+SELECT COUNT(*) AS n FROM people WHERE EXTRACT(DOW FROM hired) IN (0, 6)
+SELECT AVG(salary) AS s FROM people WHERE dayname(hired) = 'Sunday'
+SELECT COUNT(*) AS n FROM people WHERE NOT EXTRACT(ISODOW FROM hired) > 5
 SELECT bonus > 9999 AS high, COUNT(*) AS n FROM people GROUP BY high ORDER BY high NULLS FIRST
 SELECT FLOOR(bonus / 5000) AS b, AVG(age) AS a FROM people GROUP BY b ORDER BY b DESC
 SELECT FLOOR(bonus / 5000) AS b, AVG(age) AS a FROM people GROUP BY b ORDER BY b DESC NULLS FIRST

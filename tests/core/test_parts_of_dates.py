@@ -59,6 +59,20 @@ def test_bins_are_called_by_what_they_are() -> None:
     assert ColumnForm("day", part="year").axis(domain).labels()[0] == "2020-01-01–2020-12-31"
 
 
+def test_groups_of_parts_are_called_by_what_is_in_them() -> None:
+    domain = bf.Domain(day=bf.Date("2020-01-01", "2022-12-31", missing="value"))
+    column = ColumnForm("day", part="weekday", groups={"work": (1, 2, 3, 4, 5), "end": (6, 7)})
+    axis = column.axis(domain)
+    assert axis.labels() == ("Monday, Tuesday, Wednesday, Thursday, Friday", "Saturday, Sunday", "missing")
+    first = date(2020, 1, 1)
+    told = axis.bins.assign(np.arange(1_096)).tolist()
+    assert told == [int((first + timedelta(days=k)).weekday() >= 5) for k in range(1_096)]
+    text = "histogram(day, groups={'work': [1, 2, 3, 4, 5], 'end': [6, 7]}, part=weekday)"
+    assert parse_question(text, domain).columns == (column,)
+    assert parse_question(f"histogram({column_text(column)})", domain).columns == (column,)
+    assert ColumnForm.from_plain(json.loads(json.dumps(column.to_plain()))) == column
+
+
 def test_it_is_typed_stored_and_written_again() -> None:
     domain = bf.Domain(day=bf.Date("2020-01-01", "2022-12-31"), pay=bf.Integer(0, 9))
     form = parse_question("mean(pay) by day(part=month)", domain)
@@ -71,6 +85,8 @@ def test_it_is_typed_stored_and_written_again() -> None:
     ("column", "said"),
     [
         (ColumnForm("day", part="moon"), "no part"),
+        (ColumnForm("day", part="weekday", groups={"end": (6, 7)}), "without a group: 1, 2"),
+        (ColumnForm("day", part="weekday", groups={"a": (1, 2, 3, 4, 5, 6, 7), "b": (7,)}), "in two"),
         (ColumnForm("day", part="hour"), "no hours"),
         (ColumnForm("pay", part="month"), "Only dates"),
         (ColumnForm("day", width=7, part="month"), "not by several"),

@@ -16,6 +16,7 @@ from typing import Any, final
 
 from sqlglot import exp
 
+from blowfishdb.core.domain.attribute import Attribute
 from blowfishdb.core.domain.attributes import Boolean, Category, Integer, Real
 from blowfishdb.core.domain.conditions import COMPARES, Between, Comparison, Constant, IsIn, IsMissing, Op
 from blowfishdb.core.domain.domain import Domain
@@ -144,6 +145,7 @@ _DAY = len("2024-12-31")
 _TRUTHS = {"true": True, "t": True, "false": False, "f": False}
 _MOST_VALUES = 40_000
 _MOST_RUNS = 100  # of values for which a condition holds
+_MOST_LISTED = 1_200  # or does not hold
 
 
 @final
@@ -288,7 +290,7 @@ class _Reader:
             last = runs[-1][1] if runs else None
             runs[-1:] = [(runs[-1][0], tick)] if last == tick - 1 else [*runs[-1:], (tick, tick)]
         if len(runs) > _MOST_RUNS:
-            return None
+            return _in_pieces(name, chosen, attribute)
         parts = tuple(Between(name, attribute.at(start), attribute.at(end)) for start, end in runs)
         return parts[0] if len(parts) == 1 else Or(parts)
 
@@ -505,6 +507,16 @@ def _chain(node: exp.Expr) -> list[exp.Expr]:
 
 def _number(exact: Fraction) -> int | Fraction:
     return int(exact) if exact.denominator == 1 else exact
+
+
+def _in_pieces(name: str, chosen: list[int], attribute: Attribute) -> Predicate | None:
+    """Values in many pieces, such as all Sundays, by which they are or are not; None where too many."""
+    rest = sorted(set(range(attribute.ticks)) - set(chosen))
+    shorter = min(chosen, rest, key=len)
+    if len(shorter) > _MOST_LISTED:
+        return None
+    among = IsIn(name, tuple(attribute.at(tick) for tick in shorter))
+    return among if shorter is chosen else ~among
 
 
 def _compared(op: Op, value: Any, wanted: Any) -> bool | None:

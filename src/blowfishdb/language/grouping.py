@@ -154,24 +154,66 @@ def _parts(node: exp.Expr, name: str, attribute: Date) -> ColumnForm | None:
     if attribute.value_count > _MOST_CELLS:
         return None
     told = [value_of(node, attribute.lower(cell)) for cell in range(attribute.value_count)]
+    found = _constant_on_parts(told, attribute)
+    if found is None:
+        return None
+    part, named = found
+    if len(set(named.values())) == len(named):
+        return ColumnForm(name, part=part)
+    labels = labels_in_order(list(named.values()))
+    return None if labels is None else _groups_of_parts(name, part, dict(zip(named, labels, strict=True)))
+
+
+def _constant_on_parts(told: Sequence[Any], attribute: Date) -> tuple[str, dict[int, Any]] | None:
+    """The part of dates with the fewest values by which cells are told apart, and what each is told."""
+    parts = []
     for part in PARTS:
         try:
-            bins = attribute.parts(part)
+            parts.append((part, attribute.parts(part)))
         except InvalidBins:
             continue  # cells that lie in two
-        named = [told[int(bins.first(bin_))] for bin_ in range(bins.count - attribute.has_missing_cell)]
-        places = bins.assign(np.arange(attribute.value_count))
-        if bins.contiguous or len(set(named)) < len(named):
-            continue
-        if all(value == named[place] for value, place in zip(told, places.tolist(), strict=True)):
-            return ColumnForm(name, part=part)
+    for part, bins in sorted(parts, key=lambda each: each[1].count):
+        starts = bins.first(np.arange(bins.count - attribute.has_missing_cell)).tolist()
+        places = bins.assign(np.arange(attribute.value_count)).tolist()
+        if not bins.contiguous and all(
+            told[starts[place]] == each for each, place in zip(told, places, strict=True)
+        ):
+            return part, {PARTS[part](_first_day(attribute, start)): told[start] for start in starts}
     return None
+
+
+def _first_day(attribute: Date, cell: int) -> date:
+    return attribute.at(cell * attribute.ticks_per_cell)
+
+
+def _groups_of_parts(name: str, part: str, labels: dict[int, str]) -> ColumnForm:
+    """Values of a part by what they are called."""
+    groups = {
+        label: tuple(v for v, each in labels.items() if each == label)
+        for label in sorted(set(labels.values()))
+    }
+    return ColumnForm(name, part=part, groups=groups)
+
+
+def _labelled_parts(told: Sequence[str | None], name: str, attribute: Attribute) -> ColumnForm | None:
+    """Named groups of dates that are groups of a part of them; None where they are none."""
+    if not isinstance(attribute, Date) or None in told or len(told) != attribute.value_count:
+        return None
+    found = _constant_on_parts(told, attribute)
+    return None if found is None else _groups_of_parts(name, *found)
 
 
 def part_text(column: ColumnForm) -> str:
     """A part of dates as SQL."""
     unit = {"weekday": "ISODOW"}.get(column.part or "", (column.part or "").upper())
-    return f"EXTRACT({unit} FROM {name_text(column.name)})"
+    part = f"EXTRACT({unit} FROM {name_text(column.name)})"
+    if column.groups is None:
+        return part
+    named = (
+        f"WHEN {part} IN ({', '.join(map(str, values))}) THEN {quoted_text(label)}"
+        for label, values in column.groups.items()
+    )
+    return " ".join(("CASE", *named, "END"))
 
 
 def _starts(told: Callable[[int], Any], ticks: int) -> list[int] | None:
@@ -241,10 +283,13 @@ def _by_condition(holds: Predicate, name: str, domain: Domain) -> ColumnForm | N
     )
     if not alone:
         return None  # missing values have a place of their own, and would be in a group with others
-    if attribute.ticks > _MOST_VALUES:
-        return _runs([(holds, "true"), (Everything(), "false")], name, domain)
+    branches: Branches = [(holds, "true"), (Everything(), "false")]
+    parts = _labelled_parts(_told_apart(branches, name, domain), name, attribute)
+    if parts is not None or attribute.ticks > _MOST_VALUES:
+        return parts or _runs(branches, name, domain)
     told = [holds.matches({name: attribute.at(tick)}, domain) for tick in range(attribute.ticks)]
-    return _listed([str(value).lower() for value in told], name, attribute)
+    listed = _listed([str(value).lower() for value in told], name, attribute)
+    return listed or _runs(branches, name, domain)
 
 
 # --- CASE -----------------------------------------------------------------------------------------
@@ -258,8 +303,9 @@ def _cases(node: exp.Case, name: str, domain: Domain) -> ColumnForm | None:
     *named, (_, rest) = branches
     if any(_on_missing(holds, attribute) for holds, _ in named) or (attribute.has_missing_cell and rest):
         return None  # what is missing would be in a group with others
-    if attribute.ticks > _MOST_VALUES:
-        return _runs(branches, name, domain)
+    parts = _labelled_parts(_told_apart(branches, name, domain), name, attribute)
+    if parts is not None or attribute.ticks > _MOST_VALUES:
+        return parts or _runs(branches, name, domain)
     groups: dict[str, list[Any]] = {}
     for tick in range(attribute.ticks):
         label = _label(branches, {name: attribute.at(tick)}, domain)
@@ -331,6 +377,16 @@ def _on_missing(holds: Predicate, attribute: Attribute) -> bool | None:
         return None
     true, false = holds.truth(lambda atom: atom.on_value(None, attribute))
     return bool(true) if true or false else None
+
+
+def _told_apart(branches: Branches, name: str, domain: Domain) -> list[str | None]:
+    """What each cell of a column of dates is called; nothing of other columns, or of too many."""
+    attribute = domain[name]
+    if not isinstance(attribute, Date) or attribute.value_count > _MOST_CELLS:
+        return []
+    cells = np.arange(attribute.value_count)
+    true = [np.broadcast_to(holds.on_cells(domain, {name: cells}), cells.shape) for holds, _ in branches]
+    return [branches[int(which)][1] for which in np.argmax(np.stack(true), axis=0)]
 
 
 def _runs(branches: Branches, name: str, domain: Domain) -> ColumnForm | None:

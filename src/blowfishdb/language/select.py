@@ -742,7 +742,7 @@ class _Select:
                 return ()  # which are called so anyway
             told = [holds.matches({column.name: start}, domain) for start in starts]
             return tuple(str(each).lower() for each in (told if last is None else [*told, last]))
-        if column.part is not None and is_computed(node):
+        if column.part is not None and column.groups is None and is_computed(node):
             called = labels_in_order([value_of(node, start) for start in starts])
             return () if called is None or called == sorted(called) else tuple(called)
         if isinstance(node, exp.Case) and column.groups is None and column.edges is not None:

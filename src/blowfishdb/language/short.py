@@ -497,7 +497,7 @@ class _Reader:
                 f"In {kind}(…): there is no '{name}='; bins are given by {', '.join(_CUTS)}.",
                 fixes=(_example(kind, self.domain),),
             )
-        if cuts:
+        if cuts and {name, *cuts} != {"groups", "part"}:
             raise InvalidBins(f"In {kind}(…): bins are given once, not by '{next(iter(cuts))}' and '{name}'.")
         if name == "groups":
             cuts[name] = self._groups(kind)

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, final, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.domain.attribute import (
     Attribute,
     Missing,
@@ -177,28 +178,48 @@ class Date(Attribute):
             column = np.clip(column, earliest, latest)
         return (column.astype(start.dtype) - start).astype(np.int64), np.isnat(column)
 
-    def parts(self, part: str) -> Bins:
-        """A bin for every value of a part of dates, such as every month, whatever the year.
+    def parts(self, part: str, groups: Mapping[str, tuple[Any, ...]] | None = None) -> Bins:
+        """A bin for every value of a part of dates, such as every month of any year, or for groups of them.
 
         Missing values with a cell of their own are the last bin.
         """
-        return _parts(self, part)
+        bins = _parts(self, part)
+        if groups is None:
+            return bins
+        places = {value: at for at, values in enumerate(groups.values()) for value in values}
+        starts = bins.first(np.arange(bins.count - self.has_missing_cell)).tolist()
+        values = [PARTS[part](self.at(start * self.ticks_per_cell)) for start in starts]
+        left = [value for value in values if value not in places]
+        if left or sum(map(len, groups.values())) > len(places):
+            rest = f"without a group: {', '.join(map(str, left[:5]))}" if left else "none is in two"
+            raise InvalidBins(f"Groups of {part}s cover every one of them; {rest}.")
+        missing = [len(groups)] if self.has_missing_cell else []
+        labels = np.array([places[value] for value in values] + missing, dtype=np.int64)
+        return Bins.labels(np.unique(labels[bins.assignment()], return_inverse=True)[1].astype(np.int64))
 
     def part_names(self, bins: Bins) -> tuple[str, ...] | None:
-        """What bins of values are called that are parts of dates; None for others."""
+        """What bins of values are called that are parts of dates, or several of these; None for others."""
         if bins.contiguous or self.value_count > _MOST_CELLS:
             return None
+        known = []
         for part in PARTS:
             try:
-                alike = self.parts(part) == bins
+                known.append((part, self.parts(part)))
             except InvalidBins:
                 continue  # cells that lie in two
-            if alike:
-                starts = bins.first(np.arange(bins.count - self.has_missing_cell)).tolist()
-                return tuple(
-                    _part_name(part, PARTS[part](self.at(start * self.ticks_per_cell))) for start in starts
-                )
+        told = bins.assignment()
+        for part, parts in sorted(known, key=lambda each: each[1].count):
+            starts = parts.first(np.arange(parts.count))
+            if (told[starts][parts.assignment()] == told).all():
+                return self._named_parts(part, starts[: parts.count - self.has_missing_cell], told)
         return None
+
+    def _named_parts(self, part: str, starts: IntArray, told: IntArray) -> tuple[str, ...]:
+        names: dict[int, list[str]] = {}
+        for start in starts.tolist():
+            value = PARTS[part](self.at(start * self.ticks_per_cell))
+            names.setdefault(int(told[start]), []).append(_part_name(part, value))
+        return tuple(", ".join(names[bin_]) for bin_ in sorted(names))
 
     @property
     def _null_tick(self) -> int:

@@ -126,7 +126,7 @@ class ColumnForm:
     edges: tuple[Any, ...] | None = None
     groups: Mapping[str, tuple[Any, ...]] | None = None
     part: str | None = None
-    """Of dates: a part of them that comes again, such as the month of every year."""
+    """Of dates: a part of them that comes again, such as the month of every year; groups are of these."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -151,13 +151,11 @@ class ColumnForm:
         return Axis(self.name, attribute, cut)
 
     def _parts(self, attribute: Attribute, part: str) -> Bins:
-        if any(way is not None for way in (self.bins, self.width, self.edges, self.groups)):
-            raise InvalidBins(
-                "Bins are given by one of count, width, edges, groups and part, not by several."
-            )
+        if any(way is not None for way in (self.bins, self.width, self.edges)):
+            raise InvalidBins("Bins are given by one of count, width, edges and part, not by several.")
         if not isinstance(attribute, Date):
             raise InvalidBins(f"Only dates have parts; {self.name} has none.", fixes=("use groups",))
-        return attribute.parts(part)
+        return attribute.parts(part, self.groups)
 
     @property
     def cut(self) -> bool:
