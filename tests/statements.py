@@ -311,6 +311,7 @@ SELECT hired >= '2020-01-01' AS late, COUNT(*) AS n FROM people GROUP BY late OR
 SELECT COUNT(*) AS n FROM people WHERE EXTRACT(DOW FROM hired) IN (0, 6)
 SELECT AVG(salary) AS s FROM people WHERE dayname(hired) = 'Sunday'
 SELECT COUNT(*) AS n FROM people WHERE NOT EXTRACT(ISODOW FROM hired) > 5
+SELECT AVG(salary) FILTER (WHERE EXTRACT(DOW FROM hired) IN (0, 6)) AS weekend, AVG(salary) AS s FROM people
 SELECT bonus > 9999 AS high, COUNT(*) AS n FROM people GROUP BY high ORDER BY high NULLS FIRST
 SELECT FLOOR(bonus / 5000) AS b, AVG(age) AS a FROM people GROUP BY b ORDER BY b DESC
 SELECT FLOOR(bonus / 5000) AS b, AVG(age) AS a FROM people GROUP BY b ORDER BY b DESC NULLS FIRST

@@ -204,7 +204,7 @@ def _parted(text: str, words: tuple[TokenType, ...]) -> tuple[str, str]:
 def _begins_across(tokens: Sequence[Token], at: int) -> bool:
     """Whether ``across`` is no column of that name: behind a question, and before a column."""
     before, after = tokens[max(at - 1, 0)].text.casefold(), tokens[at + 1 : at + 2]
-    named = bool(after) and (after[0].text[0].isalpha() or after[0].token_type == TokenType.IDENTIFIER)
+    named = bool(after) and (after[0].text[:1].isalpha() or after[0].token_type == TokenType.IDENTIFIER)
     comes = at > 0 and before not in ("by", ",", "where", "and", "or", "not")
     begins = tokens[at].text.casefold() == _ACROSS and comes and named
     return begins and after[0].text.casefold() not in _COMPARING

@@ -23,6 +23,7 @@ from blowfishdb.core.domain.predicates import Predicate
 from blowfishdb.core.questions.aggregates import SPREADS, Measure
 from blowfishdb.core.questions.form import ColumnForm
 from blowfishdb.core.questions.numbers import Computed, Number, Told
+from blowfishdb.language.grouping import labelled_parts
 
 _MOST_GROUPS: Final = 64
 _MOST_CUT: Final = 100_000
@@ -108,12 +109,17 @@ def _column(name: str, bins: Bins, labels: IntArray, attribute: Attribute) -> Co
     changes = np.flatnonzero(np.diff(labels, prepend=-1))
     if attribute.ordered and len(changes) == len(set(labels.tolist())):
         return ColumnForm(name, edges=tuple(attribute.lower(int(starts[at])) for at in changes))
+    if attribute.value_count > _MOST_CUT and attribute.ordered:
+        return ColumnForm(name, edges=tuple(attribute.lower(int(start)) for start in starts))
+    cells = np.arange(attribute.value_count)
+    told = labels[np.searchsorted(starts, cells, side="right") - 1]
+    parts = labelled_parts([f"group {label + 1}" for label in told.tolist()], name, attribute)
+    if parts is not None:
+        return parts
     if attribute.value_count > _MOST_VALUES:
         if not attribute.ordered:
             return None
         return ColumnForm(name, edges=tuple(attribute.lower(int(start)) for start in starts))
-    cells = np.arange(attribute.value_count)
-    told = labels[np.searchsorted(starts, cells, side="right") - 1]
     groups = {}
     for label in dict.fromkeys(told.tolist()):
         members = cells[told == label].tolist()

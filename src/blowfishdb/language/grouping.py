@@ -195,7 +195,7 @@ def _groups_of_parts(name: str, part: str, labels: dict[int, str]) -> ColumnForm
     return ColumnForm(name, part=part, groups=groups)
 
 
-def _labelled_parts(told: Sequence[str | None], name: str, attribute: Attribute) -> ColumnForm | None:
+def labelled_parts(told: Sequence[str | None], name: str, attribute: Attribute) -> ColumnForm | None:
     """Named groups of dates that are groups of a part of them; None where they are none."""
     if not isinstance(attribute, Date) or None in told or len(told) != attribute.value_count:
         return None
@@ -284,7 +284,7 @@ def _by_condition(holds: Predicate, name: str, domain: Domain) -> ColumnForm | N
     if not alone:
         return None  # missing values have a place of their own, and would be in a group with others
     branches: Branches = [(holds, "true"), (Everything(), "false")]
-    parts = _labelled_parts(_told_apart(branches, name, domain), name, attribute)
+    parts = labelled_parts(_told_apart(branches, name, domain), name, attribute)
     if parts is not None or attribute.ticks > _MOST_VALUES:
         return parts or _runs(branches, name, domain)
     told = [holds.matches({name: attribute.at(tick)}, domain) for tick in range(attribute.ticks)]
@@ -303,7 +303,7 @@ def _cases(node: exp.Case, name: str, domain: Domain) -> ColumnForm | None:
     *named, (_, rest) = branches
     if any(_on_missing(holds, attribute) for holds, _ in named) or (attribute.has_missing_cell and rest):
         return None  # what is missing would be in a group with others
-    parts = _labelled_parts(_told_apart(branches, name, domain), name, attribute)
+    parts = labelled_parts(_told_apart(branches, name, domain), name, attribute)
     if parts is not None or attribute.ticks > _MOST_VALUES:
         return parts or _runs(branches, name, domain)
     groups: dict[str, list[Any]] = {}
