@@ -34,7 +34,7 @@ SLIPS = [
     "SELECT region, MEDIAN(age), COUNT(*) FROM salaries WHERE age >= 30 GROUP BY region",
     "SELECT region, MEDIAN(age), MEDIAN(rate) FROM salaries GROUP BY region",
     "SELECT AVG(age), MEDIAN(age) FROM salaries WHERE region = 'north'",
-    "SELECT AVG(age) FILTER (WHERE region = 'north'), COUNT(*) FROM salaries",
+    "SELECT STDDEV(age) FILTER (WHERE region = 'north'), STDDEV(age) FROM salaries",
     "SELECT AVG(age) FROM salaries WHERE region = 'north' LIMIT 0",
     "SELECT COUNT(*) FROM salaries WHERE age > salary",
     "SELECT COUNT(*) FROM salaries WHERE age = NULL",
@@ -136,7 +136,7 @@ def test_a_mean_without_the_size_of_its_groups_is_refused_with_one(salaries: Dat
     )
 
 
-def test_a_mean_of_some_rows_is_suggested_as_it_is_answered(salaries: Dataset) -> None:
+def test_a_spread_of_some_rows_is_suggested_as_it_is_answered(salaries: Dataset) -> None:
     with pytest.raises(BlowfishError) as refused:
-        salaries.sql("SELECT AVG(age) FILTER (WHERE region = 'north'), COUNT(*) FROM salaries")
-    assert refused.value.fixes == ("SELECT AVG(age) FROM salaries WHERE region = 'north'",)
+        salaries.sql("SELECT STDDEV(age) FILTER (WHERE region = 'north'), STDDEV(age) FROM salaries")
+    assert refused.value.fixes == ("SELECT STDDEV(age) FROM salaries WHERE region = 'north'",)
