@@ -9,7 +9,8 @@ import duckdb
 import pytest
 
 import blowfishdb as bf
-from blowfishdb.core.errors import BudgetExhausted, MaxCostExceeded, PolicyConflict
+from blowfishdb.adapters.store.values import Charge, RequestKey
+from blowfishdb.core.errors import AnswerLost, BudgetExhausted, MaxCostExceeded, PolicyConflict
 from blowfishdb.workspace.datasets import Dataset
 from blowfishdb.workspace.embedded import Workspace
 
@@ -191,3 +192,25 @@ def test_a_grant_pays_the_largest_loss(ws: Workspace, loosened: Dataset) -> None
         closer.ask()
     assert refused.value.fixes
     assert ws.verify() == []
+
+
+def test_what_costs_nothing_today_and_was_lost_is_not_charged_again_under_its_key(
+    ws: Workspace, loosened: Dataset
+) -> None:
+    """An earlier promise lost it all the same: one charge, and the same refusal every time."""
+    ledger, key = ws._ledger, RequestKey("first", "a request")
+
+    def asked() -> Charge:
+        losses = {1: bf.Epsilon("0.2")}
+        return ledger.reserve(
+            "salaries", "ana", bf.Epsilon(0), "a question", {}, version=2, losses=losses, key=key
+        )
+
+    charge = asked()
+    assert charge.debit == bf.Epsilon("0.2")
+    ledger.mark_reading(charge)
+    ledger.lose(charge, "killed")
+    for _ in range(2):
+        with pytest.raises(AnswerLost, match=r"charged 0\.2"):
+            asked()
+    assert loosened.kept[0].remaining == bf.Epsilon("0.765") - bf.Epsilon("0.2")

@@ -103,10 +103,13 @@ class Side:
     def does(self, step: Step, world: World) -> Any:
         """What a step shows to those who may see it."""
         self.heard.clear()
+        had = self._paid()
         try:
             shown = self._does(step, world)
         except BlowfishError as error:
             shown = observing.refused(error)
+            more = self._paid() - had
+            assert error.charged == bool(more), f"{more} was paid, and it is said: {shown}"
         finally:
             self.watch.meanwhile = self.watch.lose = None
         left = [str(asked.gateway.left(asked.name)) for asked in self.asked] if world.granted else []
@@ -127,6 +130,7 @@ class Side:
             losses = self._as_quoted(step.question, quote, answer, before)
             paid = self._paid_by(self.names[step.by]) - had
             assert paid == max(losses), f"{paid} was paid for losses of {losses}"
+            assert paid == answer.receipt.debit, f"{paid} was paid, and {answer.receipt} says otherwise"
             check_law(step.question, answer, self.watch.released)
             return [quote.to_plain(), self._seen(step.question, world, answer)]
         if isinstance(step, Batch):
@@ -136,9 +140,12 @@ class Side:
             with suppress(BlowfishError):  # what has no price before something is asked that is free
                 quoted = batch.quote()
             self.watch.lose, before = step.lose, self.workspace.budget(dataset.name).used
+            had = self._paid_by(self.names[step.by])
             answers = batch.ask()
             cost = self.workspace.budget(dataset.name).used - before
             assert quoted in (None, cost), f"quoted {quoted} together, charged {cost}: {step}"
+            paid, debits = self._paid_by(self.names[step.by]) - had, [each.receipt.debit for each in answers]
+            assert paid == sum(debits, Epsilon(0)), f"{paid} was paid, receipts say {debits}: {step}"
             told = zip(step.questions, answers, strict=True)
             return [str(quoted), *(self._seen(question, world, answer) for question, answer in told)]
         if isinstance(step, Synthesize):
@@ -170,9 +177,10 @@ class Side:
         wanted = asked.synthesize(step.epsilon, columns=names, keep=keep, target=target)
         with suppress(NotProven):  # where it is public how many rows there are, that is free
             wanted.asking.counting().ask(max_cost=0)
-        quote, before = wanted.quote(), self._lost_under()
+        quote, before, had = wanted.quote(), self._lost_under(), self._paid_by(self.names[step.by])
         table = wanted.ask()
-        cost = table.receipt.cost
+        cost, paid = table.receipt.cost, self._paid_by(self.names[step.by]) - had
+        assert paid == table.receipt.debit, f"{paid} was paid, and {table.receipt} says otherwise"
         assert cost == quote.epsilon and cost <= Epsilon(step.epsilon), f"{cost} for {step}"
         for version, now in self._lost_under().items():
             more = now - before.get(version, now)
@@ -208,6 +216,10 @@ class Side:
         """What is in the account of an analyst."""
         accounts = self.workspace.grants(self.dataset.name)
         return sum((one.spent + one.held for one in accounts if one.user == name), Epsilon(0))
+
+    def _paid(self) -> Epsilon:
+        """What is in all accounts."""
+        return sum(map(self._paid_by, self.names), Epsilon(0))
 
     def _as_quoted(
         self, question: Question, quote: Quote, answer: Answer, before: dict[int, Epsilon]

@@ -17,7 +17,6 @@ from typing import Any
 import psycopg
 import pytest
 
-import blowfishdb as bf
 from blowfishdb.adapters.wire_passwords import Verifier
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.cancellation import Cancellation
@@ -409,24 +408,3 @@ def test_tls_with_a_certificate(there: Opened, tmp_path: Path) -> None:
             assert connection.execute("SELECT 1").fetchone() == (1,)
     finally:
         there.door.tls = None
-
-
-def test_caps_count_what_is_lost_under_an_earlier_promise(there: Opened) -> None:
-    salaries = there.web.workspace["salaries"]
-    age = there.web.workspace.facts("salaries").policy.domain["age"]
-    salaries.publish(salaries.policy.with_column("age", bf.graphs.Explicit(age.size, ())), confirm=True)
-    with there.connect() as connection:
-
-        def today() -> Epsilon:
-            (said,) = connection.execute("SHOW blowfishdb.spent_today").fetchone()  # type: ignore[misc]
-            return Epsilon(said)
-
-        before, heard = today(), []
-        connection.add_notice_handler(lambda notice: heard.append(notice.message_detail))
-        connection.execute(OLDER.format(33) + " WITH MAX_COST 1")
-        (receipt,) = (a.receipt for a in there.web.workspace.answers("salaries")[-1:])
-        assert not receipt.cost and any(one.epsilon for one in receipt.promised)
-        assert today() - before == max(one.epsilon for one in receipt.promised)
-        assert "nothing" not in heard[-1]
-        connection.execute(OLDER.format(33))  # what is out stays free
-        assert today() - before == max(one.epsilon for one in receipt.promised)

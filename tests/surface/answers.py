@@ -83,7 +83,7 @@ def _refused(here: Running) -> str:
 
 
 def _lines(body: Mapping[str, Any]) -> list[str]:
-    return [f"    {path}: {value}" for path, value in _flat(_without_noise(body))]
+    return [f"  {path}: {value}" for path, value in _flat(_without_noise(body))]
 
 
 def _flat(body: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:

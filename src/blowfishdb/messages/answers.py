@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Final, Self, final
 
@@ -19,6 +19,7 @@ from blowfishdb.core.errors import InvalidInput
 from blowfishdb.core.plain import Message, epsilon_fields
 from blowfishdb.core.questions.promise import EXACT, brief, ranks_alone, sentence
 
+NOTHING: Final = Epsilon(0)
 MADE_UP: Final = "made-up rows: "
 """What is said before every question about rows that were made up."""
 
@@ -70,11 +71,26 @@ class Receipt(Message):
     the receipt can be shown that the books extend it; empty on receipts of older versions."""
     promised: tuple[PaidUnder, ...] = ()
     """What it cost under every earlier policy that was still promised."""
+    debit: Epsilon = NOTHING
+    """What this asking took from the account of whoever asked, and from caps: the largest of these costs and
+    ``cost``; nothing when a stored answer is returned."""
+
+    @property
+    def again(self) -> Receipt:
+        """The receipt of an answer that was out before, and costs nothing more."""
+        return replace(self, cost=NOTHING, debit=NOTHING)
 
     @classmethod
     def from_plain(cls, stored: Mapping[str, Any]) -> Self:
         """A receipt as it is stored, or as a server shows it: a name that it keeps to itself is empty."""
-        return super().from_plain({**stored, "user": stored["user"] or ""})
+        receipt = super().from_plain({**stored, "user": stored["user"] or ""})
+        return receipt if "debit" in stored else replace(receipt, debit=receipt._largest())
+
+    def _largest(self) -> Epsilon:
+        """The debit where an older version wrote down the costs alone."""
+        if self.cost != self.epsilon:
+            return self.cost
+        return max((self.cost, *(under.epsilon for under in self.promised)))
 
 
 @final

@@ -14,8 +14,8 @@ race can give a free answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -151,7 +151,7 @@ class Service(Prices):
             for number, request in enumerate(requests)
             if (answer := self.asked_before(request)) is not None
         }
-        paid = sum((answer.receipt.epsilon for answer in answers.values()), Epsilon(0))
+        paid = sum((answer.receipt.debit for answer in answers.values()), Epsilon(0))
         left = [number for number in range(len(requests)) if number not in answers]
         settled = settle_on(self, [self.resolved(requests[number], self.ask) for number in left])
         _check_cost(settled.most + paid, max_cost)
@@ -247,9 +247,7 @@ class Service(Prices):
         at_once = len(asked) == 1
         charges = dict(zip(tasks, self.ledger.reserve_all(asked, reading=at_once), strict=True))
         answers: dict[int, Answer] = {}
-        with ExitStack() as held:
-            for charge in charges.values():
-                held.enter_context(self._committed(charge))
+        with self._committed(charges.values()):
             for group in settled.groups:
                 outcomes: dict[int, Outcome] = {}
                 for number in group.made:
@@ -353,17 +351,22 @@ class Service(Prices):
             raise
 
     @contextmanager
-    def _committed(self, charge: Charge) -> Iterator[None]:
-        """Steps 5 to 7: from the reading mark on the charge stands, whatever happens."""
+    def _committed(self, charges: Collection[Charge]) -> Iterator[None]:
+        """Steps 5 to 7: from the reading mark on charges stand, whatever happens; an error says if any do."""
         try:
             yield
         except BaseException as error:
-            spent = bool(charge.amount)
-            with suppress(WorkspaceError):  # unfinished charges stay spent until they are recovered as lost
-                spent &= self.ledger.end(charge, type(error).__name__).state is not State.VOID
+            stands = [self._given_up(charge, type(error).__name__) for charge in charges]
             if isinstance(error, BlowfishError):
-                error.charged |= spent
+                error.charged = any(stands)
             raise
+
+    def _given_up(self, charge: Charge, reason: str) -> bool:
+        """Whether anybody has paid for a charge that is ended: given back if no row was read, else lost."""
+        ended = None
+        with suppress(WorkspaceError):  # unfinished charges stay spent until they are recovered as lost
+            ended = self.ledger.end(charge, reason).state
+        return bool(charge.debit) and ended is not State.VOID
 
 
 def _held(
@@ -465,6 +468,7 @@ def _receipt(
         settled=datetime.now(UTC).isoformat(timespec="seconds"),
         sql=statement,
         cost=charge.amount,
+        debit=charge.debit,
         known=known,
         head=charge.head,
         promised=tuple(PaidUnder(version, loss) for version, loss in losses.items()),

@@ -15,7 +15,6 @@ from blowfishdb.adapters.copies.values import SourceKind
 from blowfishdb.adapters.store.ledger import Ledger
 from blowfishdb.adapters.store.values import StoredAnswer
 from blowfishdb.core.arrays import BoolArray
-from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.questions.aggregate_problem import SumsProblem
 from blowfishdb.core.questions.projection import Projected
 from blowfishdb.mechanisms.reuse.margins import Offer
@@ -156,13 +155,13 @@ class StoredAnswers:
         answer = closest.answer if closest is not None and read else read_answer(stored)
         if isinstance(problem, Projected) and answer.kind != request.counts.kind.name:
             answer = named_anew(answer, request, problem)
-        return replace(answer, receipt=replace(answer.receipt, cost=Epsilon(0)))
+        return replace(answer, receipt=answer.receipt.again)
 
     def _read_again(self, problem: SumsProblem) -> Answer | None:
         """What the sums of a stored answer tell."""
         for closest, other in self._telling(problem):
-            receipt = replace(closest.answer.receipt, cost=Epsilon(0))
-            return read_again(replace(closest.answer, receipt=receipt), closest.bound, self.request, other)
+            before = replace(closest.answer, receipt=closest.answer.receipt.again)
+            return read_again(before, closest.bound, self.request, other)
         return None
 
     def offer(self, together: Basket | None = None) -> Offer | None:

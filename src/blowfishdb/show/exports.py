@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from blowfishdb.core.errors import InvalidInput
 from blowfishdb.messages.answers import Answer
 from blowfishdb.show.tables import Table, answer_table, quote_table, receipt_table
-from blowfishdb.show.words import loss
+from blowfishdb.show.words import charged
 
 if TYPE_CHECKING:
     from blowfishdb.messages.quotes import Quote
@@ -187,9 +187,8 @@ def answer_html(answer: Answer) -> str:
     """The question, the first values with their noise intervals, and the receipt."""
     receipt, count = answer.receipt, len(answer.values)
     more = [f"The first {_ROWS} of {count:,}; to_pandas() has them all."] if count > _ROWS else []
-    paid = f"ε {loss(receipt.cost)}" if receipt.cost else "nothing"
     made = f"{receipt.mechanism}, policy v{receipt.policy_version}, answer {receipt.charge}"
-    notes = (*more, answer.promise, *answer.notes, f"Charged {paid}. {made}.")
+    notes = (*more, answer.promise, *answer.notes, f"Charged {charged(receipt)}. {made}.")
     title = f"{receipt.question} of {receipt.dataset}"
     return _part(title, answer_table(answer, most=_ROWS), notes)
 

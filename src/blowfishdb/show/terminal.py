@@ -31,7 +31,7 @@ from blowfishdb.core.questions.promise import significant
 from blowfishdb.messages.answers import Answer, Comparison, Receipt
 from blowfishdb.messages.quotes import Quote, TogetherQuote, Tradeoff
 from blowfishdb.show import tables
-from blowfishdb.show.words import loss, people
+from blowfishdb.show.words import charged, loss, people
 
 _PIPED = 400  # columns: long enough that no line of a pipe is broken
 
@@ -118,20 +118,12 @@ def quote_panel(quote: Quote) -> RenderableType:
 def receipt_line(receipt: Receipt) -> RenderableType:
     """What was paid, for what, and under which policy."""
     made = f"{receipt.mechanism} · policy v{receipt.policy_version}"
-    return Text.assemble(("Receipt ", "bold"), f"#{receipt.charge} · charged {_paid(receipt)} · {made}")
+    return Text.assemble(("Receipt ", "bold"), f"#{receipt.charge} · charged {charged(receipt)} · {made}")
 
 
 def receipt_table(answer: Answer) -> RenderableType:
     """Everything that is on record about an answer."""
     return printed(tables.receipt_table(answer, named=True))
-
-
-def _paid(receipt: Receipt) -> str:
-    if receipt.cost:
-        return f"ε {loss(receipt.cost)}"
-    if any(paid.epsilon for paid in receipt.promised) and not receipt.epsilon:
-        return " and ".join(paid.words for paid in receipt.promised)
-    return "nothing: this answer was already paid for" if receipt.epsilon else "nothing: this answer is free"
 
 
 def budget_line(total: Epsilon, remaining: Epsilon) -> RenderableType:

@@ -6,6 +6,7 @@ import math
 
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.questions.promise import significant
+from blowfishdb.messages.answers import Receipt
 
 TOO_FEW = "too few rows to say"
 """What stands in the place of a value where its noise interval is all that is possible."""
@@ -20,6 +21,16 @@ def enough(price: Epsilon) -> str:
     """A price in three digits that is not below it: what to allow for it."""
     step = 10 ** max(len(str(price.nano)) - 3, 0)
     return str(Epsilon.from_nano(-(-price.nano // step) * step))
+
+
+def charged(receipt: Receipt) -> str:
+    """What an asking cost: under the policy of its day, else under those that were still promised."""
+    if receipt.cost:
+        return f"ε {loss(receipt.cost)}"
+    if receipt.debit:
+        return " and ".join(paid.words for paid in receipt.promised)
+    paid_before = receipt.epsilon or any(paid.epsilon for paid in receipt.promised)
+    return f"nothing: this answer {'was already paid for' if paid_before else 'is free'}"
 
 
 def people(value: float) -> str:

@@ -345,9 +345,9 @@ def charged_under(connection: Connection, user: str, key: RequestKey) -> dict[in
             raise KeyReused(
                 "This idempotency key was already used for another request.", fixes=("a new key",)
             )
-        if row.state == State.LOST.value and row.amount:
+        if row.state == State.LOST.value and (paid := debited(connection, row)):
             raise AnswerLost(
-                f"What was asked under this key was charged {Epsilon.from_nano(row.amount)} (no. {row.id}) "
+                f"What was asked under this key was charged {Epsilon.from_nano(paid)} (no. {row.id}) "
                 "and its answer was lost while the data was being read. Nothing more is charged under it.",
                 fixes=("a new key, under which it is charged again",),
             )
@@ -467,6 +467,7 @@ def open_charge(
         changed_at=moment,
         refines=refines,
         head=str(head),
+        debit=paid,
     )
 
 

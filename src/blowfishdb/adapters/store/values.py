@@ -153,6 +153,8 @@ class Charge:
     """The charge whose release this one makes more accurate."""
     head: str = field(default="", compare=False)
     """Where the books ended when it was reserved; known to the process that reserved it."""
+    debit: Epsilon = field(default=NOTHING, compare=False)
+    """What the account of the user pays: the largest loss under any promise; known to the same process."""
 
 
 @final

@@ -279,7 +279,7 @@ def _buy(here: Session, dataset: Dataset, asking: Asking, payment: PaymentOption
         answer = asking.ask(max_cost=priced.most, progress=advance)
     if output is not None and form is not None:
         write(answer, output, form)
-    paid = not here.json and not payment.made_up and bool(answer.receipt.cost)
+    paid = not here.json and not payment.made_up and bool(answer.receipt.debit)
     closer, status = _closer(dataset, answer) if paid else None, dataset.budget.status
     spent = (receipt_line(answer.receipt), budget_line(status.total, status.remaining))
     here.say(

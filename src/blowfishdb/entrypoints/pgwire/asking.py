@@ -15,6 +15,7 @@ from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.budget import Epsilon, positive
 from blowfishdb.core.cancellation import Cancellation
 from blowfishdb.core.errors import (
+    BlowfishError,
     BudgetExhausted,
     MaxCostExceeded,
     NoGuarantee,
@@ -28,7 +29,7 @@ from blowfishdb.entrypoints.pgwire.errors import NOT_ALLOWED, NOT_SUPPORTED, Ref
 from blowfishdb.entrypoints.pgwire.hints import advised, for_statements
 from blowfishdb.entrypoints.pgwire.results import Column, Table, columns_for, rows_of
 from blowfishdb.entrypoints.pgwire.settings import Settings
-from blowfishdb.entrypoints.pgwire.spending import Purse, limit_words, not_allowed, paid
+from blowfishdb.entrypoints.pgwire.spending import Purse, limit_words, not_allowed
 from blowfishdb.entrypoints.pgwire.stated import check_says_something, stated
 from blowfishdb.entrypoints.pgwire.statements import without_max_cost
 from blowfishdb.entrypoints.server.access import Caller
@@ -189,9 +190,10 @@ class Asker:
         spent = Epsilon(0)
         try:
             answer = asking.ask(max_cost=price, cancel=cancel)
-            spent = paid(answer.receipt)
+            spent = answer.receipt.debit
         except BaseException as error:
-            spent = price if getattr(error, "charged", False) else Epsilon(0)
+            refused = isinstance(error, BlowfishError) and not error.charged
+            spent = Epsilon(0) if refused else price  # what nobody foresaw may have come after the charge
             raise
         finally:
             self.purse.give_back(price - min(spent, price))

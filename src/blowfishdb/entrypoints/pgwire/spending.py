@@ -16,7 +16,6 @@ from blowfishdb.adapters.store.once import Scratch
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.entrypoints.pgwire.errors import NO_BUDGET, Refusal
 from blowfishdb.entrypoints.pgwire.settings import Settings
-from blowfishdb.messages.answers import Receipt
 from blowfishdb.show.words import enough, loss
 
 _OWNER: Final = "spent by"
@@ -64,13 +63,6 @@ class Purse:
     def today(self) -> int:
         """What the account has spent through this door since midnight (UTC), in nano-ε."""
         return spent_today(self.scratch, self.user)
-
-
-def paid(receipt: Receipt) -> Epsilon:
-    """The most that an asking cost under any promise, as a grant pays it; nothing where it was stored."""
-    if receipt.cost != receipt.epsilon:
-        return receipt.cost
-    return max((receipt.cost, *(under.epsilon for under in receipt.promised)))
 
 
 def spent_today(scratch: Scratch, user: str) -> int:
