@@ -173,6 +173,8 @@ class Watch:
     meanwhile: Callable[[], None] | None = None
     lose: int | None = None
     """How many more answers come out before one does not."""
+    within: bool = False
+    """Whether a release is just being made: the releases that some mechanisms make of it are its own."""
     axes: tuple[Axis, ...] = ()
     snapshot: int = 0
     unrefined: list[Released] = field(default_factory=list)
@@ -285,12 +287,18 @@ def watching(watch: Watch) -> Iterator[Watch]:
 
     def noted(original: Callable[..., Any]) -> Callable[..., Any]:
         def observe(self: Any, x: Any, *, epsilon: Any, noise: Any) -> Any:
+            if watch.within:
+                return original(self, x, epsilon=epsilon, noise=noise)
             if watch.meanwhile is not None:
                 happens, watch.meanwhile = watch.meanwhile, None
                 happens()
             counts = x.reveal() if isinstance(x, Secret) else np.asarray(x)
             drawn = Drawn(noise)
-            found = original(self, x, epsilon=epsilon, noise=drawn)
+            watch.within = True
+            try:
+                found = original(self, x, epsilon=epsilon, noise=drawn)
+            finally:
+                watch.within = False
             values = _values(self, Epsilon(epsilon), found)
             assert drawn.scales or not np.any(found.measured), "measured without noise, and kept"
             scales = tuple(drawn.scales)
