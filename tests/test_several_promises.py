@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
+import pandas as pd
 import pytest
 
 import blowfishdb as bf
@@ -214,3 +215,22 @@ def test_what_costs_nothing_today_and_was_lost_is_not_charged_again_under_its_ke
         with pytest.raises(AnswerLost, match=r"charged 0\.2"):
             asked()
     assert loosened.kept[0].remaining == bf.Epsilon("0.765") - bf.Epsilon("0.2")
+
+
+@pytest.mark.parametrize("presence", [False, True])
+def test_what_became_known_is_not_told_exactly_where_it_was_promised(ws: Workspace, presence: bool) -> None:
+    """How many have 2 or 3 is known since version 3, and hidden by version 2, which is still kept."""
+    domain = bf.Domain(salary=bf.Integer(0, 3))
+    few = ws.add_dataset("few", pd.DataFrame({"salary": [0, 1, 2, 2, 3]}), domain=domain)
+    few.publish(bf.Policy.by_column(domain, {"salary": bf.graphs.Full(4)}))
+    few["salary"].histogram().spend("0.5").ask()
+    above = bf.Constraints(ranges=[({"salary": (2, 3)}, None)])
+    line = {"salary": bf.graphs.Threshold(4, 1)}
+    few.publish(bf.Policy.by_column(domain, line, hide_presence=presence).knowing(above), confirm=True)
+    told = few["salary"].ranges([(2, 3)]).spend("0.1")
+    assert told.quote().promises[0].epsilon is None
+    with pytest.raises(PolicyConflict, match="tell apart exactly what version 2"):
+        told.ask()
+    few.withdraw(2)
+    assert told.ask().exact.all() and told.quote().owned
+    assert few.past(few.policy.knowing(None)).epsilon is None  # for whoever hides it again

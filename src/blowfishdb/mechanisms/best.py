@@ -324,9 +324,8 @@ class ConstrainedChoice:
         return min(found, key=_error)
 
     def _exactly(self) -> Choice:
-        """Nothing that stays hidden changes any cell, as if the policy hid nothing about them."""
-        nothing = Explicit(self.workload.size, ())
-        return Choice(LaplaceOnWorkload(self.workload, nothing), Epsilon(0), calibrated=True)
+        """Nothing that stays hidden changes any cell."""
+        return Choice(_exact(self.workload), Epsilon(0), calibrated=True)
 
     def _edge_by_edge(self) -> tuple[PolicyGraph, int]:
         """The graph along whose edges a mechanism has to be private, and what it loses in multiples of ε."""
@@ -358,10 +357,20 @@ class ConstrainedChoice:
 def _laplace(workload: Workload, refined: Refined, on: On) -> Plan:
     coarse = refined.coarse
     graph = coarse if _totals_are_public(refined) else Full(workload.size)
-    if on == "cells":
-        return LaplaceOnCells(workload, graph, tied=int(refined.histogram))
-    scaled = refined.sensitivity(workload) * workload.denominator
-    return LaplaceOnWorkload(workload, graph, tied=int(scaled))
+    changes = refined.histogram if on == "cells" else refined.sensitivity(workload) * workload.denominator
+    if not changes:
+        return _exact(workload)
+    plan = LaplaceOnCells if on == "cells" else LaplaceOnWorkload
+    return plan(workload, graph, tied=int(changes))
+
+
+def _exact(workload: Workload) -> Plan:
+    """For what known counts let nobody change, as if the policy hid nothing of it.
+
+    Edges of the policy may change it all the same, by moves that no neighbour makes: what such answers tell
+    does not follow from the totals that the policy leaves public.
+    """
+    return LaplaceOnWorkload(workload, Explicit(workload.size, ()))
 
 
 def _totals_are_public(refined: Refined) -> bool:

@@ -58,6 +58,7 @@ class LaplaceOnWorkload(Plan):
     """y = W·x + η, with η_i of scale S(W, G)/ε on every answer that an edge can change.
 
     ``tied``: the sensitivity where known counts force several records to move at once, in place of S(W, G).
+    Never 0: what nothing changes is planned for a policy without edges, so that it is known what it tells.
     """
 
     workload: Workload
