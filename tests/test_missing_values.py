@@ -287,3 +287,7 @@ def test_every_answer_and_quote_says_what_is_folded(people: Dataset) -> None:
     assert ("rows without a value are left out" in age) == (missing == "drop")
     assert ("rows with a value outside 0–99 are left out" in age) == (outside == "drop")
     assert people.count().spend(1).ask().notes == ()
+    for counted in (people["age"].count(), people.by("town").aggregate(("count", "age"))):
+        notes = counted.spend(NOISELESS).ask().notes
+        everybody = "age: missing values count as a declared one, so rows without a value are counted too."
+        assert (everybody in notes) == (missing == "clamp"), notes

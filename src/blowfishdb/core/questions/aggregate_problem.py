@@ -24,7 +24,7 @@ from blowfishdb.core.questions.aggregates import (
     several_promised,
     size_unsaid,
 )
-from blowfishdb.core.questions.kinds import inside_a_cell, units_of
+from blowfishdb.core.questions.kinds import counted_all_the_same, inside_a_cell, units_of
 from blowfishdb.core.questions.promise import significant
 from blowfishdb.core.questions.ratios import share_ends, spread_by_corners, spread_by_squares
 from blowfishdb.core.questions.readings import Reading
@@ -224,7 +224,7 @@ class AggregateProblem(SumsProblem):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        value, notes = self.question.value, self.query.cells.notes
+        value, notes = self.question.value, (*self._folded, *self.query.cells.notes)
         off = inside_a_cell(value) if value is not None and self.query.column is not None else 0
         if value is None or not off:
             return notes
@@ -233,6 +233,16 @@ class AggregateProblem(SumsProblem):
             f"{value.column}: a value counts as the middle of its cell of {wide}, so it may be {each} off; "
         )
         return (f"{middle}the noise intervals include that.", *notes)
+
+    @property
+    def _folded(self) -> tuple[str, ...]:
+        """Whose values are counted though they have none, where nothing else is asked of the column."""
+        value = self.question.value
+        if value is None or any(each.of != "count" for each in self.question.measures):
+            return ()
+        named = any(each.column for each in self.question.measures)
+        said = counted_all_the_same(value) if named else None
+        return () if said is None else (said,)
 
     def measured(self, table: IntArray) -> IntArray:
         """A row of whole-number sums for every group, from what the database added up in each box."""

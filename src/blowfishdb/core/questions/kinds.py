@@ -120,6 +120,13 @@ class Histogram(Kind):
         return counted_reading(release, tuple(axis.labels() for axis in axes))
 
 
+def counted_all_the_same(axis: Axis) -> str | None:
+    """Of a column whose missing values are folded into a declared one: who has none has one. Else None."""
+    if axis.attribute.missing != "clamp":
+        return None
+    return f"{axis.column}: missing values count as a declared one, so rows without a value are counted too."
+
+
 @final
 @dataclass(frozen=True)
 class Count(Kind):
@@ -154,6 +161,9 @@ class Count(Kind):
         """Which rows are counted, in words."""
         columns = self.named or tuple(axis.column for axis in axes if axis.attribute.may_drop)
         return f"rows with a value of {' and '.join(columns)}" if columns else "rows"
+
+    def notes(self, axes: tuple[Axis, ...]) -> tuple[str, ...]:
+        return tuple(filter(None, map(counted_all_the_same, axes))) if self.named else ()
 
     def identity(self) -> list[object]:
         """Without a column it is the histogram with one bin; with one, its missing values do not count."""
