@@ -59,6 +59,8 @@ from tests.neighbours.worlds import (
 QUICK = Planner(Best((Laplace(on="cells"), Laplace(on="workload"), Ordered())))
 """Mechanisms whose laws need no simulation, so that a world takes milliseconds. Of two that are as good the
 one that measures more comes first: a question that is free may be answered from the cells."""
+WHOLE = Planner(Best())
+"""The planner that answers people: a world takes half a second and more."""
 _WORN = 4  # worlds after which a workspace is as it was made: its books have grown
 
 

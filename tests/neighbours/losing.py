@@ -153,11 +153,13 @@ def _mixed(plan: Plan, one: Released, other: Released) -> Loss:
 
 
 def _data_dependent(plan: DataDependentPlan, one: Released, other: Released) -> Loss:
-    """At most ε for every row that moved: these mechanisms are audited by themselves."""
+    """At most ε for every row that moved, and for each step: these mechanisms are audited by themselves."""
     true = [np.asarray(plan.workload.answer(side.counts))[plan.exact] for side in (one, other)]
     if (true[0] != true[1]).any():
         return math.inf
     if plan.free:  # every answer is exact, and they are the same
         return Fraction(0)
-    moved = max(np.abs(one.counts - other.counts).sum() // 2, 1)
-    return one.epsilon.fraction * int(moved)
+    moved = max(int(np.abs(one.counts - other.counts).sum()) // 2, 1)
+    ends = np.flatnonzero(one.counts != other.counts)
+    far = plan.graph.distance(*map(int, ends)) if moved == 1 and ends.size == 2 else moved
+    return math.inf if math.isinf(far) else one.epsilon.fraction * int(far)

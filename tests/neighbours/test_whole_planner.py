@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blowfishdb.mechanisms import DATA_DEPENDENT, NAMED, Best
-from blowfishdb.service.planning import Planner
-from tests.neighbours.living import arena
+from blowfishdb.mechanisms import DATA_DEPENDENT, NAMED
+from tests.neighbours.living import WHOLE, arena
 from tests.neighbours.questions import Terms
 from tests.neighbours.runs import live_through
 from tests.neighbours.test_sharper import COPIES
@@ -18,7 +17,6 @@ from tests.neighbours.worlds import AT_ONCE, EVERYTHING, IN_TIME, SHARPER
 
 WORLDS = 6
 """In tests: each takes the time of thirty of the others."""
-WHOLE = Planner(Best())
 BY_NAME = tuple(Terms("0.5", mechanism=name) for name in (*NAMED, *DATA_DEPENDENT))
 _OF_COUNTS = ("histogram", "rows", "count", "top", "cumulative", "ranges", "median")
 

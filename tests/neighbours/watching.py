@@ -157,7 +157,8 @@ class Drawn:
 
     def discrete_laplace(self, scale: Any, size: Any = None) -> Any:
         """As the source has it."""
-        each = np.broadcast_to(np.asarray(scale, dtype=object), () if size is None else size)
+        each = np.asarray(scale, dtype=object)
+        each = each if size is None else np.broadcast_to(each, size)
         self.scales += [Fraction(one) for one in each.ravel()]
         return self.noise.discrete_laplace(scale, size)
 

@@ -9,6 +9,7 @@ from tests.seeded import (
     ledger_faults,
     meeting_faults,
     pricing_faults,
+    promise_faults,
     refining_faults,
     synthesis_faults,
     table_faults,
@@ -27,6 +28,7 @@ INVENTED: tuple[Fault, ...] = (
     *aggregate_faults.FAULTS,
     *table_faults.FAULTS,
     *synthesis_faults.FAULTS,
+    *promise_faults.FAULTS,
 )
 FAULTS = ONCE_REAL + INVENTED
 
