@@ -15,7 +15,7 @@ from blowfishdb.mechanisms.edge_noise import EdgeNoise
 from blowfishdb.mechanisms.hierarchical import Hierarchical
 from blowfishdb.mechanisms.laplace import Laplace, LaplaceOnWorkload
 from blowfishdb.mechanisms.optimized import Optimized
-from blowfishdb.mechanisms.ordered import OrderedHierarchical
+from blowfishdb.mechanisms.ordered import Ordered, OrderedHierarchical
 from blowfishdb.mechanisms.transformed import Transformed
 
 EVERYTHING = (
@@ -96,6 +96,17 @@ def test_hopeless_noise_on_the_questions_is_not_even_planned():
 def test_free_answers_cost_nothing():
     choice = Best().for_epsilon(workloads.Histogram(3), graphs.Partitioned([0, 1, 2]), Epsilon(1))
     assert choice.epsilon == Epsilon(0)
+
+
+@pytest.mark.parametrize("graph", [graphs.Full(2), graphs.Threshold(3, 1), graphs.Full(3).hide_presence()])
+@pytest.mark.parametrize("simultaneous", [True, False])
+def test_a_condition_that_nobody_satisfies_is_free(graph, simultaneous):
+    size = graph.size - graph.absent
+    nobody = workloads.Selected(workloads.Histogram(2), np.full(size, -1))
+    for planner in (Best(), Best((Ordered(),)) if not graph.absent else Best()):
+        choice = planner.for_accuracy(nobody, graph, Accuracy(8.5, 0.1, simultaneous))
+        assert choice.plan.free and not choice.epsilon
+        assert not planner.for_epsilon(nobody, graph, Epsilon(1)).epsilon
 
 
 def test_without_candidates_it_refuses():

@@ -17,7 +17,7 @@ MINUTES = float(os.environ.get("BLOWFISHDB_AUDIT_MINUTES", "0"))
 SEED = os.environ.get("BLOWFISHDB_AUDIT_SEED", "")
 """Where an audit begins, to be repeated; anywhere, if nothing is said."""
 _CORES = 2
-_FOR_FAULTS = 8.0
+_FOR_FAULTS = 10.0
 """Minutes of one core that looking for every fault takes, as measured; worlds have the rest."""
 _ROUND = 50
 _QUIETLY = settings(

@@ -147,7 +147,8 @@ class OrderedPlan(Plan):
 
     @property
     def free(self) -> bool:
-        return bool(self._public.all())
+        """Whether no noise enters any answer: all prefix counts are public, or those that are asked for."""
+        return bool(self._public.all()) or (self.unit_error == 0 and bool(self.exact.all()))
 
     def rows(self, *, epsilon: AnyEpsilon) -> tuple[csr_array, list[Fraction]]:
         last = np.flatnonzero(~self._public).astype(np.int64)
