@@ -25,6 +25,8 @@ from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.laplace import Laplace
 from blowfishdb.mechanisms.linear.strategy import UnitScales
 from blowfishdb.mechanisms.optimized import Optimized
+from blowfishdb.mechanisms.optimized.line_design import LineQuestions
+from blowfishdb.mechanisms.optimized.line_presence import for_a_part
 from blowfishdb.mechanisms.plan import Mechanism, Plan, PlanOfSums
 
 _MOST_EDGES = 1_000_000
@@ -57,6 +59,17 @@ class Filtered(Mechanism):
         if not plans:
             raise NotProven("No plan is proven for the rows inside this condition.", fixes=("Best()",))
         return FilteredPlan(workload, graph, min(plans, key=lambda plan: plan.unit_error))
+
+
+def plan_for_a_part(workload: Workload, graph: PolicyGraph) -> FilteredPlan | None:
+    """For a curve or ranges of some rows beside those of others: leaving them costs half of moving inside.
+
+    Alone that is dearer; together with other parts it need not be (``optimized.line_presence.for_a_part``).
+    """
+    if not isinstance(workload, Selected) or not isinstance(workload.inner, LineQuestions):
+        return None
+    plan = for_a_part(workload.inner, Cone(_around(workload, graph), Apex.OUTSIDE))
+    return None if plan is None else FilteredPlan(workload, graph, plan)
 
 
 def _around(workload: Selected, graph: PolicyGraph) -> PolicyGraph:

@@ -48,7 +48,8 @@ _MOST_ROWS = 1_000
 _EXACT = 1e-5
 _RANK = 1e-9
 _OPEN = 1e-4
-_DRAWS = 2_000
+_DRAWS = (600, 2_000)
+_TAIL = 40  # draws beyond the quantile, between these
 _FACTORS = (0.0, 0.5, 0.8, 1.25, 2.0)
 _FINER = (0.9, 1.1)
 _SWEEPS = 5
@@ -96,20 +97,30 @@ class Together:
         return told if len(told) == len(wanted) else None
 
 
-def plan_together(wanted: Sequence[Wanted], losses: Losses) -> Together | None:
-    """A cheaper way than one release for each question; None where none is found."""
+def plan_together(
+    wanted: Sequence[Wanted], losses: Losses, lines: FloatArray | None = None, within: float = math.inf
+) -> Together | None:
+    """A cheaper way than one release for each question; None where none is found.
+
+    ``lines``: what every release loses at ε = 1, pair by pair, where that is known: looking at a way then
+    takes a product. What is found is charged by ``losses`` in any case. ``within``: a way that seems to cost
+    more is not looked at any closer.
+    """
     most = losses([one.epsilon for one in wanted])
-    ways = [_without_followers(wanted, losses), _searched(wanted, losses, _GAIN * most)]
+    searched = _searched(wanted, losses, min(_GAIN * most, within), lines)
+    ways = [_without_followers(wanted, losses), searched]
     cheaper = [way for way in ways if way is not None and way.loss < most]
     return min(cheaper, key=lambda way: way.loss, default=None)
 
 
-def _searched(wanted: Sequence[Wanted], losses: Losses, most: float) -> Together | None:
+def _searched(
+    wanted: Sequence[Wanted], losses: Losses, most: float, lines: FloatArray | None
+) -> Together | None:
     """The cheapest way that is found, if it promises to cost less than ``most``."""
     sketch = _Sketch.of(wanted) if len(wanted) <= _MOST_BLOCKS else None
     if sketch is None:
         return None
-    cost = _Cost(sketch, losses)
+    cost = _Cost(sketch, losses, lines)
     direction = _search(cost, np.array([float(one.epsilon) for one in wanted]))
     if cost(direction) >= most:
         return None
@@ -146,10 +157,16 @@ class _Cost:
 
     sketch: _Sketch
     losses: Losses
+    lines: FloatArray | None
 
     def __call__(self, epsilons: FloatArray) -> float:
         excess = self.sketch.excess(epsilons)
-        return math.inf if math.isinf(excess) else excess * self.losses(_rounded(epsilons))
+        return math.inf if math.isinf(excess) else excess * self._loss(epsilons)
+
+    def _loss(self, epsilons: FloatArray) -> float:
+        if self.lines is None:
+            return self.losses(_rounded(epsilons))
+        return float((self.lines @ epsilons).max(initial=0.0))
 
 
 def _rounded(epsilons: FloatArray) -> list[Epsilon]:
@@ -215,7 +232,8 @@ class _Sketch:
     @cached_property
     def _draws(self) -> tuple[FloatArray, ...]:
         stream = np.random.Generator(np.random.Philox(key=[0, len(self.rows)]))
-        return tuple(stream.laplace(size=(_DRAWS, len(rows))) for rows in self.rows)
+        draws = math.ceil(min(max(_TAIL / min(one.beta for one in self.needed), _DRAWS[0]), _DRAWS[1]))
+        return tuple(stream.laplace(size=(draws, len(rows))) for rows in self.rows)
 
     def excess(self, epsilons: FloatArray) -> float:
         """How many times larger than allowed the largest error is; infinite if some question is open."""
@@ -248,6 +266,8 @@ def _certified(wanted: Sequence[Wanted], sketched: FloatArray, losses: Losses) -
         if off <= 1 and (best is None or way.loss < best.loss):
             best = way
         elif best is not None:
+            return best
+        if _GAIN < off <= 1:
             return best
         factor *= off * _MORE
     return best

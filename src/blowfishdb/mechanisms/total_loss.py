@@ -19,11 +19,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
-from blowfishdb.core.arrays import BoolArray, IntArray
+from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
 from blowfishdb.core.domain.bins import Bins, common_bins
 from blowfishdb.core.domain.domain import Axis
 from blowfishdb.core.graphs import Explicit, PolicyGraph, Product
@@ -109,25 +109,55 @@ class _Common:
 
     def most(self, first: frozenset[str], second: frozenset[str]) -> tuple[int, bool] | None:
         """The largest loss between rows that are dropped in these columns, and whether one is endless."""
+        found = self._between(first, second)
+        if found is None:
+            return None
+        both, exact, *alone = found
+        noisy = both.sum(axis=1)
+        for side in alone:
+            noisy += side.sum(axis=2).max(axis=1)
+        return int(noisy.max(initial=0)), exact
+
+    def each(self, first: frozenset[str], second: frozenset[str]) -> FloatArray | None:
+        """What every release loses, of each pair of such rows; None where that is endless, or are too many."""
+        found = self._between(first, second)
+        if found is None or found[1]:
+            return None
+        both, _, *alone = found
+        losses = both.astype(np.float64)[:, None]
+        for side in alone:
+            if len(losses) * losses.shape[1] * side.shape[1] > _MOST_EDGES:
+                return None
+            more = side.astype(np.float64)
+            losses = (losses[:, :, None] + more[:, None]).reshape(len(losses), -1, len(self.kernels))
+        return np.unique(losses.reshape(-1, len(self.kernels)), axis=0) / self.unit
+
+    def _between(self, first: frozenset[str], second: frozenset[str]) -> tuple[Any, ...] | None:
+        """What every release loses of pairs of neighbouring rows: of those that count both, or one of two.
+
+        Then whether an exact row tells some apart; then, for either row, what it loses by not being counted
+        where the other one is, for whatever values it has where the other one is dropped.
+        """
         declared = tuple(name for name in self.boxes if name not in first | second)
         pairs = self._pairs(declared, some_dropped=bool(first))
         if pairs is None:
             return None
-        noisy, exact = np.zeros(len(pairs), dtype=object), np.zeros(len(pairs), dtype=np.bool_)
-        for kernel in self._apart(neither=first | second):
+        both, exact = np.zeros((len(pairs), len(self.kernels)), dtype=object), False
+        for at, kernel in self._apart(neither=first | second):
             place = np.append(self._places(kernel, declared), kernel.rows.size)  # ⊥ comes last
             low, high = np.sort(place[pairs], axis=1).T
             names, which = np.unique(low * (kernel.rows.size + 1) + high, return_inverse=True)
             if len(names) * kernel.rows.count > _MOST_WORK:
                 return None
             more, told = self._losses(kernel, np.column_stack(np.divmod(names, kernel.rows.size + 1)))
-            noisy += more[which]
-            exact |= told[which]
+            both[:, at] = more[which]
+            exact |= bool(told.any())
+        alone = []
         for side, own, other in ((0, first, second), (1, second, first)) if first else ():
             more, told = self._uncounted(declared, own, other)
-            noisy += more[pairs[:, side]]
-            exact |= told[pairs[:, side]]
-        return int(noisy.max(initial=0)), bool(exact.any())
+            alone.append(more[pairs[:, side]])
+            exact |= bool(told[pairs[:, side]].any())
+        return both, exact, *alone
 
     def _pairs(self, declared: Sequence[str], *, some_dropped: bool) -> IntArray | None:
         """Neighbouring boxes of the columns in which both rows are declared; None if there are too many.
@@ -145,32 +175,34 @@ class _Common:
         same = np.repeat(np.arange(graph.size)[:, None], 2, axis=1)
         return np.concatenate((edges, edges[:, ::-1], same))
 
-    def _apart(self, *, neither: frozenset[str]) -> list[ByRows]:
-        """The releases that ask about none of these columns."""
-        return [kernel for kernel in self.kernels if not _columns(kernel) & neither]
+    def _apart(self, *, neither: frozenset[str]) -> list[tuple[int, ByRows]]:
+        """The releases that ask about none of these columns, by their place."""
+        return [(at, kernel) for at, kernel in enumerate(self.kernels) if not _columns(kernel) & neither]
 
     def _uncounted(
         self, declared: Sequence[str], own: frozenset[str], other: frozenset[str]
     ) -> tuple[Numbers, BoolArray]:
-        """For every box of ``declared`` columns the most that a row there loses by not being counted.
+        """What a row in every box of ``declared`` columns loses by not being counted, in each release.
 
         In releases that count it, but not the other row, which is dropped in the columns ``other``. There the
-        row itself may have any value.
+        row itself may have any value: one line for every box, one entry for each of these values.
         """
         names = tuple(name for name in self.boxes if name in other or name in declared)
         shape = tuple(self.boxes[name].count for name in names)
-        noisy, exact = np.zeros(shape, dtype=object), np.zeros(shape, dtype=np.bool_)
-        for kernel in self._apart(neither=own):
+        noisy = np.zeros((*shape, len(self.kernels)), dtype=object)
+        exact = np.zeros(shape, dtype=np.bool_)
+        for at, kernel in self._apart(neither=own):
             if _columns(kernel) & other:
                 nowhere = np.full(kernel.rows.size, kernel.rows.size)
                 more, told = self._losses(kernel, np.column_stack((np.arange(kernel.rows.size), nowhere)))
                 place = self._places(kernel, names)
-                noisy += more[place].reshape(shape)
+                noisy[..., at] = more[place].reshape(shape)
                 exact |= told[place].reshape(shape)
         free = tuple(at for at, name in enumerate(names) if name in other)
-        return np.asarray(noisy.max(axis=free), dtype=object).ravel(), np.asarray(
-            exact.any(axis=free)
-        ).ravel()
+        kept = tuple(at for at in range(len(names)) if at not in free)
+        lines = math.prod(shape[at] for at in kept)
+        ordered = noisy.transpose(*kept, *free, len(names)).reshape(lines, -1, len(self.kernels))
+        return ordered, np.asarray(exact.any(axis=free)).ravel()
 
     def _places(self, kernel: ByRows, names: Sequence[str]) -> IntArray:
         """For every box of the named columns, row-major, that of the release."""
@@ -207,6 +239,26 @@ def _changes(kernel: ByRows, chosen: BoolArray, weights: IntArray, pairs: IntArr
         change[both] = asked.moves(pairs[both, 0], pairs[both, 1])
         change[one] = asked.norms(pairs[one, 0])
     return change
+
+
+def pairwise_losses(kernels: Sequence[ByRows], policy: Policy) -> FloatArray | None:
+    """What every release loses, for the pairs of neighbouring rows that releases tell apart differently.
+
+    Each made ε_i times as close, all of them together lose the largest Σ_i ε_i·ℓ_i over these lines. None
+    where listing the pairs would take too long, or an exact row tells some apart.
+    """
+    boxes = _common_boxes(kernels, policy)
+    if policy.constraints is not None or boxes is None:
+        return None
+    lines = []
+    for _, moving in moves_at_once(policy):
+        common = _Common(moving, boxes, tuple(kernels))
+        each = [common.each(first, second) for first, second in common.dropped()] if common.manageable else []
+        found = [losses for losses in each if losses is not None]
+        if not each or len(found) < len(each):
+            return None
+        lines += found
+    return np.unique(np.concatenate(lines), axis=0)
 
 
 @final

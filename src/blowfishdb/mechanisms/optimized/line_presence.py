@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from operator import mul
@@ -238,6 +238,21 @@ class PresenceLine(LinePlan):
         shares = [cost / self.strategy.column for cost in (*spent, self.strategy.total)]
         measured = "; ".join(f"{what}: {share:.1%}" for what, share in zip(words, shares, strict=False))
         return f"Measures {measured} of the budget, and combines all by least squares; no total is public."
+
+
+def for_a_part(workload: LineQuestions, graph: PolicyGraph) -> PresenceLine | None:
+    """A plan for one of several parts of the rows, which pass from one part to another.
+
+    Who leaves a part changes its column and enters another; who moves inside changes at most two. Weights are
+    chosen for the column alone, so that leaving loses about half of what moving inside does, and two parts
+    together lose no more than one. The sensitivity is the exact one of all moves, as always.
+    """
+    ends = graph.counted.right_ends()
+    if not graph.absent or ends is None or ends.size < 2:
+        return None
+    reach = ends - np.arange(ends.size)
+    strategy = design_with_total(workload, np.zeros_like(reach))
+    return PresenceLine(workload, graph, replace(strategy, reach=reach))
 
 
 # --- choosing shape and shares ------------------------------------------------------------------
