@@ -257,8 +257,9 @@ class Service(Prices):
                 for number, (outcome, promise) in _told(group, outcomes).items():
                     task, dataset = group.tasks[number], entries[number]
                     if number not in charges:
+                        bound = _bound(dataset, task.problem, promise)
                         answers[number] = self._record(
-                            outcome, task.request, dataset, task.problem, FROM_STORED
+                            outcome, task.request, dataset, task.problem, FROM_STORED, bound=bound
                         )
                         continue
                     sql, name = statements[number].sql, tasks[number].mechanism
@@ -278,6 +279,7 @@ class Service(Prices):
         problem: Problem,
         mechanism: str,
         known: str = "",
+        bound: Mapping[str, object] | None = None,
     ) -> Answer:
         """An answer for which no row is read: on record without the mark that one is."""
         nothing = {kept.version: Epsilon(0) for kept in self.promises(dataset.name)}
@@ -285,7 +287,7 @@ class Service(Prices):
         (charge,) = self.ledger.reserve_all([asked])
         try:
             receipt = _receipt(request, dataset, charge, mechanism, "", known)
-            return self._settle(charge, outcome, receipt)
+            return self._settle(charge, outcome, receipt, bound)
         except BaseException:
             with suppress(WorkspaceError):
                 self.ledger.void(charge)
@@ -403,7 +405,8 @@ def _held(
 
 def _told(group: Group, outcomes: Mapping[int, Outcome]) -> dict[int, tuple[Outcome, ErrorBound | None]]:
     """What questions are answered now that the releases they share are out."""
-    told = {number: (outcome, group.tasks[number].promise) for number, outcome in outcomes.items()}
+    out = {n: each for outcome in outcomes.values() for n, each in outcome.others.items()} | dict(outcomes)
+    told = {number: (outcome, group.tasks[number].promise) for number, outcome in out.items()}
     for number, offer in group.offers({n: outcome.kept for n, outcome in outcomes.items()}).items():
         task = group.tasks[number]
         assert isinstance(task, CountTask)

@@ -69,6 +69,8 @@ class Outcome:
     """Plain data; None where it is no list of rows with noise of their own."""
     beside: Mapping[str, Any] = field(default_factory=dict)
     """What else is stored with the answer, as plain data."""
+    others: Mapping[int, Outcome] = field(default_factory=dict)
+    """What other questions are told by the same release, where several were asked as one."""
 
 
 @final

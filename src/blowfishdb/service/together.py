@@ -25,11 +25,14 @@ from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import Infeasible, NotProven, TooLarge
 from blowfishdb.language.short import question_text
+from blowfishdb.mechanisms.best import Best
+from blowfishdb.mechanisms.filtered import plan_for_a_part
 from blowfishdb.mechanisms.laplace import LaplaceOnWorkload
 from blowfishdb.mechanisms.losses import ByDistance, ReleasedRows, Tightest, kernel_by_rows
 from blowfishdb.mechanisms.plan import DataDependentPlan, Plan
 from blowfishdb.mechanisms.reuse import Offer, Rows, StoredRelease, rows_of
 from blowfishdb.mechanisms.together import Together, Wanted, plan_together
+from blowfishdb.mechanisms.total_loss import pairwise_losses
 from blowfishdb.messages.questions import Request
 from blowfishdb.messages.quotes import Quote, QuotedTogether, TogetherQuote, Wider
 from blowfishdb.service.identity import counted, identity
@@ -37,6 +40,7 @@ from blowfishdb.service.policies import lost_under, past_loss
 from blowfishdb.service.prices import Prices
 from blowfishdb.service.records import DatasetEntry
 from blowfishdb.service.reuse import Basket
+from blowfishdb.service.stacked import StackedTask, stacked
 from blowfishdb.service.tasks import CountTask, Task
 from blowfishdb.service.wider import wider_questions
 
@@ -106,6 +110,22 @@ class Shared(Group):
         assert offers is not None
         told = zip(self.tasks, self.wanted, offers, strict=True)
         return {number: offer for number, one, offer in told if offer.meets(one.needed)}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Stacked(Group):
+    """Questions that one release tells, which was planned for all of their counts."""
+
+    tasks: Mapping[int, CountTask]
+    whole: StackedTask
+
+    @property
+    def made(self) -> Mapping[int, Task]:
+        return {self.whole.number: self.whole}
+
+    def offers(self, kept: Mapping[int, Any]) -> dict[int, Offer]:
+        return {}
 
 
 @final
@@ -190,18 +210,23 @@ class Settled:
         return QuotedTogether(quote.dataset, quote.question, quote.promise, quote.epsilon, epsilon, how)
 
 
-def settle_on(prices: Prices, requests: Sequence[Request]) -> Settled:
-    """How questions are answered that are asked at once. Free; nothing is read and nothing written."""
+def settle_on(prices: Prices, requests: Sequence[Request], within: float = math.inf) -> Settled:
+    """How questions are answered that are asked at once. Free; nothing is read and nothing written.
+
+    ``within``: what would cost more is of no use, so that it is not looked for.
+    """
     entries = [prices.datasets(request.dataset) for request in requests]
     quotes = tuple(prices.quote(request, more=False) for request in requests)
     tasks = _tasks(prices, {number: requests[number] for number, quote in enumerate(quotes) if quote.most})
     read_off = _read_off(tasks, prices.datasets)
     fewer = {number: task for number, task in tasks.items() if number not in read_off}
     ways = [Settled.of([Alone({n: task}) for n, task in fewer.items()], entries, quotes)]
+    least: dict[frozenset[int], float] = defaultdict(lambda: within)
     for joining, release in _WAYS:
-        ways += _shared_by(fewer, entries, quotes, joining, release)
+        ways += _shared_by(fewer, entries, quotes, joining, release, least)
+    ways += _stacked_by(fewer, entries, quotes, prices.planner.mechanism)
     if read_off:  # what is read off could bring a release that the others share
-        ways += _shared_by(tasks, entries, quotes, _joining, _cheapest)
+        ways += _shared_by(tasks, entries, quotes, _joining, _cheapest, least)
     return min(ways, key=lambda settled: settled.cost)
 
 
@@ -211,17 +236,46 @@ def _shared_by(
     quotes: tuple[Quote, ...],
     joining: Callable[[Mapping[int, Task], DatasetEntry], dict[int, CountTask]],
     release: _Release,
+    least: dict[frozenset[int], float],
 ) -> list[Settled]:
-    """The way in which some tasks share releases, if any do."""
+    """The way in which some tasks share releases, if any do; ``least`` is what they cost in ways before."""
     shared = [
         group
         for dataset in {entry.name: entry for entry in entries}.values()
         for connected in _connected(joining(tasks, dataset))
-        if (group := _share(connected, dataset, release)) is not None
+        if (group := _share(connected, dataset, release, least[frozenset(connected)])) is not None
     ]
+    for group in shared:
+        least[frozenset(group.tasks)] = min(group.way.loss, least[frozenset(group.tasks)])
     joined = {number for group in shared for number in group.tasks}
     apart = [Alone({number: task}) for number, task in tasks.items() if number not in joined]
     return [Settled.of([*shared, *apart], entries, quotes)] if shared else []
+
+
+def _stacked_by(
+    tasks: Mapping[int, Task], entries: Sequence[DatasetEntry], quotes: tuple[Quote, ...], mechanism: Best
+) -> list[Settled]:
+    """The ways in which questions along a column are asked as one: all of them, or the closest."""
+    ways = []
+    datasets = {entry.name: entry for entry in entries}.values()
+    connected = [(one, dataset) for dataset in datasets for one in _connected(_joining(tasks, dataset))]
+    for choose in (dict, _closest) if connected else ():
+        groups = [
+            Stacked(some, whole)
+            for each, dataset in connected
+            if len(some := choose(each)) > 1 and (whole := stacked(some, dataset, mechanism)) is not None
+        ]
+        joined = {number for group in groups for number in group.tasks}
+        apart = [Alone({number: task}) for number, task in tasks.items() if number not in joined]
+        ways += [Settled.of([*groups, *apart], entries, quotes)] if groups else []
+    return ways
+
+
+def _closest(tasks: Mapping[int, CountTask]) -> dict[int, CountTask]:
+    """Those that have to be as close as the closest."""
+    alphas = {n: task.request.terms.accuracy.alpha for n, task in tasks.items() if task.request.terms.accuracy}
+    least = min(alphas.values())
+    return {number: task for number, task in tasks.items() if alphas[number] == least}
 
 
 def suggest(prices: Prices, requests: Sequence[Request], settled: Settled) -> Wider | None:
@@ -233,10 +287,11 @@ def suggest(prices: Prices, requests: Sequence[Request], settled: Settled) -> Wi
             by_dataset[settled.entries[number].name].append(task)
     domains = {entry.name: entry.domain for entry in settled.entries}
     more: list[tuple[Request, Epsilon]] = []
+    within = float(settled.most.fraction * _WORTH)
     for name, some in by_dataset.items():
         for request in wider_questions(some, domains[name]):
             with suppress(NotProven, TooLarge, Infeasible):  # then it is no advice
-                more.append((request, settle_on(prices, [*requests, request]).most))
+                more.append((request, settle_on(prices, [*requests, request], within).most))
     if not more:
         return None
     request, cost = min(more, key=lambda one: one[1])
@@ -341,8 +396,10 @@ def _connected(tasks: Mapping[int, CountTask]) -> list[dict[int, CountTask]]:
     return [{number: tasks[number] for number in numbers} for _, numbers in groups if len(numbers) > 1]
 
 
-def _share(tasks: Mapping[int, CountTask], dataset: DatasetEntry, release: _Release) -> Shared | None:
-    """A cheaper way than a release for each; None where there is none."""
+def _share(
+    tasks: Mapping[int, CountTask], dataset: DatasetEntry, release: _Release, within: float
+) -> Shared | None:
+    """A cheaper way than a release for each; None where there is none, or none ``within`` that loss."""
     wanted = [one for task in tasks.values() if (one := _wanted(task, release(task))) is not None]
     if len(wanted) < len(tasks):
         return None
@@ -363,7 +420,9 @@ def _share(tasks: Mapping[int, CountTask], dataset: DatasetEntry, release: _Rele
         lost = past_loss(kernels, policy).epsilon
         return math.inf if lost is None else float(lost)
 
-    way = plan_together(wanted, losses)
+    known = [unit for unit in units if unit is not None]
+    lines = pairwise_losses(known, policy) if len(known) == len(units) else None
+    way = plan_together(wanted, losses, lines, within)
     return None if way is None else Shared(tasks, tuple(wanted), way, people)
 
 
@@ -394,10 +453,12 @@ def _cells(task: CountTask) -> Plan | DataDependentPlan:
     """For counts of some of the rows noise on each, if it was considered: who leaves these rows changes one.
 
     Alone that may be dearer. Beside others it loses half as much where rows go from one part to another as
-    where they move inside, so that two parts together lose no more than one.
+    where they move inside, so that two parts together lose no more than one. The same for curves.
     """
-    if not _of_parts(rows_of(task.problem.workload)):
-        return _cheapest(task)
+    workload = task.problem.workload
+    if not _of_parts(rows_of(workload)):
+        curve = plan_for_a_part(workload, task.problem.graph)
+        return _cheapest(task) if curve is None else curve
     counts = (plan for plan in task.choice.considered if isinstance(plan, LaplaceOnWorkload))
     return next(counts, _cheapest(task))
 
