@@ -20,7 +20,7 @@ from blowfishdb.core.arrays import IntArray
 from blowfishdb.core.budget import AnyEpsilon
 from blowfishdb.core.errors import NotProven, TooLarge
 from blowfishdb.core.graphs import Apex, Banded, Cone, Full, PolicyGraph, Threshold
-from blowfishdb.core.workloads import Selected, Workload
+from blowfishdb.core.workloads import Balances, Selected, Workload
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.laplace import Laplace
 from blowfishdb.mechanisms.linear.strategy import UnitScales
@@ -66,7 +66,7 @@ def plan_for_a_part(workload: Workload, graph: PolicyGraph) -> FilteredPlan | No
 
     Alone that is dearer; together with other parts it need not be (``optimized.line_presence.for_a_part``).
     """
-    if not isinstance(workload, Selected) or not isinstance(workload.inner, LineQuestions):
+    if not isinstance(workload, Selected) or not isinstance(workload.inner, LineQuestions | Balances):
         return None
     plan = for_a_part(workload.inner, Cone(_around(workload, graph), Apex.OUTSIDE))
     return None if plan is None else FilteredPlan(workload, graph, plan)

@@ -18,7 +18,7 @@ from blowfishdb.core.policy.policy import Policy
 from blowfishdb.core.questions.aggregates import AggregateQuestion
 from blowfishdb.core.questions.clusters import ClusterQuestion
 from blowfishdb.core.questions.form import SYNTHETIC, AnyQuestion, QuestionForm
-from blowfishdb.core.questions.kinds import Question
+from blowfishdb.core.questions.kinds import Quantiles, Question
 from blowfishdb.core.questions.readings import usual_bins
 
 
@@ -196,3 +196,16 @@ def in_usual_bins(request: Request, policy: Policy) -> Request:
     among = math.prod(group.bins.count for group in groups)
     usual = Axis(axis.column, axis.attribute, usual_bins(policy, axis.column, among))
     return replace(request, question=replace(request.counts, axes=(usual, *groups)))
+
+
+def can_be_balanced(request: Request) -> bool:
+    """Whether quantiles can be told by what lies on both sides of them."""
+    question = request.counts
+    return isinstance(question.kind, Quantiles) and question.kind.can_be_balanced(question.axes)
+
+
+def balanced(request: Request) -> Request:
+    """Quantiles told by what lies on both sides of them, which serves where the number of rows is hidden."""
+    kind = request.counts.kind
+    assert isinstance(kind, Quantiles)
+    return replace(request, question=replace(request.counts, kind=replace(kind, balanced=True)))

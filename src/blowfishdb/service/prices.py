@@ -31,6 +31,8 @@ from blowfishdb.messages.policies import EarlierPolicy
 from blowfishdb.messages.questions import (
     Request,
     Terms,
+    balanced,
+    can_be_balanced,
     for_groups_of,
     in_groups,
     in_usual_bins,
@@ -142,12 +144,28 @@ class Prices(ABC):
         """The question with what its price depends on: the bins of quantiles, how many rows a mean has."""
         request = request.whole
         if request.form.kind == "quantiles":
-            return in_usual_bins(request, self.datasets(request.dataset).policy)
+            return self._balanced(in_usual_bins(request, self.datasets(request.dataset).policy))
         if needs_size(request):
             return self._sized(request, ask)
         if needs_total(request):
             return self._of_all_rows(request, ask)
         return self._counted(request, ask) if needs_rows(request) else request
+
+    def _balanced(self, request: Request) -> Request:
+        """Quantiles of rows whose number is hidden: from what lies on both sides, unless a curve is out.
+
+        A curve errs by what the number of all rows errs, too; what is known beside it is about curves alone.
+        """
+        dataset = self.datasets(request.dataset)
+        tied = dataset.policy.constraints is not None
+        if tied or request.terms.mechanism is not None or not can_be_balanced(request):
+            return request
+        if self.planner.under(number_of_rows(request, dataset.domain), self.standing(dataset)).free:
+            return request
+        out = self.stored(request, dataset, project_any(request, dataset.policy))
+        if out.same is not None or out.closest is not None or out.offer() is not None:
+            return request
+        return balanced(request)
 
     def _counted(self, request: Request, ask: Callable[[Request], Answer] | None) -> Request:
         """A mean, or a sum over wide cells, with the number of its rows, if that is public.

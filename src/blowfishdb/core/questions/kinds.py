@@ -35,12 +35,15 @@ from blowfishdb.core.questions.readings import (
     picked,
     put_together,
 )
+from blowfishdb.core.workloads import Balances as BalanceRows
 from blowfishdb.core.workloads import Cumulative as CumulativeRows
 from blowfishdb.core.workloads import Histogram as HistogramRows
 from blowfishdb.core.workloads import Product, Rectangles, ValueSum, Workload
 from blowfishdb.core.workloads import Ranges as RangeRows
 
 _ONE_ROW: Final = 0.5  # less is none
+_MOST_BALANCES: Final = 2_000
+_FINEST_SHARE: Final = 1_000
 
 
 class Kind(ABC):
@@ -285,6 +288,9 @@ class Quantiles(Kind):
     by: tuple[str, ...] = ()
     of_column: str = ""
     """Whose they are, where they are told of groups."""
+    balanced: bool = False
+    """Whether they are read from balances, how many more rows lie up to a value than their share of all,
+    instead of a curve: where the number of rows is hidden these are known more closely."""
     name: str = field(default="quantiles", init=False)
     needs_order: bool = field(default=True, init=False)
     columns: int | None = field(default=1, init=False)
@@ -316,7 +322,25 @@ class Quantiles(Kind):
 
     def workload(self, axes: tuple[Axis, ...]) -> Workload:
         readings.in_units(self._values(axes).attribute.lower(0))  # refused before anything is paid for
+        if self.balanced:
+            return BalanceRows(axes[0].bins.count, self._fractions)
         return _product([_counted_along(axis, self.by) for axis in axes])
+
+    @property
+    def _fractions(self) -> tuple[Fraction, ...]:
+        """The shares as they were written."""
+        return tuple(Fraction(repr(float(share))) for share in self.shares)
+
+    def can_be_balanced(self, axes: tuple[Axis, ...]) -> bool:
+        """Whether balances tell the same: of the rows of one group, for shares that are no ends.
+
+        Their rows are written out, so these may not be too many, nor their entries too long.
+        """
+        if self.by or self.balanced or len(axes) != 1 or axes[0].attribute.has_missing_cell:
+            return False
+        short = math.lcm(*(share.denominator for share in self._fractions)) <= _FINEST_SHARE
+        rows = axes[0].bins.count * len(self.shares)
+        return short and all(0 < share < 1 for share in self.shares) and 1 < rows <= _MOST_BALANCES
 
     def _values(self, axes: tuple[Axis, ...]) -> Axis:
         """The column whose quantiles they are."""
@@ -338,7 +362,10 @@ class Quantiles(Kind):
         if self.by:
             return self._read_groups(release, axes)
         (axis,) = axes
-        curve, labels = increasing(release, ((),)), (tuple(f"{100 * share:g} %" for share in self.shares),)
+        labels = (tuple(f"{100 * share:g} %" for share in self.shares),)
+        if self.balanced:
+            return self._read_balances(release, labels, axis)
+        curve = increasing(release, ((),))
         values = readings.middle(curve.values, self.shares, axis)
         if curve.low is None or curve.high is None:
             return Reading(labels, values, None, None, np.zeros(len(values), dtype=np.bool_))
@@ -347,6 +374,19 @@ class Quantiles(Kind):
         few = (low <= lowest) & (high >= highest) & (lowest < highest)
         exact = (low == high) & bool(release.exact.all())
         return Reading(labels, np.where(few, np.nan, values), low, high, exact & ~few)
+
+    def _read_balances(self, release: Release, labels: tuple[tuple[str, ...], ...], axis: Axis) -> Reading:
+        """Where the tidy balance of each share reaches zero, between where the edges of its band do."""
+        lines = release.values.reshape(len(self.shares), -1)
+        tidy = np.stack([readings.nearest_increasing(line) for line in lines])
+        values = readings.balanced(tidy, self.shares, axis)
+        none = np.zeros(len(values), dtype=np.bool_)
+        if release.margins is None:
+            return Reading(labels, values, None, None, none)
+        low, high = readings.between(tidy, release.margins.reshape(tidy.shape), axis)
+        lowest, highest = readings.declared_ends(axis)
+        few = (low <= lowest) & (high >= highest) & (lowest < highest)
+        return Reading(labels, np.where(few, np.nan, np.clip(values, low, high)), low, high, none)
 
     def _read_groups(self, release: Release, axes: tuple[Axis, ...]) -> Reading:
         """The same of every group.

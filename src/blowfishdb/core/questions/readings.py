@@ -14,6 +14,10 @@ bin, and let the band low ≤ F ≤ high hold at every end of a bin, and with it
 - for every i before t, low(i) ≤ F(i) < q·N ≤ q·high(last), so the first bin at which the lower edge reaches
   q·high(last) is t or one after it.
 
+Balances tell the same without the number of rows: B(i) = F(i) − q·N, increasing in i, and t is the first bin at
+which it is not negative. Within a band low ≤ B ≤ high of every end of a bin the first bin at which high is not
+negative is t or one before it, and the first at which low is not negative is t or one after it.
+
 Inside its bin the quantile can lie anywhere, so the interval runs from the lowest value of the one bin to the
 highest of the other. One promise about the whole band keeps all quantiles at once.
 """
@@ -102,10 +106,31 @@ def ends(
     """The interval of each quantile: whole bins, from where the upper edge is there to where the lower is."""
     firsts = [_reached(high, _rank(share, low[-1])) for share in shares]
     lasts = [_reached(low, _rank(share, high[-1])) for share in shares]
+    return _bins_between(firsts, lasts, axis)
+
+
+def _bins_between(
+    firsts: Sequence[int], lasts: Sequence[int], axis: Axis
+) -> tuple[FloatArray, FloatArray]:
+    """The lowest value of each first bin, and the highest of each last one."""
     attribute, bins = axis.attribute, axis.bins
     lowest = [in_units(attribute.lower(int(bins.first(index)))) for index in firsts]
     highest = [in_units(attribute.upper(int(bins.last(index)))) for index in lasts]
     return np.array(lowest), np.array(highest)
+
+
+def balanced(balances: FloatArray, shares: tuple[float, ...], axis: Axis) -> FloatArray:
+    """Where each line of balances reaches zero: the curve that it belongs to ends at (1 − q)·N above."""
+    rows = [max(float(line[-1]) / (1 - share), 0.0) for line, share in zip(balances, shares, strict=True)]
+    lines = zip(balances, shares, rows, strict=True)
+    return np.array([_inside(line + share * many, share * many, axis) for line, share, many in lines])
+
+
+def between(balances: FloatArray, margins: FloatArray, axis: Axis) -> tuple[FloatArray, FloatArray]:
+    """The interval of each quantile from its balances: whole bins, as ``ends``."""
+    firsts = [_reached(line, 0.0) for line in balances + margins]
+    lasts = [_reached(line, 0.0) for line in balances - margins]
+    return _bins_between(firsts, lasts, axis)
 
 
 def declared_ends(axis: Axis) -> tuple[float, float]:
@@ -146,7 +171,12 @@ def tidy_counts(raw: Numbers, most: float | None) -> FloatArray:
 
 def tidy_cumulative(raw: Numbers, most: float | None) -> FloatArray:
     """The nearest increasing answer, cut to what is possible."""
-    return tidy_counts(scipy.optimize.isotonic_regression(np.asarray(raw, dtype=np.float64)).x, most)
+    return tidy_counts(nearest_increasing(raw), most)
+
+
+def nearest_increasing(raw: Numbers) -> FloatArray:
+    """The nearest increasing line, which is nowhere further from any increasing one than ``raw`` is."""
+    return np.asarray(scipy.optimize.isotonic_regression(np.asarray(raw, dtype=np.float64)).x)
 
 
 def group_by_group(release: Release, axes: tuple[Axis, ...], by: tuple[str, ...]) -> list[Release]:

@@ -1,5 +1,6 @@
 """Workloads: sets of counting questions, as implicit matrices."""
 
+from blowfishdb.core.workloads.balances import Balances
 from blowfishdb.core.workloads.base import Workload
 from blowfishdb.core.workloads.boxes import Marginals, Product, Rectangles, one_per_cell
 from blowfishdb.core.workloads.general import Matrix, Predicates, Selected
@@ -7,6 +8,7 @@ from blowfishdb.core.workloads.line import AllRanges, Cumulative, Histogram, Ran
 
 __all__ = [
     "AllRanges",
+    "Balances",
     "Cumulative",
     "Histogram",
     "Marginals",

@@ -19,15 +19,16 @@ from blowfishdb.core.errors import NotProven
 from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.graphs.grid_moves import GridMoves, grid_shape
 from blowfishdb.core.sensitivity import check_sizes
-from blowfishdb.core.workloads import Ranges, Workload
+from blowfishdb.core.workloads import Balances, Ranges, Workload
 from blowfishdb.mechanisms.optimized.boxes_questions import Questions, SeparablePlan
 from blowfishdb.mechanisms.optimized.boxes_tensor import TensorBoxes
 from blowfishdb.mechanisms.optimized.boxes_tree import Chain, Level, fine_chain, flat_chain
 from blowfishdb.mechanisms.optimized.flux import Flux
 from blowfishdb.mechanisms.optimized.lattice import LatticeNoise
 from blowfishdb.mechanisms.optimized.line import OptimizedLine
+from blowfishdb.mechanisms.optimized.line_balances import BalancesPlan, both_sides
 from blowfishdb.mechanisms.optimized.line_design import LineQuestions, pieces
-from blowfishdb.mechanisms.optimized.line_presence import PresenceLine, design_with_total
+from blowfishdb.mechanisms.optimized.line_presence import design_with_total, line_with_total
 from blowfishdb.mechanisms.optimized.over_edges import BoxesOverEdges
 from blowfishdb.mechanisms.plan import Mechanism, Plan
 
@@ -165,6 +166,8 @@ class Optimized(Mechanism):
         check_sizes(workload, graph)
         if graph.absent:
             return _without_total(workload, graph)
+        if isinstance(workload, Balances) and workload.size > 1:
+            return BalancesPlan(workload, graph, self.plan(both_sides(workload.size), graph))
         if isinstance(workload, LineQuestions):
             stretches = pieces(workload, graph)
             if stretches is not None:
@@ -182,9 +185,9 @@ class Optimized(Mechanism):
 def _without_total(workload: Workload, graph: PolicyGraph) -> Plan:
     """The plan where records come and go: no total is public."""
     ends = graph.counted.right_ends()
-    if isinstance(workload, LineQuestions) and ends is not None and ends.size > 1:
+    if isinstance(workload, LineQuestions | Balances) and ends is not None and ends.size > 1:
         reach = ends - np.arange(ends.size)
-        return PresenceLine(workload, graph, design_with_total(workload, reach))
+        return line_with_total(workload, graph, design_with_total(workload, reach))
     boxes = design(workload, graph)
     if boxes is None:
         raise NotProven(

@@ -21,9 +21,15 @@ from scipy.sparse import csr_array, vstack
 from blowfishdb.core.arrays import BoolArray, FloatArray, IntArray
 from blowfishdb.core.budget import AnyEpsilon, positive
 from blowfishdb.core.graphs import PolicyGraph
-from blowfishdb.core.workloads import Ranges
+from blowfishdb.core.workloads import Balances, Ranges
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.linear.strategy import UnitScales
+from blowfishdb.mechanisms.optimized.line_balances import (
+    BalancesPlan,
+    both_sides,
+    less_of_total,
+    squares_of_sides,
+)
 from blowfishdb.mechanisms.optimized.line_design import LineQuestions, nested_strides, probe
 from blowfishdb.mechanisms.optimized.line_plan import LinePlan
 from blowfishdb.mechanisms.optimized.line_solver import LineSolver, System
@@ -38,6 +44,7 @@ _FEWEST, _MOST = 8, 400  # shapes and shares that a search tries
 _PER_CELL = 6  # a short line leaves little to choose
 _FINALISTS = 6
 _SETTLED = 1.02
+_LISTED = 384
 
 
 @final
@@ -240,7 +247,19 @@ class PresenceLine(LinePlan):
         return f"Measures {measured} of the budget, and combines all by least squares; no total is public."
 
 
-def for_a_part(workload: LineQuestions, graph: PolicyGraph) -> PresenceLine | None:
+def line_with_total(
+    workload: LineQuestions | Balances, graph: PolicyGraph, strategy: HatsAndTotal
+) -> PresenceLine | BalancesPlan:
+    """The plan that a strategy makes; balances are read off both sides of every cut."""
+    if isinstance(workload, Balances):
+        inner = PresenceLine(both_sides(workload.size), graph, strategy)
+        return BalancesPlan(workload, graph, inner)
+    return PresenceLine(workload, graph, strategy)
+
+
+def for_a_part(
+    workload: LineQuestions | Balances, graph: PolicyGraph
+) -> PresenceLine | BalancesPlan | None:
     """A plan for one of several parts of the rows, which pass from one part to another.
 
     Who leaves a part changes its column and enters another; who moves inside changes at most two. Weights are
@@ -252,20 +271,24 @@ def for_a_part(workload: LineQuestions, graph: PolicyGraph) -> PresenceLine | No
         return None
     reach = ends - np.arange(ends.size)
     strategy = design_with_total(workload, np.zeros_like(reach))
-    return PresenceLine(workload, graph, replace(strategy, reach=reach))
+    return line_with_total(workload, graph, replace(strategy, reach=reach))
 
 
 # --- choosing shape and shares ------------------------------------------------------------------
 
 
-def design_with_total(workload: LineQuestions, reach: IntArray) -> HatsAndTotal:
+def design_with_total(workload: LineQuestions | Balances, reach: IntArray) -> HatsAndTotal:
     """A strategy for ``workload`` on a line of at least two cells that reach so far to the right, and ⊥."""
-    search = _Search(_asked(workload), reach)
+    balanced = isinstance(workload, Balances) and workload.size <= _LISTED  # of long lines some are looked at
+    search = _Search(_asked(workload), reach, less_of_total(workload) if balanced else 0.0)
     return HatsAndTotal.rounded(*search.run())
 
 
-def _asked(workload: LineQuestions) -> LineWorkload:
+def _asked(workload: LineQuestions | Balances) -> LineWorkload:
     """The questions, each as often as it is asked: no range is free because it is the whole line."""
+    if isinstance(workload, Balances) and workload.size <= _LISTED:
+        sides = both_sides(workload.size)
+        return LineWorkload.listed(sides.starts, sides.ends, squares_of_sides(workload))
     if workload.one_per_cell:
         return LineWorkload.identity()
     if workload.every_range:
@@ -279,9 +302,10 @@ def _asked(workload: LineQuestions) -> LineWorkload:
 class _Search:
     """Compares hats of one, two and three strides, with and without the total, by their exact error."""
 
-    def __init__(self, workload: LineWorkload, reach: IntArray) -> None:
+    def __init__(self, workload: LineWorkload, reach: IntArray, less: float) -> None:
         self._cells, self._reach = len(reach), reach
         self._farthest = int(reach.max(initial=0))
+        self._less = less  # of the variance of the total, which errors on both sides of a cut share
         self._workload = probe(workload, self._cells, self._cells, 1)
         self._left = max(_FEWEST, min(_MOST, _PER_CELL * self._cells, _WORK // self._cells))
         self._systems: dict[Shape, System] = {}
@@ -358,6 +382,10 @@ class _Search:
         strategy = HatsAndTotal.rounded(shape, self._reach, shares)
         system = self._systems.setdefault(shape, System(shape))
         variances = 2.0 * strategy.scales.floats() ** 2
-        error = TotalSolver(shape, variances, system=system).total_variance(self._workload)
+        solver = TotalSolver(shape, variances, system=system)
+        error = solver.total_variance(self._workload)
+        if self._less:
+            whole = np.array([0]), np.array([self._cells - 1])
+            error -= self._less * float(solver.range_variances(*whole)[0])
         self._seen.append((error, shape, shares))
         return error
