@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import final
 
 import numpy as np
@@ -61,6 +61,7 @@ class Filtered(Mechanism):
         return FilteredPlan(workload, graph, min(plans, key=lambda plan: plan.unit_error))
 
 
+@lru_cache(maxsize=64)
 def plan_for_a_part(workload: Workload, graph: PolicyGraph) -> FilteredPlan | None:
     """For a curve or ranges of some rows beside those of others: leaving them costs half of moving inside.
 

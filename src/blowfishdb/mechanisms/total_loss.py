@@ -119,7 +119,7 @@ class _Common:
         return int(noisy.max(initial=0)), exact
 
     def each(self, first: frozenset[str], second: frozenset[str]) -> FloatArray | None:
-        """What every release loses, of each pair of such rows; None where that is endless, or are too many."""
+        """What every release loses, for each pair of such rows; None where one is endless, or of too many."""
         found = self._between(first, second)
         if found is None or found[1]:
             return None

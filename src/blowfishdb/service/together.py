@@ -24,11 +24,13 @@ from blowfishdb.adapters.copies.values import SourceKind
 from blowfishdb.core.accuracy import Accuracy
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.errors import Infeasible, NotProven, TooLarge
+from blowfishdb.core.workloads import Balances, Cumulative
 from blowfishdb.language.short import question_text
 from blowfishdb.mechanisms.best import Best
 from blowfishdb.mechanisms.filtered import plan_for_a_part
 from blowfishdb.mechanisms.laplace import LaplaceOnWorkload
 from blowfishdb.mechanisms.losses import ByDistance, ReleasedRows, Tightest, kernel_by_rows
+from blowfishdb.mechanisms.optimized.line_presence import beside_parts
 from blowfishdb.mechanisms.plan import DataDependentPlan, Plan
 from blowfishdb.mechanisms.reuse import Offer, Rows, StoredRelease, rows_of
 from blowfishdb.mechanisms.together import Together, Wanted, plan_together
@@ -273,7 +275,9 @@ def _stacked_by(
 
 def _closest(tasks: Mapping[int, CountTask]) -> dict[int, CountTask]:
     """Those that have to be as close as the closest."""
-    alphas = {n: task.request.terms.accuracy.alpha for n, task in tasks.items() if task.request.terms.accuracy}
+    alphas = {
+        n: task.request.terms.accuracy.alpha for n, task in tasks.items() if task.request.terms.accuracy
+    }
     least = min(alphas.values())
     return {number: task for number, task in tasks.items() if alphas[number] == least}
 
@@ -463,6 +467,21 @@ def _cells(task: CountTask) -> Plan | DataDependentPlan:
     return next(counts, _cheapest(task))
 
 
+def _cells_or_moves(task: CountTask) -> Plan | DataDependentPlan:
+    """The same for parts; for all rows beside them a curve whose noise follows moves more than presence."""
+    part, problem = _cells(task), task.problem
+    if part is not task.choice.plan or not isinstance(problem.workload, Cumulative | Balances):
+        return part
+    return beside_parts(problem.workload, problem.graph) or part
+
+
+def _parted_curves(tasks: Mapping[int, Task], dataset: DatasetEntry) -> dict[int, CountTask]:
+    """Those of them that may be asked of several parts and of all rows, where presence is hidden."""
+    joining = _parted(tasks, dataset) if dataset.policy.hides_presence else {}
+    whole = any(_cells_or_moves(task) is not _cells(task) for task in joining.values())
+    return joining if whole else {}
+
+
 def _of_parts(rows: Rows) -> bool:
     """Whether every row of the table counts in one question at most, and some in none."""
     if rows.count > _MOST_PARTS:
@@ -471,5 +490,10 @@ def _of_parts(rows: Rows) -> bool:
     return bool(counted.max(initial=0) == 1 and not counted.all())
 
 
-_WAYS: Final = ((_joining, _cheapest), (_joining_as_alone, _cheapest), (_parted, _cells))
+_WAYS: Final = (
+    (_joining, _cheapest),
+    (_joining_as_alone, _cheapest),
+    (_parted, _cells),
+    (_parted_curves, _cells_or_moves),
+)
 """Which tasks may share releases, and which of the releases that each could bring."""

@@ -14,9 +14,9 @@ bin, and let the band low ≤ F ≤ high hold at every end of a bin, and with it
 - for every i before t, low(i) ≤ F(i) < q·N ≤ q·high(last), so the first bin at which the lower edge reaches
   q·high(last) is t or one after it.
 
-Balances tell the same without the number of rows: B(i) = F(i) − q·N, increasing in i, and t is the first bin at
-which it is not negative. Within a band low ≤ B ≤ high of every end of a bin the first bin at which high is not
-negative is t or one before it, and the first at which low is not negative is t or one after it.
+Balances tell the same without the number of rows: B(i) = F(i) − q·N increases with i, and t is the first bin
+at which it is not negative. Within a band low ≤ B ≤ high of every end of a bin the first bin at which high is
+not negative is t or one before it, and the first at which low is not negative is t or one after it.
 
 Inside its bin the quantile can lie anywhere, so the interval runs from the lowest value of the one bin to the
 highest of the other. One promise about the whole band keeps all quantiles at once.
@@ -109,9 +109,7 @@ def ends(
     return _bins_between(firsts, lasts, axis)
 
 
-def _bins_between(
-    firsts: Sequence[int], lasts: Sequence[int], axis: Axis
-) -> tuple[FloatArray, FloatArray]:
+def _bins_between(firsts: Sequence[int], lasts: Sequence[int], axis: Axis) -> tuple[FloatArray, FloatArray]:
     """The lowest value of each first bin, and the highest of each last one."""
     attribute, bins = axis.attribute, axis.bins
     lowest = [in_units(attribute.lower(int(bins.first(index)))) for index in firsts]

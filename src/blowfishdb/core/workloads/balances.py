@@ -20,7 +20,7 @@ from blowfishdb.core.workloads.base import Numbers, Workload, check_cells, vecto
 @final
 @dataclass(frozen=True, eq=False)
 class Balances(Workload):
-    """For every share q and every cell, the rows up to it less q of all rows: where it is zero is the quantile.
+    """For every share q and every cell, the rows up to it less q of all rows: zero at the quantile.
 
     A row that comes or goes changes it by q or by 1 − q, where it changes a curve and its end by one.
 

@@ -1,7 +1,10 @@
 """Balances on a line: a strategy for what lies on both sides of every cut, read as the difference of the two.
 
-With C the counts before a cut, N all rows and q a share, the balance is C − q·N = (1 − q)·C − q·(N − C). For
-unbiased answers that add up its variance is (1 − q)·Var C + q·Var(N − C) − q·(1 − q)·Var N, because
+With C the counts before a cut, N all rows and q a share, the balance is
+
+    C − q·N = (1 − q)·C − q·(N − C).
+
+Of answers that add up its variance is (1 − q)·Var C + q·Var(N − C) − q·(1 − q)·Var N, because
 ((1 − q)a − q·b)² = (1 − q)·a² + q·b² − q·(1 − q)·(a + b)² for all a, b. So a plan for ranges knows it exactly,
 and weights are tuned for these three (docs/proofs/quantiles.md).
 """

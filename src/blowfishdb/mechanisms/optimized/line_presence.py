@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from operator import mul
 from typing import final
 
@@ -63,9 +63,11 @@ class HatsAndTotal:
     """The weight of every stride of hats."""
     total: int
     """The weight of the total; 0 if it is not measured."""
+    counted: int = 1
+    """While weights are chosen, the column may count for less: it is divided by this. In a plan it is not."""
 
     @staticmethod
-    def rounded(shape: Shape, reach: IntArray, shares: FloatArray) -> HatsAndTotal:
+    def rounded(shape: Shape, reach: IntArray, shares: FloatArray, counted: int = 1) -> HatsAndTotal:
         """Weights from shares of the column: one for every stride, then what the total gets beyond its due.
 
         Where a move between cells costs more than the column, the total takes the difference for nothing.
@@ -73,9 +75,9 @@ class HatsAndTotal:
         unit = _UNIT * shape.hats[-1]
         pairs = zip(shares[:-1], shape.hats, strict=True)
         hats = tuple(max(1, int(share * unit / stride)) for share, stride in pairs)
-        bare = HatsAndTotal(shape, reach, hats, 0)
-        total = bare.sensitivity - bare.column + int(shares[-1] * unit)
-        return HatsAndTotal(shape, reach, hats, total if total > bare.column * _WORTH else 0)
+        bare = HatsAndTotal(shape, reach, hats, 0, counted)
+        total = max(0, counted * bare.sensitivity - bare.column) + int(shares[-1] * unit)
+        return HatsAndTotal(shape, reach, hats, total if total > bare.column * _WORTH else 0, counted)
 
     @property
     def column(self) -> int:
@@ -86,7 +88,8 @@ class HatsAndTotal:
     def sensitivity(self) -> int:
         """K, exactly."""
         farthest = int(self.reach.max(initial=0))
-        return max(self.column, sensitivity(self.shape, farthest, self.hats, self.reach))
+        moving = sensitivity(self.shape, farthest, self.hats, self.reach)
+        return max(-(-self.column // self.counted), moving)
 
     @cached_property
     def scales(self) -> UnitScales:
@@ -257,9 +260,7 @@ def line_with_total(
     return PresenceLine(workload, graph, strategy)
 
 
-def for_a_part(
-    workload: LineQuestions | Balances, graph: PolicyGraph
-) -> PresenceLine | BalancesPlan | None:
+def for_a_part(workload: LineQuestions | Balances, graph: PolicyGraph) -> PresenceLine | BalancesPlan | None:
     """A plan for one of several parts of the rows, which pass from one part to another.
 
     Who leaves a part changes its column and enters another; who moves inside changes at most two. Weights are
@@ -274,14 +275,30 @@ def for_a_part(
     return line_with_total(workload, graph, replace(strategy, reach=reach))
 
 
+@lru_cache(maxsize=64)
+def beside_parts(
+    workload: LineQuestions | Balances, graph: PolicyGraph
+) -> PresenceLine | BalancesPlan | None:
+    """A plan for all rows beside plans for their parts, which lose on every move from part to part.
+
+    There this plan loses what moving along the line costs; where someone leaves altogether the parts lose
+    half as much, and this one may lose more. So its column counts for half while weights are chosen.
+    """
+    ends = graph.counted.right_ends()
+    if not graph.absent or ends is None or ends.size < 2:
+        return None
+    strategy = design_with_total(workload, ends - np.arange(ends.size), counted=2)
+    return line_with_total(workload, graph, replace(strategy, counted=1))
+
+
 # --- choosing shape and shares ------------------------------------------------------------------
 
 
-def design_with_total(workload: LineQuestions | Balances, reach: IntArray) -> HatsAndTotal:
+def design_with_total(workload: LineQuestions | Balances, reach: IntArray, counted: int = 1) -> HatsAndTotal:
     """A strategy for ``workload`` on a line of at least two cells that reach so far to the right, and ⊥."""
     balanced = isinstance(workload, Balances) and workload.size <= _LISTED  # of long lines some are looked at
-    search = _Search(_asked(workload), reach, less_of_total(workload) if balanced else 0.0)
-    return HatsAndTotal.rounded(*search.run())
+    less = less_of_total(workload) if balanced else 0.0
+    return HatsAndTotal.rounded(*_Search(_asked(workload), reach, less, counted).run(), counted)
 
 
 def _asked(workload: LineQuestions | Balances) -> LineWorkload:
@@ -302,8 +319,8 @@ def _asked(workload: LineQuestions | Balances) -> LineWorkload:
 class _Search:
     """Compares hats of one, two and three strides, with and without the total, by their exact error."""
 
-    def __init__(self, workload: LineWorkload, reach: IntArray, less: float) -> None:
-        self._cells, self._reach = len(reach), reach
+    def __init__(self, workload: LineWorkload, reach: IntArray, less: float, counted: int) -> None:
+        self._cells, self._reach, self._counted = len(reach), reach, counted
         self._farthest = int(reach.max(initial=0))
         self._less = less  # of the variance of the total, which errors on both sides of a cut share
         self._workload = probe(workload, self._cells, self._cells, 1)
@@ -379,7 +396,7 @@ class _Search:
         if self._left <= 0 and self._seen:
             return math.inf
         self._left -= 1
-        strategy = HatsAndTotal.rounded(shape, self._reach, shares)
+        strategy = HatsAndTotal.rounded(shape, self._reach, shares, self._counted)
         system = self._systems.setdefault(shape, System(shape))
         variances = 2.0 * strategy.scales.floats() ** 2
         solver = TotalSolver(shape, variances, system=system)
