@@ -201,7 +201,8 @@ def test_a_histogram_in_groups_is_suggested_for_several_conditions(opened: Opene
     domain = bf.Domain(a=bf.Integer(0, 6), b=bf.Integer(0, 2), c=bf.Integer(0, 4))
     near = bf.Policy.by_column(domain, {"a": bf.graphs.Threshold(7, 1), "c": bf.graphs.Threshold(5, 1)})
     with opened(domain, near, "10") as ws:
-        parts = [ws["t"].where(bf.col("b") == value)["a"].histogram().accurate_to(9) for value in range(3)]
+        pairs = ([0, 1], [1, 2], [0, 2])  # of parts that overlap each loses wherever a row of both moves
+        parts = [ws["t"].where(bf.col("b").isin(pair))["a"].histogram().accurate_to(9) for pair in pairs]
         quotes = ws.plan(*parts).quotes()
         assert quotes.wider is not None and quotes.wider.words in str(quotes)
         grouped = ws["t"].question(quotes.wider.question).accurate_to(quotes.wider.alpha)
@@ -212,18 +213,70 @@ def test_a_histogram_in_groups_is_suggested_for_several_conditions(opened: Opene
         assert ws.plan(*parts[:1], ws["t"]["c"].histogram().accurate_to(9)).quotes().wider is None
 
 
-def test_curves_in_groups_are_suggested_for_medians_of_several_parts(opened: Opened) -> None:
-    """Medians and curves are read from one curve for each group, which costs what is said."""
+@pytest.mark.parametrize("form", ["cumulative", "median"])
+def test_curves_of_parts_cost_together_what_one_question_in_groups_would(opened: Opened, form: str) -> None:
+    """Who passes from one part to the other loses half in each, so nothing needs to be suggested."""
     domain = bf.Domain(a=bf.Integer(0, 49), b=bf.Integer(0, 1))
-    with opened(domain, bf.Policy.differential_privacy(domain), "10") as ws:
+    policy = bf.Policy.differential_privacy(domain)
+    with opened(domain, policy, "10") as ws:
         first, second = (ws["t"].where(bf.col("b") == value)["a"] for value in range(2))
-        parts = first.median().accurate_to(40), second.cumulative().accurate_to(40)
+        parts = getattr(first, form)().accurate_to(40), second.cumulative().accurate_to(40)
+        alone = sum((part.quote().epsilon for part in parts), bf.Epsilon(0))
+        grouped = ws["t"].by("b").cumulative("a").accurate_to(40).quote()
         quotes = ws.plan(*parts).quotes()
-        assert quotes.wider is not None and quotes.wider.question == "cumulative(a) by b"
-        grouped = ws["t"].question(quotes.wider.question).accurate_to(quotes.wider.alpha)
-        more = ws.plan(*parts, grouped)
-        assert more.quotes().most == quotes.wider.epsilon < quotes.most
-        assert [answer.alpha <= 40 for answer in more.ask()] == [True] * 3
+        assert quotes.wider is None
+        assert quotes.most <= grouped.epsilon and quotes.most.fraction < 0.7 * alone.fraction
+        answers = ws.plan(*parts).ask(max_cost=quotes.most)
+        assert all(answer.alpha is not None and answer.alpha <= 40 for answer in answers)
+        assert ws["t"].past(policy).epsilon == ws.budget("t").spent == quotes.most
+        assert ws.verify() == []
+
+
+@pytest.mark.parametrize("presence", [False, True])
+def test_ranges_that_overlap_are_asked_as_one(opened: Opened, presence: bool) -> None:
+    """Also where the best noise is that of edges, of which no rows can be stored."""
+    domain = bf.Domain(a=bf.Integer(0, 99))
+    policy = bf.Policy.by_column(domain, {"a": bf.graphs.Threshold(100, 2)}, hide_presence=presence)
+    with opened(domain, policy, "10") as ws:
+        a = ws["t"]["a"]
+        questions = (
+            a.histogram(bins=5).accurate_to(20),
+            a.ranges([(80, 89), (90, 99)]).accurate_to(20),
+            a.histogram(bins=5).accurate_to(40),
+            a.above(3, bins=5).accurate_to(40),
+        )
+        alone = sum((question.quote().epsilon for question in questions[:2]), bf.Epsilon(0))
+        plan = ws.plan(*questions)
+        quoted = plan.quote()
+        assert quoted.fraction < 0.8 * alone.fraction
+        bars, halves, *others = plan.ask(max_cost=quoted)
+        assert sum(answer.receipt.cost > bf.Epsilon(0) for answer in (bars, halves, *others)) == 1
+        assert bars.raw[4] == pytest.approx(halves.raw.sum())  # read from the same counts
+        assert (others[0].raw == bars.raw).all() and (others[1].raw == bars.raw).all()
+        assert ws["t"].past(policy).epsilon == ws.budget("t").spent == quoted
+        assert a.ranges([(80, 89), (90, 99)]).accurate_to(25).quote().epsilon == bf.Epsilon(0)
+        assert ws.verify() == []
+
+
+@pytest.mark.parametrize("presence", [False, True])
+def test_answers_that_were_asked_as_one_keep_their_promise(opened: Opened, presence: bool) -> None:
+    """How often a bar or a range is out of its interval, 60 times over."""
+    domain = bf.Domain(a=bf.Integer(0, 9))
+    policy = bf.Policy.by_column(domain, {"a": bf.graphs.Threshold(10, 1)}, hide_presence=presence)
+    values = np.bincount(np.arange(60) % 7, minlength=10)
+    truths = values.reshape(5, 2).sum(axis=1), values[6:8]
+    with opened(domain, policy, "1000") as ws:
+        a, missed = ws["t"]["a"], 0
+        for run in range(60):
+            terms = {"alpha": 8 + run / 1000, "confidence": 0.8}
+            asked = a.histogram(bins=5).accurate_to(**terms), a.ranges([(6, 6), (7, 7)]).accurate_to(**terms)
+            answers = ws.plan(*asked).ask()
+            assert sum(bool(answer.receipt.cost) for answer in answers) == 1
+            for answer, true in zip(answers, truths, strict=True):
+                assert answer.low is not None and answer.high is not None
+                missed += bool(((true < answer.low) | (true > answer.high)).any())
+            ws["t"].refresh()
+        assert missed <= 120 * 0.2 + 3 * np.sqrt(120 * 0.16)
 
 
 def test_parts_that_state_an_epsilon_are_planned_and_none_in_groups_is_suggested(opened: Opened) -> None:

@@ -103,12 +103,17 @@ def plan_together(
     """A cheaper way than one release for each question; None where none is found.
 
     ``lines``: what every release loses at ε = 1, pair by pair, where that is known: looking at a way then
-    takes a product. What is found is charged by ``losses`` in any case. ``within``: a way that seems to cost
-    more is not looked at any closer.
+    takes a product. What is found is charged by ``losses`` in any case.
+
+    ``within``: what another way costs. One that seems to cost more is not looked at any closer, and to make
+    every release as it is counts as a way, too, if it costs less: these may be others than each is answered
+    by alone.
     """
-    most = losses([one.epsilon for one in wanted])
-    searched = _searched(wanted, losses, min(_GAIN * most, within), lines)
-    ways = [_without_followers(wanted, losses), searched]
+    own = tuple(one.epsilon for one in wanted)
+    as_it_is = Together(own, losses(own))
+    searched = _searched(wanted, losses, min(_GAIN * as_it_is.loss, within), lines)
+    ways = [as_it_is, _without_followers(wanted, losses), searched]
+    most = as_it_is.loss if math.isinf(within) else within
     cheaper = [way for way in ways if way is not None and way.loss < most]
     return min(cheaper, key=lambda way: way.loss, default=None)
 

@@ -223,7 +223,7 @@ def settle_on(prices: Prices, requests: Sequence[Request], within: float = math.
     read_off = _read_off(tasks, prices.datasets)
     fewer = {number: task for number, task in tasks.items() if number not in read_off}
     ways = [Settled.of([Alone({n: task}) for n, task in fewer.items()], entries, quotes)]
-    least: dict[frozenset[int], float] = defaultdict(lambda: within)
+    least = _Least(within)
     for joining, release in _WAYS:
         ways += _shared_by(fewer, entries, quotes, joining, release, least)
     ways += _stacked_by(fewer, entries, quotes, prices.planner.mechanism)
@@ -232,23 +232,41 @@ def settle_on(prices: Prices, requests: Sequence[Request], within: float = math.
     return min(ways, key=lambda settled: settled.cost)
 
 
+@final
+class _Least:
+    """What the cheapest way so far costs, by the tasks that share releases in it."""
+
+    def __init__(self, within: float) -> None:
+        self._within = within
+        self._found: dict[frozenset[int], float] = {}
+
+    def of(self, tasks: Mapping[int, CountTask]) -> float:
+        """At most the sum of what each costs alone."""
+        alone = float(sum((task.cost for task in tasks.values()), _NOTHING))
+        return min(self._within, self._found.get(frozenset(tasks), alone))
+
+    def lower(self, tasks: Mapping[int, CountTask], loss: float) -> None:
+        """Another way, if it is cheaper."""
+        self._found[frozenset(tasks)] = min(loss, self.of(tasks))
+
+
 def _shared_by(
     tasks: Mapping[int, Task],
     entries: Sequence[DatasetEntry],
     quotes: tuple[Quote, ...],
     joining: Callable[[Mapping[int, Task], DatasetEntry], dict[int, CountTask]],
     release: _Release,
-    least: dict[frozenset[int], float],
+    least: _Least,
 ) -> list[Settled]:
-    """The way in which some tasks share releases, if any do; ``least`` is what they cost in ways before."""
+    """The way in which some tasks share releases, if any do."""
     shared = [
         group
         for dataset in {entry.name: entry for entry in entries}.values()
         for connected in _connected(joining(tasks, dataset))
-        if (group := _share(connected, dataset, release, least[frozenset(connected)])) is not None
+        if (group := _share(connected, dataset, release, least.of(connected))) is not None
     ]
     for group in shared:
-        least[frozenset(group.tasks)] = min(group.way.loss, least[frozenset(group.tasks)])
+        least.lower(group.tasks, group.way.loss)
     joined = {number for group in shared for number in group.tasks}
     apart = [Alone({number: task}) for number, task in tasks.items() if number not in joined]
     return [Settled.of([*shared, *apart], entries, quotes)] if shared else []

@@ -1,10 +1,9 @@
 """Workloads: sets of counting questions, as implicit matrices."""
 
-from blowfishdb.core.workloads.balances import Balances
 from blowfishdb.core.workloads.base import Workload
 from blowfishdb.core.workloads.boxes import Marginals, Product, Rectangles, one_per_cell
 from blowfishdb.core.workloads.general import Matrix, Predicates, Selected
-from blowfishdb.core.workloads.line import AllRanges, Cumulative, Histogram, Ranges, ValueSum
+from blowfishdb.core.workloads.line import AllRanges, Balances, Cumulative, Histogram, Ranges, ValueSum
 
 __all__ = [
     "AllRanges",

@@ -4,9 +4,9 @@ With C the counts before a cut, N all rows and q a share, the balance is
 
     C − q·N = (1 − q)·C − q·(N − C).
 
-Of answers that add up its variance is (1 − q)·Var C + q·Var(N − C) − q·(1 − q)·Var N, because
-((1 − q)a − q·b)² = (1 − q)·a² + q·b² − q·(1 − q)·(a + b)² for all a, b. So a plan for ranges knows it exactly,
-and weights are tuned for these three (docs/proofs/quantiles.md).
+Of answers that add up its variance is (1 − q)·Var C + q·Var(N − C) − q·(1 − q)·Var N, since for all a and b
+((1 − q)a − q·b)² = (1 − q)·a² + q·b² − q·(1 − q)·(a + b)². So a plan for ranges knows it exactly, and weights
+are tuned for these three (docs/proofs/quantiles.md).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class BalancesPlan(Plan):
         sides = self.inner.variances(of_noise)
         before, after = sides[: self.workload.size], np.append(sides[self.workload.size :], 0.0)
         each = [(1 - q) * before + q * after - q * (1 - q) * before[-1] for q in map(float, self._shares)]
-        return np.maximum(np.concatenate(each), 0.0)
+        return np.asarray(np.maximum(np.concatenate(each), 0.0), dtype=np.float64)
 
     @property
     def _shares(self) -> tuple[Fraction, ...]:
