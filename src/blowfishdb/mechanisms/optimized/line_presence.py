@@ -296,8 +296,8 @@ def beside_parts(
 
 def design_with_total(workload: LineQuestions | Balances, reach: IntArray, counted: int = 1) -> HatsAndTotal:
     """A strategy for ``workload`` on a line of at least two cells that reach so far to the right, and ⊥."""
-    balanced = isinstance(workload, Balances) and workload.size <= _LISTED  # of long lines some are looked at
-    less = less_of_total(workload) if balanced else 0.0
+    listed = isinstance(workload, Balances) and workload.size <= _LISTED  # of long lines some are looked at
+    less = less_of_total(workload) if isinstance(workload, Balances) and listed else 0.0
     return HatsAndTotal.rounded(*_Search(_asked(workload), reach, less, counted).run(), counted)
 
 
