@@ -1,4 +1,4 @@
-"""Quantiles of rows whose number is hidden, through the whole stack: what is shown holds, and what is out is used."""
+"""Quantiles of rows whose number is hidden, through the whole stack: ranks, prices, what is out."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from blowfishdb.workspace.embedded import Workspace
 DICE = np.random.default_rng(7)
 HOURS = DICE.gamma(4, 6, size=2_000).clip(0, 99).astype(int)
 NORTH = DICE.random(2_000) < 0.4
+ROWS = pd.DataFrame({"hours": HOURS, "north": NORTH})
 DOMAIN = bf.Domain(hours=bf.Integer(0, 99), north=bf.Boolean())
 SHARES = [0.25, 0.5, 0.9]
 HIDDEN = {
@@ -30,8 +31,7 @@ HIDDEN = {
 @pytest.fixture(params=HIDDEN)
 def people(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Dataset]:
     with Workspace(tmp_path / "test.blowfish", user="ana") as workspace:
-        rows = pd.DataFrame({"hours": HOURS, "north": NORTH})
-        dataset = workspace.add_dataset("people", rows, domain=DOMAIN)
+        dataset = workspace.add_dataset("people", ROWS, domain=DOMAIN)
         dataset.publish(HIDDEN[request.param])
         dataset.budget.set(10**6)
         yield dataset
@@ -45,7 +45,7 @@ def test_intervals_hold_the_values_and_ranks_are_as_close_as_asked(people: Datas
     """At β = ½: an interval too narrow by a bin, or a rank that ignores the noise of N, misses far more."""
     values = np.sort(HOURS[NORTH])
     truth = np.quantile(values, SHARES, method="inverted_cdf")
-    asked, runs, missed = some(people)["hours"].quantiles(SHARES, bins=20), 16, 0
+    asked, runs, missed = some(people)["hours"].quantiles(SHARES, bins=20), 36, 0
     for run in range(runs):
         alpha = 60 + run / 64
         answer = asked.accurate_to(alpha, confidence=0.5).ask()
@@ -56,16 +56,16 @@ def test_intervals_hold_the_values_and_ranks_are_as_close_as_asked(people: Datas
         close = (before - ranks <= alpha).all() and (ranks - upto <= alpha).all()
         missed += not (close and ((answer.low <= truth) & (truth <= answer.high)).all())
         assert (answer.low <= answer.values).all() and (answer.values <= answer.high).all()
-        people.refresh()
-    assert missed <= runs / 2 + 4 * np.sqrt(runs) / 2
+        people.refresh(ROWS)
+    assert missed <= runs / 2 + 3 * np.sqrt(runs) / 2
 
 
 def test_they_cost_less_than_the_curve_and_exactly_what_is_lost(people: Dataset) -> None:
     median, curve = some(people)["hours"].median(bins=50), some(people)["hours"].cumulative(bins=50)
     price = median.accurate_to(100).quote().epsilon
     assert price.fraction < 1.01 * curve.accurate_to(100).quote().epsilon.fraction
-    if people.policy != HIDDEN["everything"]:
-        assert price.fraction < 0.9 * curve.accurate_to(100).quote().epsilon.fraction
+    if people.policy.describe() != HIDDEN["everything"].describe():
+        assert price.fraction < 0.95 * curve.accurate_to(100).quote().epsilon.fraction
     answer = median.accurate_to(100).ask()
     assert answer.receipt.cost == price == people.past(people.policy).epsilon
 
@@ -83,9 +83,9 @@ def test_what_is_out_is_out_and_what_is_closer_costs_the_difference(people: Data
     again = median.accurate_to(80).ask()
     assert again.values.tolist() == first.values.tolist() and again.receipt.cost == bf.Epsilon(0)
     closer = median.accurate_to(40).quote()
-    assert closer.sharpens is not None and closer.epsilon < closer.sharpens.alone
+    assert closer.sharpens is not None and closer.epsilon < closer.sharpens.instead
     assert median.accurate_to(40).ask().receipt.cost == closer.epsilon
-    assert people.past(people.policy).epsilon <= people.budget.spent
+    assert people.past(people.policy).epsilon <= people.gateway.budget("people").spent
 
 
 def test_a_plan_uses_the_curve_that_it_makes(people: Dataset) -> None:
