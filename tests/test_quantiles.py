@@ -57,7 +57,7 @@ def test_the_intervals_hold_the_true_values(people: Dataset, width: int | None, 
     rows, values = (people, SALARIES)
     if where:
         rows, values = people.where(bf.col("north").isin([True])), SALARIES[NORTH]
-    truth, runs = true_quantiles(values), 36
+    truth, runs = true_quantiles(values), 24
     asked = rows["salary"].quantiles(SHARES, width=width)
     answers = [
         asked.accurate_to(60 + run / 64, confidence=0.5).using("laplace-cells").ask() for run in range(runs)
