@@ -22,7 +22,7 @@ from blowfishdb.core.workloads import Cumulative, Histogram, Workload
 from blowfishdb.mechanisms import Laplace
 from blowfishdb.mechanisms.losses import ByDistance, ByRows, Kernel, Tightest, kernel_of
 from blowfishdb.mechanisms.reuse.stored import rows_of
-from blowfishdb.mechanisms.total_loss import known_rows, total_loss
+from blowfishdb.mechanisms.total_loss import known_rows, pairwise_losses, total_loss
 from tests.neighbouring_rows import most_lost
 
 
@@ -121,6 +121,23 @@ def test_the_loss_of_several_releases_is_that_of_their_worst_neighbours(
     assert total_loss(releases, policy).loss == most_lost(releases, policy)
     for one in releases:
         assert one.worst(policy) == most_lost([one], policy)
+
+
+@settings(max_examples=2 * settings().max_examples, deadline=None)
+@given(worlds(), st.data())
+def test_losses_of_pairs_tell_what_releases_lose_at_any_noise(
+    world: tuple[Policy, list[ByRows]], data: st.DataObject
+) -> None:
+    """What is searched by before anything is charged is what is charged, however close each release is."""
+    policy, releases = world
+    lines = pairwise_losses(releases, policy)
+    if lines is None:
+        assert any(0 in one.scales for one in releases)
+        return
+    nanos = [data.draw(st.integers(1, 10**9)) for _ in releases]
+    made = [one.at(Epsilon.from_nano(nano)) for one, nano in zip(releases, nanos, strict=True)]
+    lost = float(most_lost(made, policy))
+    assert (lines @ (np.array(nanos) / 10**9)).max(initial=0.0) == pytest.approx(lost, rel=1e-6, abs=1e-9)
 
 
 @settings(max_examples=2 * settings().max_examples, deadline=None)

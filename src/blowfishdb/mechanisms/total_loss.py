@@ -109,18 +109,18 @@ class _Common:
 
     def most(self, first: frozenset[str], second: frozenset[str]) -> tuple[int, bool] | None:
         """The largest loss between rows that are dropped in these columns, and whether one is endless."""
-        found = self._between(first, second)
+        found = self._between(first, second, apart=False)
         if found is None:
             return None
         both, exact, *alone = found
-        noisy = both.sum(axis=1)
+        noisy = both[:, 0]
         for side in alone:
-            noisy += side.sum(axis=2).max(axis=1)
+            noisy += side[:, :, 0].max(axis=1)
         return int(noisy.max(initial=0)), exact
 
     def each(self, first: frozenset[str], second: frozenset[str]) -> FloatArray | None:
         """What every release loses, for each pair of such rows; None where one is endless, or of too many."""
-        found = self._between(first, second)
+        found = self._between(first, second, apart=True)
         if found is None or found[1]:
             return None
         both, _, *alone = found
@@ -132,8 +132,10 @@ class _Common:
             losses = (losses[:, :, None] + more[:, None]).reshape(len(losses), -1, len(self.kernels))
         return np.unique(losses.reshape(-1, len(self.kernels)), axis=0) / self.unit
 
-    def _between(self, first: frozenset[str], second: frozenset[str]) -> tuple[Any, ...] | None:
-        """What every release loses of pairs of neighbouring rows: of those that count both, or one of two.
+    def _between(
+        self, first: frozenset[str], second: frozenset[str], *, apart: bool
+    ) -> tuple[Any, ...] | None:
+        """What releases lose of pairs of neighbouring rows, each by itself (``apart``) or all together.
 
         Then whether an exact row tells some apart; then, for either row, what it loses by not being counted
         where the other one is, for whatever values it has where the other one is dropped.
@@ -142,7 +144,10 @@ class _Common:
         pairs = self._pairs(declared, some_dropped=bool(first))
         if pairs is None:
             return None
-        both, exact = np.zeros((len(pairs), len(self.kernels)), dtype=object), False
+        columns = len(self.kernels) if apart else 1
+        if len(pairs) * columns > 2 * _MOST_EDGES:
+            return None
+        both, exact = np.zeros((len(pairs), columns), dtype=object), False
         for at, kernel in self._apart(neither=first | second):
             place = np.append(self._places(kernel, declared), kernel.rows.size)  # ⊥ comes last
             low, high = np.sort(place[pairs], axis=1).T
@@ -150,11 +155,11 @@ class _Common:
             if len(names) * kernel.rows.count > _MOST_WORK:
                 return None
             more, told = self._losses(kernel, np.column_stack(np.divmod(names, kernel.rows.size + 1)))
-            both[:, at] = more[which]
+            both[:, at % columns] += more[which]
             exact |= bool(told.any())
         alone = []
         for side, own, other in ((0, first, second), (1, second, first)) if first else ():
-            more, told = self._uncounted(declared, own, other)
+            more, told = self._uncounted(declared, own, other, columns)
             alone.append(more[pairs[:, side]])
             exact |= bool(told[pairs[:, side]].any())
         return both, exact, *alone
@@ -180,28 +185,28 @@ class _Common:
         return [(at, kernel) for at, kernel in enumerate(self.kernels) if not _columns(kernel) & neither]
 
     def _uncounted(
-        self, declared: Sequence[str], own: frozenset[str], other: frozenset[str]
+        self, declared: Sequence[str], own: frozenset[str], other: frozenset[str], columns: int
     ) -> tuple[Numbers, BoolArray]:
-        """What a row in every box of ``declared`` columns loses by not being counted, in each release.
+        """What a row in every box of ``declared`` columns loses by not being counted, in so many ``columns``.
 
         In releases that count it, but not the other row, which is dropped in the columns ``other``. There the
         row itself may have any value: one line for every box, one entry for each of these values.
         """
         names = tuple(name for name in self.boxes if name in other or name in declared)
         shape = tuple(self.boxes[name].count for name in names)
-        noisy = np.zeros((*shape, len(self.kernels)), dtype=object)
+        noisy = np.zeros((*shape, columns), dtype=object)
         exact = np.zeros(shape, dtype=np.bool_)
         for at, kernel in self._apart(neither=own):
             if _columns(kernel) & other:
                 nowhere = np.full(kernel.rows.size, kernel.rows.size)
                 more, told = self._losses(kernel, np.column_stack((np.arange(kernel.rows.size), nowhere)))
                 place = self._places(kernel, names)
-                noisy[..., at] = more[place].reshape(shape)
+                noisy[..., at % columns] += more[place].reshape(shape)
                 exact |= told[place].reshape(shape)
         free = tuple(at for at, name in enumerate(names) if name in other)
         kept = tuple(at for at in range(len(names)) if at not in free)
         lines = math.prod(shape[at] for at in kept)
-        ordered = noisy.transpose(*kept, *free, len(names)).reshape(lines, -1, len(self.kernels))
+        ordered = noisy.transpose(*kept, *free, len(names)).reshape(lines, -1, columns)
         return ordered, np.asarray(exact.any(axis=free)).ravel()
 
     def _places(self, kernel: ByRows, names: Sequence[str]) -> IntArray:

@@ -405,7 +405,7 @@ def _held(
 
 def _told(group: Group, outcomes: Mapping[int, Outcome]) -> dict[int, tuple[Outcome, ErrorBound | None]]:
     """What questions are answered now that the releases they share are out."""
-    out = {n: each for outcome in outcomes.values() for n, each in outcome.others.items()} | dict(outcomes)
+    out = dict(outcomes) | {n: each for outcome in outcomes.values() for n, each in outcome.others.items()}
     told = {number: (outcome, group.tasks[number].promise) for number, outcome in out.items()}
     for number, offer in group.offers({n: outcome.kept for n, outcome in outcomes.items()}).items():
         task = group.tasks[number]
