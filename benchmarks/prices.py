@@ -65,8 +65,10 @@ def main() -> None:
     print(f"\nall five under all three: {before:.3f} before, {now:.3f} now, ratio {now / before:.3f}")
     print(f"planned together: {together:.3f}, ratio {together / before:.3f}")
     for name, policy in policies().items() if count else ():
-        total = sum(cost or 0.0 for steps in at_random(count).values() for cost in paid(policy, steps))
-        print(f"{count} random explorations, {name}: {total:.3f}")
+        explored = at_random(count).values()
+        total = sum(cost or 0.0 for steps in explored for cost in paid(policy, steps))
+        at_once = sum(planned(policy, steps) for steps in explored)
+        print(f"{count} random explorations, {name}: {total:.3f}, planned together {at_once:.3f}")
 
 
 if __name__ == "__main__":
