@@ -28,6 +28,7 @@ from blowfishdb.mechanisms.optimized.lattice import LatticeNoise
 from blowfishdb.mechanisms.optimized.line import OptimizedLine
 from blowfishdb.mechanisms.optimized.line_balances import BalancesPlan, both_sides
 from blowfishdb.mechanisms.optimized.line_design import LineQuestions, pieces
+from blowfishdb.mechanisms.optimized.line_plan import LinePlan
 from blowfishdb.mechanisms.optimized.line_presence import design_with_total, line_with_total
 from blowfishdb.mechanisms.optimized.over_edges import BoxesOverEdges
 from blowfishdb.mechanisms.plan import Mechanism, Plan
@@ -167,7 +168,9 @@ class Optimized(Mechanism):
         if graph.absent:
             return _without_total(workload, graph)
         if isinstance(workload, Balances) and workload.size > 1:
-            return BalancesPlan(workload, graph, self.plan(both_sides(workload.size), graph))
+            inner = self.plan(both_sides(workload.size), graph)
+            if isinstance(inner, LinePlan):
+                return BalancesPlan(workload, graph, inner)
         if isinstance(workload, LineQuestions):
             stretches = pieces(workload, graph)
             if stretches is not None:

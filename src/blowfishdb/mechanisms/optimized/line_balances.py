@@ -25,6 +25,7 @@ from blowfishdb.core.graphs import PolicyGraph
 from blowfishdb.core.workloads import Balances, Ranges
 from blowfishdb.core.workloads.base import Numbers
 from blowfishdb.mechanisms.linear.strategy import UnitScales
+from blowfishdb.mechanisms.optimized.line_plan import LinePlan
 from blowfishdb.mechanisms.plan import Plan
 
 
@@ -52,12 +53,13 @@ def less_of_total(workload: Balances) -> float:
 class BalancesPlan(Plan):
     """The release of a plan for both sides of every cut, read as balances.
 
-    *Guarantee*: that of the inner plan, whose release it is. *Error*: exact, from that of both sides.
+    *Guarantee*: that of the inner plan, whose release it is, rows with noise of their own. *Error*: exact,
+    from that of both sides.
     """
 
     workload: Balances
     graph: PolicyGraph
-    inner: Plan
+    inner: LinePlan
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -89,13 +91,6 @@ class BalancesPlan(Plan):
     @property
     def one_to_one(self) -> bool:
         return False
-
-    @property
-    def refinable(self) -> bool:
-        return self.inner.refinable
-
-    def published(self, measured: Numbers, totals: Numbers | None) -> Numbers:
-        return self.inner.published(measured, totals)
 
     @property
     def width(self) -> int:
