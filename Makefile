@@ -9,12 +9,13 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile
 # Compiled modules are kept, whatever the shell says: a new process starts in a third of the time.
 export PYTHONDONTWRITEBYTECODE =
 
-# Two test processes with one thread each beat two that fight over both cores.
+# Processes with one thread each beat those that fight over both cores. Three keep two cores busy: each waits now and
+# then, for a server, a browser or a disk.
 test coverage audit: export OMP_NUM_THREADS = 1
 test coverage audit: export OPENBLAS_NUM_THREADS = 1
 # What is marked thorough belongs to the audit: a shorter test of the same stays here. Properties are tried with more examples there.
 # A test that waits for ever fails after ten minutes, and says where it stood.
-TESTS := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --timeout 600
+TESTS := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --timeout 600
 
 # Where memory has room, what tests write is kept there until they end: waiting for a disk tests nothing.
 ROOM := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 6000000 { print "/dev/shm" }')
