@@ -15,7 +15,8 @@ from functools import lru_cache
 import numpy as np
 from scipy.optimize import linprog
 
-from blowfishdb.mechanisms.plan import DataDependentPlan, Plan
+from blowfishdb.core.arrays import FloatArray, IntArray
+from blowfishdb.mechanisms.plan import Certificate, DataDependentPlan, Plan
 from tests.neighbours.columns import Column
 from tests.neighbours.exchanging import joined_pairs, worst_exchange
 from tests.neighbours.known import every_record
@@ -24,8 +25,6 @@ from tests.neighbours.synthesizing import MadeChoice
 from tests.neighbours.watching import Released
 
 Loss = Fraction | float
-_SOLVED = Fraction(1, 10**12)
-"""As closely as a linear program is solved: a thousandth of what a ledger counts in."""
 
 
 def lost(mine: Sequence[Released], theirs: Sequence[Released]) -> Loss:
@@ -149,7 +148,20 @@ def _mixed(plan: Plan, one: Released, other: Released) -> Loss:
     found = linprog(
         np.concatenate((prices, prices)), A_eq=np.hstack((mixing, -mixing)), b_eq=change, bounds=(0, None)
     )
-    return Fraction(found.fun) * (1 - _SOLVED) if found.success else math.inf
+    return _shown(certificate, change, found.eqlin.marginals) if found.success else math.inf
+
+
+def _shown(certificate: Certificate, change: IntArray, weights: FloatArray) -> Fraction:
+    """What a solution of the dual program proves in exact numbers: never above the loss, if rounded."""
+    exact = [Fraction(float(weight)) for weight in weights]
+    mixing = certificate.mixing.tocsc()
+    most = Fraction(0)
+    for column, scale in enumerate(certificate.scales):
+        within = slice(mixing.indptr[column], mixing.indptr[column + 1])
+        terms = zip(mixing.indices[within], mixing.data[within], strict=True)
+        most = max(most, abs(sum((exact[row] * int(times) for row, times in terms), Fraction(0))) * scale)
+    told = sum((weight * int(by) for weight, by in zip(exact, change, strict=True)), Fraction(0))
+    return told / most if most else Fraction(0)
 
 
 def _data_dependent(plan: DataDependentPlan, one: Released, other: Released) -> Loss:
