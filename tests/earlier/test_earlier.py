@@ -13,6 +13,7 @@ import pytest
 import blowfishdb as bf
 from blowfishdb.adapters.accounts import Accounts
 from blowfishdb.adapters.tokens import Tokens
+from blowfishdb.core.budget import Epsilon
 from blowfishdb.core.questions.form import KINDS
 from blowfishdb.mechanisms import CLUSTERING
 from blowfishdb.workspace.embedded import Workspace
@@ -80,6 +81,10 @@ def test_its_answers_have_the_same_numbers(earlier: Earlier, workspace: Workspac
     assert [answer.number for answer in answers] == [facts["number"] for facts in earlier.facts["answers"]]
     for answer, facts in zip(answers, earlier.facts["answers"], strict=True):
         now = json.loads(json.dumps(answer_facts(answer)))
+        promised = [Epsilon(under["epsilon"]) for under in facts["receipt"].get("promised", ())]
+        largest = max([Epsilon(facts["receipt"]["cost"]), *promised])
+        assert Epsilon(now["receipt"].pop("debit")) == largest  # which was told by its parts alone
+        assert now["receipt"].pop("nano_debit", largest.nano) == largest.nano
         later = now["receipt"].keys() - facts["receipt"].keys()
         assert not any(now["receipt"].pop(name) for name in later), "said of an answer that did not say it"
         assert now == facts, facts["receipt"]["question"]
