@@ -195,3 +195,10 @@ def test_edges_of_its_use():
         PolicyTree().plan(Cumulative(5), Threshold(6, 2))
     with pytest.raises(NoGuarantee):
         PolicyTree().plan(Cumulative(5), Threshold(5, 2)).epsilon_for(alpha=1, beta=0.1)
+
+
+@pytest.mark.parametrize("workload", [Histogram(2), Cumulative(2)])
+def test_where_nothing_is_hidden_blocks_are_single_cells(workload):
+    plan = PolicyTree().plan(workload, Partitioned(np.array([0, 1])))
+    assert plan.free and plan.block == 1 and "blocks of 1 cells" in plan.explain()
+    assert plan.release(np.array([3, 4]), epsilon=1, noise=noise.seeded(1)).shape == (2,)

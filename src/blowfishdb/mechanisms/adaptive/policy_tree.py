@@ -179,7 +179,7 @@ class PolicyTree(DataDependentMechanism):
                 "Where only neighbouring values are hidden, the policy tree has nothing to gain.",
                 fixes=("use Ordered(), which measures every prefix at full ε",),
             )
-        block = workload.size if reach >= workload.size - 1 else reach
+        block = workload.size if reach >= workload.size - 1 else max(reach, 1)
         return PolicyTreePlan(workload, graph, block)
 
 
