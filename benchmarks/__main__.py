@@ -22,6 +22,7 @@ BENCHMARKS = {
     "scale": "ask against the number of rows, and a ledger that many want at once",
     "several": "Spark with two executors, and two servers over one ledger in PostgreSQL",
     "doors": "the privacy loss of whole answers from outside: library, REST, PostgreSQL's protocol",
+    "history": "what a quote, an answer and a page cost after ten and after thousands of answers",
     "pgwire": "SELECT 1 and stored answers by PostgreSQL's protocol, beside a real PostgreSQL",
     "start_up": "what a new process takes",
     "crashes": "thousands of kill -9 at random points of ask, and what they leave behind",

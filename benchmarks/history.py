@@ -30,9 +30,10 @@ from benchmarks.tables import Row, show
 from benchmarks.timing import clocks
 from blowfishdb.core.budget import Epsilon
 from blowfishdb.messages.questions import Request
+from blowfishdb.service.identity import counted, identity
 from blowfishdb.service.reuse import stored_release
 from blowfishdb.service.service import _receipt
-from blowfishdb.service.tasks import CountTask, identity, subject
+from blowfishdb.service.tasks import CountTask
 from blowfishdb.workspace.embedded import Workspace
 
 DOMAIN = bf.Domain(
@@ -123,8 +124,11 @@ def fill(opened: Workspace, requests: list[Request], count: int) -> None:
         name = f"{identity(task.request, dataset, task.problem)}-{start + number}"
         charge = ledger.reserve("people", "curator", epsilon, name, detail, reading=True)
         answer = task.answer(seen, _receipt(task.request, dataset, charge, task.mechanism, ""))
-        about = subject(task.request, dataset, task.problem)
-        stored = {"answer": answer.to_plain(), "release": release, "about": about}
+        stored = {
+            "answer": answer.to_plain(),
+            "release": release,
+            "about": counted(dataset, task.problem),
+        }
         ledger.settle(charge, json.dumps(stored))
 
 
